@@ -248,7 +248,8 @@ impl Bare {
         while self.free[plane].len() <= 1 {
             let first = plane as u32 * self.blocks_per_plane;
             let blocks = &self.valid[first as usize..(first + self.blocks_per_plane) as usize];
-            let (victim, _) = blocks.iter().enumerate().min_by_key(|(_, valid)| **valid).expect("the plane has blocks");
+            let (victim, _) =
+                blocks.iter().enumerate().min_by_key(|(_, valid)| **valid).expect("there are blocks");
             let victim = first + victim as u32;
             for ppn in victim * BARE_PAGES..(victim + 1) * BARE_PAGES {
                 if self.is_valid[ppn as usize] {

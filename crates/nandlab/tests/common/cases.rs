@@ -315,8 +315,8 @@ impl Case {
         let amplification = all as f64 / host as f64;
         assert!(
             amplification <= bound,
-            "{all} programs for {host} pages of host and refresh: {amplification:.2}, but the bound is {bound:.2} (closed form \
-             {closed_form:.2}, {usable} usable pages, {valid} valid)"
+            "{all} programs for {host} pages of host and refresh: {amplification:.2}, but the bound is {bound:.2} \
+             (closed form {closed_form:.2}, {usable} usable pages, {valid} valid)"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Helpers of the tests: specs from text, and drives driven request by request.
+//! Helpers of the tests: they load specs from text, and operate a drive request by request.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod schemes;
@@ -11,7 +11,7 @@ use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use std::path::Path;
 
-/// One microsecond in nanoseconds. Tests count in plain nanoseconds; [`at`] and [`ns`] convert them for the drive.
+/// One microsecond in nanoseconds. Tests calculate in plain nanoseconds; [`at`] and [`ns`] convert them for the drive.
 pub const US: u64 = nandlab::base::units::US.ns();
 /// One millisecond in nanoseconds.
 pub const MS: u64 = nandlab::base::units::MS.ns();
@@ -64,13 +64,13 @@ pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Req
     Request { arrival: drive.now(), op, fua: false, offset, len }
 }
 
-/// Adds `blocks` full blocks with one invalid page each to every plane, in no simulated time; returns their LPNs.
+/// Adds `blocks` full blocks with one invalid page each to every plane, without simulated time; returns their LPNs.
 ///
-/// Idle GC begins only when the garbage of a plane exceeds the blocks that internal streams may open, and on a drive
-/// that has just begun to fill no such block is open. The blocks hold the last LPNs, the first page of each is written
-/// again. Blocks that the test wants collected must have fewer valid pages, and `gc.idle_valid_max` must exclude the
-/// blocks added here. `blocks` is a multiple of the pages of a block, so that no block stays open; allocation is
-/// static, planes first.
+/// Idle GC begins only when the garbage of a plane exceeds the size of the blocks that internal streams may open, and
+/// on a drive with little data no such block is open. So a test of idle GC needs this garbage. The added blocks hold
+/// the last LPNs of the drive; the first page of each is then written again. The blocks that a test expects GC to
+/// collect must have fewer valid pages, and `gc.idle_valid_max` must exclude the added blocks. `blocks` is a multiple
+/// of the pages of a block, so that no block remains open. Allocation must be static, planes first.
 pub fn ballast<P: Probe>(drive: &mut Drive<P>, blocks: u32) -> std::ops::Range<u64> {
     let geometry = drive.geometry();
     assert!(blocks.is_multiple_of(geometry.pages_per_block));
@@ -82,8 +82,8 @@ pub fn ballast<P: Probe>(drive: &mut Drive<P>, blocks: u32) -> std::ops::Range<u
     lpns.start.into()..lpns.end.into()
 }
 
-/// The LPN of write number `n` of a workload that leaves a valid page in every block, so that only GC can free the
-/// block: four of 32 writes go to the LPNs from 8 to `end`, sequentially, all others to the first eight LPNs.
+/// Returns the LPN of write number `n` of a workload that leaves a valid page in every block, so that only GC can free
+/// the block. Four of 32 writes go to the LPNs from 8 to `end`, sequentially; all others go to the first eight LPNs.
 pub fn mostly_hot(n: u64, end: u64) -> u64 {
     let (round, place) = (n / 8, n % 8);
     if round % 4 == 3 && place >= 4 { 8 + (4 * (round / 4) + place - 4) % (end - 8) } else { place }
@@ -125,7 +125,7 @@ pub const EVENTS_MAX: u64 = 20_000_000;
 /// Limit of the simulated time in which a drive must come to rest.
 pub const IDLE: Span = nandlab::drive::IDLE_LIMIT;
 
-/// Limit of the wait for rest in [`rest`]: a drive whose refresh falls behind never comes to rest.
+/// Limit of the simulated time that [`rest`] waits: a drive whose refresh falls behind never comes to rest.
 pub const REST: Span = Span::from_ns(10 * SECOND);
 
 /// Completes all requests, then lets the drive come to rest; a drive with refresh may remain busy.

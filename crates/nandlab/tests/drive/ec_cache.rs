@@ -10,7 +10,7 @@ use nandlab::host::{Op, Oracle};
 const PE_CYCLES: u32 = 12_000;
 const DAY_S: u32 = 86_400;
 
-/// A drive without due blocks, on which a day of ageing is a second.
+/// Returns a drive on which no block comes due, and a day of ageing takes a second.
 fn drive(cache: &str, sets: &[&str]) -> Drive<Oracle> {
     let text = format!(
         "{TINY}[ecc]\nlevels = 'laldpc'\nstart = 'first'\n[reliability]\nrber = 'vth'\npe_cycles = {PE_CYCLES}\n\
@@ -31,7 +31,7 @@ fn write(drive: &mut Drive<Oracle>, lpn: u32) {
     one(drive, Op::Write, u64::from(lpn) * 4096, 4096);
 }
 
-/// The RBER of a page now, by the reliability model from wear and age.
+/// Returns the RBER that a page has now, from wear and age by the reliability model.
 fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
     let (block, page) = drive.geometry().split(ppn(drive, lpn));
     let now = nandlab::flash::AgeClock::new(f64::from(DAY_S)).at(drive.now());
@@ -45,7 +45,7 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
     Reliability::new(&drive.spec().reliability).rber(&condition)
 }
 
-/// Latency of a read that decodes at `level` after tries at all lower levels, in nanoseconds.
+/// Returns the latency, in nanoseconds, of a read that decodes at `level` after tries at all lower levels.
 fn read_ns(drive: &Drive<Oracle>, level: u8) -> u64 {
     let cost = |level| drive.device().timing().read(level, level > 1);
     let of = |level| cost(level).sense_ns + cost(level).transfer_ns + cost(level).decode_ns;
@@ -64,15 +64,19 @@ fn a_page_that_is_read_often_decodes_at_a_lower_level() {
         assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level));
         assert_eq!(drive.cached_rber(ppn(&drive, 0)), None);
     }
-    assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level), "the eighth read makes the page hot");
-    let known = drive.cached_rber(ppn(&drive, 0)).expect("the error cache has the page");
+    assert_eq!(
+        read(&mut drive, 0, 1),
+        read_ns(&drive, level),
+        "the eighth read does not yet use known errors"
+    );
+    let known = drive.cached_rber(ppn(&drive, 0)).expect("the error cache has the page's errors");
     assert!((known - rber(&drive, 0)).abs() < 1e-15);
     assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, 1), "all errors are known");
     // The position of an error among the 32,768 bits of 4 KiB takes 15 bits.
     let errors = (rber(&drive, 0) * 32_768.0).round() as u64;
     let state = drive.error_cache().unwrap();
     assert_eq!((state.entries, state.bytes), (1, 8 + (errors * 15).div_ceil(8)));
-    // Errors that have come since are unknown at the next read, and known after it.
+    // Errors that have arisen since then are unknown at the next read, and known after it.
     drive.advance(at(1_000_000_000_000));
     let before = drive.cached_rber(ppn(&drive, 0)).unwrap();
     let (all, new) = (rber(&drive, 0), rber(&drive, 0) - before);
@@ -97,7 +101,10 @@ fn the_least_recently_read_entry_is_evicted() {
         read(&mut drive, lpn, 2);
     });
     let bytes = drive.error_cache().unwrap().bytes;
-    assert!(bytes <= 1536 && bytes / 3 * 4 > 1536, "three fit, four do not: {bytes}");
+    assert!(
+        bytes <= 1536 && bytes / 3 * 4 > 1536,
+        "the cache must have room for three entries, but not for four: {bytes}"
+    );
     assert_eq!(known(&drive), [0, 1, 2]);
     read(&mut drive, 0, 1);
     read(&mut drive, 3, 2);
@@ -108,7 +115,7 @@ fn the_least_recently_read_entry_is_evicted() {
 }
 
 #[test]
-fn an_entry_ends_with_its_page() {
+fn an_entry_is_dropped_with_its_page() {
     let cached = || {
         let mut drive = drive("{ hot_reads = 1 }", &[]);
         (0..8).for_each(|lpn| write(&mut drive, lpn));
@@ -151,7 +158,7 @@ fn an_entry_ends_with_its_page() {
 }
 
 #[test]
-fn random_runs_keep_their_data() {
+fn random_runs_with_the_error_cache_lose_no_data() {
     let (mut lower, mut evicted, mut refreshed) = (0, 0, 0);
     for seed in 0..24 {
         let mut stream = Stream::new(seed, "ec-cache");

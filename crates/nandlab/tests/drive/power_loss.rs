@@ -1,8 +1,8 @@
-//! Power cuts at every n-th event of random runs: acknowledged writes covered by the budget survive, and the drive
-//! keeps working.
+//! Power cuts at every n-th event of random runs: acknowledged writes that the budget covers survive, and the recovered
+//! drive continues to work.
 //!
 //! `make crash` runs a million cuts. The environment variable `NANDLAB_CRASH_CUTS` gives the least number of cuts,
-//! `NANDLAB_CRASH_SEED` the first seed; with the seed alone, only its run is repeated.
+//! `NANDLAB_CRASH_SEED` the first seed. With the seed alone, only the run of this seed is repeated.
 
 use crate::crash::{Counts, Honest, Plan, crash};
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Cuts of one run.
 const CUTS: u64 = 12;
-/// Cuts between two lines of progress, which come every few seconds.
+/// Cuts between two lines of progress; a line is printed every few seconds.
 const SHOWN: u64 = 5000;
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -52,7 +52,7 @@ fn no_acknowledged_write_is_lost() {
     });
     let counts = total.into_inner().expect("no run has failed");
     println!("{counts}");
-    // A campaign without cuts in a stage would show nothing about the stage.
+    // A campaign without a cut in some stage would show nothing about this stage.
     if cuts >= 4000 {
         counts.acts.check();
         assert!(counts.stages.iter().all(|&cuts| cuts > 0), "power never failed in some stage:\n{counts}");

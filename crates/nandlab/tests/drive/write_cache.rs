@@ -1,8 +1,8 @@
-//! The write cache: times of hits, misses, evictions, flushes and TRIMs and the write-backs of each sync policy,
+//! The write cache: times of hits, misses, evictions, flushes and TRIMs, and the write-backs of each sync policy,
 //! compared with calculations by hand.
 //!
-//! tR is 50 us, the transfer of a page 10.24 us, decoding 15 us, tPROG 900 us: a read takes 75.24 us, a program 910.24
-//! us, an access of the cache 1 us.
+//! tR is 50 us, the transfer of a page 10.24 us, decoding 15 us, tPROG 900 us. So a read takes 75.24 us and a program
+//! 910.24 us. An access of the cache takes 1 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::Lpn;
@@ -35,7 +35,7 @@ fn cached(pages: u64, sync: &str, sets: &[&str]) -> Spec {
     spec(ONE_PLANE, &[&[size.as_str(), sync.as_str()], sets].concat())
 }
 
-/// A drive whose first `pages` pages are in flash and not in the cache.
+/// Returns a drive whose first `pages` pages are in flash and not in the cache.
 fn filled(spec: &Spec, pages: u32) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     (0..pages).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
@@ -65,7 +65,7 @@ fn pause<P: Probe>(drive: &mut Drive<P>, pause: u64) {
     drive.advance(drive.now() + ns(pause));
 }
 
-/// Completes all requests; returns their times of completion since `start`, in the order of submission.
+/// Completes all requests; returns the times from `start` to their completion, in the order of submission.
 fn ends<P: Probe>(drive: &mut Drive<P>, start: Time) -> Vec<u64> {
     while drive.outstanding() > 0 {
         let now = drive.now();
@@ -80,9 +80,9 @@ fn flash<P: Probe>(drive: &Drive<P>, kind: FlashOp, cause: Cause) -> u64 {
     drive.stats().flash[kind as usize][cause as usize]
 }
 
-/// Pages read and programmed for write-backs.
+/// Returns the numbers of pages read and programmed for write-backs.
 fn synced<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
-    assert_eq!(flash(drive, FlashOp::Program, Cause::Host), 0, "with a cache all programs are write-backs");
+    assert_eq!(flash(drive, FlashOp::Program, Cause::Host), 0, "with a cache every program is a write-back");
     (flash(drive, FlashOp::Read, Cause::Sync), flash(drive, FlashOp::Program, Cause::Sync))
 }
 
@@ -138,7 +138,7 @@ fn a_clean_page_is_evicted_at_once_and_a_dirty_page_after_its_program() {
     assert_eq!(write(&mut drive, 1), WRITE + DRAM);
     assert_eq!((drive.stats().cache.evictions, drive.stats().cache.dirty_evictions), (1, 1));
     assert_eq!((synced(&drive), dirty(&drive), drive.stats().cache.waiting_writes), ((0, 1), 1, 1));
-    // Waiting writes get a slot in the order of submission, one after each program.
+    // Waiting writes get a slot in the order of submission, one slot after each program.
     let start = drive.now();
     (2..5).for_each(|lpn| send(&mut drive, Op::Write, lpn * PAGE, PAGE));
     assert_eq!(ends(&mut drive, start), [1, 2, 3].map(|n| n * WRITE + DRAM));
@@ -168,7 +168,7 @@ fn a_partial_write_is_merged_when_it_is_written_back() {
 }
 
 #[test]
-fn reads_of_cached_sectors_hit_and_others_share_one_fetch() {
+fn reads_of_cached_sectors_hit_and_reads_of_other_sectors_share_one_fetch() {
     let mut drive = filled(&cached(4, "none", &[]), 2);
     one(&mut drive, Op::Write, 1024, 1024);
     assert_eq!(one(&mut drive, Op::Read, 1024, 1024), DRAM);
@@ -178,7 +178,7 @@ fn reads_of_cached_sectors_hit_and_others_share_one_fetch() {
     send(&mut drive, Op::Read, 1536, 512);
     assert_eq!(ends(&mut drive, start), [READ + DRAM, READ + DRAM, DRAM]);
     assert_eq!((synced(&drive), drive.stats().cache.read_misses), ((1, 0), 2));
-    // All sectors of the page are cached: its write-back reads nothing.
+    // All sectors of the page are now cached: its write-back reads nothing.
     assert_eq!((flush(&mut drive), synced(&drive)), (WRITE, (1, 1)));
     settle(&mut drive);
 }
@@ -188,7 +188,7 @@ fn a_partially_written_sector_is_fetched_first() {
     let mut drive = filled(&cached(4, "none", &[]), 2);
     assert_eq!(one(&mut drive, Op::Write, 100, 1000), READ + DRAM);
     assert_eq!((synced(&drive), dirty(&drive)), ((1, 0), 1));
-    // No fetch is needed for a cached sector and for an unmapped page.
+    // A cached sector and an unmapped page need no fetch.
     assert_eq!([one(&mut drive, Op::Write, 5, 1), one(&mut drive, Op::Write, 7 * PAGE + 5, 1)], [DRAM; 2]);
     // A cached sector is not enough for a request that begins or ends inside other sectors.
     assert_eq!(one(&mut drive, Op::Write, PAGE + 512, 512), DRAM);
@@ -217,8 +217,8 @@ fn partial_writes_that_wait_for_one_slot_are_all_completed() {
 }
 
 #[test]
-fn an_unmapped_page_reads_as_no_data_before_its_first_write() {
-    // The write of a part of a sector waits for the budget; its slot has no data yet.
+fn a_page_whose_first_write_waits_reads_as_unmapped() {
+    // The write of a part of a sector waits for the budget. It already has a slot, but the slot has no data yet.
     let mut drive = with_oracle(&cached(2, "punctual", &["cache.dirty_budget=0.5"]));
     write(&mut drive, 0);
     send(&mut drive, Op::Write, PAGE + 10, 100);
@@ -249,14 +249,14 @@ fn a_fua_write_is_completed_when_its_page_is_in_flash() {
 }
 
 #[test]
-fn a_flush_waits_for_pages_dirty_at_its_submission_only() {
+fn a_flush_waits_only_for_pages_that_are_dirty_at_its_submission() {
     for sync in &ALL[..3] {
         let mut drive = with_oracle(&cached(8, sync, &[]));
         assert_eq!(flush(&mut drive), 0);
         (0..3).for_each(|lpn| _ = write(&mut drive, lpn));
         assert_eq!((flush(&mut drive), synced(&drive), dirty(&drive)), (3 * WRITE, (0, 3), 0), "{sync}");
         assert_eq!(flush(&mut drive), 0);
-        // A write to the page during its program is later than the flush.
+        // A write to the page during its program is later than the flush, which does not wait for it.
         write(&mut drive, 0);
         let start = drive.now();
         send(&mut drive, Op::Flush, 0, 0);
@@ -265,7 +265,7 @@ fn a_flush_waits_for_pages_dirty_at_its_submission_only() {
         let at = ends(&mut drive, start);
         assert_eq!(at, [WRITE, 500_000 + DRAM], "{sync}");
         assert_eq!((synced(&drive), dirty(&drive)), ((0, 4), 1), "{sync}");
-        // A flush submitted after that write waits for its program too.
+        // A flush submitted after such a write also waits for the program of the new data.
         let start = drive.now();
         send(&mut drive, Op::Flush, 0, 0);
         pause(&mut drive, 500_000);
@@ -283,14 +283,14 @@ fn trimmed_pages_are_not_programmed() {
     write(&mut drive, 0);
     one(&mut drive, Op::Trim, 0, PAGE);
     assert_eq!((dirty(&drive), flush(&mut drive), synced(&drive)), (0, 0, (0, 0)));
-    // A TRIM during the fetch of a write-back: the flush waits for the fetch only.
+    // A TRIM during the fetch of a write-back: the flush waits only for the fetch.
     one(&mut drive, Op::Write, PAGE, 512);
     let start = drive.now();
     send(&mut drive, Op::Flush, 0, 0);
     pause(&mut drive, 10_000);
     send(&mut drive, Op::Trim, PAGE, PAGE);
     assert_eq!((ends(&mut drive, start), synced(&drive), dirty(&drive)), (vec![READ, 10_000], (1, 0), 0));
-    // A TRIM during the program, after an update of the page: the program ends, the update is dropped.
+    // A TRIM during the program, after an update of the page: the program ends, and the update is dropped.
     write(&mut drive, 1);
     send(&mut drive, Op::Flush, 0, 0);
     pause(&mut drive, 10_000);
@@ -299,12 +299,12 @@ fn trimmed_pages_are_not_programmed() {
     settle(&mut drive);
     assert_eq!((synced(&drive), dirty(&drive)), ((1, 1), 0));
     drive.completions().for_each(drop);
-    assert_eq!(read(&mut drive, 1), 0, "flash has nothing of it");
+    assert_eq!(read(&mut drive, 1), 0, "the trimmed page is unmapped");
     settle(&mut drive);
 }
 
 #[test]
-fn a_read_does_not_cache_a_page_trimmed_or_written_meanwhile() {
+fn a_read_does_not_cache_a_page_that_is_trimmed_or_written_during_the_read() {
     let mut drive = filled(&cached(4, "none", &[]), 8);
     for (lpn, op) in [(0, Op::Trim), (1, Op::Write)] {
         send(&mut drive, Op::Read, lpn * PAGE, PAGE);
@@ -346,7 +346,7 @@ fn an_update_of_a_page_that_is_being_written_back_keeps_it_dirty_or_waits() {
         assert_eq!(ends(&mut drive, start), [WRITE, at], "{sync}");
         assert_eq!(drive.stats().cache.blocked_updates, u64::from(protects), "{sync}");
         assert_eq!((dirty(&drive), synced(&drive).1), (1, 1), "{sync}");
-        // A read does not wait for the write-back.
+        // The update has left the page dirty, so a further flush programs it again.
         assert_eq!((flush(&mut drive), synced(&drive).1), (WRITE, 2), "{sync}");
         settle(&mut drive);
     }
@@ -359,10 +359,11 @@ fn at_the_budget_punctual_writes_one_page_back_for_each_write() {
     (0..5).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 5), "at the budget nothing is written back");
-    // A write to a dirty page is accepted; a write to another page waits for the write-back of the oldest page.
+    // A write to a dirty page is accepted at once; a write to another page waits for the write-back of the oldest dirty
+    // page.
     assert_eq!([write(&mut drive, 0), write(&mut drive, 5)], [DRAM, WRITE + DRAM]);
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 1), 5));
-    // A write to a clean page waits too; no page is evicted for it.
+    // A write to a clean page also waits; no page is evicted for it.
     assert_eq!([write(&mut drive, 10), read(&mut drive, 1), read(&mut drive, 2)], [WRITE + DRAM, DRAM, DRAM]);
     assert_eq!([read(&mut drive, 11), read(&mut drive, 12)], [DRAM; 2]);
     let cache = &drive.stats().cache;
@@ -381,14 +382,14 @@ fn without_a_sync_policy_there_is_no_budget() {
 }
 
 #[test]
-fn greedy_writes_all_back_when_idle_and_nothing_before() {
+fn greedy_writes_all_dirty_pages_back_when_idle_and_none_before() {
     let mut drive = with_oracle(&cached(10, "greedy", &["cache.dirty_budget=0.8"]));
     (0..8).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, IDLE - 1);
     assert_eq!(synced(&drive), (0, 0));
     pause(&mut drive, 1 + 8 * WRITE);
     assert_eq!((synced(&drive), dirty(&drive), drive.stats().cache.syncs), ((0, 8), 0, 8));
-    // The pages stay in the cache, clean. On a busy drive `greedy` works like `punctual`.
+    // The pages remain in the cache as clean pages. On a busy drive `greedy` works like `punctual`.
     (0..8).for_each(|lpn| assert_eq!(read(&mut drive, lpn), DRAM));
     (0..8).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     assert_eq!(write(&mut drive, 8), WRITE + DRAM);
@@ -399,14 +400,15 @@ fn greedy_writes_all_back_when_idle_and_nothing_before() {
 #[test]
 fn smart_writes_back_to_its_margin_when_idle() {
     let sync = "{ smart = { budget_margin = 0.2, cold_share = 0.0 } }";
-    // With two dies up to four write-backs may be under way, but no more pages than needed are written back.
+    // With two dies up to four write-backs may be under way, but no more pages are written back than necessary.
     let mut drive = with_oracle(&cached(25, sync, &["cache.dirty_budget=0.8", "drive.channels=2"]));
     (0..15).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 15));
     (15..20).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
-    // The threshold is 16 pages of a budget of 20.
+    // The threshold is 16 dirty pages, 0.8 of the budget of 20. At 15 dirty pages nothing is written back; from 20,
+    // five pages are.
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 5), 15));
     settle(&mut drive);
 }
@@ -417,7 +419,8 @@ fn smart_writes_cold_pages_back_when_idle() {
         let sync = format!("{{ smart = {{ budget_margin = 0.05, cold_share = {share} }} }}");
         let mut drive = filled(&cached(20, &sync, &[]), 40);
         (0..10).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
-        // Before the cache is full, no page is in the cold share at the end of the LRU list.
+        // With a share of two slots a page is cold if at least 18 pages have been used later. 19 pages are cached here, so
+        // one of them is cold; with a share of one slot none is.
         (20..29).for_each(|lpn| _ = read(&mut drive, lpn));
         pause(&mut drive, 2 * IDLE);
         assert_eq!(synced(&drive).1, u64::from(cold == 2), "{share}");
@@ -442,7 +445,8 @@ fn near_the_budget_smart_evicts_dirty_pages_before_clean_ones() {
         assert_eq!(drive.stats().cache.dirty_pages_max, 2);
         settle(&mut drive);
     }
-    // The margin counts, even where the budget would allow another dirty page.
+    // A dirty page is evicted at the threshold (2 pages with this margin), although the budget would allow another
+    // dirty page.
     let margin = smart.replace("margin = 0.0", "margin = 0.5");
     let mut drive = filled(&cached(4, &margin, &[]), 20);
     (10..12).for_each(|lpn| _ = read(&mut drive, lpn));
@@ -461,9 +465,9 @@ fn near_the_budget_smart_evicts_dirty_pages_before_clean_ones() {
 }
 
 #[test]
-fn a_budget_of_nothing_writes_through() {
+fn with_a_budget_of_0_writes_go_through() {
     for sync in &ALL[1..] {
-        // A budget of less than a page counts as 0.
+        // A budget of less than one page counts as 0.
         for budget in ["cache.dirty_budget=0.0", "cache.dirty_budget=0.2"] {
             let mut drive = with_oracle(&cached(4, sync, &[budget]));
             for lpn in 0..6 {
@@ -477,7 +481,7 @@ fn a_budget_of_nothing_writes_through() {
 }
 
 #[test]
-fn write_amplification_is_counted_before_the_cache() {
+fn host_pages_are_counted_before_the_cache() {
     let mut drive = with_oracle(&cached(4, "none", &[]));
     (0..10).for_each(|_| _ = write(&mut drive, 0));
     assert_eq!(one(&mut drive, Op::Write, 0, 3 * PAGE - 100), DRAM);
@@ -492,7 +496,7 @@ fn write_amplification_is_counted_before_the_cache() {
 
 /// The series has an interval of 1 ms.
 #[test]
-fn write_amplification_in_the_series_is_counted_before_the_cache() {
+fn the_series_counts_host_pages_before_the_cache() {
     let mut drive = with_oracle(&cached(4, "none", &[]));
     (0..10).for_each(|_| _ = write(&mut drive, 0));
     pause(&mut drive, 3_000_000);
@@ -505,7 +509,7 @@ fn write_amplification_in_the_series_is_counted_before_the_cache() {
     settle(&mut drive);
 }
 
-/// LaLDPC's read levels, and data too old for the last level.
+/// LaLDPC's read levels, and data so old that the last level does not decode it.
 const LOST: [&str; 5] = [
     "ecc.levels='laldpc'",
     "reliability.rber='vth'",
@@ -526,12 +530,12 @@ fn sectors_merged_from_a_lost_page_are_lost() {
         let done: Vec<bool> = drive.completions().map(|done| done.failed.is_some()).collect();
         done == [true]
     };
-    // The written sector can be read, the others cannot, even when they are in the cache.
+    // The written sector can be read. The other sectors cannot, even when they are in the cache.
     assert!(!failed(&mut drive, 512, 512));
     assert!(failed(&mut drive, 0, PAGE));
-    assert!(failed(&mut drive, 0, 512), "the second read fails too");
+    assert!(failed(&mut drive, 0, 512), "the sectors are lost in the cache as well");
     assert!(!failed(&mut drive, 512, 512));
-    // A write of a part of a lost sector leaves it lost; a write of the whole sector makes it readable.
+    // A write of a part of a lost sector leaves the sector lost; a write of the whole sector makes it readable.
     one(&mut drive, Op::Write, 2048 + 7, 100);
     one(&mut drive, Op::Write, 2560, 512);
     assert!(failed(&mut drive, 2048, 512));
@@ -577,13 +581,13 @@ fn write_backs_fail_on_a_worn_out_drive() {
         done += drive.completions().count();
         assert_eq!((done, drive.outstanding()), (sent, 0), "{sync}");
         assert!(drive.stats().counters.failed_pages > 0, "{sync}: the drive has not worn out");
-        // An acknowledged page that could not be written back is a media error, never older data.
+        // An acknowledged page that could not be written back is a media error; its reads never return older data.
         read_everything(&mut drive);
         assert!(drive.stats().counters.media_errors > 0, "{sync}");
     }
 }
 
-/// A drive after `requests` random requests of all kinds and lengths, some of them not aligned to sectors.
+/// Returns a drive after `requests` random requests of all kinds and lengths, some of them not aligned to sectors.
 fn anything(spec: &Spec, requests: u32) -> Drive<Oracle> {
     let mut drive = with_oracle(spec);
     let page = u64::from(drive.geometry().page_bytes);
@@ -626,7 +630,7 @@ fn pages_of_any_size_are_cached() {
             );
         }
     }
-    // The cache distinguishes 64 parts of a page: sectors in pages up to 32 KiB, 2 KiB in pages of 128 KiB.
+    // The cache distinguishes 64 parts of a page: sectors in pages up to 32 KiB, parts of 2 KiB in pages of 128 KiB.
     let mut drive = filled(&cached(0, "none", &["drive.page_size='32KiB'", "cache.size='1MiB'"]), 4);
     assert_eq!(
         [one(&mut drive, Op::Write, 31 * 1024 + 512, 512), one(&mut drive, Op::Read, 31 * 1024 + 512, 512)],
@@ -654,7 +658,7 @@ fn a_cache_larger_than_the_drive_holds_all_of_it() {
 }
 
 #[test]
-fn a_write_looks_its_map_entry_up_when_it_is_written_back() {
+fn the_map_entry_of_a_write_is_looked_up_at_its_write_back() {
     let map = "ftl.map={ demand = { cache = '8B' } }";
     let mut drive = filled(&cached(4, "none", &[map]), 8);
     drive.settle_map();
@@ -662,7 +666,7 @@ fn a_write_looks_its_map_entry_up_when_it_is_written_back() {
     assert_eq!(drive.stats().map.write_misses + drive.stats().map.read_misses, 0);
     assert_eq!(flush(&mut drive), READ + WRITE);
     assert_eq!(flash(&drive, FlashOp::Read, Cause::Mapping), 1);
-    // A merge looks the map entry up once.
+    // A merge looks up the map entry once.
     one(&mut drive, Op::Write, 5 * PAGE, 512);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let before = flash(&drive, FlashOp::Read, Cause::Mapping);
@@ -670,7 +674,7 @@ fn a_write_looks_its_map_entry_up_when_it_is_written_back() {
     drive.advance_to_completion(Time::NEVER);
     assert!(
         flash(&drive, FlashOp::Read, Cause::Mapping) <= before + 2,
-        "a read for the miss and one for the eviction"
+        "more than one read for the miss and one for the eviction"
     );
     settle(&mut drive);
     read_everything(&mut drive);
