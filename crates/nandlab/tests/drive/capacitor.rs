@@ -1,8 +1,8 @@
-//! Power loss, recovery and the detection of the budget on tiny drives, compared with calculations by hand.
+//! Power loss, recovery and detection of the dirty budget on tiny drives, compared with calculations by hand.
 //!
 //! The transfer of a page of 4 KiB takes 10.24 us, the program of an LSB page 300 us and of an MSB page 600 us. The
-//! controller draws 1 W, a program 100 mW. Tests set the energy of the capacitor: `efficiency` scales the 12 mJ of 1 mF
-//! between 5.5 and 2.5 V.
+//! controller draws 1 W, a program 100 mW. The capacitor of 1 mF has 12 mJ between 5.5 and 2.5 V; tests set its energy
+//! by `efficiency`, which scales these 12 mJ.
 
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{DieId, Lpn, PlaneId};
@@ -61,7 +61,7 @@ fn drive(sets: &[&str]) -> Drive<Oracle> {
     with_oracle(&spec(BASE, sets))
 }
 
-/// The override that gives the capacitor an energy of `mj` millijoules.
+/// Returns the override that gives the capacitor an energy of `mj` millijoules.
 fn energy(mj: f64) -> String {
     format!("capacitor.efficiency={}", mj / 12.0)
 }
@@ -77,7 +77,7 @@ fn write_through(drive: &mut Drive<Oracle>, lpn: u64) {
     drive.completions();
 }
 
-/// Writes LPNs 0 to `pages` - 1, which all stay in the cache, and cuts the power at the same time.
+/// Writes LPNs 0 to `pages` - 1, which all remain in the cache, and then cuts the power, without simulated time.
 fn flush(drive: &mut Drive<Oracle>, pages: u64) -> PowerLoss {
     for lpn in 0..pages {
         assert_eq!(one(drive, Op::Write, lpn * PAGE, PAGE), 0);
@@ -95,7 +95,7 @@ fn is_near(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-5 * expected.abs().max(1e-9), "expected {expected}, found {found}");
 }
 
-/// The page numbers, within their blocks, of LPNs 0 to `lpns` - 1.
+/// Returns the page numbers, within their blocks, of LPNs 0 to `lpns` - 1.
 fn pages_in_block(drive: &Drive<Oracle>, lpns: u32) -> Vec<u32> {
     let page = |lpn| drive.geometry().split(drive.ftl().map.get(Lpn(lpn)).expect("the LPN is mapped")).1;
     (0..lpns).map(page).collect()
@@ -113,10 +113,10 @@ fn until(drive: &mut Drive<Oracle>, stage: &str) {
 }
 
 #[test]
-fn a_plain_flush_takes_time_and_energy_of_equations_3_to_5() {
+fn a_plain_flush_takes_the_time_and_energy_of_equations_3_to_5() {
     let two_dies = ["drive.channels=2", "capacitor.flush_concurrency=1"];
     let loss = flush(&mut drive(&two_dies), 4);
-    // One program at a time, on alternating dies: an LSB and an MSB page on each.
+    // One program at a time, on the two dies in turn: each die programs an LSB page and an MSB page.
     assert_eq!(
         (loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages),
         (2 * LSB + 2 * MSB, 1_800_000, 2)
@@ -150,7 +150,8 @@ fn csw_takes_msb_pages_by_equations_6_and_7() {
     for lpn in 0..3 * pages {
         drive.write_now(Lpn(lpn % pages));
     }
-    // 40 pages on 7 free blocks: a block holds 6 of its 8 pages, so two of its wordlines hold an LSB page only.
+    // 40 pages go to 7 free blocks. So 6 of the 8 pages of a block are used: two of its four wordlines have only an LSB
+    // page.
     assert_eq!(drive.ftl().flush_blocks(PlaneId(0)), 7);
     let loss = flush(&mut drive, 40);
     // Six blocks take 4 LSB and 2 MSB pages each, the seventh 3 LSB pages and 1 MSB page.
@@ -167,7 +168,7 @@ fn csw_takes_the_lowest_layers_of_stacked_cells() {
         one(&mut drive, Op::Write, lpn * PAGE, PAGE);
     }
     let loss = drive.cut_power().clone();
-    // A layer has two pages: eight pages are the lowest layers of four blocks.
+    // A layer has two pages: the eight pages go to the lowest layers of four blocks.
     assert_eq!(pages_in_block(&drive, 8), [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages), (8 * LSB, 2_400_000, 8));
     drive.completions();
@@ -177,7 +178,7 @@ fn csw_takes_the_lowest_layers_of_stacked_cells() {
 
 #[test]
 fn the_energy_limits_the_pages_flushed() {
-    // Three pages (LSB, MSB, LSB) take 1.23072 ms in all, 1.2 ms of these for programs.
+    // Three pages (LSB, MSB, LSB) take 1.23072 ms in all, of which 1.2 ms are programs.
     let three_mj = 1.230_72 + 0.12;
     let lost = |mj: f64, sets: &[&str]| {
         let energy = energy(mj);
@@ -192,7 +193,7 @@ fn the_energy_limits_the_pages_flushed() {
     assert_eq!(lost(three_mj - 0.001, &[]), [(2, 3), (3, 4), (4, 5)]);
     assert_eq!(lost(0.340_24 - 0.001, &[]), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
     assert_eq!(lost(three_mj + 0.001, &["capacitor.flush_order=newest"]), [(1, 2), (0, 1)]);
-    // LPNs 0 and 1 are metadata and are flushed first, then the others in the order of use.
+    // LPNs 0 and 1 are metadata and are flushed first. The other pages follow in the order of use.
     let metadata = ["capacitor.flush_order=metadata", "capacitor.metadata=8KiB"];
     assert_eq!(lost(three_mj + 0.001, &metadata), [(3, 4), (4, 5)]);
 }
@@ -216,7 +217,7 @@ fn with_a_capacitor_operations_under_way_end() {
     drive.advance(at(100_000));
     let loss = drive.cut_power().clone();
     assert_eq!((loss.torn_programs, loss.finish_ns.ns()), (0, LSB - 100_000));
-    // The end of the program is paid from reserved energy; the flush had no page to write.
+    // Reserved energy pays for the end of the program; the flush had no page to write.
     assert_eq!((loss.spent_j, loss.flush_ns.ns(), loss.aborted_requests), (0.0, 0, 1));
     assert!(drive.ftl().map.get(Lpn(0)).is_some());
     assert!(drive.completions().all(|done| done.failed == Some(FailReason::PowerLost)));
@@ -283,14 +284,14 @@ fn a_block_whose_erase_was_torn_is_erased_again() {
         drive.restore_power();
         let recovery = drive.stats().power.losses[0].recovery.unwrap();
         assert_eq!((loss.torn_erases, recovery.erased_blocks), (1, 1));
-        // Each page's read transfers 16 bytes of OOB; the erase follows.
+        // The read of each page transfers 16 bytes of OOB; the erase follows the reads.
         assert_eq!(recovery.ns.ns(), recovery.scanned_pages * (50_000 + 40) + 1_000_000);
         drive.completions();
         settle(&mut drive);
         read_everything(&mut drive);
         return;
     }
-    panic!("no erase was under way at any event");
+    panic!("no power loss came during an erase");
 }
 
 #[test]
@@ -299,14 +300,14 @@ fn recovery_reads_the_oob_of_every_page() {
         let mut all = vec![NO_CACHE, "drive.chips_per_channel=2"];
         all.extend(sets);
         let mut drive = drive(&all);
-        // The dies alternate: one gets three pages, the other two.
+        // The writes go to the two dies in turn: one die gets three pages, the other two.
         (0..5).for_each(|lpn| submit(&mut drive, Op::Write, lpn));
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         let recovery = drive.cut_power().recovery.unwrap();
         assert_eq!(recovery.scanned_pages, 5);
         recovery.ns.ns()
     };
-    // The time is that of the die with three pages, or, with long commands, that of the shared channel.
+    // The recovery takes as long as the die with three pages, or, with long commands, as long as the shared channel.
     assert_eq!(recovery_ns(&[]), 3 * (50_000 + 40));
     assert_eq!(recovery_ns(&["timing.command='100us'"]), 5 * (100_000 + 40));
 }
@@ -318,7 +319,8 @@ fn a_partially_flushed_page_is_merged_in_recovery() {
     drive.completions();
     let recovery = loss.recovery.unwrap();
     assert_eq!((loss.flushed_pages, recovery.merged_pages, recovery.scanned_pages), (1, 1, 2));
-    // Two OOBs and two pages are read. The merged page goes to an LSB page: the wordline of the flushed page is full.
+    // Two OOBs and two pages are read. The merged page goes to an LSB page, because the wordline of the flushed page is
+    // full.
     let read = 50_000 + TRANSFER;
     assert_eq!(recovery.ns.ns(), 2 * (50_000 + 40) + 2 * read + LSB);
     let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
@@ -332,7 +334,7 @@ fn a_partially_flushed_page_is_merged_in_recovery() {
     read_everything(&mut drive);
 }
 
-/// A drive with a dirty sector of LPN 0 in the cache, and with the page in flash if `is_in_flash`.
+/// Returns a drive with a dirty sector of LPN 0 in the cache, and with the page in flash if `is_in_flash`.
 fn drive_with_one_sector(is_in_flash: bool) -> Drive<Oracle> {
     let mut drive = drive(&[]);
     if is_in_flash {
@@ -366,8 +368,8 @@ fn a_deallocation_survives_power_loss_after_a_flush() {
     }
 }
 
-/// A day of the scaled clock is a second. [`TEN_PAGES_MJ`] is the energy of ten pages: five LSB and five MSB pages take
-/// 4.6024 ms in all, 4.5 ms of these for programs; with one more LSB page they take 5.39264 mJ.
+/// A day of the scaled clock takes a second. [`TEN_PAGES_MJ`] suffices for ten pages but not for eleven: five LSB and
+/// five MSB pages take 4.6024 ms, of which 4.5 ms are programs, that is 5.0524 mJ; one more LSB page makes 5.39264 mJ.
 const DETECTION: [&str; 4] = [
     "reliability.clock_scale=86400",
     "cache.sync=punctual",
@@ -385,7 +387,7 @@ fn detecting(mj: f64, sets: &[&str]) -> Drive<Oracle> {
     drive(&all)
 }
 
-/// Keeps the drive busy with reads until `to`.
+/// Keeps the drive busy with reads until the time `to`.
 fn keep_busy(drive: &mut Drive<Oracle>, to: u64) {
     while drive.now().ns() + 2 * SECOND < to {
         drive.advance(drive.now() + ns(2 * SECOND));
@@ -395,7 +397,7 @@ fn keep_busy(drive: &mut Drive<Oracle>, to: u64) {
 }
 
 #[test]
-fn a_detection_is_due_after_twenty_days_and_waits_a_day_for_an_idle_time() {
+fn a_detection_is_due_after_twenty_days_and_waits_up_to_a_day_for_idleness() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     drive.advance(at(20 * SECOND - 1));
     assert_eq!(drive.power_stage(), "charged");
@@ -419,7 +421,7 @@ fn a_detection_is_due_after_twenty_days_and_waits_a_day_for_an_idle_time() {
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.due.ns(), detection.began.ns()), (20 * SECOND, 20 * SECOND + SECOND / 2));
 
-    // On command the detection begins at once, on a busy drive too.
+    // On command the detection begins at once, even on a busy drive.
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     keep_busy(&mut drive, 5 * SECOND);
     drive.detect_budget();
@@ -438,19 +440,19 @@ fn the_stages_of_a_detection_take_their_time() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     let from = 20 * SECOND;
     drive.advance(at(from));
-    // Ten programs take 0.45 mJ of the 5.2 mJ; the rest lasts for 4.75 ms of the controller's 1 W. (The capacitor has
-    // lost a little in twenty days.)
+    // Ten programs take 0.45 mJ of the 5.2 mJ; the remaining 4.75 mJ last for 4.75 ms of the controller's 1 W. (The
+    // capacitor has lost a little of its energy in twenty days.)
     drive.advance(at(from + 4_750_000 - 100));
     assert_eq!(drive.power_stage(), "draining");
     drive.advance(at(from + 4_750_000 + 10));
     assert_eq!(drive.power_stage(), "settling");
-    // The program of the eleventh page, an LSB page, ends, and the MSB page fills its wordline.
+    // The program of the eleventh page, an LSB page, ends; then an MSB page fills its wordline.
     let empty = from + 5 * (LSB + MSB) + LSB + MSB;
     drive.advance(at(empty - 1));
     assert_eq!(drive.power_stage(), "settling");
     drive.advance(at(empty));
     assert_eq!(drive.power_stage(), "recharging");
-    // Ten seconds of the scaled clock.
+    // The recharge takes ten seconds of the scaled clock.
     drive.advance(at(empty + RECHARGE - 1));
     assert_eq!(drive.power_stage(), "recharging");
     assert!(drive.stats().power.detections.is_empty(), "the detection ends with the recharge");
@@ -459,8 +461,9 @@ fn the_stages_of_a_detection_take_their_time() {
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.drained_from.ns(), detection.pages, detection.host_pages), (from, 10, 0));
     is_near(detection.energy_j, 5.2e-3);
-    // Pages of a flush in the worst case: 1.61024 mJ for an erase that the flush waits for and for its last round, then
-    // MSB and LSB pages of 0.67024 and 0.34024 mJ in turn. 5.2 mJ suffice for six pages, and 0.55832 mJ are left.
+    // A flush in the worst case takes 1.61024 mJ whatever its number of pages: 1 ms for an erase that it waits for, and
+    // 0.61024 ms for its last round. Its pages take 0.67024 mJ (MSB) and 0.34024 mJ (LSB) in turn. 5.2 mJ suffice for
+    // six pages, and 0.55832 mJ are left for the seventh.
     is_near(detection.drained_j, 5.2e-3);
     is_near(detection.measured, (6.0 + 0.55832 / 0.67024) / 10.0);
     is_near(detection.budget, 0.0);
@@ -469,10 +472,10 @@ fn the_stages_of_a_detection_take_their_time() {
 }
 
 #[test]
-fn the_budget_is_the_step_below_what_was_measured() {
-    // Energies slightly above that of 7, 8, 9, 10 and 11 pages in the worst case; a cycle costs 0.001 % of the
-    // capacitance. The detection writes more pages than that, because it begins with an LSB page and waits for no
-    // erase.
+fn the_budget_is_the_step_below_the_measured_capability() {
+    // Each energy is slightly above that of 7, 8, 9, 10 or 11 pages in the worst case, since a detection costs 0.001 %
+    // of the capacitance. The detection writes more pages than that, because it begins with an LSB page and waits for
+    // no erase.
     let measured = [(5.35, 10, 0), (5.7, 11, 7), (6.35, 12, 8), (6.7, 13, 9), (7.4, 14, 10)];
     for (mj, pages, budget) in measured {
         let mut drive = detecting(mj, &[]);
@@ -483,7 +486,7 @@ fn the_budget_is_the_step_below_what_was_measured() {
 }
 
 #[test]
-fn dirty_pages_are_written_back_first_and_then_writes_go_through() {
+fn a_detection_first_writes_dirty_pages_back_and_then_writes_go_through() {
     let mut drive = detecting(6.7, &[]);
     (0..3).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
     drive.detect_budget();
@@ -492,11 +495,11 @@ fn dirty_pages_are_written_back_first_and_then_writes_go_through() {
     assert_eq!(drive.power_stage(), "syncing");
     drive.advance(at(LSB + MSB + LSB));
     assert_eq!((drive.power_stage(), drive.cache_pages()[2]), ("draining", 1));
-    // The host's page waits for the program under way, and is acknowledged when flash has the page.
+    // The host's page waits for the program under way, and is acknowledged when the page is in flash.
     assert_eq!(one(&mut drive, Op::Write, 7 * PAGE, PAGE), MSB + LSB);
     until(&mut drive, "recharging");
-    // The detection has written the four pages of the cache again and again. The first block has no valid page left;
-    // its erase has waited for the end of the measurement.
+    // The detection has written the four pages of the cache again and again, so the first block has no valid page left.
+    // The erase of this block has waited for the end of the measurement.
     assert_eq!(one(&mut drive, Op::Write, 8 * PAGE, PAGE), ERASE + LSB);
     until(&mut drive, "charged");
     assert_eq!(one(&mut drive, Op::Write, 9 * PAGE, PAGE), 0);
@@ -520,19 +523,19 @@ fn pages_of_the_host_count_as_pages_of_the_detection() {
 
 #[test]
 fn while_the_capacitor_recharges_no_program_can_tear_older_data() {
-    // An hour of the scaled clock is 42 ms.
+    // An hour of the scaled clock takes 42 ms.
     let mut drive = detecting(TEN_PAGES_MJ, &["capacitor.recharge='1h'"]);
     drive.advance(at(20 * SECOND));
     until(&mut drive, "recharging");
     for lpn in 0..6 {
         submit(&mut drive, Op::Write, lpn);
     }
-    // The erase of a block without valid pages, which the detection has filled, comes first.
+    // The writes wait for an erase: the detection has filled a block, none of whose pages is valid any more.
     drive.advance(drive.now() + ns(ERASE + 6 * LSB));
     assert!(drive.is_recharging());
     assert_eq!(drive.completions().count(), 6, "only LSB pages are used: each takes 300 us");
     assert!(pages_in_block(&drive, 6).iter().all(|page| page % 2 == 0));
-    // The program is torn, and no older page with it.
+    // A power loss tears the program, but no older page with it.
     submit(&mut drive, Op::Write, 6);
     drive.advance(drive.now() + ns(LSB / 2));
     let loss = drive.cut_power().clone();
@@ -552,7 +555,7 @@ fn power_can_fail_in_every_stage() {
             until(&mut drive, stage);
         }
         if stage == "draining" {
-            // An LSB and an MSB page have been written in the first millisecond.
+            // In the first millisecond of draining an LSB page and an MSB page are written.
             drive.advance(drive.now() + ns(1_000_000));
         }
         let loss = drive.cut_power().clone();
@@ -564,8 +567,8 @@ fn power_can_fail_in_every_stage() {
         is_near(loss.energy_j, left);
         let unflushed = if ["charged", "syncing"].contains(&stage) { 4 } else { 0 };
         assert_eq!((loss.unflushed_pages, loss.lost.len()), (unflushed, 0), "{stage}");
-        // While syncing one of the four pages is under way already. A page that the detection is writing counts as
-        // dirty.
+        // In the stage `syncing` one of the four pages is already being written back. A page that the detection is
+        // writing counts as dirty.
         let flushed = [("charged", 4), ("syncing", 3), ("draining", 1)].iter().find(|(of, _)| *of == stage);
         assert_eq!(loss.flushed_pages, flushed.map_or(0, |&(_, pages)| pages), "{stage}");
         assert_eq!(drive.power_stage(), "recharging", "{stage}");
@@ -580,14 +583,14 @@ fn power_can_fail_in_every_stage() {
 }
 
 #[test]
-fn an_uncorrectable_page_stays_lost_and_is_not_counted_as_lost_with_the_power() {
+fn a_page_lost_before_power_loss_is_not_counted_as_lost_by_it() {
     let levels = ["ecc.levels=laldpc", "reliability.rber=vth", "timing.decode='15us'"];
     let mut drive = detecting(TEN_PAGES_MJ, &levels);
     drive.write_now(Lpn(0));
     let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
     let stamp = Stamp { corrected: AgeStamp::LOST, ..drive.array().stamp(ppn) };
     drive.parts_mut().0.stage(ppn, Lpn(0), stamp);
-    // A sector is written, and the page to merge it with cannot be read.
+    // A sector is written, and the page with which it must be merged cannot be read.
     let sector = request(&drive, Op::Write, 512, 512);
     drive.submit(&Request { fua: true, ..sector }).unwrap();
     drive.advance(at(SECOND));

@@ -1,4 +1,4 @@
-//! The life of a drive: wear, wear levelling, retired blocks.
+//! The life of a drive: wear, wear levelling and retired blocks.
 
 use crate::common::{TINY, request, settle, spec};
 use nandlab::base::geometry::Lpn;
@@ -11,7 +11,7 @@ use nandlab::probe::{NoProbe, Probe};
 use nandlab::report::{RunFacts, smart, summary};
 use nandlab::sched::{Cause, FlashOp};
 
-/// Writes `count` pages at queue depth 8, to LPNs from `draw`; returns the number of failed requests.
+/// Writes `count` pages at queue depth 8, to LPNs from `draw`; returns the number of requests that failed.
 fn write_pages<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut() -> u64) -> u64 {
     let (mut sent, mut failed) = (0, 0);
     while sent < count || drive.outstanding() > 0 {
@@ -102,8 +102,8 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail() {
                     rounds += 1;
                     assert!(rounds < 2000, "{name}: the drive does not wear out");
                 }
-                // Writes fail only when a plane (under dynamic allocation every plane) has no block left from which GC
-                // gains: each full block is wholly valid, or retires with its next erase.
+                // Writes fail only when a plane (under dynamic allocation: every plane) has no block left from which GC
+                // gains. Each full block of such a plane has only valid pages, or retires with its next erase.
                 let per_plane = drive.geometry().blocks_per_plane as usize;
                 let is_worn_out = |blocks: &[Block]| {
                     let full = blocks.iter().filter(|b| b.state == BlockState::Full);
@@ -117,7 +117,7 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail() {
                     "{name}: {worn_out}"
                 );
                 assert_eq!(smart(&drive)["nvme_smart_log"]["avail_spare"], 0, "{name}");
-                // The worn-out drive still answers requests.
+                // The worn-out drive still completes requests.
                 for _ in 0..3 {
                     failed += write_pages(&mut drive, 100, || stream.below(pages));
                 }
@@ -139,7 +139,7 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail() {
                 // Statistics, SMART log and summary report the failures.
                 let counters = drive.stats().counters.clone();
                 assert_eq!(drive.stats().failed[FailReason::WornOut as usize], failed, "{name}");
-                assert_eq!(counters.failed_pages, failed, "{name}: one page a request");
+                assert_eq!(counters.failed_pages, failed, "{name}: one page per request");
                 let log = smart(&drive);
                 let log = &log["nvme_smart_log"];
                 assert_eq!(log["media_errors"], failed);
@@ -148,7 +148,7 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail() {
                 let reasons = serde_json::json!({ "uncorrectable": 0, "worn_out": failed, "power_lost": 0 });
                 assert_eq!(out["requests_failed"], reasons);
                 assert_eq!(out["blocks_retired"], retired);
-                // Every acknowledged write reads back.
+                // A read of every acknowledged write returns its data.
                 for lpn in 0..pages {
                     let request = Request {
                         arrival: drive.now(),
@@ -161,7 +161,8 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail() {
                 }
                 settle(&mut drive);
                 assert!(drive.probe().checked >= pages);
-                // After a TRIM of all pages the blocks are dead: they are erased once more, and most of them retire.
+                // After a TRIM of all pages the blocks are dead: each is erased once more, and most of them then
+                // retire.
                 drive.submit(&request(&drive, Op::Trim, 0, pages * 4096)).unwrap();
                 settle(&mut drive);
                 let worn = wear(&drive);
@@ -218,8 +219,9 @@ fn avail_spare_is_the_share_of_spare_blocks_left() {
         let failed = write_pages(&mut drive, 100, || stream.below(pages));
         let log = smart(&drive);
         let spare = log["nvme_smart_log"]["avail_spare"].as_u64().unwrap();
-        // A plane has 24 blocks. 192 / 2.25 = 86 pages, 11 blocks, are logical; one block is open for GC and one is
-        // kept free: 11 are spare. Blocks that are retired, or that the next erase retires, no longer count.
+        // A plane has 24 blocks. 192 / 2.25 = 86 pages are logical, that is 11 blocks; one block is open for GC and one
+        // is kept free. The other 11 blocks are spare. Blocks that are retired, or that the next erase retires, no
+        // longer count.
         let lost = |plane: usize| {
             let blocks = &drive.array().blocks[plane * 24..][..24];
             blocks.iter().filter(|b| b.pe_cycles >= 7).count() as u64
@@ -237,7 +239,7 @@ fn avail_spare_is_the_share_of_spare_blocks_left() {
     }
 }
 
-/// A drive of one plane of 64 blocks, filled once; after that only the first 20 % of the addresses are written.
+/// Returns a drive of one plane of 64 blocks, filled once; after that only the first 20 % of the addresses are written.
 fn hot_cold(levelling: &str, gap: u32) -> Drive<NoProbe> {
     let text = format!(
         "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\n\
@@ -255,9 +257,10 @@ fn hot_cold(levelling: &str, gap: u32) -> Drive<NoProbe> {
     drive
 }
 
-/// Cold blocks, with four fifths of the data, are fully valid and never victims: without static wear levelling they
-/// have no erase, and the other blocks share all erases. Static wear levelling moves a block that lags the mean by more
-/// than the gap; it checks after every eighth erase, so no block lags much more than the gap.
+/// Four fifths of the data are cold, and the blocks with this data have only valid pages. So they are never victims:
+/// without static wear levelling they are never erased, and the other blocks share all erases. Static wear levelling
+/// moves a block that lags the mean by more than the gap. It checks after every eighth erase, so no block lags much
+/// more than the gap.
 #[test]
 fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
     const GAP: u32 = 8;
@@ -266,11 +269,11 @@ fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
     let levelled = spread(&wear(&fixed));
     println!("(mean, least, most, deviation): dynamic {dynamic:?}, static {levelled:?}");
     assert_eq!(dynamic.1, 0, "some blocks are never erased");
-    // Of 853 logical pages 682 are cold: 42 of the 64 blocks are never erased, 22 have all erases, so the most
-    // worn block has at least 64 / 22 of the mean.
+    // Of 853 logical pages 683 are cold. They fill 42 of the 64 blocks, which are never erased. The other 22 blocks
+    // have all erases, so the most worn block has at least 64 / 22 = 2.9 times the mean.
     assert!(f64::from(dynamic.2) > 2.5 * dynamic.0);
-    // One block is moved per 8 erases. A block may lag by the gap and by the erases in which all 42 cold blocks are
-    // moved once: 42 x 8 erases are 5.25 P/E cycles of 64 blocks, rounded up to 7.
+    // One block is moved per 8 erases. So a block may lag by the gap, plus the erases in which each of the 42 cold
+    // blocks is moved once: 42 x 8 erases are 5.25 P/E cycles of 64 blocks. The bound allows 7.
     assert!(f64::from(levelled.1) >= levelled.0 - f64::from(GAP) - 7.0, "{levelled:?}");
     assert!(levelled.3 < dynamic.3 / 4.0);
     assert!(f64::from(levelled.2) < 1.5 * levelled.0, "{levelled:?}");
@@ -286,13 +289,16 @@ fn static_wear_levelling_narrows_the_spread_under_a_hot_and_cold_workload() {
         "wear levelling: {reads} reads, {programs} programs, {erases} erases of {}",
         stats.flash_total(FlashOp::Erase)
     );
-    // The operations of wear levelling have its cause: it moves blocks of 16 pages, nearly all wholly valid.
-    // A page that the host overwrites during its move is read but not programmed.
+    // Operations of wear levelling are counted under its own cause. It moves blocks of 16 pages, nearly all of them
+    // valid. A page that the host overwrites during its move is read but not programmed.
     assert!(erases > 100 && reads <= 16 * erases && programs <= reads && programs * 10 > 16 * 9 * erases);
     let [gc_reads, gc_programs] =
         [FlashOp::Read, FlashOp::Program].map(|kind| stats.flash[kind as usize][Cause::Gc as usize]);
-    assert!(gc_programs <= gc_reads && gc_programs * 10 > gc_reads * 9, "the copies of GC have the cause GC");
-    // Wear levelling erases at most one of eight blocks.
+    assert!(
+        gc_programs <= gc_reads && gc_programs * 10 > gc_reads * 9,
+        "copies of GC are missing under the cause GC"
+    );
+    // Wear levelling causes at most one of eight erases.
     let all = stats.flash_total(FlashOp::Erase);
     assert!(erases <= all / 8 + 1, "{erases} of {all}");
 }
@@ -325,10 +331,11 @@ fn a_larger_gap_moves_less_and_levels_less() {
     assert!(runs.is_sorted_by(|a, b| a.0 > b.0 && a.1 < b.1), "{runs:?}");
 }
 
-/// Under uniform writes every block is erased. Without levelling the free list is a queue, and a block's share of
-/// erases is random; dynamic levelling takes the least worn free block, so the P/E cycles of blocks stay close.
+/// Under uniform writes every block is erased. Without wear levelling the free list is a queue, and a block's share of
+/// the erases is random. Dynamic wear levelling takes the least worn free block, so the P/E cycles of the blocks differ
+/// little.
 #[test]
-fn dynamic_wear_levelling_narrows_the_spread_against_none() {
+fn dynamic_wear_levelling_narrows_the_spread_of_uniform_writes() {
     let run = |levelling: &str| {
         let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
              blocks_per_plane = 64\npages_per_block = 16\npage_size = '4KiB'\nop = 0.5\nendurance = 1000000\n\
@@ -337,8 +344,8 @@ fn dynamic_wear_levelling_narrows_the_spread_against_none() {
         fill(&mut drive);
         let pages = u64::from(drive.geometry().logical_pages);
         let mut stream = Stream::new(6, "uniform");
-        // Without simulated time GC keeps the free list at its threshold, so that several free blocks are there to
-        // choose from.
+        // Writes without simulated time let GC keep the free list at its threshold, so there is always a choice of free
+        // blocks.
         for _ in 0..60_000 {
             drive.write_now(Lpn(stream.below(pages) as u32));
         }
@@ -346,7 +353,10 @@ fn dynamic_wear_levelling_narrows_the_spread_against_none() {
     };
     let (none, dynamic) = (run("none"), run("dynamic"));
     println!("(mean, least, most, deviation): none {none:?}, dynamic {dynamic:?}");
-    assert!((none.0 / dynamic.0 - 1.0).abs() < 0.02, "levelling costs no erases under uniform writes");
+    assert!(
+        (none.0 / dynamic.0 - 1.0).abs() < 0.02,
+        "dynamic wear levelling changes the number of erases under uniform writes"
+    );
     assert!(dynamic.3 < 0.75 * none.3);
     assert!(dynamic.2 - dynamic.1 < none.2 - none.1);
 }

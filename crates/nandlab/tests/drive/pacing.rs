@@ -1,4 +1,4 @@
-//! Pacing of GC: throughput is even, while GC served by age stalls the host at times.
+//! Pacing of GC: with pacing the throughput is even; without it, GC served by age stalls the host at times.
 
 use crate::common::{request, rest, spec};
 use nandlab::base::rng::Stream;
@@ -7,24 +7,25 @@ use nandlab::drive::Drive;
 use nandlab::host::Op;
 use nandlab::sched::FlashOp;
 
-/// Four channels of two dies of two planes, each of 40 blocks of 256 pages; a write cache of 128 pages that writes back at once,
-/// so that host writes are queued before those of GC.
+/// Four channels of two dies of two planes, each of 40 blocks of 256 pages. A write cache of 128 pages writes back at
+/// once, so that host writes are queued before those of GC.
 const DRIVE: &str = "[drive]\nchannels = 4\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
      blocks_per_plane = 40\npages_per_block = 256\npage_size = '4KiB'\nop = 0.3\n\
      [timing]\nread = '50us'\nprogram = '400us'\nerase = '3ms'\n\
      [cache]\nsize = '512KiB'\nsync = 'eager'\n[precondition]\nmethod = 'pts'\n";
 
-/// Performance as measured by the host.
+/// Performance as the host measures it.
 struct Seen {
     /// The longest latency, in seconds.
     slowest: f64,
-    /// Requests completed in each 100 ms, without the first second and the last interval.
+    /// Requests completed in each interval of 100 ms, without the first second and the last interval.
     completed: Vec<u32>,
-    /// Pages programmed for each page of the host.
+    /// WAF: pages programmed per page that the host wrote.
     waf: f64,
 }
 
-/// Plays uniform random writes of pages with `reads_of_ten` reads of ten requests, at queue depth 32.
+/// Plays uniform random requests of one page at queue depth 32. Of ten requests `reads_of_ten` are reads, the others
+/// writes.
 fn play(sets: &[&str], requests: u32, reads_of_ten: u64) -> Seen {
     let spec = spec(DRIVE, sets);
     let mut drive = Drive::new(&spec);
@@ -63,20 +64,20 @@ fn play(sets: &[&str], requests: u32, reads_of_ten: u64) -> Seen {
 }
 
 impl Seen {
-    /// The fewest completions of an interval, as a share of the mean.
+    /// Returns the fewest completions of an interval, as a share of the mean.
     fn least(&self) -> f64 {
         let mean = f64::from(self.completed.iter().sum::<u32>()) / self.completed.len() as f64;
         f64::from(*self.completed.iter().min().expect("there are intervals")) / mean
     }
 
-    /// Completions per second.
+    /// Returns the completions per second.
     fn iops(&self) -> f64 {
         10.0 * f64::from(self.completed.iter().sum::<u32>()) / self.completed.len() as f64
     }
 }
 
-/// With pacing the longest latency is at most a fifth. Even throughput costs up to a tenth of the throughput and 5 % of
-/// the WAF.
+/// With pacing the longest latency is at most a fifth of that without pacing. This costs at most a tenth of the
+/// throughput, and the WAF rises by at most 5 %.
 #[test]
 fn pacing_evens_out_throughput() {
     for reads_of_ten in [0, 7] {
@@ -85,7 +86,7 @@ fn pacing_evens_out_throughput() {
         assert_eq!(
             by_age.least(),
             0.0,
-            "GC by age has no interval without completions: the comparison shows nothing"
+            "without pacing every interval has completions: the comparison shows nothing"
         );
         assert!(paced.least() > 0.25, "{}", paced.least());
         assert!(paced.slowest < by_age.slowest / 5.0, "{} {}", paced.slowest, by_age.slowest);

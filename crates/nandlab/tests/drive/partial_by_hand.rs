@@ -1,9 +1,9 @@
-//! Partial refresh, compared with calculations by hand: every step of the paper's Fig. 4, every state of the links,
+//! Partial refresh, compared with calculations by hand: every step of the paper's Fig. 4, every state of the links, the
 //! times of preads, power loss, and the audit.
 //!
-//! A program takes 910.24 us: 4096 bytes at 2.5 ns, and 900 us. A read at level L takes 50 + 14 (L - 1) us of sensing,
-//! 20 + 10 (L - 1) of transfer and 15 of decoding: 85 us at level 1; at level 7 the die is busy for 134 + 80 = 214 us.
-//! A day of ageing is a second, and blocks are due after ten days.
+//! A program takes 910.24 us: 10.24 us for 4096 bytes at 2.5 ns, and 900 us of array time. A read at level L takes 50 +
+//! 14 (L - 1) us of sensing, 20 + 10 (L - 1) of transfer and 15 of decoding: 85 us at level 1. At level 7 a read
+//! occupies the die for 134 + 80 = 214 us. A day of ageing takes a second, and blocks are due after ten days.
 
 use crate::common::{US, at, ballast, ns, one, request, spec};
 use nandlab::base::geometry::{DieId, Geometry, Lpn, Ppn};
@@ -27,13 +27,13 @@ const BY_HAND: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_ch
      pe_cycles = 1500\nclock_scale = 86400.0\n\
      [refresh]\ninterval = [{ pe = 1000000, every = '10d' }]\n";
 
-/// 256 codewords of 128 bits, each with an entry of 7 + 1 bits for its first bit only: 256 bytes per page, 16 pages per
-/// line.
+/// No bit is susceptible, and each of the 256 codewords of 128 bits has one entry of 7 + 1 bits: 256 bytes per page, so
+/// 16 pages fill a line.
 const SIXTEENTH: &str = "susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128";
-/// All bits are susceptible: every page fills a line.
+/// All bits are susceptible, so that every page fills a line of its own.
 const WHOLE: &str = "susceptible_ratio = 1.0";
 
-/// The operations issued: time in nanoseconds, die, transaction.
+/// The operations that the dies start: time in nanoseconds, die, transaction.
 #[derive(Default)]
 struct Log(Vec<(u64, DieId, Transaction)>);
 
@@ -49,12 +49,12 @@ struct Hand {
     drive: Drive<(Oracle, Log)>,
 }
 
-/// The second of the age clock at simulated time `time`, in nanoseconds.
+/// Returns the second of the age clock at simulated time `time`, which is in nanoseconds.
 fn second(time: u64) -> u64 {
     time * 864 / 10_000_000
 }
 
-/// The first simulated time, in nanoseconds, at which the age clock is at `second`.
+/// Returns the first simulated time, in nanoseconds, at which the age clock is at `second`.
 fn when(second: u64) -> u64 {
     (second * 10_000_000).div_ceil(864)
 }
@@ -62,10 +62,10 @@ fn when(second: u64) -> u64 {
 const INTERVAL_S: u64 = 864_000;
 /// Half of the grace, which is 1 % of the interval, in seconds of the age clock.
 const HALF_GRACE_S: u64 = 4_320;
-/// The due time of the first block: its first page is programmed after 910.24 us, in second 78, so it is due in second
-/// 864,078.
+/// The due time of the first block. Its first page is programmed after 910.24 us, in second 78 of the age clock, so the
+/// block is due in second 864,078.
 const DUE: u64 = 10_000_902_778;
-/// Time of sixteen reads at level 7 on one die, and of decoding the last.
+/// Time of sixteen reads at level 7 on one die, and of decoding the last of them.
 const READ_16: u64 = (16 * 214 + 15) * US;
 const PROGRAM: u64 = 910_240;
 
@@ -82,7 +82,7 @@ impl Hand {
         Self { drive: Drive::with_probe(spec, <(Oracle, Log)>::default()) }
     }
 
-    /// A drive whose first block of die 0 has `pages` pages: LPN 0, 2, 4, ...
+    /// Returns a drive whose first block of die 0 has `pages` pages: LPN 0, 2, 4, ...
     fn with_pages(policy: &str, sets: &[&str], pages: u64) -> Self {
         let mut hand = Self::new(policy, sets);
         hand.write((0..pages).map(|page| 2 * page));
@@ -90,7 +90,8 @@ impl Hand {
         hand
     }
 
-    /// A drive with sixteen pages of a block, at the time when they have been linked to a combination page on die 1.
+    /// Returns a drive with sixteen pages of a block, at the time when they have been linked to a combination page on
+    /// die 1.
     fn linked(sets: &[&str]) -> Self {
         let mut hand = Self::with_pages(SIXTEENTH, sets, 16);
         hand.drive.advance(at(DUE + READ_16 + PROGRAM));
@@ -130,7 +131,7 @@ impl Hand {
         self.links().count()
     }
 
-    /// The number and the PPN of the combination page that a page is linked to.
+    /// Returns the number and the PPN of the combination page that a page is linked to.
     fn combination(&self, page: Ppn) -> (Lpn, Ppn) {
         let (lpn, _) = self.links().of(page).expect("the page is linked");
         (lpn, self.drive.ftl().map.get(lpn).unwrap())
@@ -140,7 +141,7 @@ impl Hand {
         self.drive.array().block(self.drive.geometry().block_of(page))
     }
 
-    /// Operations of refresh since `from`, as (time, die, LPN).
+    /// Returns the operations of refresh since `from`, as (time, die, LPN).
     fn refresh(&self, kind: FlashOp, from: u64) -> Vec<(u64, u32, u32)> {
         let of_refresh =
             |t: &&(u64, DieId, Transaction)| t.0 >= from && t.2.kind == kind && t.2.cause == Cause::Refresh;
@@ -151,7 +152,7 @@ impl Hand {
         self.drive.stats().flash[kind as usize][cause as usize]
     }
 
-    /// The number of the first combination page.
+    /// Returns the number of the first combination page.
     fn first_number(&self) -> u32 {
         self.drive.geometry().logical_pages
     }
@@ -162,7 +163,7 @@ impl Hand {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
-    /// Lets the drive come to rest and reads every page.
+    /// Lets the drive come to rest, reads every page, and checks that no read has failed.
     fn end(mut self) {
         self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         self.check();
@@ -178,7 +179,7 @@ impl Hand {
 // ------------------------------------------------------------------------------------------------------------- Fig. 4
 
 #[test]
-fn a_block_goes_through_the_steps_of_the_papers_figure() {
+fn refresh_of_a_block_follows_the_steps_of_the_papers_figure() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
     let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
     // Step 1: the block is due.
@@ -221,9 +222,9 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     assert_eq!(stats.busy_ns, ns(READ_16));
     hand.check();
 
-    // The next interval of the block counts from the program of the combination page, not from the last read, and so
-    // does that of the combination block, whose first page that is. Both are due in one second, and are refreshed
-    // conventionally.
+    // The next interval of the block counts from the program of the combination page, not from the last read. The
+    // combination block has the same interval, because this program wrote its first page. So both blocks are due in the
+    // same second, and they are refreshed conventionally.
     let again = when(second(linked_at) + INTERVAL_S);
     assert!(again > when(second(linked_at - PROGRAM) + INTERVAL_S));
     hand.drive.advance(at(again - 1));
@@ -235,7 +236,8 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
     assert_eq!(programs.iter().filter(|program| program.1 == 0).count(), 16);
     assert_eq!(programs.iter().filter(|program| program.1 == 1).count(), 1, "the combination page");
     assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (16, 0));
-    // Each of the 16 pages was read by pread. The combination page was read to be moved, and is invalid by now.
+    // Each of the 16 pages was read by pread, that is two reads. The combination page was read to be moved, and is now
+    // invalid.
     assert_eq!(hand.refresh(FlashOp::Read, again).len(), 16 + 16 + 1);
     assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
     assert_eq!((hand.links().combinations().count(), hand.block(bases[0]).state), (0, BlockState::Free));
@@ -248,8 +250,8 @@ fn a_block_goes_through_the_steps_of_the_papers_figure() {
 }
 
 #[test]
-fn a_line_that_is_not_full_waits_for_half_of_the_grace() {
-    // The block has eight pages and is open when it is due: it is closed.
+fn a_line_that_is_not_full_is_programmed_at_half_of_the_grace() {
+    // The block has eight pages and is open when it comes due: it is closed.
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
     hand.drive.advance(at(DUE));
     assert_eq!((hand.block(hand.at(0)).state, hand.block(hand.at(0)).programmed), (BlockState::Full, 16));
@@ -271,9 +273,9 @@ fn a_line_that_is_not_full_waits_for_half_of_the_grace() {
 }
 
 #[test]
-fn a_full_vsm_makes_pages_wait_for_a_line_to_be_programmed() {
-    // Each page fills a line, and the VSM has four lines. Line n is in flash 229 us and n programs after the block was
-    // due.
+fn pages_wait_for_a_full_vsm_until_a_line_is_programmed() {
+    // Each page fills a line, and the VSM has four lines. The first line is full 229 us (read and decoding) after the
+    // block was due, and the lines are programmed one after another: line n is in flash n programs later.
     let mut hand = Hand::with_pages(WHOLE, &[], 6);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(1) - 1));
@@ -295,7 +297,7 @@ fn a_full_vsm_makes_pages_wait_for_a_line_to_be_programmed() {
 
 #[test]
 fn a_line_goes_to_an_idle_die() {
-    // LPN n is on die n mod 4. Die 1, the next after that of the block, is busy when the line is made.
+    // LPN n is on die n mod 4. Die 1 follows the die of the block, but is busy when the line is ready.
     let mut hand = Hand::new(SIXTEENTH, &["drive.channels=4"]);
     hand.write((0..4).map(|page| 4 * page));
     let hurry = when(864_078 + HALF_GRACE_S);
@@ -305,7 +307,7 @@ fn a_line_goes_to_an_idle_die() {
     assert_eq!(hand.refresh(FlashOp::Program, 0), [(hurry, 2, hand.first_number())]);
     assert_eq!(hand.count(), 4);
     hand.end();
-    // With one plane the line is programmed on that plane.
+    // On a drive with one plane the line is programmed on this plane.
     let mut hand = Hand::new(SIXTEENTH, &["drive.channels=1", "drive.blocks_per_plane=60"]);
     hand.write(0..4);
     hand.drive.advance(at(hurry + PROGRAM));
@@ -315,8 +317,8 @@ fn a_line_goes_to_an_idle_die() {
 
 #[test]
 fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
-    // Sixteen lines: the combination block is due an interval after the first, the block of the base pages after the
-    // last.
+    // There are sixteen lines. The combination block is due an interval after the first line's program, the block of
+    // the base pages an interval after the last line's.
     let mut hand = Hand::with_pages(WHOLE, &[], 16);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(16)));
@@ -326,7 +328,7 @@ fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
     let due = when(second(line(1)) + INTERVAL_S);
     hand.drive.advance(at(due - 1));
     assert_eq!(hand.drive.stats().refresh.blocks, 1);
-    // At least eight combination pages are moved before the other block is due, 15 programs later.
+    // The block of the base pages is due 15 programs later. Before that at least eight combination pages are moved.
     let base_due = when(second(line(16)) + INTERVAL_S);
     assert!(base_due > due + 13_000 * US);
     hand.drive.advance(at(base_due - 1));
@@ -362,7 +364,7 @@ fn a_link_ends_when_the_page_that_replaces_its_page_is_in_flash() {
     );
     hand.submit(Op::Trim, 2);
     assert_eq!((hand.is_linked(trimmed), hand.count()), (false, 14));
-    // With the end of its last link a combination page becomes invalid, and its number free.
+    // When its last link ends, a combination page becomes invalid, and its number is free again.
     let number = Lpn(hand.first_number());
     let apn = hand.at(number.0);
     for page in 2..16 {
@@ -401,7 +403,7 @@ fn the_vsm_drops_the_entry_of_a_replaced_page() {
     hand.drive.advance(at(end));
     assert!(!hand.links().is_marked(old));
     hand.check();
-    // Six pages are left in the line.
+    // Six pages remain in the line.
     hand.drive.advance(at(when(864_078 + HALF_GRACE_S) + PROGRAM));
     assert_eq!((hand.count(), hand.drive.stats().refresh.padding_bytes), (6, 4096 - 6 * 256));
     assert_eq!(hand.drive.stats().refresh.partial_pages, 8);
@@ -411,22 +413,22 @@ fn the_vsm_drops_the_entry_of_a_replaced_page() {
 #[test]
 fn a_page_replaced_before_its_line_is_programmed_is_not_linked() {
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
-    // The program that replaces the first page waits for one read, and ends before the line is full.
+    // The program that replaces the first page waits for the read under way, and ends before the last pages are read.
     hand.drive.advance(at(DUE + 3_000 * US));
     hand.submit(Op::Write, 0);
     let first = hand.at(0);
-    // That program delays the later reads, and so the line.
+    // That program delays the later reads by one program time.
     let linked_at = DUE + READ_16 + PROGRAM + PROGRAM;
     hand.drive.advance(at(linked_at - PROGRAM));
     assert_eq!(
         hand.drive.stats().refresh.combination_pages,
         0,
-        "the entry was dropped, so the line is not full"
+        "the line is full, although an entry was dropped"
     );
     hand.drive.advance(at(when(864_078 + HALF_GRACE_S)));
     let end = hand.drive.now().ns() + PROGRAM;
     assert_eq!(hand.drive.stats().refresh.combination_pages, 1);
-    // During the program of the line: a TRIM, and a write whose program ends later.
+    // During the program of the line: a TRIM, and a write whose program ends after that of the line.
     hand.drive.advance(at(end - 100 * US));
     let (trimmed, written) = (hand.at(2), hand.at(4));
     hand.submit(Op::Trim, 2);
@@ -440,8 +442,8 @@ fn a_page_replaced_before_its_line_is_programmed_is_not_linked() {
     hand.end();
 }
 
-/// Overrides with which idle GC empties blocks with two invalid pages, if the garbage exceeds the 32 pages of the
-/// blocks that may be open for GC and combination pages.
+/// Overrides with which idle GC empties blocks with two invalid pages, provided that the garbage of a plane exceeds 32
+/// pages, which is the size of the two blocks that may be open for GC and for combination pages.
 const EAGER_GC: [&str; 3] =
     ["gc.background_free=0.9999", "gc.idle_valid_max=0.9", "drive.blocks_per_plane=120"];
 const BALLAST: u32 = 48;
@@ -473,7 +475,7 @@ fn gc_moves_combination_pages_and_their_links_follow() {
     let idle = hand.drive.now();
     hand.submit(Op::Trim, 0);
     hand.submit(Op::Trim, 30);
-    // Twenty milliseconds later GC empties both blocks at one time, on two dies.
+    // Twenty milliseconds later GC empties both blocks at the same time, on two dies.
     let mut moved = 0;
     for step in 0..80 {
         hand.drive.advance(idle + ns(20_000 * US) + ns(step * 500 * US));
@@ -516,7 +518,8 @@ fn hot_pages_are_written_elsewhere() {
 
 #[test]
 fn pages_whose_bits_do_not_fit_are_written_elsewhere() {
-    // Entries of 14 bits for 32,768 bits and 4 codewords take 57,351 bytes.
+    // An entry has 14 bits. One entry for each of the 32,768 bits and one for each of the 4 codewords take 57,351
+    // bytes.
     let mut hand = Hand::with_pages("susceptible_ratio = 1.0, encoding = 'entries'", &[], 16);
     hand.drive.advance(at(DUE + 100_000 * US));
     let stats = &hand.drive.stats().refresh;
@@ -545,7 +548,7 @@ fn with_few_free_blocks_refresh_is_conventional() {
 
 #[test]
 fn a_pread_takes_as_long_as_its_slower_half() {
-    // 256 bytes of the combination page are transferred: 20 us * 256 / 4096 = 1.25 us.
+    // A pread transfers only 256 bytes of the combination page: 20 us * 256 / 4096 = 1.25 us.
     for (sets, ns) in [
         // On two channels: 50 + 20 + 15 us; the susceptible bits arrive after 51.25 us.
         (&[][..], 85_000),
@@ -563,7 +566,7 @@ fn a_pread_takes_as_long_as_its_slower_half() {
         );
         let pins = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
         assert_eq!(pins, [0, 0]);
-        // A page without a link takes one read.
+        // A page without a link needs one read.
         hand.write([32]);
         assert_eq!(one(&mut hand.drive, Op::Read, 32 * PAGE, PAGE), 85_000);
         hand.end();
@@ -572,7 +575,8 @@ fn a_pread_takes_as_long_as_its_slower_half() {
 
 #[test]
 fn a_pread_waits_for_the_busy_die_of_its_bits() {
-    // With read levels 51.25 + 15 us; without them 50 us, a sixteenth of 10.24 us of transfer (640 ns) and 15 us.
+    // Time after the program: with read levels 51.25 + 15 us; without them 50 us, 640 ns (a sixteenth of a page's
+    // transfer of 10.24 us) and 15 us.
     for (sets, longer) in [(&[][..], 66_250), (&["ecc.levels='none'", "reliability.rber='none'"][..], 65_640)]
     {
         let mut hand = Hand::linked(sets);
@@ -592,7 +596,7 @@ fn a_pread_waits_for_the_busy_die_of_its_bits() {
     }
 }
 
-/// RBER of a page of the hand-made drive at an age in seconds.
+/// Returns the RBER of a page of the drive `BY_HAND` at an age in seconds.
 fn rber(spec: &Spec, geometry: &Geometry, pe_cycles: u32, age_s: u64) -> f64 {
     let age_s = age_s as u32;
     let condition = Condition { pe_cycles, age_s, reads: 0, copybacks: 0, kind: geometry.kind(0) };
@@ -613,7 +617,7 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
         let linked_at = DUE + READ_16 + PROGRAM;
         hand.drive.advance(at(linked_at));
         assert_eq!(hand.count(), 16);
-        // The errors of the first page were corrected when it was read; the age of its susceptible bits counts from the
+        // The errors of the first page were corrected when it was read. The age of its susceptible bits counts from the
         // start of the program of the combination page.
         let corrected = second(DUE + 229 * US);
         let programmed = second(linked_at - PROGRAM);
@@ -629,7 +633,7 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
             let whole = hand.drive.ecc().level_for(of(now));
             assert!(base <= whole && base <= 7 && bits <= 7);
             seen.insert((base, bits, whole));
-            // Each round reads the sub-reads not decoded yet one level higher, and decodes the page again.
+            // Each round repeats, one level higher, the sub-reads that are not yet decoded, and then decodes the page.
             let sense = |level: u64| 50_000 + 14_000 * (level - 1);
             let transfer = |level: u64| 20_000 + 10_000 * (level - 1);
             let rounds = u64::from(base.max(bits));
@@ -659,8 +663,8 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
 
 #[test]
 fn pages_read_after_half_of_the_grace_do_not_wait_in_the_vsm() {
-    // Reads take 20 ms. Two blocks with four pages each come due at almost one time; the refresh of the second begins
-    // when half of its grace of 100 ms is over.
+    // Reads take 20 ms. Two blocks with four pages each come due at almost the same time. The refresh of the second
+    // block begins when half of its grace of 100 ms is over.
     let sets = [
         "timing.read=20ms",
         "reliability.clock_scale=1000.0",
@@ -699,7 +703,7 @@ fn an_open_block_whose_pages_were_all_invalid_when_it_was_due_is_refreshed_later
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 1);
     hand.submit(Op::Trim, 0);
     hand.drive.advance(at(DUE + 1_000_000 * US));
-    // A page written now is due within ten days.
+    // A page that is written now is due within ten days.
     hand.write([2]);
     hand.drive.advance(hand.drive.now() + ns(10_200_000 * US));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.overdue()), (1, None));
@@ -724,7 +728,7 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
             let request =
                 Request { arrival: hand.drive.now(), op, fua: false, offset: lpn * PAGE, len: PAGE };
             hand.drive.submit(&request).unwrap();
-            // 10 ms on average: 40 days, or four intervals, in all.
+            // The mean pause is 10 ms: 4000 requests take 40 days, that is four intervals.
             hand.drive.advance(hand.drive.now() + ns(stream.below(20_000) * US));
             hand.drive.completions();
             assert_eq!(hand.drive.overdue(), None, "{policy}: {:?}", hand.drive.stats().refresh);
@@ -737,14 +741,15 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
 
 #[test]
 fn no_block_is_late_while_the_host_writes_all_the_time() {
-    // Three quarters of the drive are rewritten all the time; the blocks of the last quarter are refreshed between
+    // Three quarters of the drive are rewritten all the time. The blocks of the last quarter are refreshed between the
     // victims of GC.
     for (seed, policy) in (0..).zip(["fcr = {}", "partial = {}"]) {
         let text = format!("seed = {seed}\n{BY_HAND}policy.{policy}\n");
         let mut hand = Hand::of(&spec(&text, &["drive.blocks_per_plane=24"]));
         let mut stream = Stream::new(seed, "busy");
         let pages = u64::from(hand.drive.geometry().logical_pages);
-        // A block comes due every 80 ms, and its refresh takes some 30 ms.
+        // A page is written every 5.9 ms, so on each die a block of 16 pages comes due every 190 ms. The conventional
+        // refresh of a block takes about 20 ms on an idle die.
         for lpn in 0..pages {
             hand.write([lpn]);
             hand.drive.advance(hand.drive.now() + ns(5_000 * US));
@@ -783,7 +788,8 @@ fn without_due_blocks_refresh_changes_nothing() {
     };
     assert_eq!(run("'fcr'", 3000), run("'none'", 3000));
     assert!(run("'none'", 3000).2 > 20);
-    // Partial refresh keeps a block free for combination pages, so GC begins earlier; before that the runs are equal.
+    // Partial refresh keeps a block free for combination pages, so GC begins earlier. With 1000 requests GC has not yet
+    // begun, and the runs are equal.
     assert_eq!(run("'partial'", 1000), run("'none'", 1000));
 }
 
@@ -801,23 +807,31 @@ fn the_audit_detects_wrong_links() {
         ("a linked page has been written since", "has been written since", |_, inner, _| {
             inner.array.set_sequence(base(inner.ftl), 1);
         }),
-        ("its block has been erased since", "differs from its entry", |geometry, inner, _| {
-            inner.array.block_mut(geometry.block_of(base(inner.ftl))).pe_cycles += 1;
-        }),
+        (
+            "the block of a linked page has been erased since",
+            "differs from its entry",
+            |geometry, inner, _| {
+                inner.array.block_mut(geometry.block_of(base(inner.ftl))).pe_cycles += 1;
+            },
+        ),
         ("a page is linked twice", "its count of links is 17, found 16", |_, inner, number| {
             inner.links.unwrap().link(number, 2);
         }),
-        ("the combination page is lost", "has lost its combination page", |geometry, inner, number| {
+        ("a combination page is not mapped", "has lost its combination page", |geometry, inner, number| {
             inner.ftl.unmap(geometry, inner.array, number);
         }),
-        ("the combination page holds something else", "whose entries are", |_, inner, number| {
+        ("a combination page has other contents", "whose entries are", |_, inner, number| {
             let apn = inner.ftl.map.get(number).unwrap();
             inner.links.unwrap().stage(apn, [].into());
         }),
-        ("a link has outlived its page", "is not the newest page of LPN 4", |geometry, inner, _| {
-            inner.ftl.unmap(geometry, inner.array, Lpn(4));
-        }),
-        ("a link is forgotten", "is 16, but 15 pages of the block are linked", |_, inner, number| {
+        (
+            "a link remains after its page was unmapped",
+            "is not the newest page of LPN 4",
+            |geometry, inner, _| {
+                inner.ftl.unmap(geometry, inner.array, Lpn(4));
+            },
+        ),
+        ("a link is missing", "is 16, but 15 pages of the block are linked", |_, inner, number| {
             inner.links.unwrap().unlink(number);
             inner.parts.clear(base(inner.ftl));
         }),
@@ -828,15 +842,19 @@ fn the_audit_detects_wrong_links() {
                 inner.array.block_mut(geometry.block_of(base(inner.ftl))).linked += 1;
             },
         ),
-        ("a page waits for no line", "neither a link nor an entry in the VSM", |geometry, inner, number| {
-            let page = base(inner.ftl);
-            inner.links.unwrap().unlink(number);
-            inner.parts.clear(page);
-            inner.parts.set_pending(page);
-            inner.array.block_mut(geometry.block_of(page)).linked -= 1;
-        }),
         (
-            "a combination page outlives its links",
+            "a pending page is in no line",
+            "neither a link nor an entry in the VSM",
+            |geometry, inner, number| {
+                let page = base(inner.ftl);
+                inner.links.unwrap().unlink(number);
+                inner.parts.clear(page);
+                inner.parts.set_pending(page);
+                inner.array.block_mut(geometry.block_of(page)).linked -= 1;
+            },
+        ),
+        (
+            "a combination page remains without links",
             "its count of links is 0, found 0",
             |geometry, inner, number| {
                 let pages: Vec<Ppn> = (0..16).map(|page| inner.ftl.map.get(Lpn(2 * page)).unwrap()).collect();
@@ -870,7 +888,7 @@ const CAPACITOR: [&str; 5] = [
 ];
 
 #[test]
-fn a_half_full_line_is_saved_with_a_capacitor_and_dropped_without() {
+fn power_loss_saves_a_half_full_line_with_a_capacitor_and_drops_it_without() {
     for sets in [&CAPACITOR[..], &[][..]] {
         let is_saved = !sets.is_empty();
         let mut hand = Hand::new(SIXTEENTH, sets);
@@ -878,7 +896,8 @@ fn a_half_full_line_is_saved_with_a_capacitor_and_dropped_without() {
         hand.submit(Op::Flush, 0);
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         hand.drive.completions();
-        // With a write cache the pages are programmed, and come due, somewhat later.
+        // With the capacitor there is also a write cache: the pages are programmed somewhat later, and so come due
+        // later.
         hand.drive.advance(at(DUE + 40_000 * US));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
         let bases: Vec<Ppn> = (0..8).map(|page| hand.at(2 * page)).collect();
@@ -893,7 +912,7 @@ fn a_half_full_line_is_saved_with_a_capacitor_and_dropped_without() {
         assert!(bases.iter().all(|&base| hand.is_linked(base) == is_saved));
         assert!((0..8).all(|page| hand.at(2 * page) == bases[page as usize]));
         hand.check();
-        // The refresh was not completed, so the block is still due. It may have links, so it is now refreshed
+        // The refresh was not completed, so the block is still due. It may have links, so this time it is refreshed
         // conventionally.
         hand.drive.advance(hand.drive.now() + ns(100_000 * US));
         let stats = &hand.drive.stats().refresh;
@@ -904,7 +923,7 @@ fn a_half_full_line_is_saved_with_a_capacitor_and_dropped_without() {
 }
 
 #[test]
-fn a_line_under_way_ends_with_a_capacitor_and_is_torn_without() {
+fn the_program_of_a_line_ends_with_a_capacitor_and_is_torn_without() {
     for sets in [&CAPACITOR[..], &[][..]] {
         let ends = !sets.is_empty();
         let mut hand = Hand::new(SIXTEENTH, sets);
@@ -927,21 +946,21 @@ fn a_line_under_way_ends_with_a_capacitor_and_is_torn_without() {
 }
 
 #[test]
-fn links_survive_power_loss_and_stale_ones_do_not() {
+fn power_loss_keeps_valid_links_and_drops_stale_links() {
     let mut hand = Hand::linked(&[]);
     let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
     hand.write([0]);
     hand.submit(Op::Trim, 2);
     hand.submit(Op::Flush, 0);
-    // Power loss undoes a TRIM without a flush, and its page is linked again.
+    // The flush does not cover the TRIM that follows it: power loss undoes this TRIM, and the page is linked again.
     hand.submit(Op::Trim, 4);
     assert_eq!(hand.count(), 13);
     hand.drive.cut_power();
     assert_eq!((hand.count(), hand.is_linked(bases[0]), hand.is_linked(bases[1])), (14, false, false));
     assert!(bases[2..].iter().all(|&base| hand.is_linked(base)));
     hand.check();
-    // A link names the sequence number of its page and the P/E cycles of its block; with other values the link is
-    // stale.
+    // A link records the sequence number of its page and the P/E cycles of its block. If they differ from those in
+    // flash, the link is stale.
     hand.drive.lose_power();
     let geometry = hand.drive.geometry().clone();
     let (array, _) = hand.drive.parts_mut();
@@ -958,8 +977,8 @@ fn links_survive_power_loss_and_stale_ones_do_not() {
 }
 
 #[test]
-fn of_two_combination_pages_with_one_number_the_newer_is_restored() {
-    // Two blocks; the second is younger by half a second, which is half a day of ageing.
+fn recovery_restores_the_newer_of_two_combination_pages_with_one_number() {
+    // The second block is younger than the first by half a second, that is by half a day of ageing.
     const LATER: u64 = 500_000_000;
     let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
     hand.drive.advance(at(LATER));
@@ -967,8 +986,8 @@ fn of_two_combination_pages_with_one_number_the_newer_is_restored() {
     hand.drive.advance(at(DUE + READ_16 + PROGRAM));
     assert_eq!(hand.count(), 16);
     let old = hand.at(hand.first_number());
-    // The first combination page becomes invalid, and its number is free for that of the second block. Both combination
-    // pages are in one open block.
+    // The first combination page becomes invalid, and the combination page of the second block gets its number. Both
+    // combination pages are in one open block.
     for page in 0..16 {
         hand.submit(Op::Trim, 2 * page);
     }
@@ -980,7 +999,8 @@ fn of_two_combination_pages_with_one_number_the_newer_is_restored() {
     hand.drive.cut_power();
     assert_eq!((hand.combination(hand.at(32)), hand.count()), ((number, new), 16));
     hand.check();
-    // The newer combination page is torn: the older one is found, whose links name pages that are no longer mapped.
+    // The newer combination page is torn. Recovery finds the older one, whose links refer to pages that are no longer
+    // mapped.
     hand.drive.lose_power();
     hand.drive.parts_mut().0.tear(new);
     hand.drive.restore_power();
