@@ -7,7 +7,7 @@ use nandlab::drive::{Drive, Failure, IDLE_LIMIT};
 use nandlab::host::{Op, Request};
 use nandlab::runner::{Runner, Source, Stopped};
 
-/// A source of page writes at the given times in nanoseconds.
+/// A source of page writes at given times in nanoseconds.
 struct At(Vec<u64>, usize);
 
 impl Source for At {
@@ -30,7 +30,7 @@ fn play(spec: &Spec, times: &[u64]) -> (Drive, u64, Result<bool, Stopped<()>>) {
     let mut runner = Runner::new(At(times.to_vec(), 0), workload.arrival, workload.beyond);
     let mut completed = 0;
     let ended = runner.run(&mut drive, 1000, |_| completed += 1).map(|progress| progress.is_done);
-    // Requests submitted before the run stopped are completed.
+    // The drive completes the requests that were submitted before the run stopped.
     while drive.advance_to_completion(Time::NEVER) {
         completed += drive.completions().count() as u64;
     }
@@ -40,14 +40,14 @@ fn play(spec: &Spec, times: &[u64]) -> (Drive, u64, Result<bool, Stopped<()>>) {
 #[test]
 fn requests_after_the_end_are_refused_and_those_before_are_played() {
     const LAST: u64 = 1 << 62;
-    // Times, scale of the times, scale of the age clock, number of the first request that is too late.
+    // Times, scale of the times, scale of the age clock, number of the first request that arrives too late.
     let cases: [(&[u64], f64, f64, u64); 6] = [
         (&[0, MS, LAST + 1], 1.0, 1.0, 3),
         (&[0, u64::MAX], 1.0, 1.0, 2),
         // At this time an `f64` has steps of 512 ns.
         (&[0, MS, LAST / 2 + 512], 2.0, 1.0, 3),
         (&[0, 5_000_000_000], 1e9, 1.0, 2),
-        // The age clock ends at 2^31 s: at a million times the speed, after 2,147.483 s.
+        // The age clock ends at 2^31 s: at a scale of a million after 2,147.483 s of simulated time.
         (&[0, 2_147_000 * MS, 2_148_000 * MS], 1.0, 1e6, 3),
         (&[0, 2_148_000 * MS], 1.0, 1e6, 2),
     ];
@@ -71,7 +71,7 @@ fn a_drive_with_work_beyond_the_end_fails_there() {
     let end = Time::from_ns(2_147_483_647);
     assert_eq!(drive.end(), end);
     drive.submit(&Request { arrival: Time::START, op: Op::Write, fua: false, offset: 0, len: 4096 }).unwrap();
-    // The block is due every 605 us, and the refresh of its page takes 975 us: the drive never comes to rest.
+    // The block comes due every 605 us, and the refresh of its page takes 975 us: the drive never comes to rest.
     let failure = drive.run_until_idle(IDLE_LIMIT).unwrap_err();
     assert_eq!(failure, Failure::TimeIsOver { end });
     assert!(failure.to_string().contains("68 years") && failure.to_string().contains("2.15 s"), "{failure}");
@@ -104,7 +104,7 @@ fn an_idle_drive_can_be_advanced_to_the_end_and_not_beyond() {
 }
 
 #[test]
-fn many_long_latencies_do_not_overflow_their_sum() {
+fn the_sum_of_many_long_latencies_does_not_overflow() {
     let mut drive = Drive::new(&traced(1.0, ""));
     drive.advance(at(2_147_483_000_000_000_000));
     for _ in 0..100 {

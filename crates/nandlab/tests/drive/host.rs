@@ -23,7 +23,7 @@ fn submit<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 
     drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap()
 }
 
-/// Lets the drive come to rest; returns (id, time of completion) in order of completion.
+/// Lets the drive come to rest; returns (id, time of completion) of each request, in order of completion.
 fn all<P: Probe>(drive: &mut Drive<P>) -> Vec<(u64, u64)> {
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.audit().unwrap();
@@ -35,9 +35,9 @@ fn when(completions: &[(u64, u64)], id: u64) -> u64 {
 }
 
 #[test]
-fn flush_completes_with_the_last_write_before_it_and_not_later() {
+fn a_flush_completes_with_the_last_write_before_it() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    // LPNs 0 and 4 are on one die and plane, so the second write ends at 2 (T + P); LPN 1 is on the other die.
+    // LPNs 0 and 4 are on the same plane, so the second write ends at 2 (T + P); LPN 1 is on the other die.
     let first = submit(&mut drive, Op::Write, 0, PAGE);
     let second = submit(&mut drive, Op::Write, 4 * PAGE, PAGE);
     submit(&mut drive, Op::Write, PAGE, PAGE);
@@ -54,12 +54,12 @@ fn flush_completes_with_the_last_write_before_it_and_not_later() {
 }
 
 #[test]
-fn flush_with_nothing_before_it_completes_at_once() {
+fn a_flush_without_outstanding_writes_completes_at_once() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     drive.advance(at(5 * MS));
     assert_eq!(one(&mut drive, Op::Flush, 0, 0), 0);
     one(&mut drive, Op::Write, 0, PAGE);
-    assert_eq!(one(&mut drive, Op::Flush, 0, 0), 0, "the write is done");
+    assert_eq!(one(&mut drive, Op::Flush, 0, 0), 0, "the flush waits for a completed write");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn flush_does_not_wait_for_reads() {
 #[test]
 fn flushes_complete_in_order_and_each_waits_for_its_own_writes() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    // The write of the second epoch, on the other die, is done long before the third write of the first epoch.
+    // The write of the second epoch, on the other die, is completed long before the third write of the first epoch.
     for lpn in [0, 4, 8] {
         submit(&mut drive, Op::Write, lpn * PAGE, PAGE);
     }
@@ -98,10 +98,10 @@ fn flushes_complete_in_order_and_each_waits_for_its_own_writes() {
     assert_eq!(flushes, [first, second, third, fourth]);
 }
 
-/// The rule: a flush is completed when the last write submitted before it is completed, or at its submission if that is
-/// later.
+/// The rule: a flush is completed when the last write submitted before the flush is completed, or at the submission of
+/// the flush if that is later.
 #[test]
-fn flush_rule_holds_in_random_runs() {
+fn flushes_complete_by_the_rule_in_random_runs() {
     for seed in 0..40 {
         let mut stream = Stream::new(seed, "flush");
         let mut drive = Drive::new(&spec(TINY, &[]));
@@ -142,7 +142,7 @@ fn fua_is_accepted_and_completes_when_the_page_is_in_flash() {
     assert_eq!(drive.array().blocks.iter().map(|b| u32::from(b.programmed)).sum::<u32>(), 1);
 }
 
-/// LPNs 0 to 3 are written; each case is the range of a TRIM and the LPNs left mapped.
+/// LPNs 0 to 3 are written. Each case gives the range of a TRIM, and whether each LPN is still mapped afterwards.
 #[test]
 fn trim_deallocates_whole_pages_only() {
     let cases: [(u64, u64, [bool; 4]); 8] = [
@@ -188,7 +188,7 @@ fn reads_of_unmapped_pages_are_answered_without_flash_and_counted() {
     assert_eq!(one(&mut drive, Op::Read, 512, 3 * PAGE), 0);
     assert_eq!(drive.stats().counters.unmapped_reads, 4);
     assert_eq!(drive.stats().flash_total(FlashOp::Read), 0);
-    // A read of a mapped and an unmapped page takes the time of the mapped page.
+    // A read of a mapped and an unmapped page takes as long as a read of the mapped page.
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(one(&mut drive, Op::Read, 0, 2 * PAGE), R + T + D);
     assert_eq!(drive.stats().counters.unmapped_reads, 5);
@@ -210,7 +210,7 @@ fn reads_of_pages_being_programmed_are_answered_from_the_buffer() {
         "pages being programmed and pages queued are both in the buffer"
     );
     assert_eq!(drive.stats().counters.buffered_reads, 2);
-    // After its program the page is read from flash, after the next program, which has begun.
+    // After its program the page is read from flash. The read waits for the next program, which has begun.
     drive.advance(at(T + P));
     let read = submit(&mut drive, Op::Read, 0, PAGE);
     let done = all(&mut drive);
@@ -263,10 +263,11 @@ fn every_refusal_has_a_reason() {
     );
 }
 
-/// The final page must have both halves, so the second write is merged with the result of the first. It waits
-/// for the read of the first write, whose merged data is then in the controller: the page is not read again.
+/// The final page must have the sectors of both partial writes, so the second write is merged with the result of the
+/// first. It waits for the read of the first write. The merged data is then in the controller: the page is not read
+/// again.
 #[test]
-fn two_partial_writes_of_one_page_at_once_both_survive() {
+fn two_concurrent_partial_writes_of_one_page_are_both_merged() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     one(&mut drive, Op::Write, 0, PAGE);
     let start = drive.now().ns();
@@ -287,9 +288,9 @@ fn two_partial_writes_of_one_page_at_once_both_survive() {
     drive.probe().verdict().unwrap();
 }
 
-/// Each partial write after another reads the page once.
+/// A partial write that is submitted after the completion of the one before reads the page again.
 #[test]
-fn partial_writes_one_after_another_read_the_page_each() {
+fn each_of_several_successive_partial_writes_reads_the_page() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     one(&mut drive, Op::Write, 0, PAGE);
     for sector in 0..4 {
@@ -298,9 +299,9 @@ fn partial_writes_one_after_another_read_the_page_each() {
     assert_eq!(drive.stats().counters.merge_reads, 4);
 }
 
-/// A full write submitted during the read of a partial write is newer, and must be the final data.
+/// A full write that is submitted during the read of a partial write is newer, and its data must be the final data.
 #[test]
-fn a_full_write_during_a_merge_is_not_overtaken_by_it() {
+fn a_full_write_during_a_merge_determines_the_final_data() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     one(&mut drive, Op::Write, 0, PAGE);
     let start = drive.now().ns();
@@ -309,13 +310,13 @@ fn a_full_write_during_a_merge_is_not_overtaken_by_it() {
     let full = submit(&mut drive, Op::Write, 0, PAGE);
     let done = all(&mut drive);
     assert!(when(&done, partial) < when(&done, full));
-    // The map holds the last program: page 3 of the block, after three programs.
+    // LPN 0 is mapped to page 2, the last of the three pages programmed.
     let at = drive.ftl().map.get(nandlab::base::geometry::Lpn(0)).unwrap();
     assert_eq!(drive.geometry().split(at).1, 2);
     assert_eq!(drive.array().stamp(at).sequence, 3);
 }
 
-/// 9 sectors of 512 bytes from sector 4 on: half a page, a whole page, one sector.
+/// 13 sectors of 512 bytes from sector 4 on: half a page, a whole page, one sector.
 #[test]
 fn unaligned_requests_are_split_into_pages() {
     let mut drive = Drive::new(&spec(TINY, &[]));
@@ -350,7 +351,7 @@ fn latency_counts_from_arrival() {
 }
 
 #[test]
-fn completions_come_in_order_of_completion_and_once() {
+fn each_completion_is_returned_once_in_order_of_completion() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     let mut stream = Stream::new(4, "order");
     let pages = u64::from(drive.geometry().logical_pages);
@@ -376,7 +377,7 @@ fn completions_come_in_order_of_completion_and_once() {
 
 // The runner.
 
-/// Requests from a list; the last may be an error.
+/// A source with a list of requests; the last item may be an error.
 struct List(std::vec::IntoIter<Result<Request, &'static str>>);
 
 impl List {
@@ -392,9 +393,9 @@ impl Source for List {
     }
 }
 
-/// A drive, and a runner that plays `requests` with the workload key `arrival`.
+/// Returns a drive, and a runner that plays `requests` with the workload key `arrival`.
 fn runner(arrival: &str, requests: Vec<Request>) -> (Drive, Runner<List>) {
-    // The spec needs a source that allows arrival = "trace", such as a profile; the runner plays the list instead.
+    // The spec needs a source that allows `arrival = "trace"`, such as a profile; the runner plays the list instead.
     let text = format!("{TINY}\n[workload]\nprofile = 'msr/hm_0'\n{arrival}\n");
     let spec = spec(&text, &[]);
     let workload = spec.workload.as_ref().expect("there is a workload");
@@ -426,14 +427,14 @@ fn open_loop_submits_at_the_traces_times() {
         done.sort_by_key(|c| c.id);
         for (i, completion) in done.iter().enumerate() {
             assert_eq!(completion.request.arrival.ns(), ((i as u64 * 3 * MS) as f64 * scale) as u64);
-            // At gaps of 3 ms or more writes do not overlap; at 0.3 ms they arrive faster than two dies program.
+            // At gaps of 3 ms or more writes do not overlap. At 0.3 ms they arrive faster than two dies can program.
             let latency = (completion.completed - completion.request.arrival).ns();
             assert!(latency == T + P || scale < 1.0);
         }
     }
 }
 
-/// 100 requests arrive at one time: in open loop all are outstanding together, and latencies include the wait.
+/// 100 requests arrive at the same time: in open loop all of them are outstanding together.
 #[test]
 fn open_loop_does_not_wait_for_completions() {
     let (mut drive, mut runner) = runner("arrival = 'trace'", writes(100, 0));
@@ -444,7 +445,7 @@ fn open_loop_does_not_wait_for_completions() {
 }
 
 #[test]
-fn constant_rate_spaces_requests_evenly() {
+fn at_a_constant_rate_requests_arrive_at_equal_intervals() {
     let (mut drive, mut runner) = runner("arrival = { iops = 3000 }", writes(90, 7));
     let mut done = play(&mut drive, &mut runner);
     done.sort_by_key(|c| c.id);
@@ -460,7 +461,7 @@ fn bursts_arrive_at_one_time_and_other_requests_after_idle_times() {
     for (bursts, ms) in [
         ("{ requests = 5, at_once = 0.4, idle = '10ms' }", [0, 0, 10, 20, 30, 40, 40, 50, 60, 70, 80, 80]),
         ("{ requests = 3, at_once = 1.0, idle = '10ms' }", [0, 0, 0, 10, 10, 10, 20, 20, 20, 30, 30, 30]),
-        // A burst of one request: all requests arrive singly.
+        // A burst of one request: every request arrives alone.
         ("{ requests = 4, at_once = 0.25, idle = '2ms' }", [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]),
         // 0.5 of three requests is rounded to two.
         ("{ requests = 3, at_once = 0.5, idle = '1ms' }", [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7]),
@@ -482,7 +483,7 @@ fn closed_loop_keeps_exactly_the_queue_depth() {
             runner(&format!("arrival = {{ queue_depth = {depth} }}"), writes(200, 5 * MS));
         let done = play(&mut drive, &mut runner);
         assert_eq!(done.len(), 200);
-        // The times of the source are not used: request n arrives at the (n - depth)th completion.
+        // The times of the source are not used: request n arrives at the completion number n - depth.
         let mut arrivals: Vec<u64> = done.iter().map(|c| c.request.arrival.ns()).collect();
         arrivals.sort_unstable();
         let completed: Vec<u64> = done.iter().map(|c| c.completed.ns()).collect();
@@ -509,7 +510,7 @@ fn a_run_in_slices_equals_a_whole_run() {
 }
 
 #[test]
-fn wrap_takes_addresses_modulo_the_capacity_and_counts() {
+fn wrap_takes_addresses_modulo_the_capacity_and_counts_the_requests() {
     let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
     let request = |op, offset, len| Request { arrival: Time::START, op, fua: false, offset, len };
     let cases = [
@@ -517,10 +518,10 @@ fn wrap_takes_addresses_modulo_the_capacity_and_counts() {
         (request(Op::Write, capacity - PAGE, PAGE), (capacity - PAGE, PAGE), 0),
         (request(Op::Write, capacity, PAGE), (0, PAGE), 1),
         (request(Op::Write, 3 * capacity + 5 * PAGE, PAGE), (5 * PAGE, PAGE), 1),
-        // A request that would end beyond the capacity is moved back.
+        // A request that would end beyond the capacity is moved back to end at the capacity.
         (request(Op::Write, capacity - 512, PAGE), (capacity - PAGE, PAGE), 1),
         (request(Op::Read, 2 * capacity - 512, PAGE), (capacity - PAGE, PAGE), 1),
-        // A request larger than the capacity is cut to the capacity.
+        // A request longer than the capacity is shortened to the capacity.
         (request(Op::Read, 512, 2 * capacity), (0, capacity), 1),
         (request(Op::Trim, capacity + 512, 512), (512, 512), 1),
         (request(Op::Flush, 0, 0), (0, 0), 0),
@@ -536,7 +537,7 @@ fn wrap_takes_addresses_modulo_the_capacity_and_counts() {
 }
 
 #[test]
-fn a_request_beyond_the_drive_stops_the_run_and_is_named() {
+fn a_request_beyond_the_capacity_stops_the_run_with_its_number() {
     let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
     let mut list = writes(10, 0);
     list[6].offset = capacity;
@@ -549,9 +550,10 @@ fn a_request_beyond_the_drive_stops_the_run_and_is_named() {
     drive.audit().unwrap();
 }
 
-/// A request earlier than the one before is submitted with that one, and its latency counts from its own arrival.
+/// A request with an earlier arrival than the request before is submitted together with that request; its latency
+/// counts from its own arrival.
 #[test]
-fn arrivals_that_run_backwards_are_served_late_from_their_own_arrival() {
+fn a_request_that_arrives_before_its_predecessor_is_submitted_with_it() {
     let mut list = writes(3, MS);
     list[2].arrival = at(US);
     let (mut drive, mut runner) = runner("arrival = 'trace'", list);
@@ -580,9 +582,10 @@ fn an_error_of_the_source_stops_the_run_after_the_requests_before_it() {
     }
 }
 
-/// Regression: a request at the largest address, whose end does not fit 64 bits, must not overflow.
+/// Regression: the end of a request at the largest address does not fit into 64 bits; its computation must not
+/// overflow.
 #[test]
-fn a_request_whose_end_overflows_is_refused_or_wrapped_and_never_a_panic() {
+fn a_request_whose_end_overflows_is_refused_or_wrapped_without_a_panic() {
     let request =
         Request { arrival: Time::START, op: Op::Read, fua: false, offset: u64::MAX - 511, len: 1024 };
     let (mut drive, mut refusing) = runner("arrival = 'trace'\nbeyond = 'refuse'", vec![request]);

@@ -1,4 +1,4 @@
-//! Tests of the crash test: it detects drives that break a rule.
+//! Tests of the power cuts in `crash.rs`: their checks detect drives that break a rule.
 
 use crate::crash::{Honest, Plan, Sabotage, Watched, crash};
 use nandlab::base::geometry::{BlockId, Ppn};
@@ -6,8 +6,8 @@ use nandlab::drive::spec::{Cell, DirtyBudget};
 use nandlab::flash::DEAD_LPN;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the plans that `plan` gives for the seeds under `sabotage`. Returns the message of the first run whose checks
-/// fail, and the number of runs before it; `None` when no check fails.
+/// Runs the plans that `plan` returns for the seeds, under `sabotage`. Returns the message of the first run whose
+/// checks fail, and the number of runs before it; `None` if no check fails.
 fn caught(mut plan: impl FnMut(u64) -> Option<Plan>, sabotage: &mut dyn Sabotage) -> Option<(String, u32)> {
     let mut passed = 0;
     for plan in (0..400).filter_map(&mut plan).take(60) {
@@ -29,7 +29,7 @@ fn is_caught(plan: impl Fn(u64) -> Option<Plan>, sabotage: &mut dyn Sabotage, sa
     assert!(says.iter().any(|says| text.contains(says)), "{text:?} contains none of {says:?}");
     // Without sabotage these runs pass.
     let caught = caught(|seed| plan(seed).filter(|_| seed < 40), &mut Honest);
-    assert_eq!(caught, None, "a run without sabotage fails too");
+    assert_eq!(caught, None, "a run without sabotage fails as well");
 }
 
 fn pages(drive: &Watched) -> Vec<Ppn> {
@@ -42,11 +42,12 @@ fn pages(drive: &Watched) -> Vec<Ppn> {
     pages.filter(|&ppn| drive.array().lpn(ppn).0 != DEAD_LPN).collect()
 }
 
-/// Changes the sequence numbers in the OOB during recovery, and restores them afterwards, so that only recovery's
-/// choice of pages is wrong.
+/// Changes the sequence numbers in the OOB before recovery, and restores them afterwards. So only recovery's choice of
+/// pages is wrong.
 #[derive(Default)]
 struct Renumbered {
-    /// The changed number of a page, from its number, the newest number of the drive and whether the page is a copy.
+    /// Returns the changed number of a page from its number, the newest number of the drive and whether the page is a
+    /// copy.
     changed: Option<fn(u64, u64, bool) -> u64>,
     original: Vec<(Ppn, u64)>,
 }
@@ -71,8 +72,8 @@ impl Sabotage for Renumbered {
     }
 }
 
-/// A plan without a write cache: there are no partial pages to merge, so recovery writes nothing, and the sequence
-/// numbers can be restored afterwards.
+/// Returns a plan without a write cache. There are no partial pages to merge, so recovery writes nothing, and the
+/// sequence numbers can be restored afterwards.
 fn without_a_cache(seed: u64) -> Option<Plan> {
     let plan = Plan::new(seed);
     (plan.spec.cache.size_bytes == 0 && !plan.text.contains("demand")).then_some(plan)
@@ -123,8 +124,8 @@ fn a_torn_page_that_is_accepted_is_caught() {
 }
 
 #[test]
-fn a_flush_over_the_budget_is_caught() {
-    // Drives whose capacitor does not cover the budget, with the claim that it does.
+fn a_capacitor_that_does_not_cover_the_budget_is_caught() {
+    // Selects drives whose capacitor does not cover the budget, and claims that it does.
     let plan = |seed: u64| {
         let plan = Plan::new(seed);
         let is_small = !plan.covers && matches!(plan.spec.cache.dirty_budget, DirtyBudget::Share(_));

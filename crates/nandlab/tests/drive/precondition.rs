@@ -1,4 +1,4 @@
-//! Preconditioning: used and valid pages of the drive before the workload, in no simulated time.
+//! Preconditioning: pages are programmed and made invalid before the workload, without simulated time.
 
 use crate::common::{TINY, spec};
 use nandlab::base::geometry::{Lpn, PlaneId};
@@ -25,7 +25,7 @@ fn map(drive: &Drive) -> Vec<Option<u32>> {
 }
 
 #[test]
-fn fill_gives_the_used_and_valid_shares_of_the_spec_in_every_plane() {
+fn a_fill_reaches_the_used_and_valid_shares_of_the_spec_in_every_plane() {
     for (used, valid) in
         [(0.95, 0.80), (0.5, 1.0), (0.9, 0.0), (0.29, 0.57), (0.07, 0.123), (0.0, 0.5), (0.93, 0.97)]
     {
@@ -38,13 +38,13 @@ fn fill_gives_the_used_and_valid_shares_of_the_spec_in_every_plane() {
             let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
             let (drive, _) = made(HUNDRED, &sets);
             let geometry = drive.geometry();
-            // Whole blocks are filled: each share of 100 blocks is a whole number.
+            // Whole blocks are filled. With 100 blocks each share is a whole number of blocks.
             let blocks = (used * 100.0_f64).round() as u32;
             let mapped = drive.ftl().map.mapped();
             let expected = f64::from(blocks * 16 * 8) * valid;
             assert!(
                 (f64::from(mapped) - expected).abs() <= 1.0,
-                "{sets:?}: {mapped} pages valid, {expected} asked"
+                "{sets:?}: {mapped} pages are valid, not {expected}"
             );
             for plane in (0..geometry.planes).map(PlaneId) {
                 let first = geometry.first_block(plane).index();
@@ -53,7 +53,10 @@ fn fill_gives_the_used_and_valid_shares_of_the_spec_in_every_plane() {
                 let free = of_plane.iter().filter(|b| b.state == BlockState::Free).count() as u32;
                 assert_eq!((full, free), (blocks, 100 - blocks), "{sets:?} plane {}", plane.0);
                 let valid_here: u32 = of_plane.iter().map(|b| u32::from(b.valid)).sum();
-                assert!(valid_here.abs_diff(mapped / 8) <= 1, "{sets:?}: planes differ");
+                assert!(
+                    valid_here.abs_diff(mapped / 8) <= 1,
+                    "{sets:?}: the valid pages differ between planes"
+                );
             }
         }
     }
@@ -89,7 +92,8 @@ fn fill_scatters_valid_pages_evenly_over_the_blocks() {
     let variance = valid.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 720.0;
     // Three standard errors of a variance of 720 samples are 16 %.
     assert!((mean - 12.0).abs() < 0.01 && (variance / 2.97 - 1.0).abs() < 0.16, "{mean}, {variance}");
-    // LPNs are in no order: neighbouring LPNs of a plane (8 apart) are in one block with probability 1 in 90.
+    // LPNs are in random order: neighbouring LPNs of a plane (8 apart) are in the same block with a probability of 1 /
+    // 90.
     let map = map(&drive);
     let mapped = drive.ftl().map.mapped() as usize;
     let block = |lpn: usize| map[lpn].unwrap() / 16;
@@ -101,8 +105,8 @@ fn fill_scatters_valid_pages_evenly_over_the_blocks() {
     );
 }
 
-/// A sequential fill writes LPNs in the order of their addresses, plane by plane; the valid pages are random among the
-/// filled pages.
+/// A sequential fill writes the LPNs in the order of their addresses in each plane. The valid pages are random among
+/// the filled pages.
 #[test]
 fn a_sequential_fill_keeps_the_order_of_the_addresses() {
     let sets = ["precondition.used=0.9", "precondition.valid=0.75", "precondition.order=sequential"];
@@ -116,10 +120,10 @@ fn a_sequential_fill_keeps_the_order_of_the_addresses() {
     );
 }
 
-/// WAF after a sequential fill, after a random fill, and after the sequential fill of PTS without a random round. After
-/// long random writes the fills have equal WAF, at first they have not.
+/// Compares the WAF after a sequential and after a random fill. At first it differs; after long random writes it is
+/// equal. A PTS without a random round leaves the drive with its sequential fill.
 #[test]
-fn the_order_of_the_fill_changes_amplification_at_first_only() {
+fn the_order_of_the_fill_changes_amplification_only_at_first() {
     let waf = |sets: &[&str], rounds: [f64; 2]| {
         let (mut drive, _) = made(HUNDRED, sets);
         let pages = drive.geometry().logical_pages;
@@ -132,7 +136,7 @@ fn the_order_of_the_fill_changes_amplification_at_first_only() {
             let programs: u64 = (0..count).map(|at| drive.write_now(Lpn(next(at, &mut stream)))).sum();
             programs as f64 / f64::from(count.max(1))
         };
-        // Sequential writes make whole blocks invalid if the fill was sequential.
+        // If the fill was sequential, sequential writes make whole blocks invalid.
         written(&mut drive, rounds[0], false);
         written(&mut drive, rounds[1], true)
     };
@@ -157,12 +161,12 @@ fn pts_overwrites_until_the_waf_is_steady_and_reports_every_round() {
         let victim_set = format!("gc.victim={victim}");
         let sets = [&victim_set[..], "precondition.method=pts", "precondition.rounds_max=30"];
         let (drive, outcome) = made(HUNDRED, &sets);
-        let outcome = outcome.expect("the method reports");
+        let outcome = outcome.expect("the method reports its rounds");
         assert!(outcome.is_steady, "{victim}: {:?}", outcome.waf);
         let last = &outcome.waf[outcome.waf.len() - 5..];
         let mean = last.iter().sum::<f64>() / 5.0;
-        // The steady state criterion, computed independently: range within 20 %, rise of the fitted line over the
-        // window within 10 %.
+        // The criterion of the steady state, computed independently: a range within 20 % of the mean, and a rise of the
+        // fitted line over the window within 10 %.
         let (most, least) = last.iter().fold((0.0_f64, f64::MAX), |(a, b), &w| (a.max(w), b.min(w)));
         assert!(most - least <= 0.2 * mean);
         let slope = (-2.0 * last[0] - last[1] + last[3] + 2.0 * last[4]) / 10.0;
@@ -171,8 +175,8 @@ fn pts_overwrites_until_the_waf_is_steady_and_reports_every_round() {
         for rounds in 5..outcome.waf.len() {
             assert!(!steady_state(&outcome.waf[..rounds]).unwrap().is_met);
         }
-        // Two to three of a hundred blocks are the reserve, so 10 % over-provisioning leave at least 7 %, at which
-        // FIFO, the policy with the highest WAF, has 7.82 (Desnoyers 2014).
+        // The reserve is two to three of a hundred blocks, so 10 % over-provisioning leaves at least 7 % effective OP.
+        // At 7 % FIFO, the policy with the highest WAF, has a WAF of 7.82 (Desnoyers 2014).
         assert!(mean > 2.5 && mean < 7.9, "{victim}: {mean}");
         println!("{victim}: WAF {:?}", outcome.waf);
         assert_eq!(drive.ftl().map.mapped(), drive.geometry().logical_pages, "every LPN is mapped");
@@ -186,8 +190,8 @@ fn pts_without_a_steady_state_reports_it() {
     assert_eq!((outcome.waf.len(), outcome.is_steady), (3, false));
 }
 
-/// The reported WAF agrees with the P/E cycles: pages programmed are WAF x rounds x logical pages, plus the
-/// sequential fill, and each erase frees a block for them.
+/// The reported WAF agrees with the P/E cycles. The pages programmed are the sequential fill plus WAF x logical pages
+/// of each round; each erase has freed a block of them.
 #[test]
 fn pts_waf_agrees_with_the_pe_cycles() {
     let (drive, outcome) = made(HUNDRED, &["precondition.method=pts"]);
@@ -219,7 +223,7 @@ fn preconditioning_takes_no_simulated_time_and_counts_nothing() {
 }
 
 #[test]
-fn one_seed_gives_one_drive_and_another_seed_another() {
+fn the_seed_determines_the_preconditioned_drive() {
     for sets in [
         ["precondition.used=0.9", "precondition.valid=0.8"],
         ["precondition.method=pts", "gc.victim={ random = { k = 3 } }"],
@@ -236,7 +240,7 @@ fn one_seed_gives_one_drive_and_another_seed_another() {
 }
 
 #[test]
-fn the_watch_gets_progress_and_can_stop_preconditioning() {
+fn preconditioning_reports_progress_and_can_be_stopped() {
     for (text, sets) in [
         (HUNDRED, vec!["precondition.used=0.9", "precondition.valid=0.8"]),
         (HUNDRED, vec!["precondition.method=pts"]),

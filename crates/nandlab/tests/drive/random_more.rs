@@ -1,5 +1,5 @@
-//! Random runs of settings that `random_runs` leaves out: open loop, drives that wear out, a save and a load during the
-//! run, 1 to 3 bits per cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
+//! Random runs of settings that `random_runs` leaves out: open loop, drives that wear out, saving and loading during
+//! the run, 1 to 3 bits per cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
 
 use crate::common::{at, read_everything, settle, spec};
 use nandlab::base::geometry::Lpn;
@@ -119,11 +119,11 @@ fn run(case: &Case, requests: u32) {
             draw = draw.wrapping_sub(case.weights[op as usize]);
             hit
         });
-        let op = op.expect("a weight is hit");
+        let op = op.expect("the draw is below the sum of the weights");
         let offset = stream.below(capacity);
         let len = (1 + stream.below(8_000)).min(capacity - offset);
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
-        // Open loop: random arrivals, one in a hundred after a pause in which background work runs.
+        // Open loop: arrivals are random. One in a hundred follows a pause in which background work runs.
         arrival += stream.below(1 + 1000 * case.gap_us);
         if stream.below(100) == 0 {
             arrival += 30_000_000;
@@ -140,11 +140,11 @@ fn run(case: &Case, requests: u32) {
             assert!(
                 completion.failed.is_none()
                     || completion.failed == Some(FailReason::WornOut) && completion.request.op == Op::Write,
-                "only writes fail on a worn-out drive"
+                "a request other than a write has failed on a worn-out drive, or a write for another reason"
             );
         }
         if request == case.save_after {
-            // Requests outstanding at the save were completed by the saved drive.
+            // The saved drive has completed all requests that were submitted before the save.
             completed = request + 1 - drive.outstanding();
         }
     }
@@ -165,7 +165,7 @@ proptest! {
     }
 }
 
-/// The spec allows blocks of up to 32768 pages: the counters of a block must not overflow.
+/// The spec allows blocks of up to 32,768 pages: with these the counters of a block must not overflow.
 #[test]
 fn blocks_of_extreme_sizes_work() {
     for (blocks, pages, op) in [(6, 32_767, 4.0), (6, 32_768, 4.0), (4_000, 1, 0.1)] {
@@ -189,6 +189,6 @@ fn blocks_of_extreme_sizes_work() {
         }
         drive.audit().unwrap_or_else(|e| panic!("{blocks} blocks of {pages} pages: {e}"));
         let erases: u64 = drive.array().blocks.iter().map(|b| u64::from(b.pe_cycles)).sum();
-        assert!(erases > 0, "GC has been at work");
+        assert!(erases > 0, "GC has erased no block");
     }
 }

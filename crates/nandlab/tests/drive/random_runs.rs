@@ -1,7 +1,7 @@
 //! Random specs with random workloads: the cases of [`crate::cases`].
 //!
 //! `make soak` plays cases for some minutes. The environment variables `NANDLAB_SOAK_CASES`, `NANDLAB_SOAK_MINUTES` and
-//! `NANDLAB_SOAK_SEED` give the number of cases, the minutes and the first seed.
+//! `NANDLAB_SOAK_SEED` set the number of cases, the minutes and the first seed.
 
 use crate::cases::Case;
 use crate::common::schemes::Acts;
@@ -66,7 +66,7 @@ fn the_host_reads_what_it_wrote() {
     }
 }
 
-/// A case with a small plane and default settings, except for the schemes.
+/// Returns a case with a small plane and default settings, except for the schemes.
 fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     Case {
         seed,
@@ -92,10 +92,10 @@ fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     }
 }
 
-/// Regression: combination pages took all spare pages of a plane, so GC could gain nothing, and writes failed on a
+/// Regression: combination pages took all spare pages of a plane. So GC could gain nothing, and writes failed on a
 /// drive that was not worn out.
 #[test]
-fn combination_pages_leave_gc_its_spare_pages() {
+fn combination_pages_do_not_take_the_spare_pages_that_gc_needs() {
     for seed in 40..60u64 {
         let schemes = ([false, true, true, false], seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let drawn = plain(seed, schemes);
@@ -103,10 +103,10 @@ fn combination_pages_leave_gc_its_spare_pages() {
     }
 }
 
-/// Regression: while the budget was 0, more pages were written through than the next budget allowed, and later writes
-/// to these pages were acknowledged from the cache.
+/// Regression: while the budget was 0, more pages were written through than the next budget allowed. Later writes to
+/// these pages were then acknowledged from the cache.
 #[test]
-fn a_write_to_a_page_being_written_through_keeps_the_budget() {
+fn a_write_to_a_page_that_is_being_written_through_respects_the_budget() {
     let drawn = plain(4_526_415_026_348_011_539, ([false, true, false, true], 7_529_363_511_072_660_356));
     let geometry = [1, 1, 1, 1, 27, 20];
     let span = 0.037_314_372_763_177_894;

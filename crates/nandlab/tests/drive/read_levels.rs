@@ -1,8 +1,9 @@
-//! Read levels of LaLDPC (Tables I and II): cost of each try, remembered levels and lost pages, compared with
+//! Read levels of LaLDPC (Tables I and II): the cost of each try, remembered levels and lost pages, compared with
 //! calculations by hand.
 //!
 //! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
-//! decoding 15. Data of one year at 10,000 P/E cycles needs level 3: 133 us, or 85 + 109 + 133 = 327 us from level 1 on.
+//! decoding 15. Data that is a year old at 10,000 P/E cycles needs level 3. A read of it takes 133 us if it starts at
+//! level 3, and 85 + 109 + 133 = 327 us if it starts at level 1.
 
 use crate::common::{TINY, US, at, mostly_hot, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{DieId, Lpn};
@@ -43,26 +44,28 @@ fn reads_add_up<P: Probe>(drive: &mut Drive<P>) {
 
 #[test]
 fn a_read_takes_the_sum_of_its_tries() {
-    // Latencies in us: the first and the second read of a page, and a read of another page of its block.
+    // Latencies in us: the first read of a page, the second read of the same page, and a read of another page of its
+    // block.
     for (start, retry, expected) in [
         ("first", "full", [327, 327, 327]),
         ("ideal", "full", [133, 133, 133]),
         ("last-level", "full", [327, 133, 327]),
         ("block-level", "full", [327, 133, 133]),
-        // An incremental retry costs only the added sensing and transfer, and decoding: 85 + 39 + 39.
+        // An incremental retry costs only the added sensing, the added transfer and decoding, 14 + 10 + 15 us: 85 + 39
+        // + 39.
         ("first", "incremental", [163, 163, 163]),
         ("last-level", "incremental", [163, 133, 163]),
     ] {
         let spec = old(&[&format!("ecc.start={start}"), &format!("ecc.retry={retry}")]);
         let mut drive = with_oracle(&spec);
-        // The fill is random: searches for another page in the block of LPN 0.
+        // The fill is random, so the test searches for another page in the block of LPN 0.
         let block = |drive: &Drive<Oracle>, lpn: u64| {
             drive.ftl().map.get(Lpn(lpn as u32)).map(|ppn| drive.geometry().block_of(ppn))
         };
         let other = (1..64).find(|&lpn| block(&drive, lpn) == block(&drive, 0)).unwrap();
         let found = [read(&mut drive, 0), read(&mut drive, 0), read(&mut drive, other)];
         assert_eq!(found, expected, "{start}, {retry}");
-        // After a write the page is young.
+        // After a write the page's data is young.
         one(&mut drive, Op::Write, 0, PAGE);
         assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [85, 85], "{start}, {retry}");
         reads_add_up(&mut drive);
@@ -89,7 +92,7 @@ fn every_try_takes_die_channel_and_decoder() {
     assert_eq!(
         drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize],
         1,
-        "retries are counted apart"
+        "retries are counted as further reads"
     );
     // Every try counts as a read of the block.
     assert_eq!(drive.array().block(drive.geometry().block_of(ppn)).reads, 3);
@@ -97,8 +100,8 @@ fn every_try_takes_die_channel_and_decoder() {
 
 #[test]
 fn two_reads_of_a_die_overlap_only_in_the_decoder() {
-    // The second read waits for the die, and starts while the first is being decoded. The next try of the first read
-    // waits for the second, and is served before other queued operations.
+    // The second read waits for the die, and starts while the first read is being decoded. The next try of the first
+    // read waits for the second read, and is served before other queued operations.
     let mut drive = with_oracle(&old(&[]));
     let die = |drive: &Drive<Oracle>, lpn: u32| {
         let geometry = drive.geometry();
@@ -117,16 +120,18 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
 }
 
 #[test]
-fn a_demand_map_keeps_levels_with_its_entries() {
+fn a_demand_map_keeps_read_levels_with_its_cached_entries() {
     let spec = old(&["ftl.map.demand.cache=80B", "ecc.start=last-level", "drive.op=0.8"]);
     let mut drive = with_oracle(&spec);
-    // The translation page is as old as the data: 327 us for each read. Its level is kept beside its PPN.
+    // The translation page is as old as the data, so each of the two reads takes 327 us. The level of the data page is
+    // kept in its map entry.
     assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [654, 133]);
-    // The cache has ten entries: ten others evict the first. Reads of the translation page now start at level 3.
+    // The cache has ten entries, so the misses of ten other LPNs evict the entry of LPN 0. Reads of the translation
+    // page now start at level 3.
     for lpn in 1..11 {
         assert_eq!(read(&mut drive, lpn), 133 + 327);
     }
-    assert_eq!(read(&mut drive, 0), 133 + 327, "the level was evicted with the entry");
+    assert_eq!(read(&mut drive, 0), 133 + 327, "the level is still known after the eviction of its entry");
     let map = &drive.stats().map;
     assert_eq!((map.read_hits, map.read_misses, map.evictions, map.write_backs), (1, 12, 2, 0));
     reads_add_up(&mut drive);
@@ -149,13 +154,13 @@ fn pages_moved_by_gc_are_young_and_reads_by_gc_change_no_level() {
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
-    assert_eq!(read(&mut drive, last), 85, "moved off-chip it is corrected");
-    assert!(drive.stats().ecc.levels[3] > 2, "GC read old pages");
+    assert_eq!(read(&mut drive, last), 85, "the page was moved off-chip, but not corrected");
+    assert!(drive.stats().ecc.levels[3] > 2, "GC has read no old pages");
     reads_add_up(&mut drive);
     settle(&mut drive);
 }
 
-/// A single read level, at which old data does not decode.
+/// A single read level, which does not decode old data.
 const HARD: &str = "ecc.levels=[{ rber_max = 0.003, sense = '50us', transfer = '20us', decode = '15us' }]";
 
 #[test]
@@ -166,7 +171,7 @@ fn a_read_that_no_level_decodes_is_a_media_error() {
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let failed: Vec<bool> = drive.completions().map(|done| done.failed.is_some()).collect();
     assert_eq!(failed, [true], "one request of two lost pages");
-    // A partial write of a lost page fails: the rest of the page would count as valid data.
+    // A partial write to a lost page fails: otherwise the rest of the page would count as valid data.
     let partial = request(&drive, Op::Write, 0, 512);
     drive.submit(&partial).unwrap();
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -176,14 +181,14 @@ fn a_read_that_no_level_decodes_is_a_media_error() {
     assert_eq!(smart["nvme_smart_log"]["media_errors"], 3);
     assert_eq!(drive.stats().ecc.uncorrectable, 3);
     assert_eq!(drive.stats().failed.iter().sum::<u64>(), 2);
-    // After a write of the whole page reads succeed.
+    // After a write of the whole page, reads of it succeed.
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(read(&mut drive, 0), 85);
     settle(&mut drive);
 }
 
 #[test]
-fn a_lost_page_stays_lost_when_gc_moves_it() {
+fn a_lost_page_remains_lost_when_gc_moves_it() {
     let mut drive = with_oracle(&old(&[HARD, "gc.victim=fifo"]));
     let last = u64::from(drive.ftl().map.mapped()) - 1;
     let home = drive.ftl().map.get(Lpn(last as u32));
@@ -201,9 +206,9 @@ fn a_lost_page_stays_lost_when_gc_moves_it() {
 }
 
 #[test]
-fn a_lost_translation_page_fails_its_misses_until_it_is_written_again() {
+fn a_read_whose_translation_page_is_lost_fails_without_reading_data() {
     let mut drive = with_oracle(&old(&[HARD, "ftl.map.demand.cache=8B", "drive.op=0.8"]));
-    assert_eq!(read(&mut drive, 0), 85, "the map entry cannot be read, so the data is not read");
+    assert_eq!(read(&mut drive, 0), 85, "without the map entry the data is not read");
     assert_eq!(drive.stats().counters.media_errors, 1);
     assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 0);
     settle(&mut drive);
@@ -211,13 +216,13 @@ fn a_lost_translation_page_fails_its_misses_until_it_is_written_again() {
 }
 
 #[test]
-fn ages_and_wear_decide_the_level() {
-    // Data of a year at 8000, 10,000 and 12,000 P/E cycles decodes at levels 2, 3 and 5.
+fn age_and_wear_determine_the_needed_level() {
+    // A read of data that is a year old at 8000, 10,000 and 12,000 P/E cycles ends at level 2, 3 and 5.
     for (pe_cycles, latency) in [(8_000, 85 + 109), (10_000, 327), (12_000, 327 + 157 + 181)] {
         let mut drive = with_oracle(&old(&[&format!("reliability.pe_cycles={pe_cycles}")]));
         assert_eq!(read(&mut drive, 0), latency, "{pe_cycles} P/E cycles");
     }
-    // Data written in the run ages too, by the scaled clock.
+    // Data written in the run also ages, by the scaled clock.
     let mut drive = with_oracle(&old(&["reliability.clock_scale=1e6"]));
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(read(&mut drive, 0), 85);
@@ -234,15 +239,16 @@ fn ages_and_wear_decide_the_level() {
 }
 
 #[test]
-fn reads_disturb_the_block_they_read() {
-    // A read adds 1e-4 to the RBER. Level 3 ends at 0.008, a few reads above the 0.0076 of a year.
+fn reads_disturb_the_pages_of_their_block() {
+    // A read adds 1e-4 to the RBER. Level 3 decodes up to 0.008, a few reads above the 0.0076 of data that is a year
+    // old.
     let mut drive = with_oracle(&old(&["reliability.read_disturb=1e-4", "ecc.start=ideal"]));
     let latencies: Vec<u64> = (0..60).map(|_| read(&mut drive, 0)).collect();
     let mut expected = latencies.clone();
     expected.sort_unstable();
-    assert_eq!(latencies, expected, "it only gets worse");
+    assert_eq!(latencies, expected, "a later read took less time");
     assert_eq!(latencies[0], 133);
-    // Level 7 ends at 0.013: after (0.013 - 0.0076) / 1e-4 reads no level decodes.
+    // Level 7 decodes up to 0.013: after (0.013 - 0.0076) / 1e-4 = 54 of the 60 reads no level decodes.
     let lost = drive.stats().ecc.uncorrectable;
     assert!((4..=8).contains(&lost), "{lost} of 60 reads lost");
     reads_add_up(&mut drive);
@@ -286,7 +292,7 @@ fn a_read_overtaken_by_a_write_sets_no_level() {
     drive.submit(&new_data).unwrap();
     settle(&mut drive);
     drive.completions().for_each(drop);
-    // The old data was decoded at level 3 after the write had been admitted; the new data is young.
+    // The old data was decoded at level 3 after the admission of the write; the new data is young.
     assert_eq!(read(&mut drive, 0), 85);
     settle(&mut drive);
 }

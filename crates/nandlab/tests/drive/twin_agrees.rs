@@ -1,4 +1,5 @@
-//! Drive and twin (`twin.rs`) agree on every array operation and on the end of every request, to the nanosecond.
+//! The drive and its twin (`twin.rs`) agree on every array operation and on the end of every request, to the
+//! nanosecond.
 
 use crate::common::{at, spec};
 use crate::twin::Twin;
@@ -10,7 +11,7 @@ use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{FlashOp, Phase, Transaction, Watcher};
 
-/// The settings of drive and twin; times in nanoseconds.
+/// The settings of drive and twin. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setting {
     /// Channels, chips per channel, dies per chip, planes per die.
@@ -27,13 +28,13 @@ pub(crate) struct Setting {
     /// Transfer of a page over the off-chip path.
     pub(crate) path: u64,
     pub(crate) decode: u64,
-    /// Commands of a read, a program and an erase.
+    /// Command times of a read, a program and an erase.
     pub(crate) commands: [u64; 3],
-    /// Commands of a multi-plane read and program.
+    /// Command times of a multi-plane read and a multi-plane program.
     pub(crate) multi_plane_commands: [Option<u64>; 2],
 }
 
-/// Bytes of a page: the smallest size.
+/// Bytes of a page, the smallest page size.
 const BYTES: u64 = 512;
 
 /// Array operations: die, kind (0 read, 1 program, 2 erase), start, end.
@@ -86,7 +87,7 @@ fn text(set: &Setting) -> String {
         .filter_map(|(name, time)| Some(format!(", {name} = '{}ns'", time?)))
         .collect();
     let path = (BYTES * 1000).checked_div(set.path).map_or("'unlimited'".into(), |rate| rate.to_string());
-    // 240 blocks, so that GC is never needed.
+    // 240 blocks are so many that GC is never needed.
     format!(
         "[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\nplanes_per_die = {planes}\n\
          blocks_per_plane = 240\npages_per_block = {}\npage_size = '{BYTES}B'\ncell = 'mlc'\nop = 1.0\n[timing]\n\
