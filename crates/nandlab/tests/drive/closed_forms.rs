@@ -34,7 +34,7 @@ fn queue_depth_1_read_costs_command_sense_transfer_decode_to_the_nanosecond() {
 fn queue_depth_1_write_costs_command_transfer_program() {
     let spec = spec(TINY, &["timing.command=1us", "timing.program={ lsb = '1300us', msb = '2600us' }"]);
     let mut drive = Drive::new(&spec);
-    // The first four LPNs go to the first page (LSB) of four planes, the next four to the second (MSB).
+    // The first four LPNs go to the first page (LSB) of four planes, the next four to the second page (MSB).
     for page in 0..8 {
         let program = if page < 4 { 1_300_000 } else { 2_600_000 };
         assert_eq!(one(&mut drive, Op::Write, page * 4096, 4096), 1_000 + TRANSFER + program);
@@ -53,12 +53,12 @@ fn partial_write_of_a_mapped_page_reads_it_first() {
     assert_eq!(drive.stats().counters.merge_reads, 1);
 }
 
-/// A write of 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes: each of the 16 planes gets two pages
-/// of 4 KiB, whose transfer takes 8192 ns each. The two chips of a channel alternate on the channel: the first
-/// transfers again after its first program, the second after that. The command of a multi-plane program has a time of
-/// its own, or else costs a command per plane.
+/// A write of 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes. Each of the 16 planes gets two pages
+/// of 4 KiB, whose transfer takes 8192 ns each. The two chips of a channel share it: the first chip transfers its
+/// second pair of pages after its first program, the second chip after that transfer. The command of a multi-plane
+/// program has its own time, or takes one command time per plane.
 #[test]
-fn large_write_pairs_the_planes_from_its_first_page_on() {
+fn a_large_write_is_multi_plane_from_its_first_page_on() {
     let of_two = "timing.command={ read = '361ns', program = '361ns', multi_plane_program = '1177ns' }";
     for (command, commands_ns, expected) in
         [(of_two, 1_177, 1_052_683), ("timing.command=361ns", 2 * 361, 1_051_318)]
@@ -72,9 +72,9 @@ fn large_write_pairs_the_planes_from_its_first_page_on() {
     }
 }
 
-/// The pages of 10,000 writes wait at one time. Each die pairs its planes for all of them.
+/// The pages of 10,000 writes are queued at the same time. Each die pairs its planes for all of them.
 #[test]
-fn all_pages_of_many_large_writes_are_paired() {
+fn all_pages_of_many_large_writes_are_programmed_in_pairs() {
     let spec = spec(PAIRS, &["timing.multi_plane=true", "drive.blocks_per_plane=400"]);
     let mut drive = Drive::new(&spec);
     let len = 128 << 10;
@@ -84,8 +84,8 @@ fn all_pages_of_many_large_writes_are_paired() {
             .unwrap();
     }
     drive.run_until_idle(IDLE_LIMIT).unwrap();
-    // A die programs 40,000 pages in pairs; the second chip of a channel begins after one pair of transfers of the
-    // first.
+    // A die programs 40,000 pages in pairs. The second chip of a channel begins after the first chip's first two
+    // transfers.
     let (pairs, transfers) = (20_000, 2 * 8_192);
     assert_eq!(drive.stats().host[Op::Write as usize].max_ns, (pairs + 1) * transfers + pairs * 500_000);
 }
@@ -94,7 +94,8 @@ const PAIRS: &str = "[drive]\nchannels = 4\nchips_per_channel = 2\ndies_per_chip
      blocks_per_plane = 16\npages_per_block = 64\npage_size = '4KiB'\nop = 0.25\n[timing]\nprogram = '500us'\n\
      channel_ns_per_byte = 2.0\ncommand = '0us'\n[ftl]\nallocation = 'CWDP'\n";
 
-/// Sequential writes of a drive with `channels` x `dies` saturate the slower of channels and dies.
+/// Plays sequential writes that saturate the channels or the dies, whichever are slower. Returns the measured
+/// bandwidth, the bound of the channels and the bound of the dies, in bytes per ns.
 fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {
     let spec = spec(
         "[drive]\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 2\nblocks_per_plane = 64\n\
@@ -136,10 +137,10 @@ fn sequential_writes_reach_the_bound_of_the_channels() {
     assert!((measured / channel - 1.0).abs() < 0.01, "{measured} of {channel} bytes/ns");
 }
 
-/// WAF of uniform random page writes over the whole logical space in steady state, on one plane.
+/// Returns the WAF of uniform random page writes over the whole logical space in steady state, on one plane.
 fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u32) -> f64 {
     // One block is kept free for GC, one is open for the host and one for GC. The open blocks are half full on average.
-    // The erased pages of these blocks are no spare space, so the drive has them beyond the effective op.
+    // The erased pages of these blocks are no spare space, so the drive gets them in addition to the effective OP.
     let logical = logical_blocks * pages_per_block;
     let spare = (f64::from(logical) * effective_op).round() as u32;
     let reserve = RESERVE_BLOCKS * pages_per_block;
@@ -175,13 +176,16 @@ fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u3
     let effective = (f64::from(drive.geometry().pages) - free_mean) / logical as f64 - 1.0;
     let waf = programs as f64 / measured as f64;
     println!(
-        "{victim} {pages_per_block} pages: effective op {effective:.4} (wanted {effective_op}), WAF {waf:.4}"
+        "{victim} {pages_per_block} pages: effective op {effective:.4} (target {effective_op}), WAF {waf:.4}"
     );
-    assert!((effective / effective_op - 1.0).abs() < 0.005, "the reserve is {free_mean} pages");
+    assert!(
+        (effective / effective_op - 1.0).abs() < 0.005,
+        "the effective OP is not the target; {free_mean} pages are erased on average"
+    );
     waf
 }
 
-/// Erased pages on average, in blocks: the block kept free and half of each of the two open blocks.
+/// Mean number of erased pages, in blocks: the block kept free, and half of each of the two open blocks.
 const RESERVE_BLOCKS: u32 = 2;
 
 #[test]

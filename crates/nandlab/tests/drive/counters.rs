@@ -1,4 +1,4 @@
-//! Each declared counter is in the results, and sums of counters are correct.
+//! Each declared counter is in the results, and counters add up.
 
 use crate::common::{TINY, request, rest, spec};
 use nandlab::base::counters::{Adds, CounterSet, UNITS};
@@ -11,8 +11,8 @@ use nandlab::report::{RunFacts, Stretch, counters, smart, summary};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A drive with all mechanisms and the given refresh policy after random requests with a power loss, and the stretch
-/// over them.
+/// Returns a drive with all mechanisms and the given refresh policy, after random requests with a power loss, and the
+/// stretch that covers them.
 fn run(refresh: &str) -> (Drive, Stretch) {
     let mut drive = Drive::new(&spec(
         TINY,
@@ -51,12 +51,12 @@ fn run(refresh: &str) -> (Drive, Stretch) {
     (drive, began)
 }
 
-/// The value at a dotted path.
+/// Returns the value at a dotted path.
 fn at<'a>(section: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(section, |section, name| &section[name])
 }
 
-/// Checks the difference of counters to themselves and to empty counters, and the sum with empty counters.
+/// Checks the difference of counters from themselves and from empty counters, and the sum with empty counters.
 fn adds_up<C: CounterSet + Clone + Default + PartialEq + std::fmt::Debug>(counts: &C) {
     for (declared, count) in counts.since(counts).declared() {
         let now = counts.declared().find(|(other, _)| *other == declared).unwrap().1.number();
@@ -113,5 +113,5 @@ fn declared_counters_are_in_the_results_and_add_up() {
         adds_up(&stats.refresh.clone());
         adds_up(&PowerLoss::total(stats.power.losses));
     }
-    assert_eq!(missing, BTreeSet::new(), "not in the summary");
+    assert_eq!(missing, BTreeSet::new(), "declared counters are missing from the summary");
 }

@@ -1,4 +1,4 @@
-//! Fast-forward: the state of a drive after a stretch of its life that was not simulated.
+//! Fast-forward: the state of a drive after a part of its life that is not simulated.
 
 use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::base::geometry::PlaneId;
@@ -9,7 +9,7 @@ use nandlab::flash::BlockState;
 use nandlab::host::{Op, Oracle};
 use nandlab::runner::{Runner, Source};
 
-/// All four schemes on a drive on which a day of ageing is a second.
+/// All four schemes. A day of ageing takes a second.
 const AGEING: &str = r#"
 [ecc]
 levels = 'laldpc'
@@ -39,7 +39,7 @@ fn drive(sets: &[&str]) -> Drive<Oracle> {
     with_oracle(&spec(&(TINY.to_owned() + AGEING), &[&more[..], sets].concat()))
 }
 
-/// Random reads and writes with pauses, then rest.
+/// Serves random reads and writes with pauses, then lets the drive come to rest.
 fn work(drive: &mut Drive<Oracle>, seed: u64, requests: u32) {
     let pages = u64::from(drive.geometry().logical_pages);
     let mut stream = Stream::new(seed, "fast-forward");
@@ -63,7 +63,7 @@ fn sum(wear: &[u32]) -> u64 {
 }
 
 #[test]
-fn planes_wear_at_their_rates_and_the_capacitor_ages() {
+fn each_plane_wears_at_its_rate_and_the_capacitor_ages() {
     let mut drive = drive(&["ftl.wear_levelling='static'"]);
     let (then, lived_then, worn_then) =
         (drive.lived(), drive.lived_s(), (0..4).map(|p| sum(&wear(&drive, p))).collect::<Vec<_>>());
@@ -75,14 +75,14 @@ fn planes_wear_at_their_rates_and_the_capacitor_ages() {
     let now = drive.now();
     let until = drive.lived();
     assert_eq!(drive.fast_forward(&then, &until, 10.0), 10.0);
-    assert_eq!(drive.now(), now, "simulated time stands still");
+    assert_eq!(drive.now(), now, "fast-forward has advanced simulated time");
     for plane in 0..4 {
         let after = wear(&drive, plane);
         let each: Vec<u32> = after.iter().zip(&before[plane as usize]).map(|(a, b)| a - b).collect();
         let sum = each.iter().map(|&n| u64::from(n)).sum::<u64>();
         assert!(sum.abs_diff(10 * gained[plane as usize]) <= 1, "{sum} {gained:?}");
         let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
-        assert!(most - least <= 1, "spread evenly: {each:?}");
+        assert!(most - least <= 1, "the P/E cycles are not spread evenly over the blocks: {each:?}");
     }
     let skipped_s = 10.0 * (seconds - lived_then);
     assert!((drive.lived_s() - seconds - skipped_s).abs() < 1e-6);
@@ -95,7 +95,7 @@ fn planes_wear_at_their_rates_and_the_capacitor_ages() {
 }
 
 #[test]
-fn without_static_levelling_cold_blocks_do_not_wear() {
+fn without_static_wear_levelling_fast_forward_adds_no_wear_to_cold_blocks() {
     let mut drive = drive(&["ftl.wear_levelling='dynamic'", "refresh.policy='none'"]);
     let pages = u64::from(drive.geometry().logical_pages);
     // Fills the drive once; only the first eighth of the pages is written again.
@@ -136,7 +136,7 @@ fn fast_forward_retires_no_block() {
     let times = drive.fast_forward(&then, &until, 1e6);
     assert!(times > 1.0 && times < 1e6, "{times}");
     let most = drive.array().blocks.iter().map(|block| block.pe_cycles).max().unwrap();
-    // The P/E cycles left allow the stretch once more, but not four times.
+    // The remaining P/E cycles allow the work of `lived` once more, but not four times.
     assert!(most + lived < 3000 && most + 4 * lived > 3000, "{most} {lived}");
     assert!(drive.array().blocks.iter().all(|block| block.state != BlockState::Retired));
     work(&mut drive, 5, 500);
@@ -155,7 +155,7 @@ fn a_drive_keeps_its_data_through_fast_forwards() {
             drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
             let until = drive.lived();
             drive.fast_forward(&then, &until, 5.0);
-            drive.audit().unwrap_or_else(|e| panic!("audit after the jump: {e}"));
+            drive.audit().unwrap_or_else(|e| panic!("audit after the fast-forward: {e}"));
             assert_eq!(drive.overdue(), None, "a shorter interval makes no block overdue");
         }
         settle(&mut drive);
@@ -195,14 +195,14 @@ fn blocks_come_due_evenly_after_wear_has_shortened_the_interval() {
         by_day.push(drive.stats().refresh.blocks - refreshed);
     }
     let all = *by_day.last().unwrap();
-    // All blocks with data are refreshed within 30 days and the grace, about equally many each day.
+    // All blocks with data are refreshed within 30 days and the grace, on each day about the same number.
     assert!(all > 40, "{by_day:?}");
     assert!((all / 6..all * 4 / 5).contains(&by_day[14]), "{by_day:?}");
     assert!(by_day[0] < all / 6, "{by_day:?}");
     settle(&mut drive);
 }
 
-/// Writes that arrive every 100 us.
+/// A source of writes that arrive every 100 us.
 struct Steady(u64);
 
 impl Source for Steady {
@@ -222,7 +222,7 @@ impl Source for Steady {
 }
 
 #[test]
-fn arrivals_after_a_rest_are_delayed_by_it() {
+fn a_rest_of_the_runner_delays_later_arrivals() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     let mut runner = Runner::new(Steady(0), Arrival::Trace { time_scale: 1.0 }, Beyond::Refuse);
     runner.run(&mut drive, 50, |_| ()).unwrap();

@@ -1,7 +1,7 @@
-//! Golden runs: the summaries of small whole runs are compared key by key with `golden/*.json`.
+//! Golden runs: the summaries of small whole runs, compared key by key with `golden/*.json`.
 //!
 //! A change of a number here is a change of results for users. `NANDLAB_BLESS=1 cargo test -p nandlab --test drive
-//! golden_runs::` writes the files anew; CHANGELOG.md states the reason.
+//! golden_runs::` writes the files again; the reason is given in CHANGELOG.md.
 
 use crate::common::{US, at, spec};
 use nandlab::base::rng::Stream;
@@ -20,9 +20,9 @@ use std::path::PathBuf;
 const SMALL: &str = "seed = 7\n[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
      blocks_per_plane = 24\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.3\nendurance = 100000\n";
 
-/// A fixed stream of requests: weights of the operations, sizes up to `sectors_max`, addresses from the first
-/// `span_sectors` of the drive, in order, uniform, or skewed (the least of three uniform addresses, so that low
-/// addresses are more frequent).
+/// A source of requests, always the same. `weights` are those of the operations; sizes are up to `sectors_max`.
+/// Addresses are in the first `span_sectors` of the drive: in order, uniform, or skewed (the least of three uniform
+/// addresses, so that low addresses are more frequent).
 struct Synthetic {
     stream: Stream,
     left: u64,
@@ -203,7 +203,7 @@ fn runs() -> Vec<Run> {
     ]
 }
 
-/// A run with the settings of `run` and without name and description.
+/// Returns a run with the settings of `run`; name and description are to be replaced.
 fn run_like(run: &Run) -> Run {
     Run { text: run.text.clone(), ..*run }
 }
@@ -233,13 +233,13 @@ fn play(run: &Run) -> String {
     let mut out = summary(&drive, &facts);
     let object = out.as_object_mut().expect("a summary is an object");
     object.insert("smart".into(), smart(&drive));
-    // The version alone must not change the golden files.
+    // A change of the version alone must not change the golden files.
     object.shift_remove("nandlab");
     let text = serde_json::to_string_pretty(&out).expect("JSON");
     format!("{text}\n")
 }
 
-/// Every scalar value of the JSON with its path.
+/// Collects every scalar value of the JSON with its path.
 fn leaves(value: &Value, path: &str, out: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {
@@ -291,8 +291,8 @@ fn compare(index: usize) {
     let changes = changes(&golden, &now);
     assert!(
         golden == now,
-        "golden run {} ({}) has changed:\n{changes}If that is meant, NANDLAB_BLESS=1 writes it anew; put the reason \
-         into CHANGELOG.md.",
+        "golden run {} ({}) has changed:\n{changes}If the change is intended, NANDLAB_BLESS=1 writes the file again; \
+         put the reason into CHANGELOG.md.",
         run.name,
         run.what,
     );
@@ -334,13 +334,13 @@ fn rcopyback() {
 }
 
 #[test]
-fn every_run_has_its_file_and_every_file_its_run() {
+fn every_golden_run_has_a_file_and_every_file_a_run() {
     if std::env::var_os("NANDLAB_BLESS").is_some() {
         // The golden files are being written in this run.
         return;
     }
     let names: Vec<&str> = runs().iter().map(|run| run.name).collect();
-    let folder = path("x").parent().expect("a folder").to_owned();
+    let folder = path("x").parent().expect("the file is in a folder").to_owned();
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
@@ -357,11 +357,14 @@ fn another_seed_gives_another_run() {
     let one = play(&run);
     run.text = run.text.replace("seed = 7", "seed = 8");
     let changes = changes(&one, &play(&run));
-    assert!(changes.contains("gc.victim_valid_mean"), "the seed reaches gc.victim.random:\n{changes}");
+    assert!(
+        changes.contains("gc.victim_valid_mean"),
+        "the seed has not changed the victims of `random`:\n{changes}"
+    );
 }
 
 #[test]
-fn the_report_of_a_change_names_the_keys_and_both_values() {
+fn the_report_of_a_change_lists_the_changed_keys_with_both_values() {
     let was = r#"{"waf": 1.5, "flash": {"read": {"gc": 7}}, "gone": 1}"#;
     let is = r#"{"waf": 1.25, "flash": {"read": {"gc": 7, "host": 2}}}"#;
     let expected = "  flash.read.host: not there -> 2\n  gone: 1 -> not there\n  waf: 1.5 -> 1.25\n";

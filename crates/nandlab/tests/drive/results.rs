@@ -29,8 +29,7 @@ fn write_at_random(drive: &mut Drive, writes: u32, len: u64) {
     rest(drive);
 }
 
-/// Writes of 1 KiB to pages of 4 KiB: each programs a page, four bytes for one byte of the host, beside the pages of
-/// GC.
+/// Each write of 1 KiB programs a page of 4 KiB: four bytes per byte of the host. The pages of GC come on top.
 #[test]
 fn write_amplification_is_bytes_and_agrees_with_smart() {
     let mut drive = Drive::new(&spec(TINY, &["precondition.method='pts'"]));
@@ -70,7 +69,7 @@ fn without_host_writes_there_is_no_amplification() {
     );
 }
 
-/// Plays `requests` random writes; returns `steady_state` of the summary.
+/// Plays `requests` random writes; returns the summary.
 fn judged(spec: &Spec, requests: u32) -> Value {
     let mut drive = Drive::new(spec);
     drive.precondition(&mut |_| true);
@@ -78,8 +77,8 @@ fn judged(spec: &Spec, requests: u32) -> Value {
     finished(&mut drive).0
 }
 
-/// A fresh drive, a randomly filled drive and a steady drive, of 64 blocks of 32 pages, 1638 of them logical. A run of
-/// the proposed length is long enough, and a steady run is steady at twice the length too.
+/// A fresh drive, a randomly filled drive and a steady drive; each of its two planes has 64 blocks of 32 pages, 1638 of
+/// them logical. A run of the proposed length is long enough, and a steady run is still steady at twice the length.
 #[test]
 fn steady_state_holds_in_longer_runs_and_the_proposed_length_suffices() {
     const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
@@ -112,7 +111,7 @@ fn steady_state_holds_in_longer_runs_and_the_proposed_length_suffices() {
     }
 }
 
-/// Sequential writes have a WAF of 1 from the first write on. But a fresh drive is not steady before it erases as many
+/// Sequential writes have a WAF of 1 from the first write on. But a fresh drive is not steady until it erases as many
 /// pages as it programs.
 #[test]
 fn a_drive_that_is_being_filled_is_not_steady() {

@@ -1,7 +1,8 @@
-//! Tests of the tests: the oracle and the audit detect every violation by a broken drive, and no legal behaviour.
+//! Tests of the checks: the oracle and the audit detect every violation by a broken drive, and report no violation for
+//! legal behaviour.
 //!
-//! The tests pass the oracle events as a drive would. A violation that the oracle misses here would be missed in every
-//! run.
+//! The tests pass events to the oracle as a drive would. A violation that the oracle does not detect here would remain
+//! undetected in every run.
 
 use crate::common::{self, TINY, ns, one, spec};
 use nandlab::base::geometry::{BlockId, Lpn, RequestId};
@@ -45,7 +46,7 @@ fn verdict(events: &[Event]) -> Result<(), String> {
     oracle.verdict()
 }
 
-/// The verdict of an oracle that knows that LPN `A` was mapped before the first event, and `B` was not.
+/// Returns the verdict of an oracle that expects LPN `A` to be mapped before the first event, and `B` to be unmapped.
 fn preconditioned(events: &[Event]) -> Result<(), String> {
     let mut map = nandlab::ftl::PageMap::new(16);
     map.set(A, nandlab::base::geometry::Ppn(3));
@@ -78,13 +79,13 @@ fn a_stale_read_is_caught() {
 fn a_lost_write_is_caught() {
     let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, None)];
     is_caught(verdict(&events), "read returned nothing");
-    // The write is lost also if the page was mapped before the run.
+    // The write is also lost if the page was mapped before the run.
     is_caught(preconditioned(&events), "read returned nothing");
     is_caught(preconditioned(&[Asked(0, A), Answered(0, A, None)]), "read returned nothing");
 }
 
 #[test]
-fn data_from_before_the_run_is_stale_once_overwritten() {
+fn a_read_of_overwritten_data_from_before_the_run_is_caught() {
     let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, Some(0))];
     is_caught(preconditioned(&events), "read returned write 0");
 }
@@ -94,7 +95,7 @@ fn data_that_was_never_written_is_caught() {
     is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(0))]), "read returned write 0");
     is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(5))]), "read returned write 5");
     is_caught(preconditioned(&[Asked(0, B), Answered(0, B, Some(0))]), "read returned write 0");
-    // The data of a write that was never submitted, on a written page.
+    // The read returns the data of a write that was never submitted, on a page that was written.
     let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, Some(2))];
     is_caught(verdict(&events), "read returned write 2");
 }
@@ -130,7 +131,7 @@ fn admission_out_of_order_is_caught() {
 }
 
 #[test]
-fn the_first_violation_is_kept_and_the_rest_is_bounded() {
+fn the_oracle_keeps_the_first_sixteen_violations() {
     let mut oracle = Oracle::default();
     for request in 0..100 {
         oracle.on_read_answered(RequestId(request), Lpn(request), None);
@@ -143,7 +144,7 @@ fn the_first_violation_is_kept_and_the_rest_is_bounded() {
 #[test]
 fn legal_interleavings_are_accepted() {
     let legal: [&[Event]; 11] = [
-        // A read of a page never written.
+        // A read of a page that was never written gets no data.
         &[Asked(0, A), Answered(0, A, None)],
         // A read between admission and acknowledgement may get the new data ...
         &[
@@ -195,9 +196,9 @@ fn legal_interleavings_are_accepted() {
         &[Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, None)],
         // A read of a deallocated page gets no data.
         &[Admitted(A, 1), Acknowledged(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, None)],
-        // A read after a deallocation and a write.
+        // A read after a deallocation and a later write gets the data of the write.
         &[Trimmed(A, 1), Admitted(A, 2), Acknowledged(A, 2), Asked(0, A), Answered(0, A, Some(2))],
-        // A request reads several pages, and a slot is used by several requests.
+        // A request may read several pages, and requests one after another may have the same id.
         &[
             Admitted(A, 1),
             Acknowledged(A, 1),
@@ -223,10 +224,10 @@ fn legal_interleavings_are_accepted() {
     }
 }
 
-/// An oracle that gets one wrong answer.
+/// An oracle to which one wrong answer is reported.
 struct Faulty {
     oracle: Oracle,
-    /// Number of the answer with data that is changed, from 1.
+    /// Number of the answer to change, among the answers with data, from 1; 0: no answer is changed.
     spoil: u64,
     answers: u64,
     how: fn(u64) -> Option<u64>,
@@ -340,7 +341,7 @@ fn the_audit_holds_throughout_a_busy_run() {
     drive.audit().unwrap();
 }
 
-/// A drive at rest after many writes.
+/// Returns a drive at rest after many writes.
 fn rested() -> Drive<NoProbe> {
     let mut drive = Drive::new(&spec(TINY, &["gc.idle_after=1ms"]));
     let mut stream = Stream::new(3, "rested");
@@ -374,7 +375,7 @@ fn the_audit_detects_inconsistent_state() {
             let ppn = ftl.map.get(Lpn(1)).unwrap();
             ftl.map.set(Lpn(0), ppn);
         }),
-        ("a mapped LPN is forgotten", |_, _, ftl| {
+        ("the map lacks the LPN of a valid page", |_, _, ftl| {
             ftl.map.clear(Lpn(5));
         }),
         ("an LPN maps to an invalid page", |geometry, _, ftl| {
@@ -394,10 +395,10 @@ fn the_audit_detects_inconsistent_state() {
             let block = full(array);
             ftl.planes[0].free.push(nandlab::drive::spec::WearLevelling::None, block.0 % 16, 0);
         }),
-        ("a free block is lost", |_, _, ftl| {
+        ("the free list lacks a free block", |_, _, ftl| {
             ftl.planes[1].free.pop();
         }),
-        ("a pin is left over", |_, array, _| {
+        ("a block has a pin at rest", |_, array, _| {
             let block = full(array);
             array.block_mut(block).pins = 1;
         }),

@@ -1,4 +1,4 @@
-//! Saved drives: a loaded drive equals the saved one, and damaged or foreign files are refused.
+//! Saved drives: a loaded drive equals the saved drive, and damaged or foreign files are refused.
 
 use crate::common::{TINY, request, settle, spec, with_oracle};
 use nandlab::base::geometry::Lpn;
@@ -44,7 +44,7 @@ fn blocks<P: Probe>(drive: &Drive<P>) -> Vec<(u32, u16, u16, BlockState)> {
     drive.array().blocks.iter().map(|b| (b.pe_cycles, b.programmed, b.valid, b.state)).collect()
 }
 
-/// A mixed workload; returns the summary's text.
+/// Serves a mixed workload; returns the text of the summary.
 fn continue_with<P: Probe>(drive: &mut Drive<P>) -> String {
     let mut stream = Stream::new(3, "continue");
     let capacity = drive.geometry().logical_bytes();
@@ -91,13 +91,13 @@ fn a_loaded_drive_has_the_map_the_wear_and_the_blocks_of_the_saved_one() {
             };
             assert_eq!(sorted(&mine.free), sorted(&theirs.free));
         }
-        assert_eq!(saved(&loaded), bytes, "saving again gives the same file");
+        assert_eq!(saved(&loaded), bytes, "the loaded drive is saved as a different file");
         assert_eq!(loaded.now(), Time::START);
     }
 }
 
 #[test]
-fn a_drive_that_has_run_can_be_saved_too() {
+fn a_drive_that_has_run_can_be_saved() {
     let sets = ["drive.endurance=40"];
     let mut drive = preconditioned(PTS, &sets);
     continue_with(&mut drive);
@@ -108,7 +108,7 @@ fn a_drive_that_has_run_can_be_saved_too() {
 }
 
 #[test]
-fn retired_blocks_stay_retired() {
+fn retired_blocks_are_retired_after_loading() {
     let sets = ["drive.endurance=6"];
     let mut drive = Drive::new(&spec(TINY, &sets));
     let mut stream = Stream::new(3, "wear out");
@@ -119,8 +119,8 @@ fn retired_blocks_stay_retired() {
             .submit(&Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 })
             .unwrap();
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // GC does not take a block whose next erase is its last. A wholly deallocated block is erased once more, and
-        // retires.
+        // GC does not take a block whose next erase is its last. After a TRIM of all its pages the block is dead: it is
+        // erased once more, and retires.
         if drive.completions().any(|done| done.failed.is_some()) {
             drive.submit(&request(&drive, Op::Trim, 0, pages * 4096)).unwrap();
             drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -133,9 +133,9 @@ fn retired_blocks_stay_retired() {
     assert_eq!(usable as usize, blocks(&drive).iter().filter(|b| b.3 != BlockState::Retired).count());
 }
 
-/// After a fill, which writes blocks in order and frees none, a loaded drive behaves exactly like the saved drive.
+/// A fill writes blocks in order and frees none. So after a fill a loaded drive behaves exactly like the saved drive.
 #[test]
-fn a_loaded_fill_goes_on_like_the_drive_that_was_saved() {
+fn a_loaded_fill_behaves_like_the_saved_drive() {
     for sets in [
         vec![],
         vec!["gc.victim=fifo"],
@@ -149,11 +149,11 @@ fn a_loaded_fill_goes_on_like_the_drive_that_was_saved() {
     }
 }
 
-/// After PTS a loaded drive may differ from the saved one, because the file lacks three orders that are no state of the
-/// flash: that in which blocks of equal wear were freed, that in which blocks were closed (all at time 0; `fifo` uses
-/// it), and the position of the random streams. But two loads of one file are equal drives.
+/// After PTS a loaded drive may differ from the saved drive. The file lacks three facts that are no state of the flash:
+/// the order in which blocks of equal wear were freed, the order in which blocks were closed (all at time 0; `fifo`
+/// uses it), and the position of the random streams. But two drives loaded from the same file are equal.
 #[test]
-fn two_loads_of_one_file_behave_alike() {
+fn two_drives_loaded_from_one_file_behave_alike() {
     for sets in [
         vec![],
         vec!["gc.victim=fifo"],
@@ -169,7 +169,7 @@ fn two_loads_of_one_file_behave_alike() {
 }
 
 #[test]
-fn every_read_of_a_loaded_drive_is_right() {
+fn every_read_of_a_loaded_drive_returns_the_right_data() {
     for precondition in [FILL, PTS] {
         let bytes = saved(&preconditioned(precondition, &[]));
         let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
@@ -192,7 +192,7 @@ fn every_truncation_is_an_error() {
     for precondition in [FILL, ""] {
         let bytes = saved(&preconditioned(precondition, &[]));
         for len in 0..bytes.len() {
-            // Every length near both ends, every 7th length between.
+            // Tests every length near both ends, and every 7th length between them.
             if len > 200 && len < bytes.len() - 200 && len % 7 != 0 {
                 continue;
             }
@@ -210,11 +210,15 @@ fn every_flipped_bit_is_an_error() {
         let mut stream = Stream::new(8, "flip");
         let head = 8 * 120;
         for flip in 0..head + 1500 {
-            // Flips every bit of the head, then random bits, among them bits of the checksum at the end.
+            // Flips every bit of the head, then random bits, some of them in the checksum at the end.
             let bit = if flip < head { flip } else { stream.below(bytes.len() as u64 * 8) };
             let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
             bytes[byte] ^= mask;
-            assert!(load(&bytes, &[]).is_err(), "bit {bit} of {} makes no difference", bytes.len() * 8);
+            assert!(
+                load(&bytes, &[]).is_err(),
+                "the file is accepted with bit {bit} of {} flipped",
+                bytes.len() * 8
+            );
             bytes[byte] ^= mask;
         }
         load(&bytes, &[]).unwrap();
@@ -228,7 +232,7 @@ fn garbage_and_shuffled_snapshots_are_errors() {
     for _ in 0..1500 {
         let mut damaged = bytes.clone();
         match stream.below(4) {
-            // Exchanges words, overwrites a range, repeats a range, or writes random bytes to the end.
+            // Exchanges words, overwrites a range, repeats a range, or writes random bytes from a place to the end.
             0 => {
                 let words = damaged.len() as u64 / 4;
                 let (a, b) = (stream.below(words) as usize * 4, stream.below(words) as usize * 4);
@@ -257,8 +261,8 @@ fn garbage_and_shuffled_snapshots_are_errors() {
     }
 }
 
-/// A file with a correct checksum may still have wrong content. With any change, loading is an error or gives a drive
-/// that passes the audit.
+/// A file with a correct checksum may still have wrong content. Whatever the change, loading either returns an error or
+/// gives a drive that passes the audit.
 #[test]
 fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     let sum_of = |words: &mut dyn Iterator<Item = u64>| {
@@ -283,7 +287,7 @@ fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     assert_eq!(
         sum(&bytes),
         u64::from_le_bytes(bytes[end..].try_into().unwrap()),
-        "the checksum is understood"
+        "the test computes another checksum than the drive"
     );
     let mut stream = Stream::new(10, "forged");
     let (mut accepted, mut panics, mut unsound) = (0, 0, Vec::new());
@@ -321,7 +325,7 @@ fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
 }
 
 #[test]
-fn a_snapshot_of_another_drive_is_refused_and_the_difference_named() {
+fn a_snapshot_of_another_drive_is_refused_with_the_difference() {
     let bytes = saved(&preconditioned(FILL, &[]));
     for (set, says) in [
         ("drive.channels=1", "planes = 4, but this drive has 2"),
@@ -343,7 +347,8 @@ fn a_snapshot_of_another_drive_is_refused_and_the_difference_named() {
     }
 }
 
-/// Two dies of two planes and four dies of one plane have equal numbers of planes, in equal order under CWDP.
+/// Compares two dies of two planes with four dies of one plane: the number of planes is equal, and so is their order
+/// under CWDP.
 #[test]
 fn a_snapshot_of_a_drive_with_other_dies_is_refused() {
     let bytes = saved(&preconditioned(FILL, &[]));

@@ -16,9 +16,9 @@ struct Table {
     array: Array,
     ftl: Ftl,
     now: Time,
-    /// State of the twin: for each plane its blocks in the order in which they were filled.
+    /// State of the twin: the blocks of each plane in the order in which they were filled.
     filled: Vec<Vec<u32>>,
-    /// Pages that have been allocated and are not programmed yet.
+    /// Pages that are allocated and not yet programmed.
     pending: std::collections::VecDeque<nandlab::base::geometry::Ppn>,
     stream: Stream,
 }
@@ -102,14 +102,14 @@ impl Table {
         self.ftl.release(&self.geometry, &mut self.array, block, u32::MAX);
     }
 
-    /// Does a random operation.
+    /// Executes a random operation.
     fn step(&mut self) {
         self.now += ns(self.stream.below(1000));
         let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_pages)) as u32);
         let plane = self.ftl.allocator.home(lpn, self.geometry.planes);
         match self.stream.below(16) {
             0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn)),
-            // Like static wear levelling: empties a random full block.
+            // As static wear levelling does, empties a random full block.
             1 => {
                 let full: Vec<u32> = (0..self.geometry.blocks_per_plane)
                     .filter(|&b| self.blocks(plane)[b as usize].state == BlockState::Full)
@@ -138,7 +138,7 @@ impl Table {
         self.ftl.pick_victim(&self.geometry, &self.array, plane, self.now).map(|block| block.0 - first)
     }
 
-    /// (block, valid pages) of every full block.
+    /// Returns (block, valid pages) of every full block.
     fn full(&self, plane: PlaneId) -> Vec<(u32, u16)> {
         let blocks = self.blocks(plane).iter().enumerate();
         blocks.filter(|(_, b)| b.state == BlockState::Full).map(|(i, b)| (i as u32, b.valid)).collect()
@@ -181,7 +181,7 @@ fn for_tables(victim: &str, mut check: impl FnMut(&mut Table, PlaneId, Option<u3
             }
         }
     }
-    assert!(picks > 50_000, "{picks} picks are too few to say anything");
+    assert!(picks > 50_000, "only {picks} victims were picked");
     println!("{victim}: {picks} victims compared");
 }
 
@@ -220,7 +220,7 @@ fn cost_benefit_picks_the_best_ratio_of_benefit_to_cost() {
         for (other, _) in table.full(plane) {
             let (other_best, other_cost) = score(other);
             let (mine, theirs) = (best * other_cost, other_best * cost);
-            // A block without valid pages has no cost; of several such blocks the lowest-numbered is picked.
+            // A block without valid pages has no cost. If there are several such blocks, the lowest-numbered is picked.
             if cost == 0 {
                 assert!(other_cost != 0 || other >= picked);
             } else {
@@ -232,7 +232,7 @@ fn cost_benefit_picks_the_best_ratio_of_benefit_to_cost() {
 }
 
 #[test]
-fn random_with_many_draws_is_greedy_and_with_one_is_uniform() {
+fn random_with_many_draws_picks_a_block_with_the_fewest_valid_pages() {
     for_tables("{ random = { k = 2000 } }", |table, plane, picked| {
         if let Some(picked) = picked {
             let full = table.full(plane);
@@ -243,8 +243,8 @@ fn random_with_many_draws_is_greedy_and_with_one_is_uniform() {
     });
 }
 
-/// Among n full blocks of different valid counts, the r-th best is picked with probability
-/// ((n - r)^k - (n - r - 1)^k) / n^k, r counted from 0.
+/// Among n full blocks with different numbers of valid pages, the policy picks the block of rank r (from 0, the fewest
+/// valid pages first) with probability ((n - r)^k - (n - r - 1)^k) / n^k.
 #[test]
 fn random_draws_follow_the_law_of_d_choices() {
     for k in [1, 2, 5] {
@@ -264,7 +264,7 @@ fn random_draws_follow_the_law_of_d_choices() {
         let n = full.len() as f64;
         let mut seen = 0.0;
         for (rank, group) in full.chunk_by(|a, b| a.1 == b.1).enumerate() {
-            // Blocks of equal valid counts form one rank.
+            // Blocks with equal numbers of valid pages form one rank.
             let below = n - seen;
             seen += group.len() as f64;
             let expected = ((below / n).powi(k) - ((n - seen) / n).powi(k)) * f64::from(draws);
@@ -275,14 +275,14 @@ fn random_draws_follow_the_law_of_d_choices() {
     }
 }
 
-/// Full blocks with 3, 2, 2, 4 and 2 valid pages of four, of which 0, 2, 1, 0 and 1 are partially refreshed.
+/// Full blocks with 3, 2, 2, 4 and 2 valid pages of four. At first 0, 2, 1, 0 and 1 of these pages are linked.
 #[test]
-fn partial_aware_picks_by_hand() {
+fn partial_aware_picks_the_expected_blocks_of_a_table_made_by_hand() {
     let mut table = Table::new(1, "'partial-aware'", 1, 20, 4);
     let plane = PlaneId(0);
     for (block, valid) in (0..).zip([3, 2, 2, 4, 2]) {
         for page in 0..4 {
-            // An LPN written again to the block leaves an invalid page.
+            // An LPN that is written again in the block leaves an invalid page.
             let lpn = Lpn(4 * block + if page < valid { page } else { 0 });
             assert!(table.program(plane, WriteStream::Host, lpn));
             table.end_program();
@@ -298,7 +298,7 @@ fn partial_aware_picks_by_hand() {
     assert_eq!(
         pick([0, 2, 1, 0, 1]),
         Some(2),
-        "the fewest valid pages, then the fewest linked, then the number"
+        "not the fewest valid pages, then the fewest linked pages, then the lowest number"
     );
     assert_eq!(pick([0, 2, 1, 0, 0]), Some(4));
     assert_eq!(pick([0, 0, 1, 0, 1]), Some(1));
@@ -332,13 +332,16 @@ fn partial_aware_picks_the_fewest_valid_then_the_fewest_partially_refreshed() {
             table.array.block_mut(BlockId(first + block)).linked = 0;
         }
     });
-    assert!(compared > 50_000 && by_links > 5_000, "links decided {by_links} of {compared}");
+    assert!(
+        compared > 50_000 && by_links > 5_000,
+        "linked pages decided only {by_links} of {compared} picks"
+    );
 }
 
 #[test]
 fn every_twin_has_its_policy_in_the_table() {
     let names: Vec<&str> = nandlab::background::gc::POLICIES.iter().map(|(info, _)| info.name).collect();
     for twin in ["greedy", "cost-benefit", "fifo", "random", "partial-aware"] {
-        assert!(names.contains(&twin), "{twin} has a twin and no policy");
+        assert!(names.contains(&twin), "{twin} has a twin, but is no policy of the table");
     }
 }
