@@ -1,4 +1,4 @@
-//! Migration by copyback: time, limits, age and errors of the copied pages.
+//! Migration by copyback: the time, the limits, and the age and errors of the copied pages.
 
 use crate::common::{
     TINY, US, at, ballast, mostly_hot, ns, one, read_everything, request, settle, spec, with_oracle,
@@ -18,12 +18,12 @@ use std::collections::HashMap;
 
 const PAGE: u64 = 4096;
 
-/// The oracle, and an independent count of the copybacks in a row of every page.
+/// The oracle, and an independent count of the copybacks in a row of each page.
 #[derive(Default)]
 struct Watch {
     oracle: Oracle,
     geometry: Option<Geometry>,
-    /// By page, the copybacks in a row of its data.
+    /// By page, the number of copybacks in a row of its data.
     in_a_row: HashMap<Ppn, u8>,
     most: u8,
     copybacks: u64,
@@ -32,7 +32,7 @@ struct Watch {
     under_way: Option<(Lpn, Ppn, Ppn)>,
     /// Pages read for the host.
     host_reads: Vec<Ppn>,
-    /// Time of the first operation that moves a page, and end of the last array phase of such an operation, in
+    /// Start of the first operation that moves a page, and end of the last array phase of such an operation, in
     /// nanoseconds.
     begun: Option<u64>,
     ended: u64,
@@ -60,7 +60,7 @@ impl Watcher for Watch {
                 self.lpns.push(t.lpn);
                 if let Some(geometry) = &self.geometry {
                     let plane = |ppn| geometry.plane_of(geometry.block_of(ppn));
-                    assert_eq!(plane(source), plane(t.ppn), "a copyback stays in its plane");
+                    assert_eq!(plane(source), plane(t.ppn), "a copyback has left its plane");
                 }
             }
             FlashOp::Read if t.cause == Cause::Host => self.host_reads.push(t.ppn),
@@ -113,7 +113,8 @@ fn rest(drive: &mut Drive<Watch>) {
     drive.probe().oracle.verdict().unwrap();
 }
 
-/// Writes `count` random pages of the first `pages`, a few at a time; three of four go to the first quarter.
+/// Writes `count` random pages of the first `pages` pages, a few at a time; three of four writes go to the first
+/// quarter of these pages.
 fn overwrite<P: Probe>(drive: &mut Drive<P>, stream: &mut Stream, pages: u64, count: u32) {
     for _ in 0..count {
         while drive.outstanding() > 8 {
@@ -134,7 +135,7 @@ fn fill<P: Probe>(drive: &mut Drive<P>) {
     }
 }
 
-/// Writes that make GC move pages, under every policy and limit.
+/// The host's writes make GC move pages, under every policy and several limits.
 #[test]
 fn every_policy_keeps_what_the_host_wrote() {
     let policies = [
@@ -168,13 +169,15 @@ fn every_policy_keeps_what_the_host_wrote() {
     }
 }
 
-/// A plane of blocks of eight pages, which a test fills page by page. Idle GC empties blocks with two invalid pages.
+/// One plane with blocks of eight pages, which a test fills page by page. Idle GC empties blocks with at least two
+/// invalid pages.
 const BY_HAND: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 160\npages_per_block = 8\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
      decode = '15us'\n[gc]\nbackground_free = 0.9999\nidle_valid_max = 0.8\nidle_after = '20ms'\n[ftl]\nwear_levelling = 'none'\n";
 
-/// Blocks of [`ballast`]: their garbage exceeds the 24 pages of the blocks that three internal streams may open.
+/// Number of blocks of [`ballast`]. Their garbage exceeds the 24 pages of the three blocks that internal streams may
+/// open.
 const BALLAST: u32 = 32;
 
 /// A drive of [`BY_HAND`].
@@ -194,7 +197,7 @@ impl ByHand {
         Self { drive, written: 0, filler: 60 }
     }
 
-    /// Writes pages, then other pages that fill their block.
+    /// Writes the given pages, then other pages until their block is full.
     fn write(&mut self, lpns: &[u64]) {
         for &lpn in lpns {
             one(&mut self.drive, Op::Write, lpn * PAGE, PAGE);
@@ -218,12 +221,12 @@ impl ByHand {
         self.drive.geometry().block_of(self.drive.ftl().map.get(Lpn(lpn)).unwrap())
     }
 
-    /// The copyback count of the block that holds `lpn`.
+    /// Returns the copyback count of the block that holds `lpn`.
     fn count(&self, lpn: u32) -> u8 {
         self.drive.array().block(self.block(lpn)).copybacks
     }
 
-    /// Simulates until a page is being copied back.
+    /// Simulates until a page is being copied back; returns its LPN, the source page and the copy.
     fn until_copyback(&mut self) -> (Lpn, Ppn, Ppn) {
         while self.drive.probe().under_way.is_none() {
             self.drive.advance(self.drive.now() + ns(10 * US));
@@ -234,8 +237,9 @@ impl ByHand {
 }
 
 #[test]
-fn a_migration_costs_its_phases_to_the_nanosecond() {
-    // The transfer of 4096 bytes takes 2.5 ns per byte on the channel, and longer on an off-chip path of 100 MB/s.
+fn a_migration_takes_the_sum_of_its_phases_to_the_nanosecond() {
+    // The transfer of 4096 bytes takes 10.24 us on the channel (2.5 ns per byte), and 40.96 us over an off-chip path of
+    // 100 MB/s.
     const CHANNEL: u64 = 10_240;
     const PATH: u64 = 40_960;
     let (sense, program, decode) = (50 * US, 900 * US, 15 * US);
@@ -245,7 +249,7 @@ fn a_migration_costs_its_phases_to_the_nanosecond() {
         (&["timing.off_chip_mb_per_s=100"][..], 0, PATH),
         (&["timing.command=300ns", "timing.off_chip_mb_per_s=100"][..], 300, PATH),
     ] {
-        // One block with one valid page.
+        // GC moves the one valid page of a block.
         let moved = |policy: &str| {
             let mut hand = ByHand::new(policy, sets);
             hand.write(&[0, 1, 2, 3, 4, 5, 6, 7]);
@@ -268,7 +272,8 @@ fn a_migration_costs_its_phases_to_the_nanosecond() {
 fn a_page_is_copied_back_at_most_limit_times_in_a_row() {
     let limits = ["0", "1", "2", "3", "4", "'table'"];
     for (limit, text) in (0..).zip(limits) {
-        // Under `fifo` GC moves every page again and again; under `greedy` static wear levelling moves the cold pages.
+        // Under `fifo` GC moves every page again and again. Under `greedy` it is static wear levelling that moves the
+        // cold pages.
         for (levelling, victim) in [("none", "fifo"), ("static", "greedy"), ("static", "fifo")] {
             let text = format!(
                 "{}[migration]\npolicy.rcopyback-greedy = {{ limit = {text} }}\n[gc]\nvictim = '{victim}'\n\
@@ -282,14 +287,14 @@ fn a_page_is_copied_back_at_most_limit_times_in_a_row() {
             overwrite(&mut drive, &mut Stream::new(limit, "moves"), pages, 8000);
             rest(&mut drive);
             let watch = drive.probe();
-            assert!(u64::from(watch.most) <= limit, "{} moves in a row under limit {limit}", watch.most);
-            // In the table only blocks that were never erased allow 5 copybacks, which is rare.
+            assert!(u64::from(watch.most) <= limit, "{} copybacks in a row under limit {limit}", watch.most);
+            // In the table only blocks that were never erased allow 5 copybacks, so this number is rarely reached.
             assert!(limit == 5 || victim != "fifo" || u64::from(watch.most) == limit, "limit {limit}");
             assert!(limit == 0 || victim == "fifo" || watch.for_wear > 0, "limit {limit}");
             let stats = drive.stats();
             assert_eq!(watch.copybacks, stats.flash_total(FlashOp::Copyback));
             assert_eq!(watch.copybacks, stats.migration.by_count.iter().sum::<u64>());
-            // The count of every page's block equals the copybacks of the page.
+            // The copyback count of each page's block equals the independent count of the page.
             for lpn in (0..drive.geometry().logical_pages).map(Lpn) {
                 let ppn = drive.ftl().map.get(lpn).unwrap();
                 let counted = drive.array().block(drive.geometry().block_of(ppn)).copybacks;
@@ -299,7 +304,8 @@ fn a_page_is_copied_back_at_most_limit_times_in_a_row() {
     }
 }
 
-/// Fig. 5 of the rcopyback paper: pages of a victim vb(1) go to b(2), those of vb(Mcpb) to b(0), here with Mcpb = 2.
+/// Fig. 5 of the rcopyback paper, where vb(n) is a victim of copyback count n. Pages of vb(1) go to b(2), pages of
+/// vb(Mcpb) go off-chip to b(0). Here Mcpb is 2.
 #[test]
 fn pages_go_to_the_open_block_of_the_next_count() {
     let mut hand = ByHand::new("{ rcopyback-greedy = { limit = 2 } }", &[]);
@@ -334,7 +340,7 @@ fn pages_go_to_the_open_block_of_the_next_count() {
     assert_eq!(
         [flash(&hand, FlashOp::Read), flash(&hand, FlashOp::Program)],
         [0, 0],
-        "no page was moved off-chip"
+        "a page was moved off-chip"
     );
     // The pages of vb(Mcpb) go off-chip to b(0).
     hand.write(&[6, 7]);
@@ -345,12 +351,12 @@ fn pages_go_to_the_open_block_of_the_next_count() {
     assert_eq!([flash(&hand, FlashOp::Read), flash(&hand, FlashOp::Program)], [6, 6]);
     let migration = &hand.drive.stats().migration;
     assert_eq!((migration.refused, migration.victims_off_chip, migration.victims_without_room), (0, 0, 0));
-    // All six victims with count 0 or 1 were copied back; the victim with count 2 was not.
+    // All six victims of count 0 or 1 were copied back; the victim of count 2 was not.
     assert_eq!(migration.victims_copied_back, 6);
     let facts = summary(&hand.drive, &RunFacts::default());
     assert_eq!(facts["migration"]["copybacks"], 24);
     assert_eq!(facts["migration"]["by_count"], serde_json::json!({ "1": 16, "2": 8 }));
-    // A counter of 0 to 2 takes two bits; there are 160 blocks and 1280 pages.
+    // A counter with the values 0 to 2 takes two bits; there are 160 blocks and 1280 pages.
     assert_eq!(facts["migration"]["counter_bytes_by_block"], 40);
     assert_eq!(facts["migration"]["counter_bytes_by_page"], 320);
 }
@@ -364,7 +370,7 @@ fn host_requests_during_a_copyback_use_the_source_page() {
         assert_eq!(
             (lpn, hand.drive.ftl().map.get(lpn)),
             (Lpn(4), Some(source)),
-            "the map changes at the end of the copyback"
+            "the map changes before the end of the copyback"
         );
         hand.drive.probe_mut().host_reads.clear();
         let op = match what {
@@ -383,11 +389,11 @@ fn host_requests_during_a_copyback_use_the_source_page() {
                 assert_eq!(
                     hand.drive.probe().host_reads,
                     [source],
-                    "the host reads the source page until the copyback ends"
+                    "the host reads another page than the source during the copyback"
                 );
             }
         }
-        // The copy is programmed in either case; it is valid only if the host has not replaced the page.
+        // The copy is programmed in every case. It is valid only if the host has not replaced or deallocated the page.
         assert_eq!(hand.drive.stats().migration.by_count[0], 4);
         assert_eq!(hand.drive.ftl().is_valid(hand.drive.geometry(), copy), what == "read");
         for lpn in 4..8 {
@@ -398,7 +404,7 @@ fn host_requests_during_a_copyback_use_the_source_page() {
 }
 
 #[test]
-fn the_table_limits_by_the_wear_of_the_destination() {
+fn the_limit_table_applies_the_wear_of_the_destination() {
     let load = |sets: &[&str]| {
         let text =
             TINY.replace("op = 0.5", "op = 1").replace("blocks_per_plane = 16", "blocks_per_plane = 24");
@@ -418,7 +424,7 @@ fn the_table_limits_by_the_wear_of_the_destination() {
     };
     let found = [0, 1, 1000, 1001, 2000, 2001, 3000, 3001, 1_000_000].map(&mut allowed);
     assert_eq!(found, [5, 4, 4, 3, 3, 2, 2, 0, 0]);
-    // In a run: P/E cycles below, above and across the steps of the table.
+    // Runs with P/E cycles below, above and across the steps of the table.
     for (pe_cycles, most) in [(100, 4), (995, 4), (1500, 3), (2500, 2), (2990, 2), (3001, 0)] {
         let mut drive = watched(&load(&[&format!("reliability.pe_cycles={pe_cycles}")]));
         fill(&mut drive);
@@ -438,7 +444,8 @@ fn the_table_limits_by_the_wear_of_the_destination() {
 
 #[test]
 fn a_copyback_keeps_age_and_errors_until_the_page_is_corrected() {
-    // A year at 8,000 P/E cycles is an RBER of 0.00595: level 2. Every copyback adds 0.0012: levels 3 and 4.
+    // Data that is a year old at 8,000 P/E cycles has an RBER of 0.00595 and needs level 2. Every copyback adds 0.0012,
+    // so one copyback leads to level 3, two to level 4.
     let text = format!(
         "{}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\n[reliability]\npe_cycles = 8000\nretention = '365d'\n\
          copyback_error = 0.0012\nrber.vth = {{ dvpp = 0.38, cell_to_cell = 0.05 }}\n[precondition]\nused = 0.4\n\
@@ -460,15 +467,15 @@ fn a_copyback_keeps_age_and_errors_until_the_page_is_corrected() {
         }
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     }
-    // A read at level L takes 85 + 24 (L - 1) us. The off-chip move corrects the page: its age begins anew, without
-    // errors.
+    // A read at level L takes 85 + 24 (L - 1) us. The third move goes off-chip and corrects the page: its age begins
+    // anew, and its errors are gone.
     assert_eq!(levels, [(0, 109), (1, 133), (2, 157), (0, 85), (1, 85)]);
     settle(&mut drive);
     read_everything(&mut drive);
 }
 
 #[test]
-fn the_measured_limit_asks_the_reliability_model() {
+fn the_measured_limit_follows_the_reliability_model() {
     let text = format!(
         "{}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\n[reliability]\npe_cycles = 10000\nretention = '30d'\n\
          copyback_error = 0.0015\nrber.vth = {{ dvpp = 0.38, cell_to_cell = 0.05 }}\n[precondition]\nused = 0.6\n\
@@ -488,8 +495,8 @@ fn the_measured_limit_asks_the_reliability_model() {
                 let now = Condition { pe_cycles, age_s: days * 86_400, reads: 0, copybacks, kind };
                 let later = Condition { age_s: (days + 365) * 86_400, ..now };
                 let exact = reliability.rber_exact(&later);
-                // Level 7 ends at an RBER of 0.013. Values within 1 % of it are left out, where the limit's tables may
-                // differ.
+                // Level 7 decodes up to an RBER of 0.013. Values within 1 % of this limit are left out, because the
+                // tables that `CopybackLimit` uses are less exact.
                 if (exact / 0.013 - 1.0).abs() < 0.01 {
                     continue;
                 }
@@ -500,8 +507,8 @@ fn the_measured_limit_asks_the_reliability_model() {
         }
     }
     assert!(verdicts.iter().all(|&count| count > 20), "{verdicts:?}");
-    // In a run: a page of 30 days may be copied back as often as leaves it readable a year later. `most` is that number
-    // by the model itself.
+    // In a run: a page may be copied back only as often as it can still be read a year later. `most` is this number,
+    // computed from the model itself.
     let kept = |age_s, copybacks| Condition { pe_cycles: 10_000, age_s, reads: 0, copybacks, kind };
     let most = (1..=8).filter(|&n| reliability.rber_exact(&kept(365 * 86_400, n)) < 0.013).count() as u8;
     let mut lost = Vec::new();
@@ -510,7 +517,8 @@ fn the_measured_limit_asks_the_reliability_model() {
         let mut drive = watched(&spec);
         drive.precondition(&mut |_| true);
         drive.expect_preconditioned(|watch| &mut watch.oracle);
-        // The last of the 288 mapped pages are not rewritten, and GC moves them again and again.
+        // The LPNs from 200 to 287, the last of the 288 mapped pages, are not rewritten, and GC moves them again and
+        // again.
         overwrite(&mut drive, &mut Stream::new(2, "measured"), 200, 12_000);
         rest(&mut drive);
         let is_measured = limit == measured;
@@ -521,7 +529,7 @@ fn the_measured_limit_asks_the_reliability_model() {
 }
 
 #[test]
-fn the_selector_looks_at_the_buffer_and_at_urgency() {
+fn the_mode_selector_considers_the_buffer_and_urgency() {
     let copies = |policy: &str, is_urgent, buffer| {
         copyback::make(policy).copies_back(&VictimView { is_urgent, buffer })
     };
@@ -533,8 +541,9 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
         }
     }
     assert!(copyback::make("rcopyback").watches_buffer());
-    // On a drive: 32 pages fill the buffer of 32 and leave it at 0.9 ms each. When idle GC begins after 10 ms, the mean
-    // utilization over the last block write time (8 pages) is well above half; after 100 ms the buffer is empty.
+    // On a drive: 32 pages fill the buffer of 32 pages, and leave it one by one, every 0.9 ms. When idle GC begins
+    // after 10 ms, the mean utilization of the buffer over the last block write time (8 pages) is well above half. When
+    // it begins after 100 ms, the buffer is empty.
     for (idle_after, expected) in [("10ms", (1, 0)), ("100ms", (0, 1))] {
         let spec = spec(
             &format!(
@@ -552,7 +561,7 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
         };
         burst(&mut drive, &mut (0..32));
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // Every other page is written again, and 16 other pages: the first four blocks are half valid then.
+        // Every other page is written again, and so are 16 other pages: then the first four blocks are half valid.
         burst(&mut drive, &mut (0..16).map(|n| 2 * n).chain(32..48));
         let migration = |drive: &Drive<Watch>| {
             let migration = &drive.stats().migration;
@@ -565,7 +574,7 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
         assert_eq!(migration(&drive), expected, "idle after {idle_after}");
         rest(&mut drive);
     }
-    // Foreground GC is urgent and copies back without a buffer too, whose utilisation counts as 0.
+    // Foreground GC is urgent, so it also copies back without a buffer, whose utilization then counts as 0.
     let text = TINY.replace("op = 0.5", "op = 2");
     let spec = spec(&format!("{text}[migration]\npolicy.rcopyback.limit = 2\n"), &["gc.idle_after=10s"]);
     let mut drive = watched(&spec);
@@ -577,7 +586,7 @@ fn the_selector_looks_at_the_buffer_and_at_urgency() {
     assert_eq!(migration.victims_off_chip, 0);
 }
 
-/// The least op that the spec check accepts, within 0.001, and its spec.
+/// Returns the least op that the spec check accepts, within 0.001, and its spec.
 fn tightest(policy: &str, extra: &str) -> (f64, Spec) {
     let load = |op: f64| {
         let text = TINY
@@ -597,7 +606,7 @@ fn tightest(policy: &str, extra: &str) -> (f64, Spec) {
 }
 
 #[test]
-fn a_drive_at_the_least_op_keeps_working() {
+fn a_drive_with_the_least_op_completes_all_writes() {
     let text = TINY.to_owned() + "[migration]\npolicy.rcopyback-greedy.limit = 4\n";
     let refused =
         nandlab::drive::spec::load(&text, "test.toml", std::path::Path::new("."), &[]).err().unwrap();
@@ -608,7 +617,7 @@ fn a_drive_at_the_least_op_keeps_working() {
         ),
         "{refused}"
     );
-    // A table whose limits change at P/E cycles that the run reaches, so that pages of one victim are refused.
+    // The limits of this table change at P/E cycles that the run reaches, so that some pages of a victim are refused.
     let uneven = "{ rcopyback-greedy = { limit = [{ pe = 10, copybacks = 2 }, { pe = 12, copybacks = 0 }, \
                   { pe = 40, copybacks = 3 }, { pe = 60, copybacks = 1 }] } }";
     let mut ops = Vec::new();
@@ -635,12 +644,12 @@ fn a_drive_at_the_least_op_keeps_working() {
             }
         }
     }
-    assert!(ops.is_sorted(), "more copybacks in a row need a higher op: {ops:?}");
+    assert!(ops.is_sorted(), "a higher limit does not need a higher op: {ops:?}");
 }
 
-/// A test of the tests: the drive or the independent count detects a wrong copyback counter of a block.
+/// A test of the tests: a wrong copyback count of a block is detected by the drive or by the independent count.
 #[test]
-fn a_wrong_counter_is_detected() {
+fn a_wrong_copyback_count_is_detected() {
     let broken = |break_it: &dyn Fn(&mut Array)| {
         let text = TINY.replace("op = 0.5", "op = 2") + "[migration]\npolicy.rcopyback-greedy.limit = 2\n";
         let mut drive = watched(&spec(&text, &["gc.victim=fifo"]));
@@ -657,21 +666,21 @@ fn a_wrong_counter_is_detected() {
         std::panic::catch_unwind(run).map_err(|panic| *panic.downcast::<String>().expect("a message"))
     };
     assert_eq!(broken(&|_| {}), Ok(2));
-    // The destination block has another count than its pages get.
+    // The destination block gets another count than its pages have.
     let opened = |array: &mut Array| {
         for block in array.blocks.iter_mut().filter(|b| b.state == BlockState::Open && b.copybacks > 0) {
             block.copybacks = 7;
         }
     };
-    let said = broken(&opened).expect_err("the drive copies back into a block with another count");
+    let said = broken(&opened).expect_err("the drive does not detect a destination block with another count");
     assert!(said.contains("is copied back beyond its limit"), "{said}");
-    // Counters of full blocks are reset: the drive cannot detect that, but the independent count by page can.
+    // The counts of full blocks are reset. The drive cannot detect this, but the independent count by page can.
     let forgets = |array: &mut Array| {
         for block in array.blocks.iter_mut().filter(|b| b.state == BlockState::Full) {
             block.copybacks = 0;
         }
     };
-    assert!(broken(&forgets).is_ok_and(|most| most > 2), "the independent count exceeds the limit");
+    assert!(broken(&forgets).is_ok_and(|most| most > 2), "the independent count does not exceed the limit");
 }
 
 #[test]
@@ -706,7 +715,7 @@ fn preconditioned_blocks_have_a_copyback_count_of_0() {
     assert!(summary(&without, &RunFacts::default())["migration"].is_null());
 }
 
-/// The spec's table of policies and the table of migration policies have equal names and descriptions.
+/// The policies of the spec and the table of migration policies have the same names and descriptions.
 #[test]
 fn the_spec_lists_every_migration_policy() {
     let rows = nandlab::drive::spec::policies();

@@ -8,7 +8,7 @@ use nandlab::sched::{Cause, FlashOp};
 
 const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_cycles = 1500\n";
 
-/// A drive on which a day of ageing is a second.
+/// Returns a drive on which a day of ageing takes a second.
 fn ageing(seed: u64, policy: &str, sets: &[&str]) -> Drive<Oracle> {
     let text = format!("seed = {seed}\n{TINY}{AGEING}clock_scale = 86400.0\n[refresh]\npolicy = {policy}\n");
     with_oracle(&spec(&text, sets))
@@ -31,7 +31,7 @@ fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u6
             drive.advance(drive.now() + ns(stream.below(4_000_000_000)));
             drive.completions();
         }
-        // The audit is skipped at rest, where a write-back may wait for the next idle time.
+        // The audit is skipped at rest: a write-back may then wait for the next idle time.
         if drive.outstanding() > 0 && stream.below(50) == 0 {
             drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
         }
@@ -39,7 +39,7 @@ fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u6
 }
 
 #[test]
-fn partial_refresh_and_gc_work_on_one_drive() {
+fn partial_refresh_and_gc_together_lose_no_data() {
     let policies = [
         "'partial'",
         "{ partial = { encoding = 'entries', susceptible_ratio = 0.03 } }",
@@ -68,7 +68,7 @@ fn partial_refresh_and_gc_work_on_one_drive() {
         let victim =
             ["gc.victim='greedy'", "gc.victim='partial-aware'", "gc.victim='fifo'"][stream.below(3) as usize];
         let cache = ["cache.size=0B", "cache.size=32KiB", "cache.size=128KiB"][stream.below(3) as usize];
-        // GC begins early, because otherwise refresh and the erase of dead blocks would leave GC little to do.
+        // GC begins early. Otherwise refresh and the erases of dead blocks would leave little garbage for GC.
         let eager = ["drive.blocks_per_plane=38", "gc.background_free=0.9"];
         let sets = [&[op, scheduler, multi, wear, map, migration, victim, cache], &eager[..]].concat();
         let mut drive = ageing(seed, policy, &sets);
@@ -84,13 +84,13 @@ fn partial_refresh_and_gc_work_on_one_drive() {
         assert_eq!(drive.stats().counters.media_errors, 0, "seed {seed}");
     }
     assert!(partial > 1000 && preads > 200 && promoted > 200, "{partial} {preads} {promoted}");
-    // Copybacks are few, because most pages that GC moves have links and are merged.
+    // There are few copybacks, because most pages that GC moves are linked and are therefore merged.
     assert!(copybacks > 30, "{copybacks}");
 }
 
 #[test]
 fn a_page_whose_susceptible_data_exceeds_max_share_is_written_elsewhere() {
-    // Half of 32,768 bits are susceptible, give or take 500: 0.48 to 0.52 of a page.
+    // Half of the 32,768 bits, plus or minus 500, are susceptible: 0.48 to 0.52 of a page.
     for (max_share, fits) in [(0.52, true), (0.48, false)] {
         let policy = format!(
             "{{ partial = {{ susceptible_ratio = 0.5, max_share = {max_share}, min_free_blocks = 0.0 }} }}"
@@ -103,7 +103,7 @@ fn a_page_whose_susceptible_data_exceeds_max_share_is_written_elsewhere() {
             drive.submit(&request).unwrap();
         }
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // A day of ageing is a second; blocks of 1501 P/E cycles are due every 30 days.
+        // A day of ageing takes a second; blocks with 1001 to 2000 P/E cycles are due every 30 days.
         drive.advance(at(31_500_000_000));
         let refresh = &drive.stats().refresh;
         let programs = drive.stats().flash[FlashOp::Program as usize][Cause::Refresh as usize];

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const PAGE: u64 = 4096;
 
-/// 2 dies; a write cache of 64 pages; LSB and MSB pages are programmed in 300 us.
+/// Two dies, and a write cache of 64 pages. LSB and MSB pages are programmed in 300 us.
 const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
     blocks_per_plane = 64\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.5\n\
     [timing]\nread = '50us'\nprogram = '300us'\nerase = '1ms'\ndecode = '5us'\n\
@@ -52,7 +52,7 @@ fn write(drive: &mut Drive, page: u64) {
 fn column(drive: &Drive, name: &str) -> Vec<f64> {
     let table = drive.stats().series.table(drive.geometry());
     let column =
-        table.columns.into_iter().find(|column| column.name == name).expect("there is such a column");
+        table.columns.into_iter().find(|column| column.name == name).expect("the series has the column");
     match column.values {
         Values::U64(values) => values.into_iter().map(|value| value as f64).collect(),
         Values::F64(values) => values,
@@ -61,7 +61,7 @@ fn column(drive: &Drive, name: &str) -> Vec<f64> {
 }
 
 #[test]
-fn without_a_capacitor_and_a_loss_the_sections_are_null() {
+fn without_a_capacitor_and_without_a_power_loss_the_sections_are_null() {
     let mut drive = Drive::new(&spec(DRIVE, &[]));
     write(&mut drive, 0);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -74,14 +74,14 @@ fn without_a_capacitor_and_a_loss_the_sections_are_null() {
 }
 
 #[test]
-fn every_lost_write_is_named() {
+fn every_lost_write_is_listed() {
     let mut drive = Drive::new(&spec(DRIVE, &["power.cut_at='1h'"]));
     for page in [7, 3, 5] {
         write(&mut drive, page);
         drive.advance(drive.now() + ns(MS / 10));
     }
     let completed = drive.completions().count();
-    assert_eq!(completed, 3, "they are acknowledged, and in the write cache alone");
+    assert_eq!(completed, 3, "a write is not acknowledged");
     drive.cut_power();
     let (summary, smart, power) = outputs(&mut drive);
     let (told, power) = (&summary["power"], power.unwrap());
@@ -101,7 +101,7 @@ fn every_lost_write_is_named() {
 
 #[test]
 fn a_flush_is_reported_with_its_energy_and_its_two_times() {
-    // 64 pages take at most 64 x 300 us x 80 mW + 10 ms x 20 mW = 1.7 mJ.
+    // A flush of 64 pages takes at most 64 x 300 us x 80 mW + 10 ms x 20 mW = 1.7 mJ.
     let mut drive = Drive::new(&spec(DRIVE, &["capacitor.capacitance='1mF'"]));
     for page in 0..20 {
         write(&mut drive, page);
@@ -113,7 +113,8 @@ fn a_flush_is_reported_with_its_energy_and_its_two_times() {
     let number = |key: &str| told[key].as_f64().unwrap();
     assert_eq!(told["lost_writes"], 0);
     assert!(number("flushed_pages") > 10.0);
-    // `program_s` is the sum of program times (T_program), `flush_s` the elapsed time (T_total), shorter on two dies.
+    // `program_s` is the sum of the program times (T_program); `flush_s` is the elapsed time (T_total), which is
+    // shorter, because two dies program.
     assert!((number("program_s") - number("flushed_pages") * 300e-6).abs() < 1e-12);
     assert!(number("flush_s") < 0.7 * number("program_s"));
     let spent = 0.02 * number("flush_s") + 0.08 * number("program_s");
@@ -125,13 +126,13 @@ fn a_flush_is_reported_with_its_energy_and_its_two_times() {
     assert_eq!(capacitor["energy_j"], 0.0);
     assert_eq!(capacitor["cycles"], 1);
     assert!((capacitor["energy_j_rated"].as_f64().unwrap() - 0.5e-3 * 24.0 * 0.9).abs() < 1e-9);
-    assert_eq!(smart["ocp_smart_log"]["CapacitorHealth"], 99, "a cycle has taken 0.001 %");
+    assert_eq!(smart["ocp_smart_log"]["CapacitorHealth"], 99, "a cycle takes 0.001 %, which rounds to 99");
     assert_eq!(smart["ocp_smart_log"]["PLPStartCount"], 1);
     assert_eq!(smart["ocp_smart_log"]["IncompleteShutdownCount"], 0);
 }
 
 #[test]
-fn totals_are_the_sums_and_a_hundred_losses_are_listed() {
+fn totals_are_sums_over_all_losses_and_a_hundred_losses_are_listed() {
     let mut drive = Drive::new(&spec(DRIVE, &["capacitor.capacitance='1mF'"]));
     for page in 0..103 {
         write(&mut drive, page % 7);
@@ -167,7 +168,7 @@ fn a_worn_out_capacitor_is_a_critical_warning() {
 }
 
 #[test]
-fn a_detection_is_reported_and_in_the_series() {
+fn a_detection_is_in_the_summary_and_in_the_series() {
     let sets = ["capacitor.capacitance='1mF'", "cache.dirty_budget='measured'"];
     let mut drive = Drive::new(&spec(DRIVE, &sets));
     for page in 0..40 {
@@ -183,9 +184,9 @@ fn a_detection_is_reported_and_in_the_series() {
     let last = &detections["last"];
     assert_eq!(*last, power.unwrap()["detections"][0]);
     let number = |key: &str| last[key].as_f64().unwrap();
-    assert_eq!(number("waited_s"), 0.0, "it was commanded");
+    assert_eq!(number("waited_s"), 0.0, "a detection on command does not wait");
     assert!(number("sync_s") > 0.0 && number("drain_s") > 0.0 && number("recharge_s") >= 0.01);
-    // The detection ends once it has written twice the pages of the cache.
+    // The detection ends when it has written twice as many pages as the cache has.
     assert!(number("drained_j") < number("energy_j"));
     assert!((2.0..2.1).contains(&number("measured_share")));
     assert_eq!(number("budget_share"), 1.0);
@@ -198,15 +199,15 @@ fn a_detection_is_reported_and_in_the_series() {
     assert_eq!(*dirty.last().unwrap(), 0.0);
     let budget = column(&drive, "cache_budget_pages");
     assert_eq!(*budget.last().unwrap(), number("budget_pages"));
-    assert!(budget.contains(&0.0), "while it is measured no page may become dirty");
-    assert!(dirty[0] <= budget[0], "before the measurement");
+    assert!(budget.contains(&0.0), "the budget is not 0 during the detection");
+    assert!(dirty[0] <= budget[0], "more pages are dirty than the budget allows");
     let pages = column(&drive, "capacitor_pages");
     assert!((pages[0] - drive.capability_pages()).abs() < 1e-3 * pages[0]);
-    assert!(pages[0] > *pages.last().unwrap(), "a cycle wears");
+    assert!(pages[0] > *pages.last().unwrap(), "the cycle of the detection does not lower the capability");
 }
 
 #[test]
-fn a_level_lasts_over_intervals_without_events() {
+fn the_series_repeats_a_level_in_intervals_without_events() {
     let mut drive = Drive::new(&spec(DRIVE, &["cache.sync='none'", "output.series_rows=8"]));
     for page in 0..10 {
         write(&mut drive, page);
@@ -242,7 +243,7 @@ fn no_latency_contains_an_outage() {
     drive.precondition(&mut |_| true);
     let done = play(&mut drive, requests);
     let down = drive.stats().power.down_ns.ns();
-    assert!(down > MS, "the OOB of every page is read");
+    assert!(down > MS, "recovery takes less time than reading the OOB of every page");
     assert_eq!(done.len(), 200);
     for (index, (now, before)) in done.iter().zip(&undisturbed).enumerate() {
         let shift = if index <= 100 { 0 } else { down };
@@ -251,8 +252,8 @@ fn no_latency_contains_an_outage() {
 }
 
 #[test]
-fn requests_under_way_end_with_the_power_and_are_counted() {
-    // Request 3 is under way when power fails, because its read takes more than 50 us.
+fn requests_under_way_fail_at_power_loss_and_are_counted() {
+    // The third request is under way at the power loss: it arrives 20 us before, and its read takes more than 50 us.
     let requests = vec![(0, Op::Read, 0), (MS, Op::Read, 1), (2 * MS, Op::Read, 2), (3 * MS, Op::Read, 3)];
     let sets = [&FILLED[..], &["power.cut_at='2.02ms'"]].concat();
     let mut drive = Drive::new(&spec(DRIVE, &sets));
@@ -264,12 +265,12 @@ fn requests_under_way_end_with_the_power_and_are_counted() {
     assert_eq!(summary["requests"], 4);
     let reasons = serde_json::json!({ "uncorrectable": 0, "worn_out": 0, "power_lost": 1 });
     assert_eq!(summary["requests_failed"], reasons);
-    assert_eq!(summary["host"]["read"]["count"], 3, "what has a latency");
+    assert_eq!(summary["host"]["read"]["count"], 3, "a latency is counted for the aborted request");
     assert_eq!(summary["power"]["aborted_requests"], 1);
 }
 
 #[test]
-fn a_power_loss_triggered_by_the_last_request_happens() {
+fn the_last_request_can_trigger_a_power_loss() {
     for depth in [None, Some(4)] {
         let requests: Vec<_> = (0..10).map(|i| (i * MS, Op::Write, i)).collect();
         let mut drive = Drive::new(&spec(DRIVE, &["power.cut_after_requests=10"]));

@@ -23,13 +23,13 @@ fn data_that_is_not_rewritten_is_refreshed_every_interval() {
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     assert_eq!(drive.stats().refresh.blocks, 0);
-    // A day of ageing is a second; blocks of 1501 P/E cycles are due every 30 days.
+    // A day of ageing takes a second; blocks with 1001 to 2000 P/E cycles are due every 30 days.
     drive.advance(at(29_000_000_000));
     assert_eq!(drive.stats().refresh.blocks, 0);
     drive.advance(at(31_500_000_000));
     let stats = drive.stats();
-    // Every page is refreshed once. Pages refreshed into a block that GC had opened earlier are refreshed again with
-    // that block.
+    // Every page is refreshed once. Pages that are refreshed into a block which GC had opened earlier are refreshed
+    // again with that block.
     assert!((pages..pages + 4 * 8).contains(&stats.refresh.pages), "{:?}", stats.refresh);
     assert_eq!(stats.flash[FlashOp::Program as usize][Cause::Refresh as usize], stats.refresh.pages);
     assert_eq!(stats.refresh.late_blocks, 0, "{:?}", stats.refresh);
@@ -40,7 +40,7 @@ fn data_that_is_not_rewritten_is_refreshed_every_interval() {
 }
 
 #[test]
-fn refresh_and_gc_work_on_one_drive() {
+fn refresh_and_gc_together_lose_no_data() {
     for (seed, policy) in ["'fcr'", "{ fcr = { full_strength = true } }"].into_iter().enumerate() {
         let text = TINY.to_owned() + AGEING + "clock_scale = 2592000.0\n[refresh]\npolicy = " + policy + "\n";
         let mut drive = with_oracle(&spec(&text, &["drive.op=1"]));
@@ -68,7 +68,7 @@ fn refresh_and_gc_work_on_one_drive() {
 }
 
 #[test]
-fn nothing_due_costs_nothing() {
+fn without_due_blocks_refresh_changes_nothing() {
     let run = |policy: &str| {
         let text = TINY.to_owned() + AGEING + "[refresh]\npolicy = " + policy + "\n";
         let mut drive = with_oracle(&spec(&text, &[]));
@@ -89,7 +89,7 @@ fn nothing_due_costs_nothing() {
     assert_eq!(run("'none'"), run("'fcr'"));
 }
 
-/// A drive of one plane with refresh in place, on which a day of ageing is a second.
+/// Returns a drive of one plane with refresh in place, on which a day of ageing takes a second.
 fn in_place(settings: &str, sets: &[&str]) -> Drive<Oracle> {
     let text = TINY.to_owned()
         + AGEING
@@ -99,7 +99,7 @@ fn in_place(settings: &str, sets: &[&str]) -> Drive<Oracle> {
     with_oracle(&spec(&text, &[&["drive.channels=1", "drive.planes_per_die=1"], sets].concat()))
 }
 
-/// The RBER of an LPN now, by the reliability model from wear and age.
+/// Returns the RBER that an LPN has now, from wear and age by the reliability model.
 fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
     let ppn = drive.ftl().map.get(Lpn(lpn)).expect("the LPN has been written");
     let (block, page) = drive.geometry().split(ppn);
@@ -114,7 +114,8 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
     Reliability::new(&drive.spec().reliability).rber(&condition)
 }
 
-/// Times of a read that decodes at `level` after tries at all lower levels: on die and channel, and decoding.
+/// Returns two times of a read that decodes at `level` after tries at all lower levels: on die and channel, and in the
+/// decoder.
 fn read_ns(drive: &Drive<Oracle>, level: u8) -> (u64, u64) {
     let cost = |level| drive.device().timing().read(level, level > 1);
     let on_die = (1..=level).map(|level| (cost(level).sense_ns + cost(level).transfer_ns).ns()).sum();
@@ -135,7 +136,7 @@ fn a_page_is_refreshed_in_place() {
     assert_eq!(drive.stats().refresh.blocks, 0);
     let level = drive.ecc().level_for(rber(&drive, 0));
     drive.advance(written + ns(31_000_000_000));
-    // The refresh reads, decodes, transfers in and programs.
+    // The refresh consists of read, decoding, transfer in and program.
     let (on_die, decode) = read_ns(&drive, level);
     let refresh = &drive.stats().refresh;
     assert_eq!(refresh.busy_ns, ns(on_die + decode + 10_240 + 900_000));
@@ -143,10 +144,10 @@ fn a_page_is_refreshed_in_place() {
     assert_eq!((flash(&drive, FlashOp::Program), flash(&drive, FlashOp::Erase)), (1, 0));
     assert_eq!(drive.stats().waf(), Some(2.0));
     assert_eq!(drive.ftl().map.get(Lpn(0)), ppn);
-    // The page is young again, but has the errors of the reprogram.
+    // The page's data is young again, but has the errors that the reprogram added.
     let corrected = drive.array().stamp(ppn.unwrap()).corrected;
     assert!(corrected.age_s(AgeClock::new(86_400.0).at(drive.now())) <= 86_400);
-    // The block is refreshed again in every interval: three times in 100 days.
+    // The block is refreshed in every interval of 30 days: three times in 100 days.
     drive.advance(written + ns(100_000_000_000));
     let refresh = &drive.stats().refresh;
     assert_eq!((refresh.blocks, refresh.pages_in_place, refresh.late_blocks), (3, 3, 0));
@@ -166,7 +167,8 @@ fn a_block_is_refreshed_in_place() {
     drive.advance(at(31_000_000_000));
     let refresh = &drive.stats().refresh;
     assert_eq!((refresh.blocks, refresh.pages_in_place), (1, 8));
-    // With four pages at a time the die is busy from the first read to the last program, without waits for decoding.
+    // Four pages are in work at a time, so the die is busy from the first read to the last program, and never waits for
+    // decoding.
     let level = drive.ecc().level_for(rber(&drive, 0));
     assert_eq!(level, 1);
     assert_eq!(refresh.busy_ns, ns(8 * (read_ns(&drive, 1).0 + 10_240 + 900_000)));
@@ -184,7 +186,7 @@ fn a_block_is_refreshed_in_place() {
 }
 
 #[test]
-fn host_writes_during_a_refresh_in_place_are_kept() {
+fn host_requests_during_a_refresh_in_place_take_effect() {
     let mut drive = in_place("", &[]);
     (0..8).for_each(|lpn| {
         one(&mut drive, Op::Write, lpn * 4096, 4096);
@@ -201,7 +203,7 @@ fn host_writes_during_a_refresh_in_place_are_kept() {
 }
 
 #[test]
-fn refresh_in_place_and_gc_work_on_one_drive() {
+fn refresh_in_place_and_gc_together_lose_no_data() {
     let (mut in_place, mut victims) = (0, 0);
     for seed in 0..20 {
         let mut stream = Stream::new(seed, "in place");
@@ -235,7 +237,7 @@ fn refresh_in_place_and_gc_work_on_one_drive() {
     assert!(in_place > 1000 && victims > 100, "{in_place} {victims}");
 }
 
-/// A page that is copied back keeps its age, and so its due time.
+/// A page that is copied back keeps its age, and therefore its due time.
 #[test]
 fn a_copied_back_page_keeps_its_due_time() {
     for migration in ["'off-chip'", "{ rcopyback-greedy = { limit = 3 } }"] {
@@ -246,7 +248,7 @@ fn a_copied_back_page_keeps_its_due_time() {
         let mut drive = with_oracle(&spec(&text, &["drive.blocks_per_plane=32", "drive.op=1.2"]));
         let pages = u64::from(drive.geometry().logical_pages);
         let mut stream = Stream::new(11, "copied back");
-        // For five days GC moves some of the old data, before any of it is due.
+        // For five days GC moves some of the old data. Nothing is due yet: this data was 24 days old at the start.
         while drive.now() < at(5_000_000_000) {
             let offset = stream.below(pages / 3) * 4096;
             let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
@@ -257,7 +259,8 @@ fn a_copied_back_page_keeps_its_due_time() {
         assert_eq!(drive.stats().refresh.blocks, 0);
         let moved = drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
-        // A day later the data from before the run is 30 days old, in whichever block: by then it has been corrected.
+        // After 6.8 days the data from before the run would be 30.8 days old. It has been refreshed before, in whatever
+        // block it was.
         drive.advance(at(6_800_000_000));
         let now = nandlab::flash::AgeClock::new(86_400.0).at(drive.now());
         let (map, array) = (&drive.ftl().map, drive.array());

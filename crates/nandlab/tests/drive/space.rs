@@ -1,5 +1,6 @@
-//! The blocks that a plane needs: with exactly the blocks of `BlockNeeds` writes always go on; with one block fewer
-//! there is a state in which no write can. Tested for each mechanism alone, and for all together.
+//! The blocks that a plane needs. With exactly the blocks of `BlockNeeds` writes can always proceed; with one block
+//! fewer there is a state in which no write can. Both are tested for each mechanism alone, and for all mechanisms
+//! together.
 
 use crate::common::{IDLE, MS, at, request, spec};
 use nandlab::base::geometry::{Lpn, PlaneId};
@@ -17,15 +18,15 @@ const PAGES: u64 = 4;
 /// Valid pages of the host and of the map, a whole number of blocks.
 const VALID: u64 = 32;
 
-/// The spec of one plane with `settings`, with `more` blocks beyond those of `BlockNeeds` (fewer if negative), and its
-/// needs.
+/// Returns the spec of a drive of one plane with `settings`, and its needs. The plane has `more` blocks beyond those of
+/// `BlockNeeds`, or fewer if `more` is negative.
 fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
     let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 4\n\
                 page_size = '4KiB'\nop = 4.0\nendurance = 1000000\n[gc]\nidle_after = '1h'\n";
     let mut spec = spec(text, settings);
     let map_pages = block_needs(&spec).mapping.valid_pages;
     let logical = VALID - map_pages;
-    // The needs depend on the logical pages only, whose number is equal for any number of blocks.
+    // The needs depend only on the number of logical pages, which is the same for any number of blocks.
     let mut set = |blocks: u64| {
         spec.drive.blocks_per_plane = blocks as u32;
         spec.drive.op = (blocks * PAGES) as f64 / (logical as f64 + 0.5) - 1.0;
@@ -40,8 +41,8 @@ fn drive(settings: &[&str], more: i64) -> (Spec, BlockNeeds) {
     (spec, needs)
 }
 
-/// A drive without spare pages for the host: every internal stream has an open block with one dead page, and all blocks
-/// that the host's stream may take are full of valid pages.
+/// Returns a drive without spare pages for the host: each internal stream has an open block with one dead page, and all
+/// blocks that the host's stream may take are full of valid pages.
 fn without_spare_pages(spec: &Spec, needs: &BlockNeeds) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     let geometry = drive.geometry().clone();
@@ -83,8 +84,8 @@ fn write(drive: &mut Drive<Oracle>, lpn: u64) {
     while drive.outstanding() > 0 && drive.advance_by_event(Time::NEVER) {}
 }
 
-/// Each mechanism with its settings, and what it adds to the needs of a drive without mechanisms: open blocks, blocks
-/// kept free.
+/// Each mechanism with its settings, and the open blocks and the blocks kept free that it adds to the needs of a drive
+/// without mechanisms.
 const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
     ("GC alone", &[], 0, 0),
     ("static wear levelling", &["ftl.wear_levelling='static'"], 1, 0),
@@ -99,7 +100,7 @@ const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
         1,
         1,
     ),
-    // The two pages of the cache take one block of the plane at power loss, when GC may have taken another.
+    // At power loss the two pages of the cache take one block of the plane; GC may have taken another one.
     ("a capacitor", &["cache.size='8KiB'", "capacitor.capacitance='60mF'"], 0, 2),
 ];
 
@@ -122,14 +123,14 @@ fn check(name: &str, settings: &[&str]) {
     let mut short = without_spare_pages(&spec, &needs);
     assert_eq!(u64::from(short.ftl().planes[0].free.len()), needs.free(), "{name}");
     write(&mut short, 0);
-    let failure = short.failure().unwrap_or_else(|| panic!("{name}: a write goes on with one block fewer"));
+    let failure = short.failure().unwrap_or_else(|| panic!("{name}: a write succeeds with one block fewer"));
     assert!(matches!(failure, Failure::Shortage { plane: PlaneId(0), .. }), "{name}: {failure}");
 }
 
 #[test]
 fn each_mechanism_needs_exactly_its_blocks() {
     let (_, base) = drive(&[], 0);
-    assert_eq!((base.open(), base.free()), (1, 1), "GC has an open block and one kept free");
+    assert_eq!((base.open(), base.free()), (1, 1), "GC needs an open block and a block kept free");
     for (name, settings, open, free) in MECHANISMS {
         let (_, needs) = drive(settings, 0);
         assert_eq!((needs.open() - base.open(), needs.free() - base.free()), (open, free), "{name}");
@@ -138,7 +139,7 @@ fn each_mechanism_needs_exactly_its_blocks() {
 }
 
 #[test]
-fn all_together_need_the_sum() {
+fn all_mechanisms_together_need_the_sum_of_their_blocks() {
     let all: Vec<String> = MECHANISMS.iter().flat_map(|(_, settings, ..)| with(settings)).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let (_, needs) = drive(&all, 0);
@@ -148,12 +149,12 @@ fn all_together_need_the_sum() {
 
 /// A block without valid pages is erased at once, without a job; until then it counts as free for GC's trigger.
 #[test]
-fn a_dead_block_is_erased_beside_gc() {
+fn a_dead_block_is_erased_without_a_job() {
     let (spec, needs) = drive(&[], 8);
     let mut drive = without_spare_pages(&spec, &needs);
     let erases = |drive: &Drive<Oracle>| drive.stats().flash.map(|by_cause| by_cause.iter().sum::<u64>())[2];
     let (victims, before) = (drive.stats().gc.victims, erases(&drive));
-    // The first block has LPN 0 to 3.
+    // The first block holds LPNs 0 to 3.
     for lpn in 0..PAGES {
         write(&mut drive, lpn);
     }
@@ -163,9 +164,9 @@ fn a_dead_block_is_erased_beside_gc() {
     drive.run_until_idle(IDLE).unwrap();
 }
 
-/// Regression: a partial refresh, whose block stays, takes a free block for pages that it writes elsewhere, and frees
-/// none. The host took that block during the job, the job took the block of GC, and a drive with enough garbage
-/// stopped.
+/// Regression: a job of partial refresh, whose block stays, takes a free block for pages that it writes elsewhere, and
+/// frees none. During such a job the host took this block, and the job took GC's block. So a drive with enough garbage
+/// could not proceed.
 #[test]
 fn a_block_promised_to_a_job_is_not_allocated_to_others() {
     let (spec, _) = drive(&["ftl.map.demand={ cache = '64B' }"], 8);
@@ -193,6 +194,6 @@ fn a_block_promised_to_a_job_is_not_allocated_to_others() {
     }
     assert!(
         ftl.allocate(&geometry, array, plane, WriteStream::Gc).is_some(),
-        "the job gets the promised block"
+        "the job does not get the promised block"
     );
 }

@@ -1,6 +1,7 @@
-//! A naive twin of the whole drive: it searches plain lists, finds the next event by comparing all, and shares no code
-//! with the crate. The twin has a page map, static allocation, host requests of whole pages, erases of dead blocks,
-//! dies, planes, channels and the off-chip path. It has no GC, so its drives have enough blocks to need none.
+//! A naive twin of the whole drive. It searches plain lists, finds the next event by comparing all events, and shares
+//! no code with the crate. The twin has a page map, static allocation, host requests of whole pages, erases of dead
+//! blocks, dies, planes, channels and the off-chip path. It has no GC: drives that are compared with it have so many
+//! blocks that they need none.
 
 use crate::twin_agrees::Setting;
 use nandlab::host::Op;
@@ -14,8 +15,8 @@ enum Phase {
     Out,
 }
 
-/// An operation of kind 0 (read), 1 (program) or 2 (erase), which is also the rank of its class. `replaces` is the
-/// block of the page that a program replaces.
+/// An operation of kind 0 (read), 1 (program) or 2 (erase). The kind is also the rank of the operation's class.
+/// `replaces` is the block of the page that a program replaces.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     kind: usize,
@@ -55,7 +56,7 @@ pub(crate) struct Twin {
     channels: Vec<(Option<usize>, Vec<usize>)>,
     path_free_at: u64,
     decoding: Vec<(u64, usize)>,
-    /// By request, the number of pages not done, and the time of completion.
+    /// By request, the number of pages not completed, and the time of completion.
     pub(crate) requests: Vec<(usize, Option<u64>)>,
     to_start: Vec<usize>,
     dead: Vec<usize>,
@@ -72,7 +73,7 @@ impl Twin {
         Self { set, dies, channels: vec![(None, vec![]); channels], ..Self::default() }
     }
 
-    /// The plane of an LPN, counted over the drive: the first letter of the order varies fastest.
+    /// Returns the plane of an LPN, counted over the drive; the first letter of the order varies fastest.
     fn plane_of(&self, lpn: u64) -> usize {
         let (mut rest, mut at) = (lpn as usize, [0; 4]);
         for place in self.set.order.chars().map(|letter| "CWDP".find(letter).unwrap()) {
@@ -141,6 +142,7 @@ impl Twin {
         *end = (*left == 0).then_some(self.now);
     }
 
+    /// Remembers a block that has just become dead.
     fn look(&mut self, at: usize) {
         let block = &mut self.blocks[at];
         let is_full = block.programmed == self.set.pages_per_block;
@@ -150,7 +152,7 @@ impl Twin {
         }
     }
 
-    /// Called when all operations of an event are queued: starts the dies, then erases dead blocks.
+    /// Starts the dies, then erases dead blocks. Called when all operations of an event are queued.
     fn settle(&mut self) {
         loop {
             for die in std::mem::take(&mut self.to_start) {
@@ -240,6 +242,7 @@ impl Twin {
         self.work.push((die, kind, self.now, end));
     }
 
+    /// Ends the present phase of a die.
     fn strike(&mut self, die: usize) {
         let kind = self.operations[self.dies[die].batch[0]].kind;
         match self.dies[die].phase.unwrap().0 {
@@ -281,7 +284,7 @@ impl Twin {
         self.look(block);
     }
 
-    /// Simulates until `to`; at equal times dies come in their order, then the decoder.
+    /// Simulates until `to`. At equal times the dies come in the order of their numbers, then the decoder.
     pub(crate) fn advance(&mut self, to: u64) {
         loop {
             let of_die = |(die, state): (usize, &Die)| state.phase.and_then(|(_, end)| Some((end?, die)));
