@@ -28,15 +28,15 @@ fn orders() -> Vec<String> {
     all
 }
 
-/// 2 channels of 3 chips of 4 dies of 5 planes: all sizes differ, so that an exchange of two letters changes the
+/// 2 channels of 3 chips of 4 dies of 5 planes. All sizes differ, so that an exchange of two letters changes the
 /// result.
 const ALL_DIFFERENT: &str = "[drive]\nchannels = 2\nchips_per_channel = 3\ndies_per_chip = 4\nplanes_per_die = 5\n\
      blocks_per_plane = 8\npages_per_block = 4\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.1\n";
 
-/// Channel, chip, die and plane of consecutive LPNs under `order`: its first letter counts up fastest, like the last
-/// digit of a number.
+/// Returns channel, chip, die and plane of consecutive LPNs under `order`. The first letter of the order counts up
+/// fastest, like the last digit of a number.
 fn visits(order: &str, sizes: [(char, u32); 4]) -> Vec<(u32, u32, u32, u32)> {
-    let size = |letter: char| sizes.iter().find(|s| s.0 == letter).expect("a letter of the four").1;
+    let size = |letter: char| sizes.iter().find(|s| s.0 == letter).expect("the letter is one of the four").1;
     let letters: Vec<char> = order.chars().collect();
     let mut out = Vec::new();
     for fourth in 0..size(letters[3]) {
@@ -45,7 +45,7 @@ fn visits(order: &str, sizes: [(char, u32); 4]) -> Vec<(u32, u32, u32, u32)> {
                 for first in 0..size(letters[0]) {
                     let at = |letter: char| {
                         let digits = [first, second, third, fourth];
-                        digits[letters.iter().position(|&l| l == letter).expect("a letter of the order")]
+                        digits[letters.iter().position(|&l| l == letter).expect("the letter is in the order")]
                     };
                     out.push((at('C'), at('W'), at('D'), at('P')));
                 }
@@ -56,7 +56,7 @@ fn visits(order: &str, sizes: [(char, u32); 4]) -> Vec<(u32, u32, u32, u32)> {
 }
 
 #[test]
-fn every_static_order_visits_channel_chip_die_and_plane_as_named() {
+fn every_static_order_visits_the_dimensions_in_the_order_of_its_name() {
     for order in orders() {
         let spec = spec(ALL_DIFFERENT, &[&format!("ftl.allocation={order}")]);
         let drive = Drive::new(&spec);
@@ -122,7 +122,7 @@ fn device(spec: &Spec) -> (Geometry, Device) {
 }
 
 #[test]
-fn dynamic_visits_idle_dies_in_turn_and_takes_the_roomiest_plane() {
+fn dynamic_allocation_visits_idle_dies_in_turn_and_takes_the_plane_with_most_room() {
     let spec = spec(ALL_DIFFERENT, &["ftl.allocation=dynamic"]);
     let (geometry, device) = device(&spec);
     let mut allocator = Allocator::new(Allocation::Dynamic, &geometry);
@@ -138,12 +138,12 @@ fn dynamic_visits_idle_dies_in_turn_and_takes_the_roomiest_plane() {
         assert_eq!(chosen, Some(PlaneId(die * 5 + 3)), "choice {round}");
     }
     assert_eq!(allocator.choose(Lpn(0), &geometry, &device, |_| None), None);
-    // The search goes on after the last chosen die, even after a failed choice.
+    // The search continues after the die chosen last, even after a failed choice.
     assert_eq!(allocator.choose(Lpn(0), &geometry, &device, room), Some(PlaneId(3)));
 }
 
 #[test]
-fn dynamic_keeps_away_from_loaded_dies() {
+fn dynamic_allocation_avoids_loaded_dies() {
     let mut drive = Drive::new(&spec(TINY, &["drive.chips_per_channel=2", "ftl.allocation=dynamic"]));
     let write = |drive: &mut Drive, lpn: u64, pages: u64| {
         let request = Request {
@@ -163,8 +163,8 @@ fn dynamic_keeps_away_from_loaded_dies() {
     };
     let dies: Vec<u32> = (0..4).map(|lpn| die(&drive, lpn).0).collect();
     assert_eq!(dies, [0, 1, 2, 3]);
-    // Five reads of LPN 2 load its die. The next twelve writes go to the other three dies, four each: the loads are
-    // then 4, 4, 5, 4.
+    // Five reads of LPN 2 load its die. The next twelve writes go to the other three dies, four to each. The loads are
+    // then 4, 4, 5 and 4.
     for _ in 0..5 {
         let request = Request { arrival: drive.now(), op: Op::Read, fua: false, offset: 2 * 4096, len: 4096 };
         drive.submit(&request).unwrap();
@@ -179,7 +179,7 @@ fn dynamic_keeps_away_from_loaded_dies() {
     drive.audit().unwrap();
 }
 
-/// Simulated time for 400 writes of every eighth LPN, at queue depth 32, on 4 dies of 2 planes.
+/// Returns the simulated time of 400 writes of every eighth LPN, at queue depth 32, on 4 dies of 2 planes.
 fn stride(allocation: &str) -> f64 {
     let sets =
         ["drive.chips_per_channel=2", "drive.blocks_per_plane=128", &format!("ftl.allocation={allocation}")];
@@ -195,15 +195,15 @@ fn stride(allocation: &str) -> f64 {
         assert!(drive.advance_to_completion(Time::NEVER));
         drive.completions().for_each(drop);
     }
-    assert_eq!(drive.stats().flash_total(FlashOp::Program), 400, "GC has programmed no page");
+    assert_eq!(drive.stats().flash_total(FlashOp::Program), 400, "GC has programmed pages");
     drive.now().ns() as f64
 }
 
-/// Under any static order of 8 planes every eighth LPN goes to the same plane, so one die does all the work, in a time
+/// Under any static order of 8 planes every eighth LPN goes to the same plane. So one die does all the work, in a time
 /// known in closed form. Dynamic allocation uses all four dies and needs a quarter of that time, plus the first
 /// transfers on the shared channels.
 #[test]
-fn dynamic_beats_static_orders_on_a_stride_by_the_number_of_dies() {
+fn dynamic_allocation_of_a_stride_is_faster_than_static_orders_by_the_number_of_dies() {
     let (transfer, program) = (10_240.0, 900_000.0);
     let dynamic = stride("dynamic");
     assert!((dynamic / (100.0 * (transfer + program)) - 1.0).abs() < 0.01, "{dynamic}");

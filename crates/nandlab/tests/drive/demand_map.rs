@@ -2,7 +2,7 @@
 //! compared with calculations by hand, and the consistency of the map.
 //!
 //! A page has 512 bytes, so a translation page holds 128 entries. tR is 50 us, the transfer of a page 1.28 us, decoding
-//! 15 us, tPROG 900 us: a read takes 66.28 us, a write 901.28 us.
+//! 15 us, tPROG 900 us. So a read takes 66.28 us and a write 901.28 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId, RequestId};
@@ -35,7 +35,7 @@ fn one_plane(entries: u32, sets: &[&str]) -> Spec {
     spec(ONE_PLANE, &[&[cache.as_str()], sets].concat())
 }
 
-/// Two planes on two channels: the first has the even LPNs and the even translation pages.
+/// Two planes on two channels: the first plane has the even LPNs and the even translation pages.
 fn two_planes(entries: u32, sets: &[&str]) -> Spec {
     one_plane(entries, &[&["drive.channels=2"], sets].concat())
 }
@@ -55,12 +55,12 @@ fn flash<P: Probe>(drive: &Drive<P>, kind: FlashOp, cause: Cause) -> u64 {
     drive.stats().flash[kind as usize][cause as usize]
 }
 
-/// Translation pages read and programmed.
+/// Returns the numbers of translation pages read and programmed.
 fn mapping<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
     (flash(drive, FlashOp::Read, Cause::Mapping), flash(drive, FlashOp::Program, Cause::Mapping))
 }
 
-/// A drive on which `lpns` and their translation pages are written, in no simulated time.
+/// Returns a drive on which `lpns` and their translation pages are written, without simulated time.
 fn prefilled<P: Probe>(spec: &Spec, probe: P, lpns: impl Iterator<Item = u32>) -> Drive<P> {
     let mut drive = Drive::with_probe(spec, probe);
     lpns.for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
@@ -85,14 +85,15 @@ fn a_miss_costs_one_translation_read_and_a_hit_none() {
     let mut drive = prefilled(&one_plane(4, &[]), Oracle::default(), 0..200);
     assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [2 * READ, READ]);
     assert_eq!(mapping(&drive), (1, 0));
-    // Another entry of that translation page is another miss, and so is an entry of another translation page.
+    // A miss of another entry of that translation page needs another read, and so does a miss of another translation
+    // page.
     assert_eq!([read(&mut drive, 1), read(&mut drive, 130)], [2 * READ, 2 * READ]);
     assert_eq!(mapping(&drive), (3, 0));
     assert_eq!((drive.stats().map.read_hits, drive.stats().map.read_misses), (1, 3));
-    // A write that misses waits for a translation read, a write that hits does not.
+    // A write that misses waits for a read of the translation page; a write that hits does not.
     assert_eq!([write(&mut drive, 2), write(&mut drive, 2)], [READ + WRITE, WRITE]);
     assert_eq!(mapping(&drive), (4, 0));
-    // A partial write looks its entry up once: it reads the translation page and the old data, then programs.
+    // A partial write looks up its entry once: it reads the translation page, then the old data, and then programs.
     assert_eq!(one(&mut drive, Op::Write, 150 * PAGE, PAGE - 1), 2 * READ + WRITE);
     settle(&mut drive);
 }
@@ -120,7 +121,7 @@ fn misses_of_one_translation_page_share_its_read() {
 }
 
 #[test]
-fn a_translation_page_never_written_costs_no_read() {
+fn a_miss_of_a_translation_page_that_was_never_written_costs_no_read() {
     let mut drive = with_oracle(&one_plane(4, &[]));
     assert_eq!([read(&mut drive, 5), write(&mut drive, 5), read(&mut drive, 7)], [0, WRITE, 0]);
     assert_eq!(mapping(&drive), (0, 0));
@@ -132,18 +133,18 @@ fn a_translation_page_never_written_costs_no_read() {
 fn a_dirty_eviction_writes_back_all_dirty_entries_of_its_translation_page() {
     let mut drive = with_oracle(&one_plane(3, &[]));
     (0..3).for_each(|lpn| _ = write(&mut drive, lpn));
-    assert_eq!(mapping(&drive), (0, 0), "three dirty entries fit");
-    // The entry of LPN 3 evicts that of LPN 0; the write-back makes the entries of LPN 1 and 2 clean too.
+    assert_eq!(mapping(&drive), (0, 0), "three dirty entries do not fit in the cache");
+    // The entry of LPN 3 evicts that of LPN 0. The write-back also makes the entries of LPNs 1 and 2 clean.
     write(&mut drive, 3);
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((0, 1), 2));
     nothing_is_stale(&drive);
-    // The eviction of clean entries costs nothing; the misses cost a read each.
+    // The eviction of clean entries costs nothing; each miss costs a read.
     write(&mut drive, 4);
     write(&mut drive, 5);
     assert_eq!(mapping(&drive), (2, 1));
     assert_eq!((drive.stats().map.evictions, drive.stats().map.dirty_evictions), (3, 1));
-    // The evicted entry of LPN 3 is dirty: a read for the miss, then a read and a program for the write-back. LPN 6 is
-    // mapped before that program, so its entry is written with those of LPN 4 and 5.
+    // The evicted entry of LPN 3 is dirty: the miss takes a read, the write-back a read and a program. LPN 6 is mapped
+    // before that program, so its entry is written together with those of LPNs 4 and 5.
     write(&mut drive, 6);
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((4, 2), 5));
     assert_eq!((drive.stats().map.dirty_evictions, drive.stats().map.write_backs), (2, 2));
@@ -151,17 +152,18 @@ fn a_dirty_eviction_writes_back_all_dirty_entries_of_its_translation_page() {
 }
 
 #[test]
-fn a_translation_page_under_its_program_serves_misses_from_ram() {
+fn a_miss_of_a_translation_page_that_is_being_programmed_is_served_from_ram() {
     let mut drive = with_oracle(&one_plane(1, &[]));
     write(&mut drive, 0);
-    // The entry of LPN 0 is evicted: its translation page is being programmed from now on.
+    // The entry of LPN 0 is evicted: from now on its translation page is being programmed.
     let second = request(&drive, Op::Write, PAGE, PAGE);
     drive.submit(&second).unwrap();
     assert_eq!(drive.demand_map().unwrap().pages[0].write_back, WriteBack::Program);
     let third = request(&drive, Op::Read, 9 * PAGE, PAGE);
     drive.submit(&third).unwrap();
-    // The dirty entry of LPN 1 has been evicted too: the translation page is written again after the program under way.
-    assert_eq!(drive.outstanding(), 1, "the read is answered at once");
+    // The dirty entry of LPN 1 has been evicted as well: its translation page is written again after the program under
+    // way.
+    assert_eq!(drive.outstanding(), 1, "the read is not completed at once");
     assert!(drive.demand_map().unwrap().pages[0].write_back_again);
     settle(&mut drive);
     assert_eq!(mapping(&drive), (1, 2));
@@ -197,12 +199,13 @@ impl Probe for Issued {
     }
 }
 
-/// The LPNs of one full block: LPN 0 twice, 5 more of the first translation page, 6 of the second, 3 of the third.
+/// The LPNs of one full block: LPN 0 twice, 5 other LPNs of the first translation page, 6 of the second, 3 of the
+/// third.
 const VICTIM: [u32; 16] = [0, 0, 1, 2, 3, 4, 5, 128, 129, 130, 131, 132, 133, 256, 257, 258];
 
 /// Reads the LPNs in `cached`, writes LPN 0, and lets idle GC move the other 14 pages of its block. Idle GC begins only
-/// when the garbage exceeds the 32 pages of the blocks that may be open for GC and translation pages: so 48 blocks of
-/// other translation pages have an invalid page each, too few to be victims.
+/// when the garbage exceeds the 32 pages of the blocks that may be open for GC and for translation pages. So 48 blocks
+/// of other translation pages have one invalid page each; they have too many valid pages to be victims.
 fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
     let sets = [
         "drive.blocks_per_plane=160",
@@ -220,12 +223,20 @@ fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
     drive.probe_mut().1.clear();
     let reads = mapping(&drive).0;
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-    assert_eq!(drive.array().blocks.iter().map(|b| b.pe_cycles).sum::<u32>(), 1, "one block is emptied");
+    assert_eq!(
+        drive.array().blocks.iter().map(|b| b.pe_cycles).sum::<u32>(),
+        1,
+        "not exactly one block was emptied"
+    );
     assert_eq!(
         (flash(&drive, FlashOp::Read, Cause::Gc), flash(&drive, FlashOp::Program, Cause::Gc)),
         (14, 14)
     );
-    assert_eq!(mapping(&drive).0 - reads, mapping(&drive).1, "a write-back reads once and programs once");
+    assert_eq!(
+        mapping(&drive).0 - reads,
+        mapping(&drive).1,
+        "the write-backs have not read and programmed each translation page once"
+    );
     drive.audit().unwrap();
     drive.probe().0.verdict().unwrap();
     nothing_is_stale(&drive);
@@ -236,7 +247,7 @@ fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
 fn gc_writes_each_translation_page_back_once_after_its_moves() {
     let drive = gc_of_one_block(2, &[128]);
     assert_eq!(mapping(&drive).1, 3);
-    // The cached dirty entries of LPN 0 and 128 are written with the others.
+    // The cached dirty entries of LPNs 0 and 128 are written with the other entries.
     assert_eq!(drive.stats().map.written_entries, 2);
     let issued = &drive.probe().1;
     let last_move = issued.iter().rposition(|i| (i.0, i.1) == (FlashOp::Program, Cause::Gc)).unwrap();
@@ -245,17 +256,18 @@ fn gc_writes_each_translation_page_back_once_after_its_moves() {
 }
 
 #[test]
-fn gc_only_dirties_entries_that_are_cached() {
-    // All entries moved of the third translation page are cached: only the other two pages are written back.
+fn gc_makes_cached_entries_dirty_and_writes_no_translation_page_for_them() {
+    // All moved entries of the third translation page are cached, so only the other two translation pages are written
+    // back.
     let drive = gc_of_one_block(8, &[256, 257, 258]);
     assert_eq!((mapping(&drive).1, drive.stats().map.written_entries), (2, 1));
     let demand = drive.demand_map().unwrap();
-    assert!((256..259).all(|lpn| demand.in_flash(Lpn(lpn)).is_none()), "the cached entries are dirty");
+    assert!((256..259).all(|lpn| demand.in_flash(Lpn(lpn)).is_none()), "a cached entry is not dirty");
     assert!(
         [1, 5, 128, 133].iter().all(|&lpn| demand.in_flash(Lpn(lpn)).is_some()),
-        "the others are in flash"
+        "the other entries are not in flash"
     );
-    // Everything cached: nothing is written back.
+    // If all moved entries are cached, no translation page is written back.
     let all: Vec<u64> = VICTIM[1..].iter().map(|&lpn| lpn.into()).collect();
     assert_eq!(mapping(&gc_of_one_block(16, &all)).1, 0);
 }
@@ -263,7 +275,7 @@ fn gc_only_dirties_entries_that_are_cached() {
 #[test]
 fn trim_writes_each_translation_page_back_once() {
     let mut drive = prefilled(&one_plane(2, &[]), Oracle::default(), 0..320);
-    // LPN 300 is cached: its entry only becomes dirty, and is written with its translation page.
+    // The entry of LPN 300 is cached: the TRIM only makes it dirty, and it is written with its translation page.
     read(&mut drive, 300);
     one(&mut drive, Op::Trim, 10 * PAGE, 300 * PAGE);
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -288,7 +300,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
     let mut drive = with_oracle(&one_plane(1, &sets));
     let pages = u64::from(drive.geometry().logical_pages) / ENTRIES;
     assert_eq!(pages, 128);
-    // Each write evicts the dirty entry of the write before.
+    // Each write evicts the dirty entry of the write before it.
     for page in 0..pages {
         let write = request(&drive, Op::Write, page * ENTRIES * PAGE, PAGE);
         drive.submit(&write).unwrap();
@@ -298,7 +310,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
         pages.iter().filter(|page| page.write_back != WriteBack::None).count()
     };
     assert_eq!((under_way(&drive), drive.stats().map.waiting_misses), (64, pages - 65));
-    // Reads that miss wait behind the writes and go on with them.
+    // Reads that miss wait behind the writes, and continue with them.
     for lpn in 0..200 {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
         drive.submit(&read).unwrap();
@@ -318,7 +330,7 @@ fn misses_wait_while_64_translation_pages_are_being_written_back() {
 #[test]
 fn a_write_back_cleans_the_entries_of_its_page_and_no_others() {
     let mut drive = with_oracle(&one_plane(4, &[]));
-    // Entries at the end of the first translation page and at the beginning of the second.
+    // The entries are at the end of the first translation page and at the beginning of the second.
     [0, 126, 127, 128].iter().for_each(|&lpn| _ = write(&mut drive, lpn));
     write(&mut drive, 300);
     assert_eq!((mapping(&drive), drive.stats().map.written_entries), ((0, 1), 2));
@@ -333,7 +345,7 @@ fn a_write_back_uses_the_read_that_misses_wait_for() {
     let mut drive = prefilled(&two_planes(1, &[]), Oracle::default(), 0..200);
     write(&mut drive, 0);
     let before = mapping(&drive);
-    // The entry of LPN 130 evicts the dirty entry of LPN 0, while LPN 2 waits for that entry's translation page.
+    // The entry of LPN 130 evicts the dirty entry of LPN 0, while LPN 2 waits for the translation page of that entry.
     for lpn in [130, 2] {
         let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
         drive.submit(&read).unwrap();
@@ -355,24 +367,25 @@ fn a_translation_page_is_pinned_until_its_replacement_is_programmed() {
     while drive.demand_map().unwrap().pages[0].write_back != WriteBack::Program {
         drive.advance(drive.now() + ns(1000));
     }
-    // LPN 1 is in another block, so the pin is that of the program.
+    // LPN 1 is in another block, so the pin is that of the translation page's program.
     assert_eq!(drive.array().block(old).pins, 1);
     settle(&mut drive);
 }
 
 #[test]
-fn a_translation_page_written_back_is_young_and_keeps_its_level_until_then() {
+fn a_translation_page_keeps_its_read_level_until_a_write_back_makes_it_young() {
     let old = "[ecc]\nlevels = 'laldpc'\nstart = 'last-level'\n[reliability]\npe_cycles = 10000\n\
          retention = '365d'\nrber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
     let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
     let level = |drive: &Drive<Oracle>| drive.demand_map().unwrap().pages[0].level;
-    assert_eq!(level(&drive), 0, "never read");
-    // A read takes 327 us from level 1 on and 133 us at level 3; each miss reads the translation page, then the data.
+    assert_eq!(level(&drive), 0, "the translation page has never been read");
+    // A read takes 327 us if it starts at level 1, and 133 us if it starts at level 3. Each miss reads the translation
+    // page, then the data.
     assert_eq!(
         [read(&mut drive, 0), level(&drive).into(), read(&mut drive, 1)],
         [654_000, 3, 133_000 + 327_000]
     );
-    // The cache has four entries: the fifth evicts the dirty entry of LPN 0, and the write-back makes the translation
+    // The cache has four entries. The fifth evicts the dirty entry of LPN 0, and the write-back makes the translation
     // page young. A deallocated page has level 1.
     write(&mut drive, 0);
     (2..6).for_each(|lpn| _ = read(&mut drive, lpn));
@@ -389,12 +402,13 @@ fn a_loaded_entry_starts_at_the_level_of_its_block() {
     let old = "[ecc]\nlevels = 'laldpc'\nstart = 'block-level'\n[reliability]\npe_cycles = 10000\n\
          retention = '365d'\nrber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
     let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
-    // LPN 0 and 1 share a block: the second read starts at level 3 with its translation page and its data.
+    // LPNs 0 and 1 share a block: both reads of the second request, of its translation page and of its data, start at
+    // level 3.
     assert_eq!([read(&mut drive, 0), read(&mut drive, 1)], [654_000, 266_000]);
     settle(&mut drive);
 }
 
-/// A busy random load of writes, reads and TRIMs.
+/// Plays a busy random load of writes, reads and TRIMs, then lets the drive come to rest.
 fn load<P: Probe>(drive: &mut Drive<P>, seed: u64, requests: u32, depth: u32) {
     let mut stream = Stream::new(seed, "load");
     let pages = u64::from(drive.geometry().logical_pages);
@@ -434,7 +448,7 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
                 lpns.filter(|&lpn| lpn != DEAD_LPN).map(|lpn| lpn >= geometry.logical_pages).collect();
             assert!(of_map.windows(2).all(|pair| pair[0] == pair[1]), "block {}: {of_map:?}", block.0);
         }
-        // The operations issued equal the counters, by kind and cause.
+        // The operations issued equal the counters for each kind and cause.
         let issued = &drive.probe().1;
         for kind in [FlashOp::Read, FlashOp::Program, FlashOp::Erase] {
             for cause in Cause::ALL {
@@ -443,7 +457,7 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
             }
         }
         assert_eq!(flash(&drive, FlashOp::Program, Cause::Mapping), drive.stats().map.write_backs);
-        // GC moves translation pages too, under its own cause.
+        // GC also moves translation pages, under its own cause.
         let moves = |cause| issued.iter().filter(move |i| i.0 == FlashOp::Program && i.1 == cause);
         assert!(moves(Cause::Gc).any(|i| i.2 >= geometry.logical_pages), "GC never moved a translation page");
         assert!(moves(Cause::Mapping).all(|i| i.2 >= geometry.logical_pages));
@@ -452,7 +466,7 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
 }
 
 #[test]
-fn a_cache_of_one_entry_works() {
+fn a_cache_of_one_entry_loses_no_data() {
     for eviction in
         ["", ", eviction = { read-level = { fixed = 1 } }", ", eviction = { read-level = { fixed = 9 } }"]
     {
@@ -466,8 +480,8 @@ fn a_cache_of_one_entry_works() {
     }
 }
 
-/// The answers of the host's reads, by version: the number of the write among those of its LPN. The pages of a request
-/// are sorted.
+/// A probe that records the answers to the host's reads by version, that is the number of the write among the writes of
+/// its LPN. The pages of a request are sorted.
 #[derive(Default)]
 struct Answers {
     writes: BTreeMap<u64, u32>,
@@ -495,7 +509,7 @@ impl Probe for Answers {
 }
 
 #[test]
-fn the_host_reads_equal_data_with_every_map() {
+fn the_host_reads_the_same_data_with_every_map() {
     let answers = |map: &str| {
         let mut drive = Drive::with_probe(&two_planes(1, &[&format!("ftl.map={map}")]), Answers::default());
         load(&mut drive, 3, 6000, 1);
@@ -509,7 +523,7 @@ fn the_host_reads_equal_data_with_every_map() {
 }
 
 #[test]
-fn a_worn_out_drive_fails_writes_and_still_answers_reads() {
+fn a_worn_out_drive_fails_writes_and_still_completes_reads() {
     for (entries, levelling) in [(1, "none"), (20, "dynamic"), (1, "static")] {
         let sets = ["drive.endurance=6", &format!("ftl.wear_levelling={levelling}")];
         let mut drive = with_oracle(&two_planes(entries, &sets));
@@ -559,7 +573,7 @@ fn preconditioning_leaves_every_translation_page_in_flash() {
             for lpn in (0..geometry.logical_pages).map(Lpn) {
                 assert_eq!(demand.in_flash(lpn), Some(ftl.map.get(lpn)), "{sets:?}: LPN {}", lpn.0);
             }
-            // A block is kept free for GC in each plane.
+            // In each plane a block is kept free for GC.
             assert!(ftl.planes.iter().all(|plane| !plane.free.is_empty()));
             load(&mut drive, 4, 2000, 12);
             settle(&mut drive);
@@ -579,7 +593,7 @@ impl Source for Reads {
 }
 
 #[test]
-fn pages_mapped_for_the_workloads_reads_have_their_translation_pages() {
+fn pages_mapped_for_reads_of_the_workload_have_translation_pages() {
     let mut drive = Drive::with_probe(&one_plane(4, &[]), Oracle::default());
     let reads = Reads(vec![5, 6, 5, 200].into_iter());
     let mut runner = Runner::new(reads, Arrival::QueueDepth(1), Beyond::Refuse);
@@ -592,7 +606,7 @@ fn pages_mapped_for_the_workloads_reads_have_their_translation_pages() {
 }
 
 #[test]
-fn a_saved_drive_comes_back_with_its_translation_pages() {
+fn a_loaded_drive_has_the_translation_pages_of_the_saved_drive() {
     for sets in [FILL, PTS] {
         let spec = two_planes(4, &sets);
         let drive = with_oracle(&spec);
@@ -602,7 +616,7 @@ fn a_saved_drive_comes_back_with_its_translation_pages() {
         loaded.expect_preconditioned(|oracle| oracle);
         let all = loaded.ftl().map.len();
         assert!((0..all).map(Lpn).all(|lpn| loaded.ftl().map.get(lpn) == drive.ftl().map.get(lpn)));
-        // A miss costs a translation read, as on the saved drive.
+        // A miss costs a read of a translation page, as on the saved drive.
         let lpn = (0..all).find(|&lpn| drive.ftl().map.get(Lpn(lpn)).is_some()).unwrap();
         assert_eq!(read(&mut loaded, lpn.into()), 2 * READ);
         load(&mut loaded, 5, 2000, 12);
@@ -612,7 +626,7 @@ fn a_saved_drive_comes_back_with_its_translation_pages() {
 }
 
 #[test]
-fn a_saved_drive_of_another_map_is_refused() {
+fn a_snapshot_with_another_kind_of_map_is_refused() {
     let (demand, page) = (two_planes(4, &FILL), two_planes(4, &[&FILL[..], &["ftl.map='page'"]].concat()));
     for (from, to, says) in [
         (&demand, &page, "translation pages (ftl.map) = 5, but this drive has 0"),
@@ -622,14 +636,14 @@ fn a_saved_drive_of_another_map_is_refused() {
         let error = Drive::new(to).load(bytes.as_slice()).unwrap_err();
         assert!(matches!(error, SnapshotError::Mismatch(..)) && error.to_string().contains(says), "{error}");
     }
-    // The size and the policy of the mapping cache are not saved: they may differ.
+    // The size and the policy of the mapping cache are not saved, so they may differ.
     let bytes = saved(&with_oracle(&demand));
     Drive::new(&two_planes(9, &[])).load(bytes.as_slice()).unwrap();
 }
 
-/// Dirty entries are not saved; loading rebuilds the map from the OOB of the data pages, so no mapping is lost.
+/// Dirty entries are not saved. Loading rebuilds the map from the OOB of the data pages, so no mapping is lost.
 #[test]
-fn a_drive_saved_with_dirty_entries_comes_back_right() {
+fn a_drive_saved_with_dirty_entries_is_loaded_with_its_whole_map() {
     let spec = two_planes(50, &[]);
     let mut drive = with_oracle(&spec);
     load(&mut drive, 6, 3000, 12);
@@ -647,7 +661,7 @@ fn a_drive_saved_with_dirty_entries_comes_back_right() {
     read_everything(&mut loaded);
 }
 
-/// A drive at rest: its map is in flash, except for cached dirty entries.
+/// Returns a drive at rest, whose map is in flash except for cached dirty entries.
 fn rested() -> Drive<Oracle> {
     let mut drive = with_oracle(&two_planes(20, &[]));
     load(&mut drive, 8, 3000, 12);
@@ -659,7 +673,7 @@ fn rested() -> Drive<Oracle> {
 fn the_audit_detects_a_missing_dirty_bit() {
     let mut drive = rested();
     let geometry = drive.geometry().clone();
-    // Moves a page like GC, without telling the demand map.
+    // Moves a page as GC does, but does not notify the demand map.
     let is_settled = |lpn: &Lpn| drive.demand_map().unwrap().in_flash(*lpn).flatten().is_some();
     let lpn = (0..geometry.logical_pages).map(Lpn).find(is_settled).unwrap();
     let (array, ftl) = drive.parts_mut();
@@ -677,7 +691,7 @@ fn the_audit_detects_a_missing_dirty_bit() {
 #[test]
 fn the_audit_detects_a_change_that_is_not_written_back() {
     let mut drive = prefilled(&one_plane(1, &[]), Oracle::default(), 0..320);
-    // The entries of LPN 0 to 2 are evicted one by one, the last two while the translation page is being programmed.
+    // The entries of LPNs 0 to 2 are evicted one by one, the last two while the translation page is being programmed.
     for lpn in 0..4 {
         let write = request(&drive, Op::Write, lpn * PAGE, PAGE);
         drive.submit(&write).unwrap();

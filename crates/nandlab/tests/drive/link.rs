@@ -1,4 +1,5 @@
-//! The link between host and drive: transfer times, compared with calculations by hand and with a twin, and power loss.
+//! The link between host and drive: its transfer times, compared with calculations by hand and with a twin, and power
+//! loss.
 
 use crate::common::{IDLE, MS, SECOND, TINY, US, at, ns, one, read_everything, settle, spec};
 use nandlab::base::geometry::Lpn;
@@ -16,7 +17,7 @@ const T: u64 = 10_240;
 const P: u64 = 900_000;
 const D: u64 = 15_000;
 const PAGE: u64 = 4096;
-/// The transfer of a page over [`LINK`], and its latency in one direction.
+/// The transfer time of a page over [`LINK`], and the link's latency in one direction.
 const DATA: u64 = 4096;
 const L: u64 = 3_000;
 const LINK: &str = "host.link={ mb_per_s = 1000, latency = '3us' }";
@@ -25,7 +26,7 @@ fn linked() -> Drive {
     filled(&spec(TINY, &[LINK]), NoProbe)
 }
 
-/// Maps the first 64 LPNs.
+/// Returns a drive whose first 64 LPNs are mapped.
 fn filled<W: Probe>(spec: &Spec, probe: W) -> Drive<W> {
     let mut drive = Drive::with_probe(spec, probe);
     (0..64).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
@@ -36,7 +37,7 @@ fn submit<W: Probe>(drive: &mut Drive<W>, op: Op, offset: u64, len: u64) -> u64 
     drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap()
 }
 
-/// Lets the drive come to rest; returns (id, time of completion) in order of completion.
+/// Lets the drive come to rest; returns (id, time of completion) of each request, in order of completion.
 fn all<W: Probe>(drive: &mut Drive<W>) -> Vec<(u64, u64)> {
     drive.run_until_idle(IDLE).unwrap();
     drive.audit().unwrap();
@@ -44,7 +45,7 @@ fn all<W: Probe>(drive: &mut Drive<W>) -> Vec<(u64, u64)> {
 }
 
 fn busy<W: Probe>(drive: &Drive<W>) -> [u64; 2] {
-    let link = drive.link().expect("there is a link");
+    let link = drive.link().expect("the drive has a link");
     [link.to_drive.busy.ns(), link.to_host.busy.ns()]
 }
 
@@ -60,7 +61,7 @@ fn a_read_costs_the_latency_twice_and_its_data_once() {
     assert_eq!(
         one(&mut drive, Op::Read, 100 * PAGE, PAGE),
         L + DATA + L,
-        "nothing is there, and that crosses too"
+        "the data of an unmapped page crosses the link as well"
     );
     assert_eq!(busy(&drive), [0, 2 * DATA + 512]);
 }
@@ -80,7 +81,11 @@ fn transfer_times_are_rounded_up_once_per_request() {
     // 4096 bytes at 1500 MB/s are 2730.7 ns.
     let mut drive = filled(&spec(TINY, &["host.link={ mb_per_s = 1500 }"]), NoProbe);
     assert_eq!(one(&mut drive, Op::Read, 0, PAGE), R + T + D + 2731);
-    assert_eq!(one(&mut drive, Op::Read, 0, 3 * PAGE), 2 * (R + T) + D + 8192, "LPNs 0 and 2 share a die");
+    assert_eq!(
+        one(&mut drive, Op::Read, 0, 3 * PAGE),
+        2 * (R + T) + D + 8192,
+        "LPNs 0 and 2 are on the same die"
+    );
     assert_eq!(one(&mut drive, Op::Write, 0, PAGE), 2731 + T + P);
 }
 
@@ -96,7 +101,7 @@ fn the_data_of_writes_crosses_in_the_order_of_submission() {
     assert_eq!(drive.link().unwrap().to_drive, LinkDirection { requests: 3, busy: ns(DATA) });
     let rest = L + T + P + L;
     assert_eq!(all(&mut drive), [(first, DATA + rest), (second, 2 * DATA + rest), (third, 3 * DATA + rest)]);
-    // The link has been idle for some time, so the next transfer does not wait.
+    // The link has been idle in the meantime, so the next transfer does not wait.
     let now = drive.now().ns();
     let fourth = submit(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(all(&mut drive), [(fourth, now + DATA + rest)]);
@@ -109,20 +114,20 @@ fn a_read_does_not_wait_for_the_data_of_a_write_before_it() {
     let read = submit(&mut drive, Op::Read, 0, PAGE);
     let done = all(&mut drive);
     assert_eq!(done[0], (read, L + R + T + D + DATA + L));
-    // Each plane reads four pages one after the other; the two planes of a die do not read in parallel.
+    // Each of the two dies programs eight pages one after another, because its two planes do not program in parallel.
     assert_eq!(done[1].0, write);
     assert!(done[1].1 > 16 * DATA + L + 8 * P);
 }
 
 #[test]
-fn reads_done_at_one_time_share_the_link_to_the_host() {
+fn reads_decoded_at_the_same_time_share_the_link_to_the_host() {
     let mut drive = linked();
     let (first, second) = (submit(&mut drive, Op::Read, PAGE, PAGE), submit(&mut drive, Op::Read, 0, PAGE));
     drive.advance(at(L + R + T + D));
     let to_host = drive.link().unwrap().to_host;
     assert_eq!(to_host, LinkDirection { requests: 2, busy: Span::ZERO });
     assert_eq!(drive.outstanding(), 2);
-    // Both are decoded at one time and sent in the order of their transfers: LPN 0 on die 0 is first.
+    // Both reads are decoded at the same time; their data crosses the link one after the other.
     let done = L + R + T + D + DATA + L;
     let mut completions = all(&mut drive);
     assert_eq!(completions.iter().map(|c| c.1).collect::<Vec<_>>(), [done, done + DATA]);
@@ -133,11 +138,11 @@ fn reads_done_at_one_time_share_the_link_to_the_host() {
 #[test]
 fn the_directions_are_independent_and_a_completion_waits_for_no_data() {
     let mut drive = linked();
-    // 16 pages cross to the drive and 16 to the host at one time; the two requests use different channels.
+    // A read and a write are submitted at the same time, to different channels: each takes as long as alone.
     let alone = |op: Op, offset: u64| one(&mut linked(), op, offset, PAGE);
     let (read, write) = (submit(&mut drive, Op::Read, 0, PAGE), submit(&mut drive, Op::Write, PAGE, PAGE));
     assert_eq!(all(&mut drive), [(read, alone(Op::Read, 0)), (write, alone(Op::Write, PAGE))]);
-    // A TRIM is completed while the data of a long read crosses.
+    // A TRIM is completed while the data of a long read crosses the link.
     let began = drive.now().ns();
     let read = submit(&mut drive, Op::Read, 128 * PAGE, 64 * PAGE);
     drive.advance(at(began + 10 * US));
@@ -146,14 +151,14 @@ fn the_directions_are_independent_and_a_completion_waits_for_no_data() {
 }
 
 #[test]
-fn flushes_and_trims_keep_their_place_among_writes() {
+fn flushes_and_trims_cross_the_link_in_order_with_writes() {
     let mut drive = linked();
     let write = submit(&mut drive, Op::Write, 0, PAGE);
     let flush = submit(&mut drive, Op::Flush, 0, 0);
     let later = submit(&mut drive, Op::Write, PAGE, PAGE);
     let (done, after) = (DATA + L + T + P + L, 2 * DATA + L + T + P + L);
     assert_eq!(all(&mut drive), [(write, done), (flush, done), (later, after)]);
-    // The flush crosses after the data before it, and has no write to wait for.
+    // The TRIM crosses after the data of the write before it, and does not wait for this write's programs.
     let began = drive.now().ns();
     let write = submit(&mut drive, Op::Write, 0, 8 * PAGE);
     let trim = submit(&mut drive, Op::Trim, 0, PAGE);
@@ -161,12 +166,12 @@ fn flushes_and_trims_keep_their_place_among_writes() {
     let done = all(&mut drive);
     assert_eq!(done[0], (trim, began + 8 * DATA + L + L));
     assert_eq!([done[1].0, done[2].0], [write, again]);
-    assert_eq!(drive.ftl().map.get(Lpn(0)), None, "the write reached the drive before the TRIM");
+    assert_eq!(drive.ftl().map.get(Lpn(0)), None, "the TRIM reached the drive before the write");
     assert!(drive.ftl().map.get(Lpn(1)).is_some());
 }
 
 #[test]
-fn a_failed_read_has_no_data() {
+fn a_failed_read_transfers_no_data() {
     let errors = "[reliability]\nrber = 'vth'\npe_cycles = 12000\nretention = '3650d'\n\
          [ecc]\nlevels = [{ rber_max = 1e-9, sense = '50us', transfer = '10240ns', decode = '15us' }]\n\
          [precondition]\nused = 0.5\nvalid = 0.5\n";
@@ -181,7 +186,7 @@ fn a_failed_read_has_no_data() {
 }
 
 #[test]
-fn latency_counts_from_the_arrival_and_the_link_from_the_submission() {
+fn latency_counts_from_the_arrival_and_link_time_from_the_submission() {
     let mut drive = linked();
     drive.advance(at(MS));
     drive.submit(&Request { arrival: at(MS - 700), op: Op::Read, fua: false, offset: 0, len: PAGE }).unwrap();
@@ -200,7 +205,7 @@ fn a_request_on_the_link_is_outstanding() {
     }
     assert!(drive.advance_to_completion(Time::NEVER));
     assert_eq!((drive.now(), drive.outstanding(), drive.is_at_rest()), (at(2 * L), 0, true));
-    // A request on the link keeps the drive from being idle; the idle time counts from its completion.
+    // A request on the link keeps the drive from being idle; the idle time counts from the completion of the request.
     submit(&mut drive, Op::Flush, 0, 0);
     assert!(drive.run_until_idle(ns(1)).is_err());
     drive.run_until_idle(IDLE).unwrap();
@@ -226,7 +231,7 @@ fn sequential_reads_of_a_fast_drive_reach_the_bandwidth_of_the_link() {
             assert!(drive.advance_to_completion(Time::NEVER));
             drive.completions();
         }
-        // From the first page on the link transfers data without a pause.
+        // From the first page on, the link transfers data without a pause.
         let first = 1000 + 5000 + 2048 + 1000;
         assert_eq!(drive.now(), at(first + pages * data + 1000), "{mb_per_s} MB/s");
         assert_eq!(busy(&drive), [0, pages * data]);
@@ -267,8 +272,8 @@ fn without_a_link_results_are_unchanged_and_have_no_link_section() {
     assert!(has_link && with.get("link").is_some());
 }
 
-/// One direction of the link in a simple implementation: the arrival times of transfers, given as times and bytes in
-/// `sent`.
+/// Simulates one direction of the link in a simple way; returns the time of arrival of each transfer. `sent` gives the
+/// time of each transfer and its bytes; a transfer with `None` has no data and waits for none.
 fn crossing(sent: &[(u64, Option<u64>)], ns_per_byte: f64, latency: u64) -> Vec<u64> {
     let mut free = 0;
     let arrives = |&(now, bytes): &(u64, Option<u64>)| match bytes {
@@ -281,10 +286,10 @@ fn crossing(sent: &[(u64, Option<u64>)], ns_per_byte: f64, latency: u64) -> Vec<
     sent.iter().map(arrives).collect()
 }
 
-/// The twin: a drive without a link gets each request at its arrival over the link, and its completions cross the link
-/// afterwards.
+/// The twin is a drive without a link. It gets each request when the request has crossed the link, and its completions
+/// cross the link afterwards.
 #[test]
-fn a_linked_drive_is_the_drive_between_two_queues() {
+fn a_drive_with_a_link_behaves_like_a_drive_between_two_queues() {
     let caches = [
         "",
         "[cache]\nsize = '64KiB'\nsync = 'punctual'\ndirty_budget = 0.5\n",
@@ -294,7 +299,7 @@ fn a_linked_drive_is_the_drive_between_two_queues() {
     for seed in 0..60 {
         let mut stream = Stream::new(seed, "link twin");
         let text = TINY.to_owned() + caches[seed as usize % 3];
-        // Idle-time work would begin earlier without a link.
+        // Idle time would begin earlier without a link, so the runs have no work in idle time.
         let sets = [
             "gc.idle_after='1d'",
             ["timing.multi_plane=true", "timing.multi_plane=false"][stream.below(2) as usize],
@@ -360,14 +365,14 @@ fn a_linked_drive_is_the_drive_between_two_queues() {
 }
 
 #[test]
-fn power_loss_ends_requests_on_the_link() {
+fn power_loss_aborts_requests_on_the_link() {
     let mut drive = filled(&spec(TINY, &[LINK]), Oracle::default());
-    // Three requests: a write on the way to the drive, a write whose completion is on the way to the host, a read whose
-    // data crosses.
+    // At the power loss four requests are on the link: the completion of a write crosses to the host, and a read, a
+    // write and a TRIM cross to the drive.
     let acknowledged = submit(&mut drive, Op::Write, 0, PAGE);
     drive.advance(at(DATA + L + T + P));
     let sequence = |drive: &Drive<Oracle>, lpn: u32| {
-        drive.array().stamp(drive.ftl().map.get(Lpn(lpn)).expect("it is mapped")).sequence
+        drive.array().stamp(drive.ftl().map.get(Lpn(lpn)).expect("the LPN is mapped")).sequence
     };
     let (kept, before) = (sequence(&drive, 0), sequence(&drive, 5));
     let read = submit(&mut drive, Op::Read, 80 * PAGE, PAGE);
@@ -386,8 +391,8 @@ fn power_loss_ends_requests_on_the_link() {
     assert_eq!((sequence(&drive, 0), sequence(&drive, 5)), (kept, before));
     let link = drive.link().unwrap();
     assert_eq!((link.to_drive.requests, link.to_host.requests), (0, 0));
-    assert_eq!(link.to_drive.busy.ns(), DATA + L - 1, "the transfer ended with the power");
-    // The link is free after the power loss.
+    assert_eq!(link.to_drive.busy.ns(), DATA + L - 1, "the transfer continued after the power loss");
+    // After the power loss the link is free.
     assert_eq!(one(&mut drive, Op::Write, 0, PAGE), DATA + L + T + P + L);
     assert_eq!(one(&mut drive, Op::Read, 0, PAGE), L + R + T + D + DATA + L);
     settle(&mut drive);
@@ -449,7 +454,7 @@ fn power_fails_after_requests_completed_at_the_host() {
 }
 
 #[test]
-fn data_that_crosses_beyond_the_end_of_time_ends_the_drive() {
+fn a_transfer_beyond_the_end_of_time_is_a_failure() {
     // The transfer of a page takes ten seconds; the age clock ends after 21.5 s.
     let sets = ["host.link={ mb_per_s = 4.096e-4, latency = '10s' }", "reliability.clock_scale=1e8"];
     let mut drive = filled(&spec(TINY, &sets), NoProbe);
@@ -459,7 +464,7 @@ fn data_that_crosses_beyond_the_end_of_time_ends_the_drive() {
     submit(&mut drive, Op::Write, 0, 64 * PAGE);
     let failure = drive.run_until_idle(1000 * nandlab::base::units::DAY).unwrap_err();
     assert_eq!(failure, Failure::TimeIsOver { end });
-    // The transfers that wait for the slowest link take more nanoseconds than a time can represent.
+    // All transfers that wait for the slowest link together take more nanoseconds than a time can represent.
     let sets = [
         "drive.blocks_per_plane=1024",
         "drive.pages_per_block=1024",

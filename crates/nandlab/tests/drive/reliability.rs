@@ -1,5 +1,5 @@
-//! The `vth` model, compared with a brute-force integration of its densities and with the levels of the paper; the fast
-//! tables, compared with the exact models.
+//! Compares the `vth` model with a brute-force integration of its densities and with the levels of the paper, and the
+//! fast tables with the exact models.
 
 use nandlab::base::geometry::PageKind;
 use nandlab::base::units::Span;
@@ -8,7 +8,7 @@ use nandlab::flash::reliability::{Condition, PerKind, RberTable, Reliability, Vt
 use proptest::prelude::*;
 
 const YEAR_S: u32 = 365 * 86_400;
-/// The drive of the LaLDPC study.
+/// The cells of the LaLDPC study.
 const PAPER: VthSpec = VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.02, per_page_kind: true };
 const KINDS: [PageKind; 2] = [PageKind::Lsb, PageKind::Msb];
 
@@ -31,12 +31,13 @@ fn page(pe_cycles: u32, age_s: u32, kind: PageKind) -> Condition {
     Condition { pe_cycles, age_s, reads: 0, copybacks: 0, kind }
 }
 
-/// An independent implementation of the model from its definition: densities as histograms, noises as numerical
-/// convolutions, reference voltages by trying every voltage. Only the constants are equal, and these are written again.
+/// An independent implementation of the model from its definition: densities are histograms, noises are numerical
+/// convolutions, and reference voltages are found by trying every voltage. Only the constants are the same; they are
+/// written down again here.
 struct BruteForce {
     /// Share of cells below each voltage of the grid, by state.
     below: [Vec<f64>; 4],
-    /// Indices of the best references.
+    /// Indices of the best reference voltages in the grid.
     best: [usize; 3],
 }
 
@@ -49,7 +50,7 @@ impl BruteForce {
         Self::FROM_V + i as f64 * Self::STEP_V
     }
 
-    /// The share of each bin around 0, integrated with 64 points per bin.
+    /// Returns the share of each bin around 0, integrated with 64 points per bin.
     fn kernel(density: impl Fn(f64) -> f64, reach: f64) -> Vec<f64> {
         let half = (reach / Self::STEP_V).ceil() as i32;
         let at = |bin: i32| {
@@ -102,7 +103,7 @@ impl BruteForce {
             let loss = if sigma > 0.0 { gauss(sigma) } else { vec![1.0] };
             Self::convolve(&Self::convolve(&Self::convolve(&bins, &loss), &cell_to_cell), &telegraph)
         };
-        // Cumulative shares: of the cells below the upper edge of each bin.
+        // Cumulative shares: the share of cells below the upper edge of each bin.
         let below = [None, Some(2.6), Some(3.2), Some(3.93)].map(|vp| {
             let mut below = state(vp);
             (1..below.len()).for_each(|i| below[i] += below[i - 1]);
@@ -115,7 +116,7 @@ impl BruteForce {
         Self { below, best }
     }
 
-    /// The RBER, by comparing stored bits with read bits for each state.
+    /// Returns the RBER from the stored bits and the read bits of each state.
     fn rber(&self) -> PerKind {
         // The (MSB, LSB) of each state, the erased state first.
         let gray = [(1, 1), (0, 1), (0, 0), (1, 0)];
@@ -131,7 +132,7 @@ impl BruteForce {
         PerKind { lsb, msb }
     }
 
-    /// Share of cells within `reach` of the voltage `reference`, both in volts.
+    /// Returns the share of cells within `reach` of the voltage `reference`, both in volts.
     fn near(&self, reference: f64, reach: f64) -> f64 {
         let share = |v: f64| {
             let place = (v - Self::FROM_V) / Self::STEP_V - 0.5;
@@ -174,7 +175,7 @@ fn vth_agrees_with_brute_force_integration() {
     }
 }
 
-/// After a year the model gives levels 2, 3 and 5 of Table II; the LaLDPC paper, Section II-D, states "around 3 and 4"
+/// After a year the model gives levels 2, 3 and 5 of Table II. The LaLDPC paper, Section II-D, states "around 3 and 4"
 /// at 10K P/E cycles.
 #[test]
 fn a_year_takes_the_papers_drive_to_levels_2_3_5() {
@@ -236,7 +237,7 @@ fn rber_grows_with_age_and_cycles() {
     }
 }
 
-/// The middles of the cells of a table, where the error of interpolation is largest, and 0.
+/// Returns 0 and the middles of the cells of a table, where the error of interpolation is largest.
 fn middles(first: u32, parts: u32, max: u32, every: usize) -> Vec<u32> {
     let mut places = vec![0];
     let mut low = first;
@@ -282,7 +283,7 @@ fn fast_tables_are_exact_to_1_percent() {
     println!("worst: dvpp 0.38 {:.5}, others {:.5}, susceptible {:.5}", worst[0], worst[1], worst[2]);
 }
 
-/// A measured table, compared with an independent interpolation that searches the knots of each axis linearly.
+/// Compares a measured table with an independent interpolation that searches the knots of each axis linearly.
 #[test]
 fn measured_table_agrees_with_plain_interpolation() {
     let pes = [0.0, 100.0, 1000.0, 3000.0, 10_000.0];

@@ -1,7 +1,7 @@
-//! Interactions of the four schemes on one drive, on small drives whose state is known.
+//! Interactions of the four schemes on small drives whose state is known.
 //!
 //! With the level table `laldpc` a read at level L takes 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10
-//! (L - 1), decoding 15. A day of ageing is a second.
+//! (L - 1), decoding 15. A day of ageing takes a second.
 
 use crate::common::{SECOND, US, at, ballast, ns, one, request, spec, submit_with_few};
 use nandlab::base::geometry::{DieId, Lpn, PlaneId, Ppn};
@@ -18,8 +18,8 @@ const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;
 
 /// Two dies of one plane, each on its own channel: even LPNs are on die 0, odd LPNs on die 1. Twenty milliseconds after
-/// the last request GC empties blocks with two invalid pages, if there is more garbage than the pages of the internal
-/// streams' open blocks.
+/// the last request GC empties blocks with two invalid pages, provided that there is more garbage than the pages of the
+/// internal streams' open blocks.
 const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 200\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
@@ -28,23 +28,23 @@ const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip 
      rber = 'vth'\npe_cycles = 12000\nclock_scale = 86400.0\n";
 
 const COPYBACKS: &str = "migration.policy={ rcopyback-greedy = { limit = 2 } }";
-/// 256 bytes of each page are susceptible: those of 16 pages fill a combination page.
+/// 256 bytes of each page are susceptible: the bits of 16 pages fill a combination page.
 const PARTIAL: &str =
     "refresh.policy={ partial = { susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128 } }";
-/// Some 120 bytes of each page are susceptible: those of a block of 16 pages do not fill a line, which waits for half
-/// of the grace.
+/// Some 120 bytes of each page are susceptible. The bits of a block of 16 pages do not fill a line, so the line waits
+/// for half of the grace.
 const WAITS: &str = "refresh.policy={ partial = { susceptible_ratio = 0.03 } }";
 /// All bits are susceptible: each page fills a combination page.
 const WHOLE: &str = "refresh.policy={ partial = { susceptible_ratio = 1.0 } }";
-/// Blocks of [`ballast`], whose garbage exceeds the 64 pages of the blocks that may be open for GC, copybacks of two
-/// counts and combination pages.
+/// Number of blocks of [`ballast`]. Their garbage exceeds the 64 pages of the blocks that may be open for GC, copybacks
+/// of two counts and combination pages.
 const BALLAST: u32 = 80;
-/// Overrides with which GC does not begin.
+/// Overrides that keep GC from starting.
 const LAZY: [&str; 2] = ["gc.foreground_free=0.0", "gc.background_free=0.001"];
 const EVERY_300_DAYS: &str = "refresh.interval=[{ pe = 1000000, every = '300d' }]";
 const DUE: u64 = 300 * SECOND;
-/// A time after the links of a block due at [`DUE`] have been made: sixteen reads at full strength, half of the grace
-/// of 1 %, and a program.
+/// A time at which the links of a block due at [`DUE`] exist: sixteen reads at full strength, half of the grace of 1 %
+/// (1.5 days, that is 1.5 s) and a program have passed.
 const LINKED: u64 = DUE + 8 * SECOND / 5;
 
 #[derive(Default)]
@@ -67,11 +67,11 @@ impl Hand {
         Self { drive: Drive::with_probe(&spec(BASE, sets), <(Oracle, Log)>::default()) }
     }
 
-    /// A drive with `pages` pages in a block of die 0: LPN 0, 2, 4, ...
+    /// Returns a drive with `pages` pages in a block of die 0: LPN 0, 2, 4, ...
     fn with_pages(sets: &[&str], pages: u64) -> Self {
         let mut hand = Self::new(sets);
         (0..pages).for_each(|page| hand.write(2 * page));
-        // With a write cache the pages reach flash by the flush.
+        // On a drive with a write cache the flush brings the pages to flash.
         hand.submit(Op::Flush, 0);
         hand.drive.advance(hand.drive.now() + ns(20_000 * US));
         hand.drive.completions();
@@ -91,8 +91,8 @@ impl Hand {
         self.drive.submit(&request).unwrap();
     }
 
-    /// Deallocates two pages of the first block of die 0 and lets GC move the others, with `blocks` blocks of ballast
-    /// meanwhile. (The ballast is deallocated afterwards, and its blocks are erased.)
+    /// Deallocates two pages of the first block of die 0, and lets GC move the other pages. `blocks` blocks of ballast
+    /// make GC begin. (The ballast is deallocated afterwards, and its blocks are erased.)
     fn collect_with(&mut self, blocks: u32) {
         let ballast = ballast(&mut self.drive, blocks);
         self.submit(Op::Trim, 0);
@@ -121,7 +121,7 @@ impl Hand {
         self.drive.array().stamp(self.at(lpn)).corrected.age_s(now)
     }
 
-    /// The level that decodes a page now, by the reliability model from wear, age, reads and copybacks.
+    /// Returns the level that decodes a page now, from wear, age, reads and copybacks by the reliability model.
     fn level(&self, lpn: u32) -> u64 {
         let (block, drive) = (self.block(lpn), &self.drive);
         let condition = Condition {
@@ -149,7 +149,7 @@ impl Hand {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
-    /// Lets the drive come to rest and reads every page.
+    /// Lets the drive come to rest, reads every page, and checks that no read has failed.
     fn end(mut self) {
         self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
@@ -161,7 +161,7 @@ impl Hand {
     }
 }
 
-/// Latency in us of a read that starts at level `from` and decodes at level `to`.
+/// Returns the latency in us of a read that starts at level `from` and decodes at level `to`.
 fn us(from: u64, to: u64) -> u64 {
     (from..=to).map(|level| 85 + 24 * (level - 1)).sum()
 }
@@ -182,10 +182,10 @@ fn a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them() {
         assert_ne!(hand.at(2), old);
         assert_eq!(hand.flash(FlashOp::Copyback, Cause::Gc), if copied_back { 14 } else { 0 });
         if copied_back {
-            assert!(hand.age_s(2) >= age_s, "it is as old as it was");
-            assert!(hand.block(2).reads >= reads, "what reads have disturbed comes along");
+            assert!(hand.age_s(2) >= age_s, "the copy is younger than its source");
+            assert!(hand.block(2).reads >= reads, "the copy lacks the read disturb of its source");
             assert_eq!(hand.block(2).copybacks, 1);
-            // A read starts at the level of the last read, but the copy has more errors.
+            // A read starts at the level of the last read of the page, but the copy has more errors.
             let now = hand.level(2);
             assert!(now > level, "{now} {level}");
             assert_eq!([hand.read_us(2), hand.read_us(2)], [us(level, now), us(now, now)]);
@@ -199,9 +199,9 @@ fn a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them() {
 }
 
 #[test]
-fn the_limit_counts_errors_of_read_disturb() {
-    // Level 5 ends at an RBER of 0.010. Without read disturb it decodes the page 30 days later, with 300 reads of the
-    // block not.
+fn the_measured_limit_includes_read_disturb() {
+    // Level 5 decodes up to an RBER of 0.010. The page 30 days later is below it without read disturb, and above it
+    // with 300 reads of the block.
     for (disturb, copybacks) in [("1e-9", 14), ("1e-5", 0)] {
         let limit = "migration.policy={ rcopyback-greedy = { limit = { measured = { within = '30d', level = 5 } } } }";
         let disturb = format!("reliability.read_disturb={disturb}");
@@ -210,7 +210,7 @@ fn the_limit_counts_errors_of_read_disturb() {
             hand.read_us(2);
         });
         hand.drive.advance(at(100 * SECOND));
-        // A measured limit allows up to eight copybacks: nine blocks may be open.
+        // A measured limit allows up to eight copybacks in a row, so nine blocks may be open.
         hand.collect_with(160);
         assert_eq!(hand.flash(FlashOp::Copyback, Cause::Gc), copybacks, "{disturb}");
         hand.end();
@@ -220,7 +220,7 @@ fn the_limit_counts_errors_of_read_disturb() {
 // -------------------------------------------------------------------------------------------------- refresh and read levels
 
 #[test]
-fn the_level_falls_with_the_link_not_with_the_read_for_the_vsm() {
+fn the_read_level_falls_when_a_page_is_linked_not_when_it_is_read_for_the_vsm() {
     for start in ["last-level", "block-level", "first"] {
         let set = format!("ecc.start={start}");
         let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, &set], 16);
@@ -229,7 +229,8 @@ fn the_level_falls_with_the_link_not_with_the_read_for_the_vsm() {
         assert!(level > 1);
         let kept = if start == "first" { 1 } else { level };
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(kept, level)]);
-        // The pages were read at full strength and their bits wait for a full line: no page is corrected yet.
+        // The pages were read at full strength, and their bits wait for a full line. Until the pages are linked, they
+        // are not corrected.
         hand.drive.advance(at(DUE + SECOND));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
         assert!(hand.links().is_pending(hand.at(2)));
@@ -242,9 +243,9 @@ fn the_level_falls_with_the_link_not_with_the_read_for_the_vsm() {
 }
 
 #[test]
-fn a_read_at_full_strength_sets_no_level() {
+fn a_read_at_full_strength_does_not_change_the_remembered_level() {
     let mut hand = Hand::new(&[WAITS, EVERY_300_DAYS, "ecc.start=block-level"]);
-    // Pages from before the run, without a remembered level.
+    // The pages are from before the run and have no remembered level.
     for page in 0..16 {
         hand.drive.write_now(Lpn(2 * page));
     }
@@ -284,7 +285,7 @@ fn known_errors_count_as_corrected_at_the_next_read() {
 // ----------------------------------------------------------------------------------------------------- refresh and copyback
 
 #[test]
-fn known_errors_move_with_a_copyback_and_end_with_a_correction() {
+fn known_errors_move_with_a_copyback_and_are_dropped_with_a_correction() {
     let ec_cache = "refresh.policy={ ec-cache = { hot_reads = 1 } }";
     let never = "refresh.interval=[{ pe = 1000000, every = '36500d' }]";
     for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
@@ -292,7 +293,7 @@ fn known_errors_move_with_a_copyback_and_end_with_a_correction() {
         hand.drive.advance(at(300 * SECOND));
         let level = hand.level(2);
         assert_eq!(hand.read_us(2), us(1, level));
-        let known = hand.drive.cached_rber(hand.at(2)).expect("its errors are known");
+        let known = hand.drive.cached_rber(hand.at(2)).expect("the errors of the page are known");
         let old = hand.at(2);
         hand.collect();
         assert_eq!(hand.drive.cached_rber(old), None);
@@ -309,7 +310,7 @@ fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
     hand.drive.advance(at(LINKED));
     assert_eq!(hand.links().count(), 16);
     hand.collect();
-    // GC reads fourteen pages by pread, and programs the merged pages into a block b(0).
+    // GC reads fourteen pages by pread, and programs the merged pages into a block of copyback count 0.
     let of_gc = [FlashOp::Copyback, FlashOp::Read, FlashOp::Program].map(|kind| hand.flash(kind, Cause::Gc));
     assert_eq!((of_gc, hand.links().count()), ([0, 28, 14], 0));
     assert_eq!(hand.drive.stats().refresh.promoted_pages, 14);
@@ -337,7 +338,7 @@ fn a_combination_page_moves_off_chip_with_its_links() {
     let mut hand = Hand::with_pages(&[WHOLE, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(LINKED));
     assert_eq!((hand.links().count(), hand.links().combinations().count()), (16, 16));
-    // Each page with the number and the PPN of its combination page.
+    // Each linked page, with the number and the PPN of its combination page.
     let linked = |page: u32| {
         let number = hand.links().of(hand.at(2 * page)).unwrap().0;
         (hand.at(2 * page), number, hand.at(number.0))
@@ -372,7 +373,8 @@ fn refresh_in_place_resets_the_copyback_count() {
     let mut hand = Hand::with_pages(&[in_place, EVERY_300_DAYS, once], 16);
     hand.collect();
     assert_eq!((hand.block(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 14));
-    // The refresh closes the block with two pages unused, so GC empties it after all its pages have been corrected.
+    // The refresh closes the block with two pages unused. So GC empties the block after all its pages have been
+    // corrected.
     hand.drive.advance(at(DUE - SECOND / 2));
     ballast(&mut hand.drive, BALLAST);
     hand.drive.advance(at(DUE + SECOND));
@@ -393,8 +395,8 @@ const CAPACITOR: [&str; 5] = [
 ];
 
 #[test]
-fn the_vsm_takes_the_energy_of_its_pages_from_the_budget() {
-    // All pages take equal time, so the four lines of the VSM take the energy of four pages of the cache.
+fn the_vsm_reduces_the_capability_by_its_pages() {
+    // All page programs take the same time, so the four lines of the VSM take the energy of four pages of the cache.
     for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
         let capability = |policy: &str| {
             let sets =
@@ -424,9 +426,9 @@ fn a_detection_programs_the_vsm_before_it_drains_the_capacitor() {
 #[test]
 fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
     let sets = [&[PARTIAL, EVERY_300_DAYS, "capacitor.recharge=10h"], &CAPACITOR[..]].concat();
-    // The capacitor is measured during the refresh of a block, when the VSM has some of its pages.
+    // The capacitor is measured during the refresh of a block, when the bits of some of its pages are in the VSM.
     let mut hand = Hand::with_pages(&sets, 16);
-    // A detection writes the pages of the write cache: here pages of the other die.
+    // A detection writes the pages of the write cache; these are pages of the other die.
     hand.drive.advance(at(DUE - SECOND));
     (0..16).for_each(|page| hand.write(2 * page + 1));
     hand.submit(Op::Flush, 0);
@@ -444,7 +446,11 @@ fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
     assert!(stages.contains("draining") && stages.contains("recharging"), "{stages:?}");
     let programs = hand.flash(FlashOp::Program, Cause::Refresh);
     let linked = hand.drive.partial_refresh().unwrap().linked_pages_max;
-    assert_eq!((programs, linked), (1 + 11, 5), "a line of five, and eleven whole pages");
+    assert_eq!(
+        (programs, linked),
+        (1 + 11, 5),
+        "not one line with the bits of five pages, and eleven whole pages"
+    );
     hand.end();
 }
 
@@ -457,7 +463,7 @@ fn power_loss_saves_the_dirty_pages_before_the_vsm() {
         let mut hand = Hand::with_pages(&sets, 16);
         hand.drive.advance(at(DUE + SECOND));
         assert_eq!(hand.drive.stats().refresh.partial_pages, 16);
-        // Three dirty pages whose programs have not begun.
+        // There are three dirty pages, whose programs have not begun.
         (0..3).for_each(|page| hand.write(33 + 2 * page));
         let loss = hand.drive.cut_power().clone();
         assert_eq!((loss.dirty_pages, loss.vsm_lines), (3, 1), "{loss:?}");
@@ -483,7 +489,7 @@ fn a_block_whose_links_are_torn_by_power_loss_is_due_again() {
     hand.drive.parts_mut().0.tear(apn);
     hand.drive.restore_power();
     assert_eq!(hand.links().count(), 0);
-    // Without the links the pages have the errors of 300 days again, and are refreshed.
+    // Without the links the pages again have the errors of 300 days, and are refreshed.
     hand.drive.advance(hand.drive.now() + ns(SECOND));
     assert_eq!(hand.drive.stats().refresh.blocks, 2);
     assert!(hand.age_s(2) <= 2 * DAY_S);
@@ -493,7 +499,7 @@ fn a_block_whose_links_are_torn_by_power_loss_is_due_again() {
 // ---------------------------------------------------------------------------------------------------- copyback and capacitor
 
 #[test]
-fn an_emergency_flush_goes_to_blocks_without_copybacks() {
+fn an_emergency_flush_goes_to_blocks_of_copyback_count_0() {
     let mut at_a_cut = 0;
     for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
         for events in 0..60 {
@@ -507,7 +513,7 @@ fn an_emergency_flush_goes_to_blocks_without_copybacks() {
                 hand.drive.advance_by_event(Time::NEVER);
             });
             at_a_cut += u32::from(hand.flash(FlashOp::Copyback, Cause::Gc) > 0);
-            // At the second power loss blocks are free that had been open for copybacks.
+            // At the second power loss some free blocks were formerly open for copybacks.
             for first in [60, 70] {
                 hand.drive.completions();
                 (0..8).for_each(|page| hand.submit(Op::Write, first + page));
@@ -548,7 +554,7 @@ fn power_loss_empties_the_buffer_of_the_mode_selector() {
 }
 
 #[test]
-fn a_stream_of_lsb_pages_only_takes_more_blocks() {
+fn a_stream_that_uses_only_lsb_pages_needs_more_blocks() {
     let mut hand = Hand::new(&[COPYBACKS]);
     let geometry = hand.drive.geometry().clone();
     let (_, ftl) = hand.drive.parts_mut();
