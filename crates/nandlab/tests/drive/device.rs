@@ -1,7 +1,7 @@
 //! The times of the device to the nanosecond: dies, channels and the off-chip path, without a drive.
 //!
-//! A test issues operations at chosen times. [`Rig::probe`] gives the end of one more operation issued now, by
-//! replaying all issued operations on a fresh device.
+//! A test issues operations at chosen times. [`Rig::probe`] returns the end of one more operation that is issued now;
+//! for this it replays all issued operations on a fresh device.
 
 use crate::common::spec;
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
@@ -36,9 +36,9 @@ struct Op {
     plane: u32,
     block: u32,
     page: u32,
-    /// Read level of the first try.
+    /// Read level at which the first try reads.
     level: u8,
-    /// Read level that decodes.
+    /// Lowest read level that decodes the page.
     needed: u8,
 }
 
@@ -84,7 +84,7 @@ impl Op {
     }
 }
 
-/// The number of an operation in the order of issue.
+/// Returns the number of an operation in the order of issue.
 fn number_of(transaction: &Transaction) -> usize {
     match transaction.owner {
         Owner::FlushPage(number) => number as usize,
@@ -92,7 +92,7 @@ fn number_of(transaction: &Transaction) -> usize {
     }
 }
 
-/// Every phase as (number of the operation in the order of issue, phase, start, end).
+/// Every phase, as (number of the operation in the order of issue, phase, start, end).
 #[derive(Default)]
 struct Phases(Vec<(usize, Phase, u64, u64)>);
 
@@ -135,7 +135,7 @@ impl Rig {
         Self { spec: spec(text, sets), issued: Vec::new(), promoted: Vec::new(), now: 0 }
     }
 
-    /// Sets the time of the operations issued next.
+    /// Sets the time at which the next operations are issued.
     fn at(&mut self, time: u64) -> &mut Self {
         assert!(time >= self.now);
         self.now = time;
@@ -147,7 +147,7 @@ impl Rig {
         self
     }
 
-    /// Replays `issued` on a fresh device up to `until`.
+    /// Replays the operations `issued` on a fresh device up to the time `until`.
     fn replay(&self, issued: &[(u64, Op)], until: u64) -> Run {
         let geometry = Geometry::new(&self.spec.drive);
         let timing = Timing::new(&self.spec.timing, &self.spec.ecc, &geometry);
@@ -192,7 +192,8 @@ impl Rig {
                     die: DieId(op.die),
                 });
                 device.submit(&mut pool, slot);
-                // Operations issued at one time belong to one request: dies start after the last of them.
+                // Operations issued at the same time belong to one request: dies start after the last of these
+                // operations.
                 if pending.peek().is_none_or(|&(_, &(after, _))| after > at) {
                     device.start(&mut pool, &mut agenda, &mut phases, Time::from_ns(at));
                 }
@@ -242,7 +243,7 @@ impl Rig {
         self.run().ends.into_iter().map(|end| end.expect("every operation ends")).collect()
     }
 
-    /// The end of `op` if it is issued now.
+    /// Returns the end of `op` if it is issued now.
     fn probe(&self, op: Op) -> u64 {
         let mut issued = self.issued.clone();
         issued.push((self.now, op));
@@ -269,7 +270,7 @@ fn single_operations_take_the_sum_of_their_phases() {
 }
 
 #[test]
-fn every_operation_pays_the_command_overhead_once() {
+fn every_operation_takes_the_command_time_once() {
     let rig = Rig::new(FOUR_DIES, &["timing.command=700ns"]);
     rig.assert_earliest_ready_at(read(1), 700 + R + T)
         .assert_earliest_ready_at(program(1), 700 + T + P)
@@ -285,15 +286,15 @@ fn each_operation_has_its_command_time() {
         .assert_earliest_ready_at(program(1), 2_000 + T + P)
         .assert_earliest_ready_at(erase(1), 4_000 + E)
         .assert_earliest_ready_at(copyback(1), 8_000 + R + P);
-    // An operation that is not named has no command time.
+    // An operation without a command time in the spec has none.
     let rig = Rig::new(FOUR_DIES, &["timing.command={ erase = '4us' }"]);
     rig.assert_earliest_ready_at(read(1), R + T).assert_earliest_ready_at(erase(1), 4_000 + E);
 }
 
-/// The command of a multi-plane operation on two and on three planes: a time of its own, or the time of one command per
-/// plane. A multi-plane erase has no time of its own.
+/// The command of a multi-plane operation on two and on three planes takes a time of its own, or the time of one
+/// command per plane. A multi-plane erase has no time of its own.
 #[test]
-fn multi_plane_command_has_its_own_time_or_that_of_a_command_per_plane() {
+fn a_multi_plane_command_takes_its_own_time_or_one_command_time_per_plane() {
     let of_each = "timing.command={ read = '1us', program = '2us', erase = '4us' }";
     let in_all = "timing.command={ read = '1us', program = '2us', erase = '4us', multi_plane_read = '3us', \
                   multi_plane_program = '7us' }";
@@ -325,7 +326,7 @@ fn phases_follow_one_another_on_their_resources() {
     let read = [(Command, 0, 1_000), (Array, 1_000, 1_000 + R), (TransferOut, 1_000 + R, 1_000 + R + T)];
     assert_eq!(run.phases_of(0), read);
     assert_eq!(run.phases_of(1), [(TransferIn, 0, 1_000 + T), (Array, 1_000 + T, 1_000 + T + P)]);
-    // Dies 3 and 1 wait for the channels, which dies 2 and 0 use.
+    // Die 3 waits for channel 1, which die 2 uses, and die 1 waits for channel 0, which die 0 uses.
     let after = 1_000 + T;
     assert_eq!(
         run.phases_of(2),
@@ -342,7 +343,7 @@ fn program_time_follows_the_page_kind() {
         rig.assert_earliest_ready_at(program(0).page(page), T + program_ns)
             .assert_earliest_ready_at(copyback(0).page(page), R + program_ns);
     }
-    // The middle page of a TLC cell's three takes the mean time.
+    // The middle one of the three pages of a TLC wordline takes the mean time.
     let sets = ["timing.program={ lsb = '1ms', msb = '3ms' }", "drive.cell='3d-tlc'", "drive.layers=2"];
     let rig = Rig::new(FOUR_DIES, &sets);
     for (page, ms) in [(0, 1), (1, 2), (2, 3), (3, 1), (4, 2), (5, 3)] {
@@ -365,10 +366,10 @@ fn program_time_rises_by_layer_from_fastest_to_slowest() {
 }
 
 #[test]
-fn a_die_does_one_operation_at_a_time() {
+fn a_die_executes_one_operation_at_a_time() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(erase(0));
-    // Operations on the other plane wait too, and so does the transfer of a program.
+    // Operations on the other plane also wait, and so does the transfer of a program.
     rig.assert_earliest_ready_at(program(0).plane(1), E + T + P)
         .assert_earliest_ready_at(read(0).plane(1), E + R + T)
         .assert_earliest_ready_at(copyback(0), E + R + P);
@@ -387,9 +388,13 @@ fn programs_of_two_dies_of_a_channel_overlap_except_for_their_transfers() {
 fn a_die_is_busy_until_its_transfer_out_ends() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(read(0)).issue(read(1));
-    assert_eq!(rig.ends(), [R + T, R + 2 * T], "sensed together, transferred one after the other");
-    // Die 1 has sensed at R and waits for the channel until R + T. Its page register is in use until R + 2 T, when its
-    // next sense can start. Die 0 is free at R + T.
+    assert_eq!(
+        rig.ends(),
+        [R + T, R + 2 * T],
+        "the reads are not sensed together and transferred one after the other"
+    );
+    // Die 1 has sensed at R and waits for the channel until R + T. Its page register is occupied until R + 2 T; only
+    // then can the die sense again. Die 0 is free at R + T.
     rig.at(R + 1)
         .assert_earliest_ready_at(erase(1), R + 2 * T + E)
         .assert_earliest_ready_at(erase(0), R + T + E)
@@ -400,14 +405,14 @@ fn a_die_is_busy_until_its_transfer_out_ends() {
 fn a_channel_serves_dies_in_the_order_of_their_requests() {
     let three = FOUR_DIES.replace("chips_per_channel = 2", "chips_per_channel = 3");
     let mut rig = Rig::new(&three, &[]);
-    // Die 0 transfers in from 45 to 55.24 us. Die 2 requests the channel at 46 us, die 1 at 50 us after its sense.
+    // Die 0 transfers in from 45 to 55.24 us. Die 2 requests the channel at 46 us, die 1 at 50 us, after its sense.
     rig.issue(read(1)).at(45_000).issue(program(0)).at(46_000).issue(program(2));
     let first = 45_000 + T;
     assert_eq!(rig.ends(), [first + 2 * T, first + P, first + T + P]);
 }
 
 #[test]
-fn dies_that_request_a_channel_at_one_time_are_served_by_number() {
+fn dies_that_request_a_channel_at_the_same_time_are_served_by_number() {
     let mut rig = Rig::new(FOUR_DIES, &[]);
     rig.issue(read(1)).issue(read(0));
     assert_eq!(rig.ends(), [R + 2 * T, R + T]);
@@ -434,16 +439,17 @@ fn a_slow_off_chip_path_is_shared_by_the_channels_and_keeps_them_busy() {
         .assert_earliest_ready_at(copyback(0), R + P);
     rig.issue(read(0)).issue(read(2));
     assert_eq!(rig.ends(), [R + off_chip, R + 2 * off_chip]);
-    // Channel 1 transfers die 2's page from R on, and is busy until the path has transferred the page too.
+    // Channel 1 transfers die 2's page from R on, and remains busy until the off-chip path has transferred the page as
+    // well.
     rig.at(R + 1).assert_earliest_ready_at(program(3), R + 2 * off_chip + off_chip + P);
     let run = rig.run();
     assert_eq!((run.channel_busy_ns(0), run.channel_busy_ns(1)), (off_chip, 2 * off_chip));
-    // Idle time of the path does not speed up later transfers.
+    // Idle time of the off-chip path does not make later transfers faster.
     rig.at(1_000_000).assert_earliest_ready_at(read(2), 1_000_000 + R + off_chip);
 }
 
-/// A page takes 8192 ns over the path and 10240 ns on a channel: the channel limits one transfer, the path limits two
-/// at a time.
+/// A page takes 8192 ns over the off-chip path and 10240 ns on a channel. The channel limits a single transfer; the
+/// path limits two transfers at the same time.
 #[test]
 fn a_transfer_ends_at_the_slower_of_channel_and_off_chip_path() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=500"]);
@@ -456,19 +462,23 @@ fn a_transfer_ends_at_the_slower_of_channel_and_off_chip_path() {
 fn copyback_uses_the_channel_for_its_command_only() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=200"]);
     rig.issue(program(1)).issue(copyback(0));
-    assert_eq!(rig.ends()[1], R + P, "the copyback does not wait for the other die's transfer");
-    assert_eq!(rig.run().channel_busy_ns(0), 20_480, "only the program uses the channel");
+    assert_eq!(rig.ends()[1], R + P, "the copyback waits for the other die's transfer");
+    assert_eq!(rig.run().channel_busy_ns(0), 20_480, "the copyback uses the channel");
     let mut rig = Rig::new(FOUR_DIES, &["timing.command=1us"]);
     rig.issue(copyback(0));
     assert_eq!(rig.run().channel_busy_ns(0), 1_000);
     rig.issue(read(1));
-    assert_eq!(rig.ends()[1], 1_000 + 1_000 + R + T, "the read's command waits for the copyback's command");
+    assert_eq!(
+        rig.ends()[1],
+        1_000 + 1_000 + R + T,
+        "the read's command does not wait for the copyback's command"
+    );
 }
 
 fn multi_plane(planes: u32, sets: &[&str]) -> Rig {
     let text = FOUR_DIES.replace("planes_per_die = 2", &format!("planes_per_die = {planes}"));
     let mut rig = Rig::new(&text, &[&["timing.multi_plane=true"], sets].concat());
-    // The erase keeps the die busy, so that the operations issued next wait together.
+    // The erase keeps the die busy, so that the operations issued next are queued together.
     rig.issue(erase(0)).at(1);
     rig
 }
@@ -481,7 +491,7 @@ fn multi_plane_read_senses_once_and_transfers_page_by_page() {
     }
     let sensed = E + R;
     assert_eq!(rig.ends()[1..], [sensed + T, sensed + 2 * T, sensed + 3 * T, sensed + 4 * T]);
-    // The die is busy until the last page has been transferred.
+    // The die is occupied until the last page has been transferred.
     rig.assert_earliest_ready_at(erase(0), sensed + 4 * T + E);
 }
 
@@ -500,32 +510,33 @@ fn multi_plane_erase_takes_one_erase_time_whatever_the_pages() {
 }
 
 #[test]
-fn multi_plane_needs_equal_operations_at_equal_page_numbers() {
+fn multi_plane_needs_equal_kinds_at_equal_page_numbers_of_different_planes() {
     let mut rig = multi_plane(2, &[]);
     rig.issue(program(0).plane(0).page(2)).issue(program(0).plane(1).page(3));
-    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "pages 2 and 3");
+    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "programs of pages 2 and 3 are multi-plane");
     let mut rig = multi_plane(2, &[]);
     rig.issue(program(0).plane(0).page(2)).issue(read(0).plane(1).page(2));
-    assert_eq!(rig.ends()[1..], [E + T + P, E + T + P + R + T], "a program and a read");
+    assert_eq!(rig.ends()[1..], [E + T + P, E + T + P + R + T], "a program and a read are multi-plane");
     let mut rig = multi_plane(2, &[]);
     rig.issue(copyback(0).plane(0).page(2)).issue(copyback(0).plane(1).page(2));
-    assert_eq!(rig.ends()[1..], [E + R + P, E + 2 * (R + P)], "copybacks are never multi-plane");
+    assert_eq!(rig.ends()[1..], [E + R + P, E + 2 * (R + P)], "copybacks are multi-plane");
     let mut rig = multi_plane(2, &[]);
     rig.issue(program(0).plane(1).page(2)).issue(program(0).plane(1).page(2));
-    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "both programs are on one plane");
+    assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)], "two programs on one plane are multi-plane");
 }
 
 #[test]
 fn multi_plane_keeps_the_order_within_a_plane() {
     let mut rig = multi_plane(2, &[]);
-    // The third program would match the first, but the second is ahead of the third on its plane.
+    // The third program has the page number of the first. But the second program is ahead of the third on its plane, in
+    // the same block.
     rig.issue(program(0).plane(0).page(1));
     rig.issue(program(0).plane(1).page(0));
     rig.issue(program(0).plane(1).page(1));
     assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P), E + 3 * (T + P)]);
 }
 
-/// A partner is found behind a read and behind a program of another block of its plane.
+/// A partner is found behind a read of its plane and behind a program of another block of its plane.
 #[test]
 fn multi_plane_takes_the_first_program_with_an_equal_page_number() {
     let mut rig = multi_plane(2, &[]);
@@ -537,7 +548,7 @@ fn multi_plane_takes_the_first_program_with_an_equal_page_number() {
 }
 
 #[test]
-fn operations_issued_at_one_time_are_queued_before_a_die_starts() {
+fn operations_issued_at_the_same_time_are_queued_before_a_die_starts() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.multi_plane=true"]);
     rig.issue(program(0).plane(0)).issue(program(0).plane(1));
     assert_eq!(rig.ends(), [2 * T + P; 2]);
@@ -558,7 +569,8 @@ fn another_die_gets_the_channel_between_the_pages_of_a_multi_plane_read() {
     let mut rig = multi_plane(2, &[]);
     rig.issue(read(0).plane(0)).issue(read(0).plane(1));
     rig.at(E + 1).issue(read(1));
-    // Die 1 requests the channel 1 ns after die 0 for its first page, so before die 0 for its second.
+    // Die 1 requests the channel 1 ns after die 0 requests it for its first page, and so before die 0 requests it for
+    // its second page.
     let sensed = E + R;
     assert_eq!(rig.ends()[1..], [sensed + T, sensed + 3 * T, sensed + 2 * T]);
 }
@@ -570,8 +582,8 @@ fn without_multi_plane_planes_program_one_after_the_other() {
     assert_eq!(rig.ends()[1..], [E + T + P, E + 2 * (T + P)]);
 }
 
-/// Ends of a background erase, a host write and a host read, which wait in this order behind a running program, counted
-/// from the end of that program.
+/// Returns the ends of a background erase, a host write and a host read, which wait in this order behind a running
+/// program. The times count from the end of that program.
 fn queued(scheduler: &str, promoted: bool) -> Vec<u64> {
     let mut rig = Rig::new(FOUR_DIES, &[&format!("timing.scheduler={scheduler}")]);
     if promoted {
@@ -588,18 +600,18 @@ fn queued(scheduler: &str, promoted: bool) -> Vec<u64> {
 fn fcfs_serves_in_order_of_submission() {
     let expected = [E, E + T + P, E + T + P + R + T];
     assert_eq!(queued("fcfs", false), expected);
-    assert_eq!(queued("fcfs", true), expected, "promotion has no effect");
+    assert_eq!(queued("fcfs", true), expected, "promotion has an effect under fcfs");
 }
 
 #[test]
-fn read_first_serves_host_reads_then_host_writes_then_the_rest() {
+fn read_first_serves_host_reads_then_host_writes_then_background_work() {
     assert_eq!(queued("read-first", false), [R + T + T + P + E, R + T + T + P, R + T]);
 }
 
 #[test]
-fn background_work_passes_younger_host_writes_but_not_host_reads_when_space_runs_out() {
+fn promoted_background_work_is_served_before_younger_host_writes_but_after_host_reads() {
     assert_eq!(queued("read-first", true), [R + T + E, R + T + E + T + P, R + T]);
-    // An older host write keeps its place: its page is already allocated, so it takes no more space.
+    // An older host write is served first: its page is already allocated, so it takes no more space.
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     rig.promoted.push(0);
     rig.issue(program(0)).at(10).issue(program(0).page(1).class(Class::HostWrite)).issue(erase(0));
@@ -607,11 +619,12 @@ fn background_work_passes_younger_host_writes_but_not_host_reads_when_space_runs
 }
 
 #[test]
-fn promotions_are_counted() {
+fn promotions_can_be_nested_and_affect_only_their_die() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     let geometry = Geometry::new(&rig.spec.drive);
     let timing = Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry);
     let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, false);
+    // Two promotions are ended by two demotions.
     device.promote(DieId(0));
     device.promote(DieId(0));
     device.demote(DieId(0));
@@ -623,7 +636,7 @@ fn promotions_are_counted() {
 }
 
 #[test]
-fn a_class_is_first_come_first_served() {
+fn operations_of_a_class_are_served_in_the_order_of_submission() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     rig.issue(erase(0)).at(5);
     for page in [4, 2, 6] {
@@ -646,10 +659,10 @@ fn a_die_is_busy_from_its_first_phase_to_its_last() {
     let run = rig.run();
     let end = 1_000_000 + E;
     assert_eq!(run.die_busy_ns(0, end), R + T + E);
-    assert_eq!(run.die_busy_ns(1, end), R + 2 * T, "the wait for the channel counts");
+    assert_eq!(run.die_busy_ns(1, end), R + 2 * T, "the wait for the channel does not count as busy");
     assert_eq!(run.die_busy_ns(2, end), 0);
     assert_eq!(run.channel_busy_ns(0), 2 * T);
-    // During an operation its time so far counts.
+    // During an operation, its time so far counts as busy.
     let half = rig.replay(&rig.issued, R / 2);
     assert_eq!(half.die_busy_ns(1, R / 2), R / 2);
     let idle = rig.replay(&rig.issued[..2], 500_000);
@@ -675,7 +688,7 @@ fn load_counts_waiting_and_running_operations() {
 
 #[derive(Clone, Default)]
 struct NaiveDie {
-    /// Waiting operations, in the order of service within a class; a read after a failed try is first.
+    /// Waiting operations, in the order of service within a class; a read after a failed try comes first.
     waiting: Vec<usize>,
     batch: Vec<usize>,
     phase: Option<(Phase, Option<u64>)>,
@@ -694,12 +707,12 @@ struct Naive<'a> {
     multi_plane: bool,
     planes: u32,
     dies_per_channel: usize,
-    /// Failed tries of each operation.
+    /// Number of failed tries of each operation.
     tries: Vec<u8>,
 }
 
 impl Naive<'_> {
-    /// The read level of the operation's next try, and whether a try at the level below has failed.
+    /// Returns the read level of the operation's next try, and whether a try at the level below has failed.
     fn level(&self, n: usize) -> (u8, bool) {
         (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
     }
@@ -776,7 +789,8 @@ impl Naive<'_> {
             (_, Class::Background, promoted) => 2 - u32::from(promoted),
         };
         let ops = self.ops;
-        // The first waiting operation of each class; of these the one of the best rank, and of equal ranks the oldest.
+        // The first waiting operation of each class is a candidate. The candidate of the best rank is served, and among
+        // equal ranks the oldest.
         let waiting = &self.dies[die].waiting;
         let heads = [Class::HostRead, Class::HostWrite, Class::Background]
             .into_iter()
@@ -854,7 +868,7 @@ impl Naive<'_> {
     fn run(&mut self) {
         let mut next = 0;
         for now in 0.. {
-            // A phase lasts at least 1 ns, so each die ends at most one phase now.
+            // A phase lasts at least 1 ns, so each die ends at most one phase in a nanosecond.
             for die in 0..self.dies.len() {
                 if self.dies[die].phase.is_some_and(|(_, end)| end == Some(now)) {
                     self.end_phase(now, die);
@@ -881,7 +895,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
     for case in 0..400 {
         let mut stream = Stream::new(case, "device twin");
         let mut below = |n: u64| stream.below(n);
-        // Half of the cases have four read levels, each slower than the one below; the others have one.
+        // Half of the cases have four read levels, each slower than the level below; the others have one read level.
         let levels = |below: &mut dyn FnMut(u64) -> u64| {
             if below(2) == 0 {
                 return ["ecc.levels='none'".to_owned(), "ecc.retry='full'".to_owned()];
@@ -930,7 +944,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         let sets: Vec<&str> = sets.iter().chain(&levels).map(String::as_str).collect();
         let mut rig = Rig::new(FOUR_DIES, &sets);
         let dies = dims[0] * dims[1];
-        // Each case leaves out some kinds of operations.
+        // Each case omits some kinds of operations.
         let kinds: Vec<FlashOp> = [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
             .into_iter()
             .filter(|_| below(4) > 0)
@@ -942,7 +956,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             let class = [Class::HostRead, Class::HostWrite, Class::Background][below(3) as usize];
             let op = op(kinds[below(kinds.len() as u64) as usize], below(dies) as u32)
                 .plane(below(dims[2]) as u32)
-                // Each block is programmed by one class only.
+                // Each block is programmed by only one class.
                 .block(3 * class as u32 + below(3) as u32)
                 .page(below(3) as u32)
                 .class(class)

@@ -1,4 +1,4 @@
-//! Loading of specs: defaults, presets, examples, layering, `show`, the hash and the schema.
+//! Loading of specs: defaults, presets, examples, the order of layers, `show`, the hash and the schema.
 
 use nandlab::base::units::{DAY, MS, SECOND, Span, Time, US};
 use nandlab::drive::spec::*;
@@ -68,7 +68,7 @@ requests = true
 link = { mb_per_s = 3.5e3, latency = "1.5 us" }
 "#;
 
-/// All settings of LaLDPC, each with another value than its default.
+/// All settings of LaLDPC, each with a value other than its default.
 const LALDPC: &str = r#"
 [ftl]
 map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 } }
@@ -86,7 +86,7 @@ copyback_error = 0.0001
 retention = [{ age = "7d", share = 0.3 }, { age = "1h", share = 0.7 }]
 "#;
 
-/// All settings of the capacitor, the write cache and power loss, each with another value than its default.
+/// All settings of the capacitor, the write cache and power loss, each with a value other than its default.
 const CAPACITOR: &str = r#"
 [cache]
 size = "8MiB"
@@ -268,7 +268,7 @@ fn a_capacitor_and_its_flush_reach_the_spec() {
 }
 
 #[test]
-fn one_cut_of_the_power_replaces_the_other() {
+fn cut_at_and_cut_after_requests_replace_each_other() {
     let file = "[power]\ncut_after_requests = 5\n";
     assert_eq!(spec(file).power, PowerSpec { cut_after_requests: 5, cut_at_ns: None });
     assert!(spec(file).models_power_loss());
@@ -282,7 +282,8 @@ fn one_cut_of_the_power_replaces_the_other() {
     assert_eq!(block_needs(&after).flush.free, 0);
 }
 
-/// 476,625 logical pages are 14,895 pages on each of 32 planes; their 466 translation pages are 15 per plane.
+/// 476,625 logical pages are 14,895 pages on each of 32 planes. Their 466 translation pages, of 1024 entries each, are
+/// 15 per plane.
 #[test]
 fn the_needs_of_a_plane_are_the_sum_over_its_mechanisms() {
     let alone = block_needs(&spec("[ftl]\nwear_levelling = \"none\"\n"));
@@ -298,10 +299,10 @@ fn the_needs_of_a_plane_are_the_sum_over_its_mechanisms() {
     ];
     let needs = block_needs(&spec_with("", &sets));
     let blocks = needs.all().map(|need| (need.open, need.free));
-    // In order: GC, static wear levelling, translation pages, up to five copybacks in a row, combination pages, the
-    // flush.
+    // In this order: GC, static wear levelling, translation pages, up to five copybacks in a row, combination pages,
+    // emergency flush.
     assert_eq!(blocks, [(1, 1), (1, 0), (1, 1), (5, 1), (1, 1), (0, 3)]);
-    // A job may open a block for off-chip moves and one for copybacks; a block's worth of pages is garbage.
+    // A job may open a block for off-chip moves and a block for copybacks. A block's worth of pages is garbage.
     assert_eq!((needs.open(), needs.free(), needs.job(), needs.blocks()), (9, 7, 2, 17));
     assert_eq!((needs.host_pages, needs.valid_pages()), (14_895, 14_910));
     assert_eq!(needs.usable_pages(256), (256 - 16) * 64);
@@ -316,7 +317,7 @@ fn the_flush_reserve_holds_the_write_cache() {
         block_needs(&spec_with("", &["capacitor.capacitance=1mF", &format!("cache.size={size}")])).flush.free
     };
     assert_eq!(["0B", "2KiB", "4KiB", "8MiB", "8196KiB", "16MiB"].map(blocks), [1, 1, 2, 2, 3, 3]);
-    // A cache larger than the drive counts with the pages of the drive.
+    // Of a cache larger than the drive only as many pages count as the drive has.
     let sets = ["capacitor.capacitance=1mF", "cache.size=1TiB", "drive.op=2"];
     assert_eq!(block_needs(&spec_with("", &sets)).flush.free, 87);
     for preset in ["capacitor-2d-128g", "capacitor-3d-128g"] {
@@ -391,7 +392,7 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
     assert_eq!(map(nested), demand(1 << 20, level(1)));
     let dotted = ".demand = { cache = \"1MiB\", eviction.read-level = { fixed = 1 } }";
     assert_eq!(map(dotted), demand(1 << 20, level(1)));
-    // A value of a slot replaces the whole slot: parameters that it does not name have their defaults.
+    // A value of a slot replaces the whole slot: parameters that the value does not name have their defaults.
     let file = "[ftl]\nmap.demand = { cache = \"2MiB\", eviction = { read-level = { fixed = 9 } } }\n";
     let set = |set: &str| spec_with(file, &[set]).ftl.map;
     assert_eq!(set("ftl.map.demand.cache=1MiB"), demand(1 << 20, Eviction::Lru));
@@ -410,7 +411,7 @@ fn laldpc_levels_are_those_of_its_tables() {
     assert_eq!((ecc.levels[0], ecc.levels[6]), (first, last));
     let table: Vec<(f64, u64)> =
         ecc.levels.iter().map(|l| (l.rber_max, (l.sense_ns + l.transfer_ns + l.decode_ns) / US)).collect();
-    // The latencies of the paper's Table II.
+    // Latencies of the paper's Table II.
     let published =
         [(0.005, 85), (0.006, 109), (0.008, 133), (0.009, 157), (0.01, 181), (0.012, 205), (0.013, 229)];
     assert_eq!(table, published);
@@ -437,7 +438,7 @@ fn read_levels_can_be_listed() {
 }
 
 #[test]
-fn error_rates_and_ages() {
+fn error_rates_and_ages_reach_the_spec() {
     let of = |line: &str| spec(&format!("[ecc]\nlevels = \"laldpc\"\n[reliability]\n{line}\n")).reliability;
     let vth = VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: false };
     assert_eq!(of("rber = \"vth\"").rber, RberSpec::Vth(vth));
@@ -457,7 +458,7 @@ fn error_rates_and_ages() {
     assert_eq!(of(&format!("retention = [{}]", tenths.join(", "))).retention.len(), 10);
 }
 
-/// Writes a table of error rates to `rber.csv` in a folder; returns the folder.
+/// Writes a table of error rates to `rber.csv` in a folder; returns the path of the folder.
 fn table_file(folder: &str, content: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     std::fs::create_dir_all(&folder).unwrap();
@@ -502,7 +503,7 @@ fn the_policies_of_every_slot_are_listed() {
     assert_eq!(
         names("gc.victim").len(),
         nandlab::background::gc::POLICIES.len(),
-        "and not what is not built"
+        "the listed victim policies are not those of the table"
     );
     assert_eq!(names("ecc.levels"), ["none", "laldpc"]);
     assert_eq!(names("ecc.start"), ["first", "ideal", "last-level", "block-level"]);
@@ -515,7 +516,7 @@ fn the_policies_of_every_slot_are_listed() {
 }
 
 #[test]
-fn a_trace_takes_its_options_and_its_folder() {
+fn a_trace_has_its_options_and_a_path_relative_to_the_spec() {
     let text = "[workload]\ntrace = \"./a.csv\"\nformat = \"msr\"\ndevice = \"0\"\nlenient = true\n\
                 time_unit = \"us\"\ntime_scale = 0.5\n";
     let expected = TraceSpec {
@@ -536,7 +537,7 @@ fn a_trace_takes_its_options_and_its_folder() {
 }
 
 #[test]
-fn the_four_kinds_of_preconditioning() {
+fn the_keys_of_preconditioning_select_its_method() {
     let of = |section: &str| spec(&format!("[precondition]\n{section}\n")).precondition;
     assert_eq!(of(""), PreconditionSpec::None);
     let fill = |valid, order| PreconditionSpec::Fill { used: 0.95, valid, order };
@@ -559,7 +560,7 @@ fn the_four_kinds_of_preconditioning() {
 }
 
 #[test]
-fn layers_override_each_other_in_order() {
+fn later_layers_override_earlier_ones() {
     let file = "[drive]\npreset = \"bench-16g\"\nop = 0.2\n[gc]\nvictim.random = { k = 4 }\n";
     let loaded = load_with(file, &["drive.channels=2", "drive.channels=8", "timing.read=25us"]).unwrap();
     assert_eq!((loaded.spec.drive.channels, loaded.spec.drive.op), (8, 0.2));
@@ -568,17 +569,17 @@ fn layers_override_each_other_in_order() {
     assert_eq!(loaded.origin("drive.channels"), Some(("--set", None)));
     assert_eq!(loaded.origin("drive.blocks_per_plane").unwrap().0, "preset bench-16g");
     assert_eq!(loaded.origin("timing.erase"), None);
-    // `--set` replaces a whole policy slot.
+    // `--set` replaces a policy slot as a whole.
     assert_eq!(spec_with(file, &["gc.victim=fifo"]).gc.victim.name, "fifo");
     assert_eq!(spec_with(file, &["gc.victim.random={}"]).gc.victim.values, [8.0]);
     assert_eq!(spec_with(file, &["gc.victim.random.k=2"]).gc.victim.values, [2.0]);
-    // `--set` of the preset keeps the keys of the file, which override the preset.
+    // `--set` of the preset keeps the keys of the file; they override the preset.
     let drive = spec_with(file, &["drive.preset=laldpc-32g"]).drive;
     assert_eq!((drive.channels, drive.op), (8, 0.2));
 }
 
 #[test]
-fn set_replaces_the_source_of_the_workload_and_what_belongs_to_it() {
+fn set_replaces_the_source_of_the_workload_with_the_keys_of_that_source() {
     let file = "[workload]\ntrace = \"a.csv\"\nformat = \"msr\"\nbeyond = \"wrap\"\n";
     let workload = spec_with(file, &["workload.synthetic={ requests = 5 }"]).workload.unwrap();
     let Source::Synthetic(synthetic) = workload.source else { panic!() };
@@ -597,7 +598,7 @@ fn set_replaces_the_source_of_the_workload_and_what_belongs_to_it() {
 }
 
 #[test]
-fn set_of_a_parameter_leaves_the_others_of_its_table() {
+fn set_of_a_parameter_keeps_the_other_parameters_of_its_table() {
     let sets = ["host.link.latency=2us", "host.link.mb_per_s=2000", "host.link.latency=3us"];
     let file = "[host]\nlink.mb_per_s = 1000\n[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n";
     let set = spec_with(file, &[&sets[..], &["timing.program.msb=3ms"]].concat());
@@ -613,7 +614,7 @@ fn every_example_loads() {
     assert!(examples.len() >= 5);
     for (name, text) in examples {
         let spec = load(&text, &name, Path::new("examples"), &[]).unwrap_or_else(|e| panic!("{e}")).spec;
-        assert!(spec.workload.is_some(), "{name} has a workload");
+        assert!(spec.workload.is_some(), "{name} has no workload");
     }
 }
 
@@ -621,7 +622,7 @@ fn every_example_loads() {
 fn every_preset_loads_and_has_the_capacity_of_its_name() {
     let names: Vec<&str> = presets().iter().map(|(name, _)| *name).collect();
     let files: Vec<String> = toml_files("presets").into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, files, "every file of presets/ is compiled in");
+    assert_eq!(names, files, "the compiled presets are not those in presets/");
     for &(name, about) in presets() {
         assert!(!about.is_empty());
         let loaded =
@@ -643,8 +644,8 @@ fn every_preset_loads_and_has_the_capacity_of_its_name() {
 #[test]
 fn every_value_of_a_preset_states_its_source() {
     for (name, text) in toml_files("presets") {
-        assert!(text.starts_with("# "), "{name} begins with a description");
-        // In presets of papers and products each value states its source; other presets state once that they model no
+        assert!(text.starts_with("# "), "{name} does not begin with a description");
+        // In presets of papers and products each value states its source. Other presets state once that they model no
         // product.
         if !text.contains("No product") && !text.contains("no product") {
             for line in
@@ -672,7 +673,7 @@ fn the_output_of_show_loads_as_an_equal_spec() {
 }
 
 #[test]
-fn show_names_every_key_with_its_origin() {
+fn show_prints_every_key_with_its_origin() {
     let shown = load_with(RICH, &["gc.foreground_free=0.01"]).unwrap().to_toml();
     for line in [
         "# Built on preset capacitor-2d-128g, then capacitor-3d-128g.",
@@ -703,7 +704,7 @@ fn show_names_every_key_with_its_origin() {
 }
 
 #[test]
-fn the_hash_depends_on_the_meaning_alone() {
+fn the_hash_depends_only_on_the_values() {
     let hash = |text: &str| load_with(text, &[]).unwrap().hash();
     let one = "[gc]\nvictim.random = { k = 8 }\nidle_after = \"1ms\"\n[drive]\nop = 0.1\n";
     let same = "# a comment\ndrive.op = 0.10\n[gc]\nidle_after = \"1000us\"\nvictim = \"random\"\n";
@@ -711,7 +712,7 @@ fn the_hash_depends_on_the_meaning_alone() {
     assert_eq!(hash(one).len(), 16);
     assert_ne!(hash(one), hash(&one.replace("0.1", "0.2")));
     assert_ne!(hash(one), hash(&one.replace("k = 8", "k = 9")));
-    // The canonical JSON must not change between versions, since stored results are found by its hash.
+    // The canonical JSON must not change between versions, since stored results are found by the hash of this JSON.
     let json = load_with("", &[]).unwrap().canonical_json();
     assert!(
         json.starts_with(
@@ -738,7 +739,7 @@ fn the_schema_has_every_key_with_its_description() {
     assert!(text.contains("\"const\":\"cost-benefit\""));
 }
 
-/// Whether `schema` accepts `value`, by the keywords that the schema uses, except for patterns.
+/// Returns whether `schema` accepts `value`, by the keywords that the schema uses, except for patterns.
 fn accepts(schema: &serde_json::Value, value: &serde_json::Value) -> bool {
     let number = |name: &str| schema[name].as_f64();
     let is_type = match schema["type"].as_str() {
@@ -809,7 +810,7 @@ fn the_schema_accepts_what_the_parser_accepts() {
     };
     let dir = table_file("schema-table", TABLE);
     let loads = |path: &str, value: &serde_json::Value| {
-        // Keys without which the tested key has no effect come first; the tested key may replace them.
+        // Keys without which the tested key has no effect come first, so that the tested key may replace them.
         let mut sets = vec!["ecc.levels=laldpc".to_string(), format!("{path}={}", toml_of(value))];
         if path.starts_with("reliability.") {
             sets.insert(1, "reliability.rber=vth".into());

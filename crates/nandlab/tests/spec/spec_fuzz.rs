@@ -1,4 +1,4 @@
-//! Random specs: a spec loads, or its errors name a line; the parser never panics.
+//! Random specs: a spec loads, or each of its errors names a line; the parser never panics.
 
 use nandlab::drive::spec::{Loaded, block_needs, key_paths, load};
 use nandlab::spec::SpecErrors;
@@ -9,7 +9,7 @@ fn load_with(text: &str, sets: &[String]) -> Result<Loaded, SpecErrors> {
     load(text, "run.toml", Path::new(""), sets)
 }
 
-/// Values of every type and unit, in and far out of range.
+/// Returns values of every type and unit, in range and far out of range.
 fn value() -> impl Strategy<Value = String> {
     let quoted = |s: String| serde_json::Value::from(s).to_string();
     prop_oneof![
@@ -79,7 +79,7 @@ fn setting() -> impl Strategy<Value = (String, String)> {
     (prop::sample::select(key_paths()), value()).prop_map(|(path, value)| (path.to_string(), value))
 }
 
-/// Checks that the text loads, and the output of `show` loads as an equal spec, or that every error names a line.
+/// Checks that the text loads and that its shown form loads as an equal spec, or that every error names a line.
 fn loads_or_names_lines(text: &str) {
     match load_with(text, &[]) {
         Ok(first) => {
@@ -91,7 +91,7 @@ fn loads_or_names_lines(text: &str) {
         Err(errors) => {
             assert!(!errors.all().is_empty());
             for error in errors.all() {
-                let line = error.line.unwrap_or_else(|| panic!("no line: {error}\n{text}"));
+                let line = error.line.unwrap_or_else(|| panic!("the error names no line: {error}\n{text}"));
                 let last = if error.origin == "run.toml" { text.lines().count().max(1) } else { 100 };
                 assert!((1..=last).contains(&(line as usize)), "{error}\n{text}");
                 assert!(!error.message.is_empty() && !error.remedy.is_empty(), "{error}");
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn any_keys_with_any_values_load_or_say_where(settings in prop::collection::vec(setting(), 1..8)) {
+    fn any_keys_with_any_values_load_or_name_lines(settings in prop::collection::vec(setting(), 1..8)) {
         let mut text = String::from("# a comment\n");
         let mut seen = Vec::new();
         for (path, value) in settings {
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Valid specs of LaLDPC.
+/// Returns valid specs of LaLDPC.
 fn laldpc() -> impl Strategy<Value = String> {
     let eviction = prop_oneof![
         Just("\"lru\"".to_string()),
@@ -162,7 +162,7 @@ fn laldpc() -> impl Strategy<Value = String> {
             format!("{{ demand = {{ cache = \"{}B\", eviction = {eviction} }} }}", entries * 8)
         }),
     ];
-    // Levels are drawn as steps from the level before, so that they rise.
+    // Each level is drawn as a step from the level before, so that the values rise.
     let step = (1e-6..0.02f64, 0..1_000_000u64, 0..1_000_000u64, 0..1_000_000u64);
     let levels = prop_oneof![
         Just("\"laldpc\"".to_string()),
@@ -207,7 +207,7 @@ fn laldpc() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_possible_laldpc_loads_and_shows_what_loads_again(text in laldpc()) {
+    fn every_valid_spec_of_laldpc_loads_and_its_shown_form_loads_as_an_equal_spec(text in laldpc()) {
         let first = load_with(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let shown = first.to_toml();
         let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
@@ -220,7 +220,7 @@ proptest! {
     }
 }
 
-/// Valid specs of write caches.
+/// Returns valid specs of write caches.
 fn write_cache() -> impl Strategy<Value = String> {
     let share = || 0.0..=1.0f64;
     let sync = prop_oneof![
@@ -238,7 +238,7 @@ fn write_cache() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_possible_write_cache_loads_and_shows_what_loads_again(text in write_cache()) {
+    fn every_valid_spec_of_a_write_cache_loads_and_its_shown_form_loads_as_an_equal_spec(text in write_cache()) {
         let first = load_with(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let shown = first.to_toml();
         let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
@@ -247,7 +247,7 @@ proptest! {
     }
 }
 
-/// Valid specs of capacitors with a measured budget.
+/// Returns valid specs of capacitors with a measured budget.
 fn capacitor() -> impl Strategy<Value = String> {
     let profile = prop_oneof![
         (-40.0..=125.0f64).prop_map(|celsius| format!("{celsius:?}")),
@@ -301,7 +301,7 @@ fn capacitor() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_possible_capacitor_loads_and_shows_what_loads_again(text in capacitor()) {
+    fn every_valid_spec_of_a_capacitor_loads_and_its_shown_form_loads_as_an_equal_spec(text in capacitor()) {
         let first = load_with(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let shown = first.to_toml();
         let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
@@ -312,7 +312,7 @@ proptest! {
 }
 
 #[test]
-fn deep_nesting_is_refused_and_not_a_stack_overflow() {
+fn deep_nesting_is_refused_without_a_stack_overflow() {
     let deep = format!("seed = {}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(load_with(&deep, &[]).is_err());
     let dotted = format!("gc.{} = 1", vec!["a"; 100_000].join("."));
