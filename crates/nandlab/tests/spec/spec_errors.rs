@@ -1,4 +1,4 @@
-//! The texts of errors in specs: each names the key, the line of the file and the remedy.
+//! The texts of errors in specs: each names the key, the line of the file and a remedy.
 
 use nandlab::drive::spec::{Loaded, load};
 use nandlab::spec::SpecErrors;
@@ -9,7 +9,7 @@ fn load_with(text: &str, sets: &[&str]) -> Result<Loaded, SpecErrors> {
     load(text, "run.toml", Path::new(""), &sets)
 }
 
-/// The whole text of the errors of a spec.
+/// Returns the text of all errors of a spec.
 fn says(text: &str) -> String {
     load_with(text, &[]).expect_err(text).to_string()
 }
@@ -24,7 +24,7 @@ fn golden(text: &str, expected: &str) {
 }
 
 #[test]
-fn unknown_keys_and_sections() {
+fn unknown_keys_and_sections_are_errors() {
     golden(
         "seed = 3\n[gc]\nvictm = \"greedy\"\n",
         "run.toml:3: gc.victm: unknown key\n  remedy: did you mean gc.victim? [gc] has: victim, pacing, foreground, background_free, \
@@ -54,7 +54,7 @@ fn unknown_keys_and_sections() {
 }
 
 #[test]
-fn text_that_is_not_toml() {
+fn text_that_is_not_toml_is_an_error() {
     golden(
         "seed = 1\n[drive\nop = 0.1\n",
         "run.toml:2: not TOML: unclosed table, expected `]`\n  remedy: correct the line, which reads: [drive",
@@ -109,7 +109,7 @@ fn no_file_name_has_a_zero_byte() {
 }
 
 #[test]
-fn too_much_is_refused() {
+fn too_large_specs_and_tables_are_errors() {
     let sizes = |count| {
         let entries: Vec<String> = (1..=count).map(|i| format!("\"{}B\" = 1", 512 * i)).collect();
         format!("[workload]\nsynthetic.size = {{ {} }}\n", entries.join(", "))
@@ -127,7 +127,7 @@ fn too_much_is_refused() {
 }
 
 #[test]
-fn many_unknown_keys_are_counted_without_suggestions() {
+fn the_message_about_many_unknown_keys_is_short() {
     for head in ["", "[gc]\n", "[gc.victim.random]\n"] {
         let keys: String = (0..60_000).map(|i| format!("victm{i} = 1\n")).collect();
         let errors = load_with(&format!("{head}{keys}"), &[]).unwrap_err();
@@ -136,11 +136,11 @@ fn many_unknown_keys_are_counted_without_suggestions() {
         assert!(errors.to_string().lines().count() <= 25, "{errors}");
     }
     let errors = load_with(&format!("[drive]\n{}", "chips = 1\n".repeat(100_000)), &[]).unwrap_err();
-    assert_eq!(errors.all().len(), 1, "what follows from the first is not told");
+    assert_eq!(errors.all().len(), 1, "errors that follow from the first are reported as well");
 }
 
 #[test]
-fn policies() {
+fn unknown_policies_and_parameters_are_errors() {
     let choices = nandlab::background::gc::POLICIES.iter().map(|(info, _)| match info.params {
         [] => format!("\"{}\"", info.name),
         params => {
@@ -187,7 +187,7 @@ fn policies() {
 }
 
 #[test]
-fn allocation_names_all_orders() {
+fn the_error_of_an_unknown_allocation_lists_all_orders() {
     let text = says("[ftl]\nallocation = \"CWDX\"\n");
     assert!(
         text.starts_with(
@@ -204,13 +204,13 @@ fn allocation_names_all_orders() {
     for order in orders {
         let mut letters: Vec<u8> = order.bytes().collect();
         letters.sort_unstable();
-        assert_eq!(letters, b"CDPW", "{order} is a permutation");
+        assert_eq!(letters, b"CDPW", "{order} is no permutation of CWDP");
         load_with("", &[&format!("ftl.allocation={order}")]).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 
 #[test]
-fn refresh_policies() {
+fn wrong_refresh_policies_are_errors() {
     let policy = |policy: &str| format!("[refresh]\npolicy = {policy}\n");
     golden(
         &policy("\"ec-cache\""),
@@ -247,6 +247,7 @@ fn refresh_policies() {
         assert!(text.starts_with("run.toml:2: refresh.policy."), "{wrong}: {text}");
     }
 }
+
 #[test]
 fn the_baselines_of_all_schemes_are_accepted() {
     let text = "ftl.map = \"page\"\n\
@@ -260,7 +261,7 @@ fn the_baselines_of_all_schemes_are_accepted() {
 }
 
 #[test]
-fn copyback_limits() {
+fn wrong_copyback_limits_are_errors() {
     let limit = |limit: &str| format!("[migration]\npolicy.rcopyback.limit = {limit}\n[drive]\nop = 0.5\n");
     golden(
         "[migration]\npolicy = \"rcopy-back\"\n",
@@ -286,7 +287,7 @@ fn copyback_limits() {
 }
 
 #[test]
-fn write_caches() {
+fn wrong_write_caches_are_errors() {
     golden(
         "[cache]\nsync = \"punctual\"\n",
         "run.toml:2: cache.sync: \"punctual\" has no effect without a write cache\n  remedy: set cache.size to a page or \
@@ -313,7 +314,7 @@ fn write_caches() {
 }
 
 #[test]
-fn measured_budgets() {
+fn measured_budgets_without_effect_are_errors() {
     let measured = "[cache]\nsize = \"1MiB\"\nsync = \"smart\"\ndirty_budget = \"measured\"\n";
     load_with(measured, &["capacitor.capacitance=75mF"]).unwrap_or_else(|e| panic!("{e}"));
     golden(
@@ -351,7 +352,7 @@ fn measured_budgets() {
 }
 
 #[test]
-fn capacitors() {
+fn wrong_capacitors_are_errors() {
     let is = |lines: &str, expected: &str| golden(&format!("[capacitor]\n{lines}\n"), expected);
     is(
         "voltage_min = \"5500mV\"",
@@ -431,7 +432,7 @@ fn capacitors() {
 }
 
 #[test]
-fn temperatures_of_the_capacitor() {
+fn wrong_temperatures_of_the_capacitor_are_errors() {
     let form = "{ from = \"50us\", celsius = -40.0 }";
     golden(
         "[capacitor]\ntemperature = 126\n",
@@ -464,7 +465,7 @@ fn temperatures_of_the_capacitor() {
 }
 
 #[test]
-fn power_cuts() {
+fn wrong_power_cuts_are_errors() {
     let text = "[power]\ncut_after_requests = 5\ncut_at = \"1s\"\n";
     golden(
         text,
@@ -485,10 +486,10 @@ fn power_cuts() {
 
 /// The emergency flush needs free blocks for the dirty pages.
 #[test]
-fn a_flush_needs_room() {
-    // 32 planes with blocks of 256 KiB: 16 MiB take two blocks of every plane, and GC may have taken another. With
-    // 16,126 logical pages a plane has 258 of its 16,384 pages left, but needs six blocks, 384 pages: 16,000 logical
-    // pages, 512,000 in all, fit.
+fn a_drive_without_blocks_for_the_emergency_flush_is_an_error() {
+    // There are 32 planes with blocks of 256 KiB. 16 MiB take two blocks of every plane, and GC may have taken another
+    // one. With 16,126 logical pages a plane has 258 of its 16,384 pages left, but needs six blocks, that is 384 pages.
+    // 16,000 logical pages per plane, 512,000 in all, fit.
     let fits = "[drive]\nop = 0.016\n[cache]\nsize = \"16MiB\"\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 4.0 blocks beyond its logical pages and needs 6.0: 1 open and 1 free for GC, 3 free for \
@@ -508,13 +509,14 @@ fn a_flush_needs_room() {
     for set in ["drive.op=0.023", "drive.blocks_per_plane=380"] {
         assert!(load_with(fits, &["capacitor.capacitance=75mF", set]).is_err());
     }
-    // A detection writes pages without a cache too.
+    // A detection also writes pages without a cache.
     let text = set_says("[drive]\nop = 0.012\n", "capacitor.capacitance=75mF");
     assert!(
         text.contains(" and needs 4.0: ") && text.contains(", 1 free for the emergency flush, "),
         "{text}"
     );
-    // 32 MiB take five blocks of every plane, GC a free block, the host an open block: 249 of 256 blocks are left.
+    // 32 MiB take five blocks of every plane, GC takes a free block and the host an open block: 249 of 256 blocks are
+    // left.
     let text = "[precondition]\nused = 0.98\nvalid = 0.5\n[cache]\nsize = \"32MiB\"\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(
@@ -522,7 +524,7 @@ fn a_flush_needs_room() {
         "--set: capacitor.capacitance: used = 0.98 leaves a plane fewer than the 7 blocks that it needs at the start\n  \
          remedy: set used to at most 0.972",
     );
-    // 479 translation pages are 15 per plane: they take a block, an open block and a free block.
+    // 479 translation pages are 15 per plane: they take one block, and the demand map an open and a free block.
     let text = load_with(text, &["capacitor.capacitance=75mF", "ftl.map=demand"]).unwrap_err().to_string();
     assert!(
         text.contains("fewer than the 10 blocks that it needs at the start, translation pages included\n"),
@@ -531,7 +533,7 @@ fn a_flush_needs_room() {
 }
 
 #[test]
-fn demand_maps() {
+fn wrong_demand_maps_are_errors() {
     golden(
         "[ftl]\nmap = \"dmand\"\n",
         "run.toml:2: ftl.map: unknown value \"dmand\"\n  remedy: did you mean \"demand\"? choices: \"page\", { demand = \
@@ -582,9 +584,9 @@ fn demand_maps() {
 }
 
 #[test]
-fn translation_pages_need_room() {
+fn a_drive_without_room_for_translation_pages_is_an_error() {
     // 514,007 logical pages need 502 translation pages of 1024 entries, 16 per plane: a quarter of a block. With 16,063
-    // logical pages a plane has 321 pages left, but needs 5 * 64 + 16 = 336. With op = 0.021 it has 337.
+    // logical pages a plane has 321 pages left, but needs 5 * 64 + 16 = 336. With op = 0.021 it has 337 left.
     let fits = "[drive]\nop = 0.02\n";
     load_with(fits, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "a plane has 5.0 blocks beyond its logical pages and needs 5.2: 1 open and 1 free for GC, 1 open and 1 \
@@ -596,7 +598,7 @@ fn translation_pages_need_room() {
         load_with(fits, &["ftl.map=demand", set]).unwrap_or_else(|e| panic!("{e}"));
     }
     assert!(load_with(fits, &["ftl.map=demand", "drive.blocks_per_plane=268"]).is_err());
-    // A page of 512 bytes has 128 entries: 1014 translation pages per plane, 15.8 blocks.
+    // A page of 512 bytes has 128 entries, so a plane has 1014 translation pages, that is 15.8 blocks.
     let small = "drive = { page_size = \"512B\", blocks_per_plane = 2048, op = 0.01 }\n";
     load_with(small, &[]).unwrap_or_else(|e| panic!("{e}"));
     assert!(
@@ -604,8 +606,8 @@ fn translation_pages_need_room() {
         "{}",
         set_says(small, "ftl.map=demand")
     );
-    // GC and translation pages each take an open and a free block, and the translation pages one more: 251 of 256
-    // blocks are left.
+    // GC and the demand map each take an open and a free block, and the translation pages take one more block: 251 of
+    // 256 blocks are left.
     let text = "[precondition]\nused = 0.985\nvalid = 0.5\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "used = 0.985 leaves a plane fewer than the 5 blocks that it needs at the start, translation pages \
@@ -615,10 +617,10 @@ fn translation_pages_need_room() {
     load_with(text, &["ftl.map=demand", "precondition.used=0.98"]).unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// LPNs of translation pages fit 32 bits: the reserve includes translation pages, so all LPNs are fewer than the
-/// physical pages, whose number fits 32 bits.
+/// LPNs of translation pages fit into 32 bits. The reserve includes translation pages, so there are fewer LPNs than
+/// physical pages, whose number fits into 32 bits.
 #[test]
-fn translation_pages_have_numbers() {
+fn lpns_of_translation_pages_fit_into_32_bits() {
     let drive = "drive = { channels = 1, chips_per_channel = 1, planes_per_die = 1, blocks_per_plane = 131071, \
                  pages_per_block = 32768, page_size = \"512B\", op = 0.0075 }\n";
     load_with(drive, &[]).unwrap_or_else(|e| panic!("{e}"));
@@ -628,7 +630,7 @@ fn translation_pages_have_numbers() {
 }
 
 #[test]
-fn read_levels() {
+fn wrong_read_levels_are_errors() {
     let level = |rber: &str, sense: &str, transfer: &str| {
         format!("{{ rber_max = {rber}, sense = \"{sense}\", transfer = \"{transfer}\", decode = \"15us\" }}")
     };
@@ -679,7 +681,7 @@ fn read_levels() {
 }
 
 #[test]
-fn read_levels_without_levels() {
+fn settings_of_read_levels_without_read_levels_are_errors() {
     golden(
         "[ecc]\nstart = \"last-level\"\nretry = \"incremental\"\n",
         "run.toml:2: ecc.start: \"last-level\" has no effect with ecc.levels = \"none\"\n  remedy: set ecc.levels, such \
@@ -703,7 +705,7 @@ fn read_levels_without_levels() {
 }
 
 #[test]
-fn error_rates() {
+fn wrong_error_rates_are_errors() {
     golden(
         "[reliability]\nrber = \"vht\"\n",
         "run.toml:2: reliability.rber: unknown value \"vht\"\n  remedy: did you mean \"vth\"? choices: \"none\", { vth \
@@ -745,7 +747,7 @@ fn error_rates() {
 }
 
 #[test]
-fn tables_of_error_rates() {
+fn unusable_tables_of_error_rates_are_errors() {
     let text = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber.table = \"no-such\\u001b.csv\"\n";
     let error = says(text);
     assert!(
@@ -763,7 +765,10 @@ fn tables_of_error_rates() {
     let error =
         load(&text.replace("no-such\\u001b", "bad-rber"), "run.toml", dir, &[]).unwrap_err().to_string();
     assert!(error.starts_with("run.toml:4: reliability.rber.table: the table \"bad-rber.csv\""), "{error}");
-    assert!(error.contains("cannot be used: line 2, column rber: "), "the table's own line: {error}");
+    assert!(
+        error.contains("cannot be used: line 2, column rber: "),
+        "the error does not name the line of the table: {error}"
+    );
     let error = set_says("ecc.levels = \"laldpc\"\n", "reliability.rber.table=no-such.csv");
     assert!(
         error.starts_with("--set: reliability.rber.table: the table \"no-such.csv\" cannot be used: "),
@@ -772,7 +777,7 @@ fn tables_of_error_rates() {
 }
 
 #[test]
-fn ages() {
+fn wrong_ages_are_errors() {
     golden(
         "[reliability]\nretention = \"21901d\"\n",
         "run.toml:2: reliability.retention: \"21901d\" is out of range\n  remedy: a value from 0ns to 21900d",
@@ -800,7 +805,7 @@ fn ages() {
 }
 
 #[test]
-fn units() {
+fn wrong_units_and_values_out_of_range_are_errors() {
     let time = "write it as \"50us\" (units: ns, us, ms, s, min, h, d)";
     let size = "write it as \"4KiB\" (units: B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB)";
     let is = |key: &str, value: &str, message: &str, remedy: &str| {
@@ -867,7 +872,7 @@ fn units() {
 }
 
 #[test]
-fn blocking_and_paced() {
+fn blocking_gc_with_pacing_is_an_error() {
     golden(
         "[gc]\nforeground = \"blocking\"\n",
         "run.toml:2: gc.foreground: \"blocking\" gives GC the whole die, but gc.pacing = \"proportional\" gives it a \
@@ -877,7 +882,7 @@ fn blocking_and_paced() {
 }
 
 #[test]
-fn command_times() {
+fn wrong_command_times_are_errors() {
     golden(
         "[timing]\ncommand = { reed = \"1us\" }\n",
         "run.toml:2: timing.command.reed: unknown parameter\n  remedy: did you mean read? there are: read, program, erase, copyback, multi_plane_read, multi_plane_program",
@@ -893,7 +898,7 @@ fn command_times() {
 }
 
 #[test]
-fn links() {
+fn wrong_links_are_errors() {
     let is = |value: &str, what: &str, remedy: &str| {
         let text = format!("[host]\nlink = {value}\n");
         golden(&text, &format!("run.toml:2: host.link{what}\n  remedy: {remedy}"));
@@ -930,7 +935,7 @@ fn two_sets_of_one_table_report_an_error_once() {
 }
 
 #[test]
-fn program_times() {
+fn wrong_program_times_are_errors() {
     golden(
         "[timing]\nprogram = { lsb = \"1ms\" }\n",
         "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page; a CSB page takes \
@@ -958,7 +963,7 @@ fn program_times() {
 }
 
 #[test]
-fn impossible_drives() {
+fn impossible_drives_are_errors() {
     golden(
         "[drive]\nchannels = 64\nchips_per_channel = 64\nblocks_per_plane = 65_536\n",
         "run.toml:4: drive.blocks_per_plane: expected at most 4294967294 pages (PPNs have 32 bits), found \
@@ -1012,7 +1017,7 @@ fn the_op_and_blocks_proposed_by_a_reserve_error_are_accepted() {
     }
     assert!(load_with("[drive]\nop = 0.01\n", &["drive.op=0.011"]).is_err());
     assert!(load_with("[drive]\nop = 0.01\n", &["drive.blocks_per_plane=302"]).is_err());
-    // One of four blocks is left for logical pages.
+    // With four blocks, one block is left for logical pages.
     for key in ["drive.op=2.999", "drive.blocks_per_plane=46"] {
         load_with("[drive]\nblocks_per_plane = 4\n", &[key]).unwrap_or_else(|e| panic!("{e}"));
     }
@@ -1020,10 +1025,10 @@ fn the_op_and_blocks_proposed_by_a_reserve_error_are_accepted() {
     assert!(load_with("[drive]\nblocks_per_plane = 45\n", &[]).is_err());
 }
 
-/// The error names the needs of each mechanism: 2 + 1 + 2 + 6 + 2 + 3 blocks, a block of garbage and 16 translation
-/// pages. With op = 0.02 a plane has 321 of its 16,384 pages beyond the 16,063 logical ones, and needs 17 * 64 + 16 =
-/// 1,104. With op = 0.073 it has 1,114 (488,618 logical pages, 15,270 per plane) and needs 1,103, with 15 translation
-/// pages per plane. With 912 blocks it has 1,144 and needs 17 * 64 + 56.
+/// The needs of the mechanisms are 2 + 1 + 2 + 6 + 2 + 3 blocks, and a plane needs a block of garbage and 16
+/// translation pages. With op = 0.02 a plane has 321 of its 16,384 pages beyond the 16,063 logical pages, and needs 17
+/// * 64 + 16 = 1,104. With op = 0.073 it has 1,114 (488,618 logical pages are 15,270 per plane) and needs 1,103, with
+/// 15 translation pages per plane. With 912 blocks it has 1,144 and needs 17 * 64 + 56 = 1,144.
 #[test]
 fn the_error_names_the_needs_of_every_mechanism() {
     let all = "[drive]\nop = 0.02\n[ftl]\nmap = \"demand\"\nwear_levelling = \"static\"\n[migration]\npolicy = \
@@ -1045,7 +1050,7 @@ fn the_error_names_the_needs_of_every_mechanism() {
 }
 
 #[test]
-fn impossible_preconditions() {
+fn impossible_preconditioning_is_an_error() {
     golden(
         "[precondition]\nused = 0.95\nvalid = 1.0\n",
         "run.toml:2: precondition.used: expected used x valid to be at most 0.9346 (logical over \
@@ -1073,7 +1078,7 @@ fn impossible_preconditions() {
 }
 
 #[test]
-fn workloads() {
+fn wrong_workloads_are_errors() {
     let sources = "workload.trace, workload.profile, workload.synthetic";
     golden(
         "[workload]\nbeyond = \"wrap\"\n",
@@ -1160,9 +1165,9 @@ fn workloads() {
     );
 }
 
-/// Regression: times that are impossible only in combination, which led to endless loops or wrong results.
+/// Regression: times that are impossible only in combination led to endless loops or wrong results.
 #[test]
-fn times_that_end_after_simulated_time() {
+fn times_beyond_the_end_of_simulated_time_are_errors() {
     let workload = |keys: &str| format!("[workload]\nsynthetic = {{ requests = 200 }}\n{keys}\n");
     golden(
         &workload("arrival = { iops = 1e-9 }"),
@@ -1220,7 +1225,7 @@ fn times_that_end_after_simulated_time() {
 }
 
 #[test]
-fn presets() {
+fn unknown_presets_and_contradictions_to_presets_are_errors() {
     golden(
         "[drive]\npreset = \"laldpc\"\n",
         "run.toml:2: drive.preset: unknown preset \"laldpc\"\n  remedy: presets: bench-16g, capacitor-2d-128g, \
@@ -1230,13 +1235,13 @@ fn presets() {
     assert!(text.starts_with(
         "--set: drive.preset: unknown preset \"laldpc-32\"\n  remedy: did you mean \"laldpc-32g\"?"
     ));
-    // A value of a preset can be impossible together with a key of the file.
+    // A value of a preset and a key of the file can be impossible together.
     let text = says("[drive]\npreset = \"capacitor-3d-128g\"\ncell = \"mlc\"\n");
     assert!(text.starts_with("run.toml:3: drive.cell: program times by layer"), "{text}");
 }
 
 #[test]
-fn overrides() {
+fn wrong_overrides_are_errors() {
     let is = |set: &str, expected: &str| assert_eq!(set_says("", set), expected);
     is("gc.victim", "--set: gc.victim: no value\n  remedy: write it as --set gc.victim=fifo");
     is(
@@ -1261,7 +1266,7 @@ fn overrides() {
 }
 
 #[test]
-fn all_errors_come_at_once_in_the_order_of_the_lines_and_fill_one_screen() {
+fn all_errors_are_reported_together_in_the_order_of_the_lines_and_fit_on_a_screen() {
     let text = says("[timing]\nread = 1\n[gc]\nvictim = \"x\"\n[drive]\nop = 0.001\n");
     let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("run.toml")).collect();
     assert_eq!(lines.len(), 3);
@@ -1280,7 +1285,7 @@ fn all_errors_come_at_once_in_the_order_of_the_lines_and_fill_one_screen() {
 }
 
 #[test]
-fn a_key_that_could_not_be_read_does_not_cause_further_errors() {
+fn a_key_with_a_wrong_value_does_not_cause_further_errors() {
     let errors = load_with("[drive]\nop = \"much\"\nblocks_per_plane = 4\ncell = \"qlc\"\nlayers = 7\n", &[])
         .unwrap_err();
     assert_eq!(errors.all().iter().map(|e| e.key.as_str()).collect::<Vec<_>>(), ["drive.op", "drive.cell"]);
