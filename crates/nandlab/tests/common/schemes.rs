@@ -92,7 +92,7 @@ impl Schemes {
             start[pick(3) as usize],
             ["full", "full", "incremental"][pick(3) as usize]
         );
-        // Ages reach 3000 days. At this age the last read level fails, so that some pages are lost.
+        // Ages reach 3000 days. At this age the last read level does not decode some pages.
         let ages = format!(
             "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\ncopyback_error = 3e-4\n\
              retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",

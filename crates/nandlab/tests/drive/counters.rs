@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Returns a drive with all mechanisms and the given refresh policy, after random requests with a power loss, and the
-/// stretch that covers them.
+/// stretch over the requests.
 fn run(refresh: &str) -> (Drive, Stretch) {
     let mut drive = Drive::new(&spec(
         TINY,

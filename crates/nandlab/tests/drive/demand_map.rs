@@ -378,7 +378,7 @@ fn a_translation_page_keeps_its_read_level_until_a_write_back_makes_it_young() {
          retention = '365d'\nrber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
     let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
     let level = |drive: &Drive<Oracle>| drive.demand_map().unwrap().pages[0].level;
-    assert_eq!(level(&drive), 0, "the translation page has never been read");
+    assert_eq!(level(&drive), 0, "a translation page that was never read has a level");
     // A read takes 327 us if it starts at level 1, and 133 us if it starts at level 3. Each miss reads the translation
     // page, then the data.
     assert_eq!(

@@ -64,11 +64,7 @@ fn a_page_that_is_read_often_decodes_at_a_lower_level() {
         assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level));
         assert_eq!(drive.cached_rber(ppn(&drive, 0)), None);
     }
-    assert_eq!(
-        read(&mut drive, 0, 1),
-        read_ns(&drive, level),
-        "the eighth read does not yet use known errors"
-    );
+    assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level), "the eighth read already uses known errors");
     let known = drive.cached_rber(ppn(&drive, 0)).expect("the error cache has the page's errors");
     assert!((known - rber(&drive, 0)).abs() < 1e-15);
     assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, 1), "all errors are known");

@@ -299,7 +299,8 @@ fn background_gc_does_not_start_at_its_threshold() {
     scenario.commands("");
 }
 
-/// `gc.idle_valid_max` allows victims with at most 20 % valid pages; the blocks with the fewest have 25 %.
+/// `gc.idle_valid_max` allows victims with at most 20 % valid pages; the blocks with the fewest valid
+/// pages have 25 %.
 #[test]
 fn background_gc_does_not_take_victims_above_idle_valid_max() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8", "gc.idle_valid_max=0.2"]);
@@ -307,7 +308,7 @@ fn background_gc_does_not_take_victims_above_idle_valid_max() {
     scenario.commands("");
 }
 
-/// A request during the 10 ms of idle time starts them again when the request is completed, at 9200 + 60.
+/// A request during the 10 ms of idle time restarts the idle time when the request is completed, at 9200 + 60.
 #[test]
 fn idle_time_counts_from_the_last_completion() {
     let mut scenario = Scenario::new(&["gc.background_free=0.8"]);
@@ -397,9 +398,9 @@ fn blocking_gc_cleans_its_victim_without_interruption() {
     );
 }
 
-/// LPN 12 is written while GC's read of it is queued. The erase of the victim has to wait for that program, which pins
-/// the victim. So two host operations are served during the cleaning: the program, and the read of LPN 0, which was
-/// queued before the program.
+/// LPN 12 is written while GC's read of it is queued. The program of this write pins the victim, so the erase of the
+/// victim has to wait for the program. So two host operations are served during the cleaning: the program, and the read
+/// of LPN 0, which was queued before the program.
 #[test]
 fn blocking_gc_serves_operations_that_its_erase_waits_for() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);

@@ -139,7 +139,7 @@ fn blocks_retire_at_their_endurance_and_then_writes_fail() {
                 // Statistics, SMART log and summary report the failures.
                 let counters = drive.stats().counters.clone();
                 assert_eq!(drive.stats().failed[FailReason::WornOut as usize], failed, "{name}");
-                assert_eq!(counters.failed_pages, failed, "{name}: one page per request");
+                assert_eq!(counters.failed_pages, failed, "{name}: not one failed page per failed request");
                 let log = smart(&drive);
                 let log = &log["nvme_smart_log"];
                 assert_eq!(log["media_errors"], failed);

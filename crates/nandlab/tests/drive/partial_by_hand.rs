@@ -223,8 +223,8 @@ fn refresh_of_a_block_follows_the_steps_of_the_papers_figure() {
     hand.check();
 
     // The next interval of the block counts from the program of the combination page, not from the last read. The
-    // combination block has the same interval, because this program wrote its first page. So both blocks are due in the
-    // same second, and they are refreshed conventionally.
+    // interval of the combination block also begins at this program, which wrote its first page. So both blocks are due
+    // in the same second, and they are refreshed conventionally.
     let again = when(second(linked_at) + INTERVAL_S);
     assert!(again > when(second(linked_at - PROGRAM) + INTERVAL_S));
     hand.drive.advance(at(again - 1));

@@ -126,7 +126,7 @@ fn a_flush_is_reported_with_its_energy_and_its_two_times() {
     assert_eq!(capacitor["energy_j"], 0.0);
     assert_eq!(capacitor["cycles"], 1);
     assert!((capacitor["energy_j_rated"].as_f64().unwrap() - 0.5e-3 * 24.0 * 0.9).abs() < 1e-9);
-    assert_eq!(smart["ocp_smart_log"]["CapacitorHealth"], 99, "a cycle takes 0.001 %, which rounds to 99");
+    assert_eq!(smart["ocp_smart_log"]["CapacitorHealth"], 99, "a loss of 0.001 % is rounded down to 99");
     assert_eq!(smart["ocp_smart_log"]["PLPStartCount"], 1);
     assert_eq!(smart["ocp_smart_log"]["IncompleteShutdownCount"], 0);
 }
@@ -184,7 +184,7 @@ fn a_detection_is_in_the_summary_and_in_the_series() {
     let last = &detections["last"];
     assert_eq!(*last, power.unwrap()["detections"][0]);
     let number = |key: &str| last[key].as_f64().unwrap();
-    assert_eq!(number("waited_s"), 0.0, "a detection on command does not wait");
+    assert_eq!(number("waited_s"), 0.0, "the detection on command has waited");
     assert!(number("sync_s") > 0.0 && number("drain_s") > 0.0 && number("recharge_s") >= 0.01);
     // The detection ends when it has written twice as many pages as the cache has.
     assert!(number("drained_j") < number("energy_j"));

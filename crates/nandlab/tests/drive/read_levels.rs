@@ -208,7 +208,7 @@ fn a_lost_page_remains_lost_when_gc_moves_it() {
 #[test]
 fn a_read_whose_translation_page_is_lost_fails_without_reading_data() {
     let mut drive = with_oracle(&old(&[HARD, "ftl.map.demand.cache=8B", "drive.op=0.8"]));
-    assert_eq!(read(&mut drive, 0), 85, "without the map entry the data is not read");
+    assert_eq!(read(&mut drive, 0), 85, "the data was read although its map entry is lost");
     assert_eq!(drive.stats().counters.media_errors, 1);
     assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 0);
     settle(&mut drive);

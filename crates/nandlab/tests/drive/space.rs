@@ -130,7 +130,7 @@ fn check(name: &str, settings: &[&str]) {
 #[test]
 fn each_mechanism_needs_exactly_its_blocks() {
     let (_, base) = drive(&[], 0);
-    assert_eq!((base.open(), base.free()), (1, 1), "GC needs an open block and a block kept free");
+    assert_eq!((base.open(), base.free()), (1, 1), "GC does not need one open block and one block kept free");
     for (name, settings, open, free) in MECHANISMS {
         let (_, needs) = drive(settings, 0);
         assert_eq!((needs.open() - base.open(), needs.free() - base.free()), (open, free), "{name}");

@@ -43,8 +43,8 @@ const BALLAST: u32 = 80;
 const LAZY: [&str; 2] = ["gc.foreground_free=0.0", "gc.background_free=0.001"];
 const EVERY_300_DAYS: &str = "refresh.interval=[{ pe = 1000000, every = '300d' }]";
 const DUE: u64 = 300 * SECOND;
-/// A time at which the links of a block due at [`DUE`] exist: sixteen reads at full strength, half of the grace of 1 %
-/// (1.5 days, that is 1.5 s) and a program have passed.
+/// A time at which the pages of a block due at [`DUE`] are linked: after sixteen reads at full strength, half of the
+/// grace of 1 % (1.5 days, that is 1.5 s) and a program.
 const LINKED: u64 = DUE + 8 * SECOND / 5;
 
 #[derive(Default)]
@@ -200,8 +200,8 @@ fn a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them() {
 
 #[test]
 fn the_measured_limit_includes_read_disturb() {
-    // Level 5 decodes up to an RBER of 0.010. The page 30 days later is below it without read disturb, and above it
-    // with 300 reads of the block.
+    // Level 5 decodes up to an RBER of 0.010. In 30 days the page's RBER will be below this limit without read
+    // disturb, and above it after 300 reads of the block.
     for (disturb, copybacks) in [("1e-9", 14), ("1e-5", 0)] {
         let limit = "migration.policy={ rcopyback-greedy = { limit = { measured = { within = '30d', level = 5 } } } }";
         let disturb = format!("reliability.read_disturb={disturb}");

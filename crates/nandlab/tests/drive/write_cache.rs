@@ -82,7 +82,11 @@ fn flash<P: Probe>(drive: &Drive<P>, kind: FlashOp, cause: Cause) -> u64 {
 
 /// Returns the numbers of pages read and programmed for write-backs.
 fn synced<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
-    assert_eq!(flash(drive, FlashOp::Program, Cause::Host), 0, "with a cache every program is a write-back");
+    assert_eq!(
+        flash(drive, FlashOp::Program, Cause::Host),
+        0,
+        "a program is no write-back, although the drive has a cache"
+    );
     (flash(drive, FlashOp::Read, Cause::Sync), flash(drive, FlashOp::Program, Cause::Sync))
 }
 
@@ -299,7 +303,7 @@ fn trimmed_pages_are_not_programmed() {
     settle(&mut drive);
     assert_eq!((synced(&drive), dirty(&drive)), ((1, 1), 0));
     drive.completions().for_each(drop);
-    assert_eq!(read(&mut drive, 1), 0, "the trimmed page is unmapped");
+    assert_eq!(read(&mut drive, 1), 0, "the trimmed page is still mapped");
     settle(&mut drive);
 }
 
@@ -407,8 +411,8 @@ fn smart_writes_back_to_its_margin_when_idle() {
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 15));
     (15..20).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
-    // The threshold is 16 dirty pages, 0.8 of the budget of 20. At 15 dirty pages nothing is written back; from 20,
-    // five pages are.
+    // The threshold is 16 dirty pages, 0.8 of the budget of 20. With 15 dirty pages nothing is written back;
+    // with 20, five pages are written back.
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 5), 15));
     settle(&mut drive);
 }
