@@ -462,8 +462,8 @@ fn the_stages_of_a_detection_take_their_time() {
     assert_eq!((detection.drained_from.ns(), detection.pages, detection.host_pages), (from, 10, 0));
     is_near(detection.energy_j, 5.2e-3);
     // A flush in the worst case takes 1.61024 mJ whatever its number of pages: the controller draws 1 W for 1 ms, while
-    // the flush waits for an erase, and for 0.61024 ms in the last round of programs. In addition MSB and LSB pages take
-    // 0.67024 and 0.34024 mJ, alternately. 5.2 mJ suffice for six pages, and 0.55832 mJ are left for the seventh.
+    // the flush waits for an erase, and for 0.61024 ms in the last round of programs. In addition MSB and LSB pages
+    // take 0.67024 and 0.34024 mJ, alternately. 5.2 mJ suffice for six pages, and 0.55832 mJ are left for the seventh.
     is_near(detection.drained_j, 5.2e-3);
     is_near(detection.measured, (6.0 + 0.55832 / 0.67024) / 10.0);
     is_near(detection.budget, 0.0);

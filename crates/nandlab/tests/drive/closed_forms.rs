@@ -54,9 +54,9 @@ fn partial_write_of_a_mapped_page_reads_it_first() {
 }
 
 /// A write of 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes. Each of the 16 planes gets two pages
-/// of 4 KiB, whose transfer takes 8192 ns each. The two chips of a channel use it one after the other: the
-/// first chip transfers its second pair of pages after its first program, the second chip after that transfer. The command of a multi-plane
-/// program has its own time, or takes one command time per plane.
+/// of 4 KiB, whose transfer takes 8192 ns each. The two chips of a channel use it one after the other: the first chip
+/// transfers its second pair of pages after its first program, the second chip after that transfer. The command of a
+/// multi-plane program has its own time, or takes one command time per plane.
 #[test]
 fn a_large_write_is_multi_plane_from_its_first_page_on() {
     let of_two = "timing.command={ read = '361ns', program = '361ns', multi_plane_program = '1177ns' }";

@@ -423,8 +423,8 @@ fn smart_writes_cold_pages_back_when_idle() {
         let sync = format!("{{ smart = {{ budget_margin = 0.05, cold_share = {share} }} }}");
         let mut drive = filled(&cached(20, &sync, &[]), 40);
         (0..10).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
-        // With a share of two slots a page is cold if at least 18 pages have been used later. 19 pages are cached here, so
-        // one of them is cold; with a share of one slot none is.
+        // With a share of two slots a page is cold if at least 18 pages have been used later. 19 pages are cached here,
+        // so one of them is cold; with a share of one slot none is.
         (20..29).for_each(|lpn| _ = read(&mut drive, lpn));
         pause(&mut drive, 2 * IDLE);
         assert_eq!(synced(&drive).1, u64::from(cold == 2), "{share}");
