@@ -1,42 +1,46 @@
-//! Look-alikes of published and recorded traces: requests are drawn so that their statistics equal the published ones.
+//! Look-alikes of published and recorded traces: requests are drawn such that their statistics equal the published
+//! ones.
 //!
 //! MSR's system volumes have a median rewrite interval of about 60 s, from metadata that is written periodically; a
-//! Zipf distribution alone does not give such an interval. So writes have four parts, each with its own region of
-//! pages:
+//! Zipf distribution alone does not give such an interval. Therefore the writes have four parts, each with its own
+//! region of pages:
 //!
-//! - the hottest page, written at an even rate as often as published;
-//! - periodic pages, each written once in every published median interval;
-//! - hot pages: the rest of the most written 1 % of the written pages;
+//! - the hottest page: written at an even rate, as many times as published;
+//! - periodic pages: each is written once per period, which is the published median rewrite interval;
+//! - hot pages: the most written 1 % of the written pages, without the hottest and the periodic pages;
 //! - cold pages: a cursor writes each of them once, evenly over the run, which makes the footprint exact; other writes
 //!   to cold pages are drawn uniformly.
 //!
-//! A share of the writes to hot and cold pages repeats one of the last eight extents. The share is solved for so that
-//! the median rewrite interval equals the period: rewrites with a shorter interval and half of the periodic rewrites
-//! are together half of all rewrites. Reads cover the pages that are only read with a cursor too; other reads go to the
-//! hot pages or, Zipf-distributed, to all pages.
+//! A share of the writes to hot and cold pages repeats one of the last eight extents. This share is chosen such that
+//! the median rewrite interval equals the period: the rewrites with a shorter interval and half of the periodic
+//! rewrites are together half of all rewrites. A second cursor reads, once each, the pages that are never written; 30 %
+//! of the other reads go to the hottest, periodic and hot pages, the rest is Zipf-distributed over all pages.
 //!
-//! Sizes in pages are geometrically distributed around the published mean of their operation; feedback corrects
-//! deviations from the mean. Where the published bytes are fewer than those of the pages, requests start or end off a
-//! page boundary. Writes to hot and cold pages and reads arrive in bursts with exponentially distributed gaps.
+//! The sizes of reads, and of writes to hot and cold pages, are geometrically distributed in pages; feedback keeps
+//! their means at the published values. If the published bytes are fewer than the bytes of the touched pages, requests
+//! start or end off a page boundary. Reads, and writes to hot and cold pages, arrive in bursts with exponentially
+//! distributed gaps.
 //!
-//! Where the share of reads of data not written since the start ("old" data) is published, each read is drawn to be of
-//! old or of new data, and feedback keeps the share. A read of old data is drawn as above, and again if it starts at a
-//! written page; a read of new data goes to the hot pages or, Zipf-distributed in the order of first writes, to the
-//! written pages. An extent ends where pages of the other kind begin.
+//! If the share of reads of data not written since the start ("old" data) is published, each read is drawn to be of old
+//! or of new data, and feedback keeps the share. A read of old data is drawn as above, and drawn again if it starts at
+//! a written page; a read of new data goes to the hottest, periodic and hot pages, or to the written pages,
+//! Zipf-distributed in the order of their first writes. The extent of a read is cut where written pages meet pages that
+//! are not written.
 //!
-//! **Shortened profiles** (`requests` below the published count) keep the rate, the ratios (the share of old data too),
-//! the period and the mean sizes; the footprint and the writes of the hottest page shrink in proportion. A profile
-//! longer than published keeps the footprint.
+//! **Shortened profiles** (`requests` below the published count) keep the rate, the ratios (also the share of old
+//! data), the period and the mean sizes; the footprint and the writes of the hottest page shrink in proportion. A
+//! profile longer than published keeps the footprint.
 //!
 //! **On a smaller drive** addresses are drawn within the drive, and a footprint above 90 % of the drive shrinks to
 //! 90 %.
 //!
 //! **Deviations**: the pages of a database have one size and are aligned to it; requests drawn here do not keep that
-//! alignment. Two recordings do not fit the four parts. The writes of `recorded/fileserver` are spread so evenly that
-//! the median rewrite interval is shorter than recorded (11.5 s for 17.9 s); the periodic pages of `recorded/ntrx`, one
-//! write each 15 ms, are written more often than its hottest page was (13,000 times for 3,012).
+//! alignment. Two recordings do not fit the four parts. The writes of `recorded/fileserver` are spread evenly over its
+//! pages: the profile has a median rewrite interval of 11.5 s, the recording one of 17.9 s. The period of
+//! `recorded/ntrx` is 15 ms: each periodic page of the profile is written 13,000 times, while the hottest page of the
+//! recording was written 3,012 times.
 //!
-//! **Prefixes**: where the statistics cover only the first three million requests of a trace, so does the profile.
+//! **Prefixes**: if the statistics cover only the first three million requests of a trace, the profile has only these.
 
 mod model;
 mod settings;
@@ -59,16 +63,16 @@ const PAGE: u64 = 4096;
 const SECTORS_PER_PAGE: u64 = 8;
 /// Recent extents that a repeating write chooses from.
 const RECENT: usize = 8;
-/// Periodic requests that arrive at one time.
+/// Periodic requests with the same arrival time.
 const PERIODIC_BATCH: u64 = 8;
 /// Requests over which a deviation from the mean size is corrected.
 const CORRECTION_REQUESTS: f64 = 32.0;
-/// Extents drawn for a read of old or of new data, of which the longest is taken.
+/// Extents drawn at most for a read of old or of new data; the longest suitable extent is taken.
 const CANDIDATES: usize = 6;
-/// Pages of the largest request.
+/// Largest mean from which the pages of a request are drawn; a single request has at most `2 * PAGES_MAX + 1` pages.
 const PAGES_MAX: f64 = 64.0;
 
-/// Start (virtual page) and length of an extent.
+/// An extent: its first virtual page, and its number of pages.
 type Extent = (u64, u64);
 
 /// The source of a profile.
@@ -81,7 +85,7 @@ pub struct ProfileSource {
     draws: Draws,
     made: u64,
     hottest: u64,
-    /// Number of periodic requests so far.
+    /// Periodic requests so far.
     periodic: u64,
     reads: Flow,
     writes: Flow,
@@ -91,7 +95,7 @@ pub struct ProfileSource {
     rest_next_ns: f64,
     burst_left: u64,
     last_ns: Time,
-    /// The pages written so far; `None` where the share of reads of old data is not published.
+    /// The pages written so far; `None` if the share of reads of old data is not published.
     written: Option<Written>,
 }
 
@@ -110,7 +114,8 @@ struct Recent {
     next: usize,
 }
 
-/// Totals of the reads or of the writes so far, and the totals that their means ask for.
+/// Totals of the reads, or of the writes, so far; each target is the total that the published mean gives. `requests`
+/// and pages exclude the writes to the hottest and the periodic pages; bytes include them.
 #[derive(Default)]
 struct Flow {
     requests: u64,
@@ -189,7 +194,7 @@ impl ProfileSource {
         Ok(source)
     }
 
-    /// Draws the time of the next read, or write to hot or cold pages: of the next request in bursts.
+    /// Draws the time of the next request that arrives in bursts: a read, or a write to hot or cold pages.
     fn draw_rest_time(&mut self) {
         let m = &self.model;
         let mut exponential = |mean: f64| -mean * libm::log(1.0 - self.draws.times.unit());
@@ -219,8 +224,8 @@ impl ProfileSource {
         (round as f64 + phase) * m.period_ns
     }
 
-    /// Draws the pages of the next request of `flow`; a deviation from the `mean` is corrected over
-    /// `correction_requests` requests.
+    /// Draws the number of pages of the next request of `flow` around the `mean`; the deviation of `flow` from its
+    /// target is corrected over `correction_requests` requests.
     fn pages(flow: &Flow, mean: f64, correction_requests: f64, random: &mut Stream) -> u64 {
         let corrected = (mean + (flow.pages_target - flow.pages) / correction_requests).clamp(1.0, PAGES_MAX);
         if corrected <= 1.000_001 {
@@ -230,7 +235,8 @@ impl ProfileSource {
         1 + libm::floor(tail).min(PAGES_MAX * 2.0) as u64
     }
 
-    /// The extent of at most `n` pages from `start` that ends by `end` and within one chunk.
+    /// The extent of at most `n` pages from `start` that ends before page `end` and lies within one chunk of pages
+    /// (`Model::chunk_pages`).
     fn within(&self, start: u64, n: u64, end: u64) -> Extent {
         let chunk_end = (start / self.model.chunk_pages + 1) * self.model.chunk_pages;
         (start, n.min(end - start).min(chunk_end - start).max(1))
@@ -282,7 +288,7 @@ impl ProfileSource {
             &mut self.draws.sizes,
         );
         let wants_old = written.is_empty() || self.draws.ops.unit() < written.old_share_now();
-        // Takes the longest of several extents, because extents are cut short where pages of the other kind begin.
+        // Takes the longest of several extents, because an extent is cut where written and unwritten pages meet.
         let mut best = (0, 0);
         for _ in 0..CANDIDATES {
             let (start, n) = if wants_old { self.read_anywhere(n) } else { self.read_written(&written, n) };
@@ -302,8 +308,9 @@ impl ProfileSource {
         best
     }
 
-    /// A page not written, for a read whose candidates found no suitable page: one that is only read, or else the first
-    /// such page after a random one.
+    /// One unwritten page, for a read of old data whose candidates all start at written pages: a page of the region
+    /// that is never written, or else the first unwritten page from a random page on (the random page itself if all
+    /// pages are written).
     fn old_page(&mut self, written: &Written) -> Extent {
         let m = &self.model;
         let size = m.read_only.end - m.read_only.start;
@@ -328,7 +335,7 @@ impl ProfileSource {
         self.within(start, n, self.model.pages)
     }
 
-    /// An extent of at most `n` pages that the next read takes when written and other pages are not distinguished.
+    /// The extent of the next read, of at most `n` pages, whether the pages are written or not.
     fn read_anywhere(&mut self, n: u64) -> Extent {
         let m = &self.model;
         let size = m.read_only.end - m.read_only.start;
@@ -346,7 +353,7 @@ impl ProfileSource {
         self.within(start, n, m.pages)
     }
 
-    /// The request for an extent. Bytes are cut off its two ends, so that the mean bytes per page are kept.
+    /// The request for an extent. Bytes are cut off both ends of the extent to keep the published mean bytes per page.
     fn request(&mut self, arrival: Time, op: Op, (start, n): Extent) -> Request {
         let m = &self.model;
         let flow = if op == Op::Read { &mut self.reads } else { &mut self.writes };

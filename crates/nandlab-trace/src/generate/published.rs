@@ -1,44 +1,44 @@
 //! Statistics of published and recorded block traces, which the profiles imitate.
 //!
-//! Each row has the numbers published of one trace: of the MSR Cambridge traces (per-volume 4 KiB statistics, request
-//! counts and working sets of the SNIA IOTTA release, collected by cache and SSD studies; `ms/` and `misc/` are other
-//! traces of these tables) and of the UMass repository's Financial and WebSearch traces (request counts and distinct
-//! start addresses). For a number that was not published the profile has an assumption, see
-//! [`Settings`](super::Settings).
+//! Each row has the published numbers of one trace. For the MSR Cambridge traces these are per-volume 4 KiB statistics,
+//! request counts and working sets of the SNIA IOTTA release, collected by cache and SSD studies; `ms/` and `misc/` are
+//! other traces in the tables of these studies. For the UMass repository's Financial and WebSearch traces these are
+//! request counts and distinct start addresses. [`Settings`](super::Settings) lists the assumptions for numbers that
+//! were not published.
 //!
-//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017), parts of MSR and UMass traces: its Table III
-//! gives sectors read and written, read ratio and days, Table IV the share of reads that find data not written since
-//! the start. These numbers differ from those of the whole traces (Financial1 has 77 % writes, F1 has 2 %), so the
-//! workloads are profiles of their own. The read ratio is by sectors; for rsrch1 the paper prints 3 %, while its
-//! sectors give 0.3 %.
+//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017), which are parts of MSR and UMass traces. Table
+//! III of the paper gives sectors read and written, read ratio and days; Table IV gives the share of reads that find
+//! data not written since the start. These numbers differ from those of the whole traces (Financial1 has 77 % writes,
+//! its part F1 has 2 %), so the workloads are profiles of their own. The read ratio is by sectors; for rsrch1 the paper
+//! prints 3 %, while the sectors give 0.3 %.
 //!
-//! `recorded/` are block traces of programs on ext4 and a busy loop device of 12 or 16 GiB, three to four minutes each;
+//! `recorded/` are block traces, three to four minutes each, of programs on ext4 on a busy loop device of 12 or 16 GiB;
 //! their statistics are published only here. `oltp` and `ntrx` are MariaDB under sysbench (12 tables of a million rows,
 //! uniform, 8 threads): `oltp_read_write` at 80 transactions/s with a buffer pool of 128 MiB for 3.1 GiB of data, and
-//! `oltp_update_non_index` with a buffer pool of 2600 MiB. `fileserver` and `varmail` are programs with the operations
-//! of filebench's personalities of these names (30,000 files of 128 KiB on average, 50 threads; 50,000 files of 16 KiB,
-//! 16 threads), with less memory than the files take. Profiles have reads and writes only; TRIMs and flushes are not
-//! imitated.
+//! `oltp_update_non_index` with a buffer pool of 2600 MiB. `fileserver` and `varmail` are programs that execute the
+//! operations of filebench's personalities of these names, with less memory than the files occupy: 30,000 files of 128
+//! KiB on average with 50 threads, and 50,000 files of 16 KiB with 16 threads. Profiles have reads and writes only;
+//! TRIMs and flushes are not imitated.
 
 use serde_json::{Value, json};
 
-/// The published statistics of a trace; `None` in a field: not published.
+/// The published statistics of a trace. A field is `None` if its number was not published.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// The profile's name.
     pub name: &'static str,
-    /// Requests that the statistics cover.
+    /// Number of requests that the statistics cover.
     pub requests: u64,
     /// Whether the statistics cover only the first requests of the trace; `write_pct` and the working set cover the
     /// whole trace even then.
     pub prefix: bool,
-    /// Writes among the requests, in percent.
+    /// Share of writes in the requests, in percent.
     pub write_pct: Option<f64>,
     /// Bytes read and written.
     pub bytes: Option<u64>,
     /// 4 KiB page references.
     pub references_4k: Option<u64>,
-    /// Writes among the page references, in percent.
+    /// Share of writes in the 4 KiB page references, in percent.
     pub write_references_pct: Option<f64>,
     /// Distinct 4 KiB pages.
     pub pages_4k: Option<u64>,
@@ -52,22 +52,23 @@ pub struct Published {
     pub rewrite_ratio: Option<f64>,
     /// Share of page writes that go to the most written 1 % of the written pages.
     pub top_1pct_share: Option<f64>,
-    /// Median seconds between two writes of a page.
+    /// Median time between two writes of a page, in seconds.
     pub rewrite_interval_s: Option<f64>,
     /// Writes of the most written page.
     pub page_writes_max: Option<u64>,
     /// Distinct start addresses.
     pub start_offsets: Option<u64>,
-    /// Working set in bytes: the sum of the sizes of distinct start addresses.
+    /// Working set in bytes: the sum of the request sizes over the distinct start addresses.
     pub working_set_bytes: Option<u64>,
-    /// Sectors of 512 bytes read and written. Where both `sectors` and `like` are given, `requests` was not published
-    /// but computed: see [`Settings::of`].
+    /// Sectors of 512 bytes read and written. If both `sectors` and `like` are given, `requests` was not published but
+    /// computed by [`Settings::of`].
     ///
     /// [`Settings::of`]: super::Settings::of
     pub sectors: Option<[u64; 2]>,
-    /// Reads among the sectors, in percent.
+    /// Share of reads in the sectors, in percent.
     pub read_sectors_pct: Option<f64>,
-    /// Reads of data that was not written since the start, in percent: the soft reads of LaLDPC's Table IV.
+    /// Share of the page reads that find data not written since the start, in percent: the soft reads of LaLDPC's Table
+    /// IV.
     pub unwritten_reads_pct: Option<f64>,
     /// The profile whose numbers replace those that were not published.
     pub like: Option<&'static str>,
@@ -101,7 +102,7 @@ impl Published {
     /// The numbers as JSON, with the keys of [`crate::TraceStat::to_json`]; null for a number that was not published.
     pub fn to_json(&self) -> Value {
         let percent = |p: Option<f64>| p.map(|p| p / 100.0);
-        // Where other numbers cover only the first requests, the read ratio of the whole trace is not comparable.
+        // In a prefix the other numbers cover only the first requests, and the read ratio covers the whole trace.
         let read_ratio = if self.prefix { None } else { percent(self.write_pct).map(|w| 1.0 - w) };
         json!({
             "name": self.name,
@@ -142,9 +143,9 @@ pub fn profile(name: &str) -> Option<&'static Published> {
     PROFILES.iter().find(|p| p.name == name)
 }
 
-/// A row of the per-volume table: requests, bytes, page references, pages, written pages, writes of the hottest page;
-/// writes' percentage of the references, highest address (GiB), duration (s), rewrite ratio, share of the top 1 %,
-/// median rewrite interval (s).
+/// A row of the per-volume table. `counts`: requests, bytes, page references, pages, written pages, writes of the
+/// hottest page. `rates`: percentage of writes in the page references, highest address (GiB), duration (s), rewrite
+/// ratio, share of the top 1 %, median rewrite interval (s).
 const fn volume(name: &'static str, counts: [u64; 6], rates: [f64; 6]) -> Published {
     Published {
         bytes: Some(counts[1]),
@@ -167,8 +168,8 @@ const fn counted(name: &'static str, requests: u64) -> Published {
     Published { name, requests, ..NONE }
 }
 
-/// A workload of the LaLDPC paper: requests, computed from its sectors and the request sizes of `like`; sectors read
-/// and written; read ratio (percent), days, soft read ratio (percent).
+/// A workload of the LaLDPC paper: sectors read and written; read ratio (percent), days, soft read ratio (percent). Its
+/// `requests` are computed from the sectors and the request sizes of `like`.
 const fn laldpc(
     name: &'static str,
     like: &'static str,
@@ -316,7 +317,7 @@ static PROFILES: [Published; 55] = [
     counted("umass/WebSearch1", 1_055_448).write_pct(0.02).starts(480_446),
     counted("umass/WebSearch2", 4_579_809).write_pct(0.022).starts(726_501),
     counted("umass/WebSearch3", 4_261_709).write_pct(0.03).starts(707_802),
-    // `like` is the profile of the same volume where there is one, else of a volume of the same server.
+    // `like` is the profile of the same volume if there is one, else of another volume of the same server.
     laldpc("laldpc/wdev0", "msr/wdev_0", 1_005_955, [5_172_477, 13_153_463], [28.0, 6.0, 36.0]),
     laldpc("laldpc/rsrch2", "msr/rsrch_0", 85_462, [1_090_912, 605_720], [64.0, 6.6, 0.2]),
     laldpc("laldpc/proxy0", "msr/prxy_0", 693_922, [545_985, 4_604_603], [11.0, 0.5, 17.0]),

@@ -5,12 +5,13 @@ use crate::error::{ErrorKind, TraceError};
 use std::ops::Range;
 
 const PAGE: u64 = 4096;
-/// Pages of a chunk, 1 MiB: chunks of virtual pages are permuted over the address space, pages keep their place in the
-/// chunk.
+/// Virtual pages of a chunk, 1 MiB. Chunks are permuted over the address space; a page keeps its place in its chunk. If
+/// the chunks do not fit into the address space, they are halved until they fit.
 const CHUNK_PAGES: u64 = 256;
 /// The largest share of the address space that the footprint takes.
 const SPACE_SHARE: f64 = 0.9;
-/// Candidate shares of periodic writes among the rewrites; the largest that fits the skew is taken.
+/// Candidates for the share of periodic writes among the rewrites; the largest that fits the skew and the median
+/// rewrite interval is taken.
 const PERIODIC_SHARES: [f64; 6] = [0.25, 0.2, 0.15, 0.1, 0.06, 0.03];
 
 /// The generator's constants. Regions are ranges of virtual pages; the hottest page is virtual page 0.
@@ -31,13 +32,13 @@ pub(super) struct Model {
     pub(super) read_only: Range<u64>,
     /// All virtual pages.
     pub(super) pages: u64,
-    /// Share of hot pages among the writes to hot and cold pages that repeat no extent.
+    /// Share of the writes to hot pages in the writes to hot and cold pages that do not repeat a recent extent.
     pub(super) hot_share: f64,
     pub(super) repeat_share: f64,
     pub(super) pages_per_read: f64,
     /// Mean pages of a write to hot or cold pages.
     pub(super) pages_per_write: f64,
-    /// Bytes of requests divided by the bytes of the pages that they touch: of reads, of writes.
+    /// Bytes of the requests per byte of the pages that they touch: for reads, for writes.
     pub(super) fill: [f64; 2],
     /// Share of the page reads that find data not written since the start.
     pub(super) unwritten_read_ratio: Option<f64>,
@@ -49,12 +50,12 @@ pub(super) struct Model {
     pub(super) burst_pause_ns: f64,
 }
 
-/// The division of the page writes into parts.
+/// The division of the page writes into the four parts of the profile.
 #[derive(Clone, Copy, Debug, Default)]
 struct Split {
     hottest: f64,
     periodic_pages: f64,
-    /// Writes of each periodic page.
+    /// Number of times that each periodic page is written.
     rounds: f64,
     hot_pages: f64,
     hot_writes: f64,
@@ -86,7 +87,9 @@ impl Model {
             && shares.iter().all(|n| (0.0..=1.0).contains(n));
         if !is_valid || s.requests == 0 {
             return refuse(
-                "expected settings of a profile with sizes and times above 0 and shares from 0 to 1".into(),
+                "expected settings of a profile with counts and times above 0, at least 512 bytes per request and \
+                 shares from 0 to 1"
+                    .into(),
                 "correct the settings",
             );
         }
@@ -206,7 +209,7 @@ fn divide(
     if rounds >= 3.0 {
         for share in PERIODIC_SHARES {
             let pages = libm::round(share * rewrites / rounds);
-            // A shortened run has few pages in its top 1 %, so its periodic pages may be more than these.
+            // A shortened run has few pages in its top 1 %, so it may have more periodic pages than that.
             let room = if shortened { (top_pages * 0.85).max(written * 0.1) } else { top_pages * 0.85 };
             let skew_allows = hottest + pages * rounds <= top_writes || shortened;
             if pages < 1.0 || pages + 1.0 > room || !skew_allows || cold_mean > rounds * 0.8 {
@@ -221,7 +224,7 @@ fn divide(
     solved(0.0).0
 }
 
-/// The largest share of repeats that leaves enough other writes to cover the cold pages.
+/// The largest share of repeated extents that leaves enough other writes to cover the cold pages.
 fn repeat_share_max(split: &Split, page_writes: f64, written: f64) -> f64 {
     let rest = (page_writes - split.hottest - split.periodic_pages * split.rounds).max(1.0);
     let cold_writes = (rest - split.hot_writes).max(1.0);
@@ -229,8 +232,8 @@ fn repeat_share_max(split: &Split, page_writes: f64, written: f64) -> f64 {
     (1.0 - 1.1 * cold_pages / cold_writes).clamp(0.0, 0.95)
 }
 
-/// Share of the rewrites with an interval shorter than the period, half of the periodic rewrites included, at a share
-/// `q` of repeats.
+/// Share of the rewrites whose interval is shorter than the period, plus half of the periodic rewrites, if a share `q`
+/// of the writes to hot and cold pages repeats a recent extent.
 fn early_share(
     split: &Split,
     q: f64,

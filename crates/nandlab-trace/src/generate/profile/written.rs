@@ -1,4 +1,4 @@
-//! The virtual pages that the workload has written, and the share of its page reads that are of other pages.
+//! The virtual pages that the workload has written, and the share of its page reads that find unwritten pages.
 
 use super::Extent;
 
@@ -7,7 +7,7 @@ use super::Extent;
 pub(super) struct Written {
     bits: Vec<u64>,
     order: Vec<u64>,
-    /// Target share of the page reads that are of pages not written ("old" pages).
+    /// Target share of the page reads that find unwritten ("old") pages.
     old_share: f64,
     /// Page reads over which a deviation from the target share is corrected.
     correction_pages: f64,
@@ -55,7 +55,7 @@ impl Written {
         (start..start + n).take_while(|&page| self.has(page) == is_written).count() as u64
     }
 
-    /// The probability with which the next read is to be of old pages, so that the target share is kept.
+    /// The probability with which the next read has to be of old pages to keep the target share.
     pub(super) fn old_share_now(&self) -> f64 {
         self.old_share + (self.old_share * self.reads - self.old_reads) / self.correction_pages
     }
