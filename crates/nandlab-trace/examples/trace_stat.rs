@@ -1,5 +1,5 @@
-//! `trace_stat [--speed] FILE|PROFILE...` prints the statistics of trace files and profiles as JSON; with `--speed`,
-//! the rate at which they are read instead.
+//! `trace_stat [--speed] FILE|PROFILE...` prints the statistics of trace files and profiles as JSON; with `--speed` it
+//! prints the rate at which it reads them.
 
 use nandlab::base::units::DAY;
 use nandlab::drive::spec::{Arrival, Beyond, DeviceChoice};

@@ -1,4 +1,4 @@
-//! Writing a source in a trace format.
+//! Writes a source in a trace format.
 
 use crate::error::{ErrorKind, TraceError};
 use crate::format::{Target, find, formats};
@@ -9,8 +9,8 @@ use std::io::Write;
 /// Options of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvertOptions {
-    /// Leave out and count requests that the target format cannot represent, and round times to its resolution; without
-    /// `drop` such a request is an error.
+    /// Leave out and count requests that the target format cannot represent, drop FUA, and round times to the
+    /// resolution of the format; without `drop` the first such loss is an error.
     pub drop: bool,
 }
 
@@ -23,16 +23,16 @@ pub struct Conversion {
     pub trims_dropped: u64,
     /// Flushes left out.
     pub flushes_dropped: u64,
-    /// Requests left out because their address or length does not fit.
+    /// Requests left out because their address or length does not fit the format's units or range.
     pub misfits_dropped: u64,
-    /// Requests written without their force-unit-access mark.
+    /// FUA writes that were written without their FUA mark.
     pub fua_lost: u64,
-    /// Requests whose time was rounded down to the format's resolution.
+    /// Requests whose arrival time was rounded down to the format's resolution.
     pub times_rounded: u64,
 }
 
 impl Conversion {
-    /// Whether the file holds every request of the source unchanged.
+    /// Whether the written trace has every request of the source unchanged.
     pub fn is_lossless(&self) -> bool {
         *self == Self { written: self.written, ..Self::default() }
     }
@@ -90,7 +90,7 @@ pub fn convert(
     Ok(done)
 }
 
-/// Counts the losses when `request` is written to `target`; an error if the request has to be left out.
+/// Counts what `request` loses in the format `target`; an error if the request has to be left out.
 fn count_losses(target: &Target, request: &Request, done: &mut Conversion) -> Result<(), &'static str> {
     if request.op == Op::Trim && !target.trim {
         done.trims_dropped += 1;

@@ -1,9 +1,9 @@
 //! Detection of a file's format from its content.
 //!
-//! The reader of every format that the first bytes allow parses the first 64 lines. The format whose reader finds the
-//! most requests (at least a fifth of the lines) is the detected one; damaged lines are reported when the file is read.
-//! When no format or several formats find the most requests, detection fails with an error that lists the choices.
-//! `ssdsim` is never detected: its columns have the meaning of `mqsim`'s.
+//! Every format that the first bytes allow parses the first 64 lines. The format that finds the most requests (at least
+//! a fifth of the lines) is detected; damaged lines are reported when the file is read. If no format finds requests, or
+//! several formats find equally many, detection fails with an error that lists the choices. `ssdsim` is never detected,
+//! because its columns have the same meaning as those of `mqsim`.
 
 use crate::error::{ErrorKind, Position, TraceError, quoted};
 use crate::format::{FormatInfo, Parsed, ReaderOptions, formats, head_lines};
@@ -23,12 +23,12 @@ pub(crate) fn detect(head: &[u8], options: &ReaderOptions) -> Result<&'static Fo
     }
 }
 
-/// The error for content that fits no format. It quotes the first line with a zero byte after the first line that is
-/// not empty, or else the first line that is not empty.
+/// The error for content that fits no format. It quotes a line with a zero byte if there is one after the first
+/// non-empty line, and else the first non-empty line.
 fn unknown_content(head: &[u8]) -> TraceError {
     let mut lines = (1..).zip(head_lines(head)).filter(|(_, line)| !line.is_empty());
     let first = lines.next();
-    // A zero byte shows that the line is no text.
+    // A line with a zero byte is no text, which is why no text format fits.
     let (number, line) = lines.find(|(_, line)| line.contains(&0)).or(first).unwrap_or((1, head));
     let message = format!("{}: the content fits no known format", quoted(line));
     not_found(message, formats().iter()).at(Position::Line(number))
@@ -52,7 +52,7 @@ pub(crate) fn unknown(name: &str) -> TraceError {
     )
 }
 
-/// Number of requests that the reader of `format` finds in the first lines; 0 if `head` rules the format out.
+/// Number of requests that the reader of `format` finds in the first lines; 0 if `head` excludes the format.
 fn requests_in(format: &FormatInfo, head: &[u8], options: &ReaderOptions) -> usize {
     if !(format.sniff)(head) {
         return 0;

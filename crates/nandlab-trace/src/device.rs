@@ -1,5 +1,6 @@
-//! Files that hold several devices: the user chooses one device, or all are laid out one after another in one address
-//! space. Without a choice such a file is refused, so that devices never share addresses unnoticed.
+//! Trace files of several devices: the user chooses one device, or all devices are laid out one after another in one
+//! address space. Without a choice a file of several devices is refused, so that devices never share addresses
+//! unnoticed.
 
 use crate::error::{ErrorKind, TraceError, quoted};
 use crate::format::Parsed;
@@ -12,26 +13,26 @@ use std::collections::BTreeMap;
 
 /// Device names collected for the list of an error message.
 const NAMES_MAX: usize = 32;
-/// Characters of one name in the list.
+/// Characters of one name in that list.
 const NAME_LENGTH_MAX: usize = 40;
-/// Characters of the whole list.
+/// Characters of the whole list of device names.
 const NAMES_LENGTH_MAX: usize = 200;
-/// Records searched for the device names of an error message.
+/// Records that are searched for device names for an error message.
 const LOOK_AHEAD: usize = 1_000_000;
 
 /// The devices whose records are read, and the base address of each.
 pub(crate) enum Selection {
-    /// No device chosen: the file has to hold a single device, whose key is that of the first record.
+    /// No device is chosen: the file must hold a single device. `key` is the device of the first record.
     Only { key: Option<Vec<u8>> },
-    /// The chosen device. `others` are devices seen before the chosen one was found.
+    /// One device is chosen. `others` are the devices seen before the first record of the chosen device.
     One { key: Vec<u8>, name: String, found: bool, others: BTreeMap<Vec<u8>, ()> },
-    /// All devices, each at its base address; `last` is the device of the last record.
+    /// All devices are read, each at its base address. `last` is the device of the last record, with its base.
     All { bases: BTreeMap<Vec<u8>, u64>, last: (Vec<u8>, u64) },
 }
 
-/// The answer of [`Selection::pick`] for the device of a record.
+/// The result of [`Selection::pick`] for the device of a record.
 pub(crate) enum Picked {
-    /// The record is read; its addresses start at this base.
+    /// The record is read; this base is added to its address.
     Base(u64),
     /// The record is left out: another device was chosen.
     Other,
@@ -89,7 +90,7 @@ impl Selection {
             }
             Self::All { bases, last } => {
                 if last.0 != device {
-                    // A device with flushes alone has no extent in the first pass, so it has no base.
+                    // The first pass gives no base to a device that has only flushes; a flush has no address.
                     *last = (device.to_vec(), bases.get(device).copied().unwrap_or(0));
                 }
                 Picked::Base(last.1)
@@ -97,7 +98,7 @@ impl Selection {
         }
     }
 
-    /// The error for a file with several devices. Reads on in the file to list their names.
+    /// The error for a file with several devices. Reads further records to list the names of the devices.
     #[cold]
     pub(crate) fn several(&self, records: &mut Records, second: &[u8]) -> TraceError {
         let mut keys = BTreeMap::from([(second.to_vec(), ())]);
@@ -126,7 +127,7 @@ impl Selection {
         )
     }
 
-    /// The error for a chosen device without records in the file; `None` when no device was seen.
+    /// The error if the chosen device has no record in the file; `None` if no device was chosen or none was seen.
     pub(crate) fn missing(&self, records: &Records) -> Option<TraceError> {
         match self {
             Self::One { name, found: false, others, .. } if others.keys().any(|key| key.is_empty()) => {
@@ -163,7 +164,7 @@ impl Selection {
 fn listed<'a>(keys: impl Iterator<Item = &'a Vec<u8>>, records: &Records) -> (String, String) {
     let keys = sorted(keys);
     let mut names = keys.iter().map(|key| match records.reader.device_name(key) {
-        // Cutting at a byte is safe: device names are ASCII, with other bytes escaped.
+        // Cutting at any byte is safe: names are ASCII, since other bytes are escaped.
         name if name.len() > NAME_LENGTH_MAX => format!("{}...", &name[..NAME_LENGTH_MAX]),
         name => name,
     });
@@ -180,7 +181,7 @@ fn listed<'a>(keys: impl Iterator<Item = &'a Vec<u8>>, records: &Records) -> (St
     (listed, first)
 }
 
-/// Sorts device keys: numbers first, by value, then other keys by their bytes.
+/// Sorts device keys: first the numbers by value, then the other keys by their bytes.
 fn sorted<'a>(keys: impl Iterator<Item = &'a Vec<u8>>) -> Vec<&'a Vec<u8>> {
     let mut keys: Vec<_> = keys.collect();
     keys.sort_by_key(|key| {
@@ -190,8 +191,8 @@ fn sorted<'a>(keys: impl Iterator<Item = &'a Vec<u8>>) -> Vec<&'a Vec<u8>> {
     keys
 }
 
-/// The base address of each device, from a first pass over the file: devices follow one another, each at a multiple of
-/// 1 MiB.
+/// Reads the whole file and returns the base address of each device: the devices follow one another, each at a multiple
+/// of 1 MiB.
 fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>, u64>, TraceError> {
     let mut records = Records::open(spec, content)?;
     let mut ends: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
@@ -200,7 +201,7 @@ fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>
         match records.reader.parse(records.input.current(), number) {
             Ok(Parsed::End) => break,
             Ok(Parsed::Request(raw)) if raw.op != Op::Flush => {
-                // An address that overflows is reported by the second pass, which reads the requests.
+                // The second pass, which reads the requests, reports an address that overflows.
                 let end = raw.offset.saturating_add(raw.len);
                 match ends.get_mut(raw.device) {
                     Some(last) => *last = end.max(*last),

@@ -10,7 +10,8 @@ pub enum ErrorKind {
     Io,
     /// A field of a record is missing or has an impossible value.
     Malformed,
-    /// A record is earlier than its predecessor (by more than the format allows), or much later.
+    /// A record is earlier than its predecessor by more than the format allows, or later by more than
+    /// `workload.max_gap`; or one second has too many records.
     Order,
     /// The file holds several devices and none was chosen, or the chosen device is not in the file.
     Device,
@@ -94,7 +95,7 @@ impl TraceError {
         self.0.position
     }
 
-    /// The line with the error, from 1; `None` for binary formats and errors of no line.
+    /// The line with the error, from 1; `None` for binary formats and for errors that concern no single line.
     pub fn line(&self) -> Option<u64> {
         match self.0.position {
             Some(Position::Line(line)) => Some(line),
@@ -139,7 +140,7 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// A value from the file, quoted for a message: at most 40 characters, with unprintable bytes escaped.
+/// A value from the file, quoted for a message: at most 40 characters of it, with unprintable bytes escaped.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut short = String::new();
     for byte in bytes {

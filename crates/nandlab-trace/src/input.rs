@@ -1,8 +1,8 @@
-//! Opens a file, plain or compressed (recognized by content), and gives its lines or fixed-size records.
+//! Opens a file, plain or compressed (recognized by content), and returns its lines or fixed-size records.
 //!
 //! A reader thread reads and decompresses the file into four chunks, which it exchanges with the parser's thread. So
-//! reading and parsing overlap, and memory stays bounded whatever the file's size. A line is given as a slice of the
-//! chunk; only a line that crosses a chunk boundary is copied.
+//! reading and parsing overlap, and memory is bounded for files of any size. A line is a slice of its chunk; only a
+//! line that crosses a chunk boundary is copied.
 
 use crate::error::{ErrorKind, Position, TraceError};
 use std::fs::File;
@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 pub(crate) const CHUNK_BYTES: usize = 1 << 18;
 /// Chunks that the two threads exchange.
 const CHUNKS: usize = 4;
-/// Bytes of the longest line: content with a longer one is no text trace.
+/// Bytes of the longest line: content with a longer line is no text trace.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 type Filled = Result<Vec<u8>, TraceError>;
@@ -28,7 +28,7 @@ pub(crate) struct Input {
     filled: Receiver<Filled>,
     spent: SyncSender<Vec<u8>>,
     chunk: Vec<u8>,
-    /// Index in the chunk of the first byte of the next line or record.
+    /// Index of the next line or record in the chunk.
     at: usize,
     /// The start of a line or record that crosses chunks.
     carry: Vec<u8>,
@@ -39,7 +39,8 @@ pub(crate) struct Input {
     ended: bool,
     bytes_read: Arc<AtomicU64>,
     bytes_total: u64,
-    /// The last field: when it is dropped the channels are closed already, so the thread ends.
+    /// Must be the last field: the channels are fields above it, so they are closed before this field waits for the
+    /// thread to end.
     _thread: Joined,
 }
 
@@ -72,7 +73,7 @@ impl Read for Counted {
 }
 
 impl Input {
-    /// Opens `path`, or reads `content` in its stead, and waits for the first chunk.
+    /// Opens `path`, or reads `content` instead of the file, and waits for the first chunk.
     pub(crate) fn open(path: &Path, content: Option<&Content>) -> Result<Self, TraceError> {
         let failed = |e: &io::Error| {
             TraceError::new(
@@ -131,12 +132,12 @@ impl Input {
         Ok(input)
     }
 
-    /// The first chunk, for detecting the format; valid before the first line or record is taken.
+    /// The first chunk, for detecting the format; valid until the first line or record is read.
     pub(crate) fn head(&self) -> &[u8] {
         &self.chunk[self.at..]
     }
 
-    /// Share of the file consumed, 0 to 1.
+    /// Share of the file that has been read, 0 to 1.
     pub(crate) fn progress(&self) -> f64 {
         if self.bytes_total == 0 {
             // The size of a pipe is unknown.
@@ -150,13 +151,13 @@ impl Input {
         self.number
     }
 
-    /// The current line (without its end) or record.
+    /// The current line (without its line end) or the current record.
     #[inline]
     pub(crate) fn current(&self) -> &[u8] {
         if self.in_carry { &self.carry } else { &self.chunk[self.current.clone()] }
     }
 
-    /// Moves to the next line; `false` at the end.
+    /// Moves to the next line; `false` at the end of the content.
     #[inline]
     pub(crate) fn next_line(&mut self) -> Result<bool, TraceError> {
         if let Some(n) = memchr::memchr(b'\n', &self.chunk[self.at..]) {
@@ -183,7 +184,7 @@ impl Input {
             if self.carry.len() > LINE_BYTES_MAX {
                 return Err(TraceError::new(
                     ErrorKind::Malformed,
-                    "expected a line of a text trace, found one longer than 1 MiB",
+                    "expected a line of a text trace, found a line longer than 1 MiB",
                     "if the trace is in a binary format, name the format with workload.format",
                 )
                 .at(Position::Line(self.number + 1))
@@ -203,7 +204,7 @@ impl Input {
         }
     }
 
-    /// Moves to the next record of `size` bytes; `false` at the end.
+    /// Moves to the next record of `size` bytes; `false` at the end of the content.
     pub(crate) fn next_record(&mut self, size: usize) -> Result<bool, TraceError> {
         if self.chunk.len() - self.at >= size {
             self.current = self.at..self.at + size;
@@ -238,7 +239,7 @@ impl Input {
         }
     }
 
-    /// Replaces the used-up chunk by the next chunk; `false` at the end.
+    /// Replaces the used-up chunk by the next chunk; `false` at the end of the content.
     fn refill(&mut self) -> Result<bool, TraceError> {
         if self.ended {
             return Ok(false);
@@ -249,7 +250,7 @@ impl Input {
             Ok(Ok(chunk)) => {
                 let old = std::mem::replace(&mut self.chunk, chunk);
                 if old.capacity() > 0 {
-                    // The reader thread may have ended; it needs no chunk then.
+                    // If the reader thread has ended, it needs no chunk.
                     let _ = self.spent.try_send(old);
                 }
                 Ok(true)
@@ -268,7 +269,7 @@ impl Input {
     }
 }
 
-/// The reader thread: fills chunks until the end of the file, the first error, or until the input is dropped.
+/// The reader thread: fills chunks until the end of the file, the first error, or the drop of the input.
 fn pump(mut counted: Counted, path: &Path, out: &SyncSender<Filled>, spent: &Receiver<Vec<u8>>) {
     let mut magic = Vec::with_capacity(6);
     let mut first = (&mut counted).take(6);

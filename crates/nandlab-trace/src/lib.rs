@@ -43,10 +43,11 @@ pub trait Source: Send {
         0
     }
 
-    /// Share of the input consumed, 0 to 1: of the bytes of the (compressed) file, or of the requests to generate.
+    /// Share of the input that has been read, 0 to 1: of the bytes of the (compressed) file, or of the requests to
+    /// generate.
     fn progress(&self) -> f64;
 
-    /// The devices read so far whose requests are part of the source; empty for generators.
+    /// The devices whose requests are part of the source, as far as they are known yet; empty for generators.
     fn devices(&self) -> Vec<String> {
         Vec::new()
     }
@@ -64,12 +65,12 @@ pub trait Source: Send {
 
 /// Opens the source that `[workload]` names, for a drive of `logical_bytes`, with the run's `seed`.
 ///
-/// `repeat` plays the source again from its start; each round begins one mean inter-arrival time after the last request
-/// of the round before. `requests_max` ends the source early.
+/// With `repeat` the source is played several times from its start; each round begins one mean inter-arrival time after
+/// the last request of the previous round. `requests_max` ends the source early.
 ///
 /// # Errors
-/// A file that cannot be opened, an unknown format or profile, an impossible setting. Errors further inside a file come
-/// from [`Source::next_request`].
+/// A file that cannot be opened, an unknown format or profile, an impossible setting. [`Source::next_request`] returns
+/// the errors further inside a file.
 pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
     if workload.repeat > 1 {
         read_again(&workload.source, &format!("workload.repeat = {}", workload.repeat))?;
@@ -83,8 +84,9 @@ pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Bo
     Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
 }
 
-/// Refuses a trace that can be read only once, such as a pipe, because `what` reads it again. Sources other than traces
-/// can always be read again. The file is not opened, since opening a pipe waits for its writer.
+/// Refuses a trace that can be read only once, such as a pipe; `what` names, for the message, the setting that reads
+/// the trace again. Sources other than traces can always be read again. The file is not opened, because opening a pipe
+/// waits for its writer.
 ///
 /// # Errors
 /// The trace can be read only once.

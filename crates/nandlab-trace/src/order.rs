@@ -1,4 +1,4 @@
-//! Sorting of records by time, for formats whose records are not in order.
+//! Sorts or spreads records in time, for formats whose records are not in order or have times in whole seconds.
 
 use crate::parse::SECOND;
 use nandlab::host::Op;
@@ -7,10 +7,10 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// Capacity of the sorting window, in records.
 pub(crate) const WINDOW: usize = 1 << 16;
-/// Records of one second that are buffered to be spread over the second.
+/// Largest number of records of one second; they are buffered to be spread over the second.
 pub(crate) const SECOND_MAX: usize = 1 << 22;
 
-/// A record on its way to becoming a request.
+/// A parsed record of a selected device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Item {
     pub(crate) time_ns: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Item {
     pub(crate) len: u64,
 }
 
-/// A bounded sorter: once full, it gives the earliest record that it holds.
+/// A sorting buffer of at most [`WINDOW`] records: `pop` returns the earliest record in it.
 #[derive(Default)]
 pub(crate) struct Window(BinaryHeap<Reverse<Item>>);
 
@@ -46,7 +46,7 @@ impl Window {
 pub(crate) struct SecondSpread {
     /// Records whose times have been spread.
     ready: VecDeque<Item>,
-    /// Records of the second that is being read.
+    /// Records of the current second.
     gathering: Vec<Item>,
 }
 
@@ -55,7 +55,7 @@ impl SecondSpread {
         self.ready.pop_front()
     }
 
-    /// Takes a record; `false` if its second has more than [`SECOND_MAX`] records.
+    /// Adds a record; returns `false` if its second has more than [`SECOND_MAX`] records.
     pub(crate) fn push(&mut self, item: Item) -> bool {
         if self.gathering.last().is_some_and(|last| last.time_ns != item.time_ns) {
             self.spread();
@@ -64,7 +64,7 @@ impl SecondSpread {
         self.gathering.len() <= SECOND_MAX
     }
 
-    /// Spreads the last second: the trace has ended.
+    /// Spreads the last second at the end of the trace.
     pub(crate) fn finish(&mut self) {
         self.spread();
     }

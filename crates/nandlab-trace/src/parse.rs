@@ -1,9 +1,9 @@
-//! Numbers and columns from bytes. Only errors allocate memory.
+//! Parses columns and numbers of records, and writes numbers. Parsing allocates memory only for errors.
 
 use crate::error::{ErrorKind, TraceError, quoted};
 use nandlab::base::units::SECTOR;
 
-/// The remedy of most malformed records.
+/// The remedy for most malformed records.
 pub(crate) const CORRECT_RECORD: &str =
     "correct the record, or skip such records with workload.lenient = true";
 
@@ -48,7 +48,7 @@ impl<'a> Columns<'a> {
         Some(trimmed(value))
     }
 
-    /// The next column, which must be there.
+    /// The next column; an error if the line has no further column.
     #[inline]
     pub(crate) fn next(&mut self, field: &'static str) -> Result<&'a [u8], TraceError> {
         self.optional().ok_or_else(|| missing(field))
@@ -77,7 +77,7 @@ impl<'a> Words<'a> {
         Some(&rest[..n])
     }
 
-    /// The next word, which must be there.
+    /// The next word; an error if the line has no further word.
     #[inline]
     pub(crate) fn next(&mut self, field: &'static str) -> Result<&'a [u8], TraceError> {
         self.optional().ok_or_else(|| missing(field))
@@ -181,7 +181,7 @@ pub(crate) fn time(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u6
     let whole = if dot == 0 && value.len() > 1 { 0 } else { digits(&value[..dot]).ok_or_else(error)? };
     let mut part = 0;
     if dot + 1 < value.len() {
-        // Decimals after the 18th are too small to matter, but must be digits.
+        // Decimals after the 18th are below the resolution, but they must be digits.
         let decimals = &value[dot + 1..];
         let kept = &decimals[..decimals.len().min(18)];
         if decimals[kept.len()..].iter().any(|b| !b.is_ascii_digit()) {

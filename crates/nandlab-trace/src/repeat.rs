@@ -1,4 +1,5 @@
-//! `workload.repeat` and `workload.requests_max`: a source that plays another source several times, or a part of it.
+//! `workload.repeat` and `workload.requests_max`: a source that plays another source several times, or only its first
+//! requests.
 
 use crate::generate::Published;
 use crate::{Source, TraceError};
@@ -7,7 +8,7 @@ use nandlab::host::Request;
 
 type Reopen = Box<dyn FnMut() -> Result<Box<dyn Source>, TraceError> + Send>;
 
-/// A source played several times, or cut short.
+/// A source that is played `rounds` times, and ends after `requests_max` requests (0: no limit).
 pub(crate) struct Repeat {
     inner: Box<dyn Source>,
     reopen: Reopen,
@@ -16,7 +17,7 @@ pub(crate) struct Repeat {
     requests_max: u64,
     requests: u64,
     requests_round: u64,
-    /// The arrival times of this round count from here.
+    /// Start of the current round; the arrival times of the inner source are added to it.
     base: Time,
     last: Time,
     skipped_before: u64,
@@ -65,7 +66,7 @@ impl Source for Repeat {
                         self.done = true;
                         return None;
                     }
-                    // At least 1 us between rounds: rounds whose requests all arrive at one time would not advance.
+                    // At least 1 us between rounds, so that time advances if all requests of a round arrive at once.
                     let gap = ((self.last - self.base) / (self.requests_round - 1).max(1)).max(US);
                     self.base = self.last.saturating_add(gap);
                     self.round += 1;

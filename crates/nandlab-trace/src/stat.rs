@@ -1,8 +1,9 @@
 //! Statistics of a source: counts, sizes, footprint, rewrites, skew.
 //!
-//! Pages are 4 KiB; each page that a request overlaps is one page reference. A write reference to a page written before
-//! is a rewrite; the time between the two writes is its interval. Memory: 24 bytes for each page referenced, and up to
-//! as much again for free slots of the hash table; a failed allocation is an error.
+//! Pages are 4 KiB; each page that a request overlaps is one page reference. A write to a page that was written before
+//! is a rewrite; the time between the two writes is its rewrite interval. Memory: 32 to 64 bytes per page referenced,
+//! because the slots of the hash table have 24 bytes and 3/8 to 3/4 of them are used; 96 bytes while the table grows. A
+//! failed allocation is an error.
 
 use crate::generate::Published;
 use crate::{ErrorKind, Source, TraceError};
@@ -12,16 +13,16 @@ use serde_json::{Value, json};
 
 const PAGE: u64 = 4096;
 const SECTOR: u64 = 512;
-/// Bounds of the size histogram's bins in bytes; the last bin is open.
+/// Upper bounds (inclusive) of the bins of the size histogram, in bytes; one more bin above them is open.
 const SIZE_BOUNDS: [u64; 12] =
     [511, 512, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
 
 /// Requests and bytes of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpCount {
-    /// Requests.
+    /// Requests of the operation.
     pub requests: u64,
-    /// Bytes.
+    /// Bytes of these requests.
     pub bytes: u64,
 }
 
@@ -34,11 +35,11 @@ pub struct TraceStat {
     pub devices: Vec<String>,
     /// Malformed records skipped.
     pub skipped: u64,
-    /// By operation, in the order of [`Op::ALL`].
+    /// Requests and bytes by operation, in the order of [`Op::ALL`].
     pub ops: [OpCount; 4],
     /// Requests with force unit access.
     pub fua: u64,
-    /// From the first arrival to the last.
+    /// Time from the first arrival to the last.
     pub duration_ns: Span,
     /// One past the highest byte addressed.
     pub address_max_bytes: u64,
@@ -52,9 +53,9 @@ pub struct TraceStat {
     pub page_writes: u64,
     /// Share of reads and writes whose start or length is not a multiple of 4 KiB.
     pub unaligned_share: f64,
-    /// Share of reads and writes that start where the read or write before them ended.
+    /// Share of reads and writes that start where the previous read or write ended.
     pub sequential_share: f64,
-    /// Share of page writes that rewrite a page.
+    /// Share of page writes that are rewrites: of a page that was written before.
     pub rewrite_ratio: f64,
     /// Share of page writes that go to the most written 1 % of the written pages.
     pub top_1pct_written_share: f64,
@@ -64,7 +65,8 @@ pub struct TraceStat {
     pub page_writes_max: u64,
     /// Share of page reads that find a page not written before in this source.
     pub unwritten_read_ratio: f64,
-    /// Reads and writes by size: upper bound in bytes (inclusive; the last is open) and count.
+    /// Number of reads and writes by size: (upper bound in bytes, count). Bounds are inclusive; the last bin has no
+    /// bound (`u64::MAX`).
     pub sizes: Vec<(u64, u64)>,
     /// The published numbers, if the source is a profile.
     pub published: Option<&'static Published>,
@@ -147,27 +149,27 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 impl TraceStat {
-    /// All requests.
+    /// Number of all requests.
     pub fn requests(&self) -> u64 {
         self.ops.iter().map(|op| op.requests).sum()
     }
 
-    /// Reads.
+    /// Requests and bytes of the reads.
     pub fn reads(&self) -> OpCount {
         self.ops[Op::Read as usize]
     }
 
-    /// Writes.
+    /// Requests and bytes of the writes.
     pub fn writes(&self) -> OpCount {
         self.ops[Op::Write as usize]
     }
 
-    /// Reads / (reads + writes), by requests.
+    /// Reads / (reads + writes), in requests.
     pub fn read_ratio(&self) -> f64 {
         share(self.reads().requests, self.reads().requests + self.writes().requests)
     }
 
-    /// Reads / (reads + writes), by bytes.
+    /// Reads / (reads + writes), in bytes.
     pub fn read_ratio_bytes(&self) -> f64 {
         share(self.reads().bytes, self.reads().bytes + self.writes().bytes)
     }
@@ -188,7 +190,7 @@ impl TraceStat {
         if self.duration_ns == Span::ZERO { 0.0 } else { self.requests() as f64 / self.duration_s() }
     }
 
-    /// The statistics as JSON; keys end in their units. A profile's published numbers are under `published`.
+    /// The statistics as JSON. A profile's published numbers are under `published`.
     pub fn to_json(&self) -> Value {
         let ops: serde_json::Map<_, _> = Op::ALL
             .iter()
@@ -245,7 +247,7 @@ struct PageSlot {
     writes: u32,
 }
 
-/// A hash table of pages with open addressing; the standard map takes twice the memory and time here.
+/// A hash table of pages with open addressing; the standard map needs twice the memory and time for this use.
 struct Pages {
     slots: Vec<PageSlot>,
     len: usize,
@@ -274,7 +276,7 @@ impl Pages {
     #[inline]
     fn find(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
-        // Fibonacci hashing of a mixed key spreads both consecutive and strided pages.
+        // Fibonacci hashing of a mixed key spreads consecutive pages and pages at a constant stride.
         let mixed = (key ^ (key >> 17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut at = (mixed >> self.shift) as usize;
         while self.slots[at].key != 0 && self.slots[at].key != key {
@@ -306,7 +308,7 @@ impl Pages {
     }
 }
 
-/// A histogram of rewrite intervals in microseconds with 128 bins per octave: gives the median within 1 %.
+/// A histogram of rewrite intervals in microseconds; its 128 bins per octave give the median within 1 %.
 struct Intervals {
     bins: Vec<u64>,
     count: u64,
@@ -377,15 +379,18 @@ mod tests {
         ];
         let stat = stat(&mut List(list.into_iter())).unwrap();
         assert_eq!(stat.requests(), 6);
+        // Pages by request: write 0 and 1, read 2, write 0, write 0 and 1. TRIM and flush count no pages.
         assert_eq!((stat.footprint_pages, stat.written_pages), (3, 2));
         assert_eq!((stat.page_references, stat.page_writes), (6, 5));
+        // Of the 5 page writes 3 are rewrites; page 0 has 3 writes.
         assert_eq!((stat.rewrite_ratio, stat.page_writes_max), (0.6, 3));
+        // Of the 4 reads and writes the last two are unaligned, and the read starts where the first write ends.
         assert_eq!((stat.unaligned_share, stat.sequential_share), (0.5, 0.25));
         assert_eq!(stat.unwritten_read_ratio, 1.0);
         assert_eq!(stat.read_ratio_bytes(), 4096.0 / (4096.0 + 8592.0));
         assert_eq!((stat.read_ratio(), stat.duration_s(), stat.iops_mean()), (0.25, 4.0, 1.5));
         assert_eq!(stat.address_max_bytes, (1 << 30) + 4096);
-        // Intervals: 2 s, 1 s, 3 s.
+        // Rewrite intervals: 2 s and 1 s of page 0, 3 s of page 1.
         let median = stat.rewrite_interval_s_median.unwrap();
         assert!((median - 2.0).abs() < 0.02, "{median}");
     }

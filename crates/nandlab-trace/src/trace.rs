@@ -1,4 +1,4 @@
-//! A trace file as a [`Source`]: format, device, order, and the checks common to all formats.
+//! A trace file as a [`Source`]: choice of format and device, order in time, and the checks common to all formats.
 
 use crate::Source;
 use crate::detect;
@@ -16,10 +16,11 @@ use std::collections::VecDeque;
 
 /// An MSR trace whose first 1000 requests all have the same time is damaged.
 const EQUAL_TIMES: u64 = 1000;
-/// A shorter MSR trace is damaged when it has at least 50 requests, all of the same time.
+/// A shorter MSR trace is damaged if it has at least 50 requests and all have the same time.
 const EQUAL_TIMES_WHOLE: u64 = 50;
 
-/// Bytes of the longest read or write, 4 GiB: no device takes a longer one, and the drive handles each of its pages.
+/// Bytes of the longest read or write that is accepted, 4 GiB. A longer length is no request of a real device, and the
+/// drive would simulate every page of it.
 const LEN_MAX: u64 = 1 << 32;
 
 /// The records of an open file, of all devices.
@@ -73,7 +74,7 @@ pub(crate) struct TraceSource {
     window: Window,
     spread: SecondSpread,
     ready: VecDeque<Request>,
-    /// Records read ahead under `lenient`, to distinguish a damaged time from a gap.
+    /// Records read ahead: with `lenient` they tell a damaged time from a gap.
     ahead: VecDeque<Item>,
     first_ns: Option<u64>,
     /// Time and number of the last record.
@@ -156,7 +157,7 @@ impl TraceSource {
         }
     }
 
-    /// The next record in order of time: sorted or spread where the format needs that.
+    /// The next record in order of time: sorted within a window, or spread over its second, if the format needs it.
     #[inline]
     fn next_item(&mut self) -> Result<Option<Item>, TraceError> {
         match self.records.info.order {
@@ -249,7 +250,7 @@ impl TraceSource {
         }
     }
 
-    /// The record `index` places ahead, without taking it.
+    /// The record `index` places ahead; it remains to be read.
     fn peek(&mut self, index: usize) -> Result<Option<Item>, TraceError> {
         while self.ahead.len() <= index {
             match self.next_item()? {
@@ -265,7 +266,8 @@ impl TraceSource {
         a.time_ns.abs_diff(b.time_ns) > self.spec.max_gap_ns.ns()
     }
 
-    /// Whether the first record has a damaged time: the second is far from it, and the third close to the second.
+    /// Whether the first record has a damaged time: the second record is far from the first, and the third record is
+    /// close to the second.
     #[cold]
     fn is_first_damaged(&mut self, first: &Item) -> Result<bool, TraceError> {
         let Some(second) = self.peek(0)?.filter(|second| self.is_far(first, second)) else {
@@ -276,7 +278,7 @@ impl TraceSource {
             .is_some_and(|third| third.time_ns >= second.time_ns && !self.is_far(&second, &third)))
     }
 
-    /// Whether the record after a gap has a damaged time: the next record is earlier, or there is none.
+    /// Whether the record after a gap has a damaged time: the next record is earlier, or there is no next record.
     #[cold]
     fn is_damaged(&mut self, item: &Item) -> Result<bool, TraceError> {
         Ok(self.peek(0)?.is_none_or(|next| next.time_ns < item.time_ns))
@@ -333,7 +335,7 @@ impl TraceSource {
 /// One day in nanoseconds.
 const DAY_NS: u64 = nandlab::base::units::DAY.ns();
 
-/// Checks length and address of a record; returns its address, `base` added.
+/// Checks length and address of a record; returns its address plus `base`.
 #[inline]
 fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
     if raw.op == Op::Flush {
@@ -355,7 +357,7 @@ fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceE
         Some(offset) if offset.checked_add(raw.len).is_some() => Ok(offset),
         _ => Err(TraceError::new(
             ErrorKind::Malformed,
-            "expected a request that ends below 2^64 bytes, found one that ends beyond",
+            "expected a request that ends below 2^64 bytes, found a request that ends beyond",
             CORRECT_RECORD,
         )
         .field_name("offset")),
@@ -365,7 +367,7 @@ fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceE
 fn empty(skipped: u64) -> TraceError {
     let message = match skipped {
         0 => "expected requests, found none".to_owned(),
-        n => format!("expected requests, found malformed records only ({n} skipped)"),
+        n => format!("expected requests, found only malformed records ({n} skipped)"),
     };
     TraceError::new(ErrorKind::Empty, message, "check workload.trace and workload.format")
 }

@@ -1,15 +1,16 @@
 //! blkparse's default text output.
 //!
 //! Columns: `maj,min cpu seq seconds.nanoseconds pid action RWBS` and then, for requests, `sector + count [process]` in
-//! 512-byte sectors. One request passes through several actions (Q queued, D issued, C completed...), so the reader
-//! takes ONE action: `D`, the request as the device gets it; without any D in the file's first 256 KiB, `Q`, the
-//! arrival in the block layer; without any D and Q there, `C`. Every other action is skipped.
+//! 512-byte sectors. One request has a line for each of several actions (Q queued, D issued, C completed...), so the
+//! reader takes the lines of ONE action and skips all others. It takes `D`, the request as the device gets it. If the
+//! first 256 KiB of the file have no D, it takes `Q`, the arrival in the block layer; if they have neither D nor Q, it
+//! takes `C`.
 //!
-//! RWBS: a leading `F` asks for a flush before the request, then one of `R` `W` `D` (discard, `DE` secure) `N` (none),
-//! then modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier. So `FN`, `F`, `FF` and
-//! `FS` are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` a flush and a FUA write. Packet commands
-//! (`N 0 (00 ..)`) and other events without data are skipped. Reading ends at the summary (`CPUn (dev):`, `Total
-//! (dev):`).
+//! RWBS: an optional leading `F` (a flush before the request), then one of `R` `W` `D` (discard, `DE` secure) `N`
+//! (none), then modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier. So `FN`, `F`,
+//! `FF` and `FS` are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` a flush and a FUA write. Packet
+//! commands (`N 0 (00 ..)`) and other events without data are skipped. Reading ends at the summary (`CPUn (dev):`,
+//! `Total (dev):`).
 //!
 //! Source: blkparse(1) of blktrace 1.2.0.
 
@@ -69,7 +70,7 @@ struct Blkparse {
     action: u8,
 }
 
-/// The action to read, by the actions in `head`.
+/// The action whose lines are read, chosen by the actions in `head`.
 fn action_of(head: &[u8]) -> u8 {
     let (mut queued, mut completed) = (false, false);
     for line in head_lines(head) {
@@ -88,7 +89,7 @@ fn action_of(head: &[u8]) -> u8 {
     }
 }
 
-/// The meaning of an RWBS field: whether a flush comes first, the operation (`None`: no data), and force unit access.
+/// The meaning of an RWBS field: whether a flush precedes the operation, the operation (`None`: no data), and FUA.
 #[inline]
 fn rwbs(value: &[u8]) -> Result<(bool, Option<Op>, bool), TraceError> {
     let unknown = || bad("RWBS", value, "a combination of R W D N and F S M A B E");

@@ -4,10 +4,11 @@
 //! `time file action [offset length]`. Offset and length are bytes. `add`, `open` and `close` are no requests; `sync`
 //! and `datasync` are flushes, `trim` is a TRIM. The file is the device.
 //!
-//! Time: version 3 gives microseconds since the start of the run. Version 2 has no times but `wait` lines, whose number
-//! (in the column of the offset) counts microseconds since the previous wait, as the manual says. So the requests
-//! between two waits all arrive at one time, and without waits all arrive at 0. (fio itself compares the number with
-//! milliseconds since the start when it replays a log; this reader follows the manual.)
+//! Time: version 3 gives microseconds since the start of the run. Version 2 has `wait` lines instead of times; the
+//! number of a `wait` line (in the column of the offset) is the microseconds since the previous wait, according to the
+//! manual. So the requests between two waits all arrive at the same time, and in a log without waits all requests
+//! arrive at 0. (When fio itself replays a log, it compares the number with milliseconds since the start; this reader
+//! follows the manual.)
 //!
 //! Source: fio(1) of fio 3.33.
 
@@ -22,7 +23,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     units: "[v3: time (us)], file, action, offset (B), length (B)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && head.starts_with(b"fio version "),
-    // The version is found in the first line, or, where that line is damaged, by the times in the lines of version 3.
+    // The first line states the version. If that line is damaged, lines that begin with a time show version 3.
     reader: |head, _| Ok(Box::new(FioIolog { timed: has_times(head), now_ns: 0 })),
     writer: Some(Target {
         trim: true,
@@ -54,7 +55,7 @@ fn has_times(head: &[u8]) -> bool {
 }
 
 struct FioIolog {
-    /// Whether lines begin with a time: version 3.
+    /// Whether lines begin with a time, as in version 3.
     timed: bool,
     /// The sum of the waits so far: the time of the next request in version 2.
     now_ns: u64,
@@ -99,7 +100,7 @@ impl Reader for FioIolog {
                 self.now_ns = self.now_ns.checked_add(wait_ns).ok_or_else(late)?;
                 return Ok(Parsed::Nothing);
             }
-            other => return Err(bad("action", other, "an action of this version")),
+            other => return Err(bad("action", other, "an action of this version of the log")),
         };
         let (mut offset, mut len) = (0, 0);
         if op != Op::Flush {

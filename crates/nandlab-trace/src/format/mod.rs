@@ -1,8 +1,8 @@
-//! The trace formats: one file each, and one table that names them all.
+//! The trace formats: each is a file of this folder and an entry of the table `FORMATS`.
 //!
 //! To add a format: write its file with a [`Reader`] (and a [`Writer`] if traces of the format can be written), add its
-//! line to `FORMATS`, and its name to the choices of `workload.format` in nandlab's `host/spec/workload.rs`. Detection,
-//! errors, device choice, ordering, conversion, fuzzing and the round-trip tests follow.
+//! line to `FORMATS`, and add its name to the choices of `workload.format` in nandlab's `host/spec/workload.rs`.
+//! Detection, errors, device choice, ordering, conversion and fuzzing need no further code.
 
 mod alibaba;
 mod blkparse;
@@ -30,7 +30,7 @@ pub struct FormatInfo {
     /// The columns and their units.
     pub units: &'static str,
     pub(crate) order: Order,
-    /// Whether the first bytes allow this format; detection then parses the first lines.
+    /// Whether the first bytes allow this format. If they do, detection parses the first lines.
     pub(crate) sniff: fn(head: &[u8]) -> bool,
     pub(crate) reader: MakeReader,
     pub(crate) writer: Option<Target>,
@@ -44,7 +44,7 @@ pub(crate) type MakeReader = fn(head: &[u8], options: &ReaderOptions) -> Result<
 pub(crate) enum Order {
     /// Ascending in time.
     Ascending,
-    /// Nearly ascending: records are sorted within a bounded window.
+    /// Nearly ascending in time: the records are sorted within a window of bounded size.
     Window,
     /// Ascending in whole seconds: the records of a second are spread evenly over the second.
     Seconds,
@@ -56,16 +56,16 @@ pub(crate) struct ReaderOptions {
     pub(crate) time_unit_ns: Option<f64>,
 }
 
-/// A request as its record gives it.
+/// A request as its record states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw<'a> {
     /// Nanoseconds since the time origin of the format.
     pub(crate) time_ns: u64,
-    /// The key of the device: its name as the record has it.
+    /// The key of the device: its name as written in the record.
     pub(crate) device: &'a [u8],
     pub(crate) op: Op,
     pub(crate) fua: bool,
-    /// Whether the host flushes before this request.
+    /// Whether the record also stands for a flush before this request.
     pub(crate) flush_first: bool,
     pub(crate) offset: u64,
     pub(crate) len: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Raw<'a> {
 pub(crate) enum Parsed<'a> {
     /// A request.
     Request(Raw<'a>),
-    /// A record to skip: a header, a comment, an event that is no request.
+    /// A record without a request, which is skipped: a header, a comment, another event.
     Nothing,
     /// The start of a summary: no records follow.
     End,
@@ -87,7 +87,7 @@ pub(crate) trait Reader: Send {
     /// Parses one record; `number` counts from 1.
     fn parse<'a>(&mut self, record: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError>;
 
-    /// Bytes of a record of a binary format; `None` for a text format.
+    /// Bytes per record of a binary format; `None` for a text format.
     fn record_bytes(&self) -> Option<usize> {
         None
     }
@@ -103,7 +103,7 @@ pub(crate) trait Reader: Send {
     }
 }
 
-/// A format to write: what its records can represent, and its writer.
+/// The writing side of a format: what its records can represent, and the function that writes them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) trim: bool,
@@ -123,7 +123,7 @@ pub(crate) struct Target {
 /// Appends one request, which is within the limits of the target; `number` counts the requests written, from 1.
 pub(crate) type Writer = fn(out: &mut Vec<u8>, request: &Request, number: u64);
 
-/// A text format with reads and writes alone, in bytes and nanoseconds: the base of the other targets.
+/// A text format that has only reads and writes, in bytes and nanoseconds. Each target states its differences from it.
 const TEXT: Target = Target {
     trim: false,
     flush: false,
@@ -165,9 +165,9 @@ fn is_text(head: &[u8]) -> bool {
     !head.contains(&0)
 }
 
-/// The lines of the head, without a last line that the end of the chunk may have cut.
+/// The lines of the head, without the last line if the end of the chunk may have cut it.
 pub(crate) fn head_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    // The head of a full chunk is three bytes shorter where a byte order mark has been skipped.
+    // The head of a full chunk is three bytes shorter if a byte order mark has been skipped.
     let is_all = head.len() + 3 < CHUNK_BYTES;
     let whole = if is_all { head } else { memchr::memrchr(b'\n', head).map_or(head, |n| &head[..n]) };
     whole.split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))

@@ -1,8 +1,8 @@
 //! MQSim ascii traces.
 //!
-//! Columns: `time device sector sectors op`, separated by blanks; sectors are 512 B, 1 is a READ, 0 a write. The file
-//! does not give the unit of time, which is in MQSim's workload XML (`Time_Unit`); the reader takes nanoseconds unless
-//! `workload.time_unit` gives another unit.
+//! Columns: `time device sector sectors op`, separated by blanks; sectors are 512 B, op 1 is a READ, 0 a write. The
+//! trace does not state the unit of its times, which is in MQSim's workload XML (`Time_Unit`); the reader assumes
+//! nanoseconds unless `workload.time_unit` gives another unit.
 //!
 //! Source: MQSim's README.
 

@@ -4,8 +4,8 @@
 //! Timestamp is a Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC; Type is `Read` or `Write`;
 //! Offset and Size are bytes; ResponseTime (ticks) is not used.
 //!
-//! Traps: a spreadsheet turns the timestamps into `1.28166E+17`, or makes them all equal; the reader refuses both.
-//! A device is named `HOST_DISK`, like the published files.
+//! Traps: a spreadsheet turns the timestamps into `1.28166E+17`, or makes them all equal; the reader refuses both. A
+//! device is named `HOST_DISK`, like the published file of that device.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 
@@ -67,7 +67,7 @@ impl Reader for Msr {
         let len = integer("Size", columns.next("Size")?, "a number of bytes")?;
         columns.next("ResponseTime")?;
         columns.end()?;
-        // The device's key is the slice `HOST,DISK`: host and disk are neighboring columns.
+        // The device's key is the slice `HOST,DISK` of the line: host and disk are neighbouring columns.
         let start = host.as_ptr() as usize - line.as_ptr() as usize;
         let end = disk.as_ptr() as usize - line.as_ptr() as usize + disk.len();
         Ok(plain(time_ns, &line[start..end], read, offset, len))

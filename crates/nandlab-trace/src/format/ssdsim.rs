@@ -1,6 +1,6 @@
 //! SSDsim ascii traces.
 //!
-//! Columns: `time device sector sectors op`, separated by blanks. Time is integer nanoseconds, sectors are 512 B, and 1
+//! Columns: `time device sector sectors op`, separated by blanks. Time is integer nanoseconds, sectors are 512 B, op 1
 //! is a READ, 0 a write. The format is not detected by content: an MQSim trace in nanoseconds has the same columns with
 //! the same meaning, so detection returns `mqsim` for files of both formats.
 //!
@@ -22,7 +22,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     writer: Some(FIVE_COLUMNS),
 };
 
-/// The target of SSDsim and MQSim, whose written columns are equal.
+/// The target of SSDsim and MQSim, which have the same columns.
 pub(super) const FIVE_COLUMNS: Target =
     Target { offset_unit: SECTOR, len_unit: SECTOR, write: write_line, ..TEXT };
 
@@ -35,7 +35,8 @@ fn write_line(out: &mut Vec<u8>, request: &Request, _: u64) {
     out.extend_from_slice(if request.op == Op::Read { b" 1\n" } else { b" 0\n" });
 }
 
-/// Parses the five columns but for the time, whose unit is a setting in MQSim; `None` for a blank line.
+/// Parses the five columns, and leaves the time as text, because its unit is a setting for MQSim. `None` for a blank
+/// line.
 #[inline]
 pub(super) fn five_columns<'a>(line: &'a [u8]) -> Result<Option<FiveColumns<'a>>, TraceError> {
     let mut words = Words(line);
@@ -55,7 +56,7 @@ pub(super) fn five_columns<'a>(line: &'a [u8]) -> Result<Option<FiveColumns<'a>>
     Ok(Some(FiveColumns { time, device, offset, len, read }))
 }
 
-/// The columns of a line, parsed but for the time; see [`five_columns`].
+/// The columns of a line; the time is still text. See [`five_columns`].
 pub(super) struct FiveColumns<'a> {
     pub(super) time: &'a [u8],
     pub(super) device: &'a [u8],

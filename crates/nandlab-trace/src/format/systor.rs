@@ -3,8 +3,8 @@
 //! Columns: `Timestamp,Response,IOType,LUN,Offset,Size`, with a header line. Timestamp is seconds of the Unix epoch
 //! with nine decimals, Response seconds, IOType `R`, `W` or blank, Offset and Size bytes.
 //!
-//! Traps: about a fifth of the records are out of order, so the reader sorts records within a window of 65,536; a
-//! record with a blank IOType (no response was recorded) does not say whether it was a read or a write, and is skipped.
+//! Traps: about a fifth of the records are out of order, so the reader sorts records within a window of 65,536. A
+//! record with a blank IOType (no response was recorded) is skipped, because it may be a read or a write.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 

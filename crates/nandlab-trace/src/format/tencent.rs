@@ -2,8 +2,8 @@
 //!
 //! Columns: `Timestamp,Offset,Size,IOType,VolumeID`: Timestamp in whole SECONDS of the Unix epoch, Offset and Size in
 //! 512-byte SECTORS, IOType 0 is a read and 1 a WRITE (the opposite of SSDsim and MQSim). A file mixes the records of
-//! thousands of volumes. The reader spreads the requests of one second (of the chosen volumes) evenly over the second,
-//! in the order of the file, so that they do not all arrive at its beginning.
+//! thousands of volumes. The reader spreads the requests of the chosen volumes within a second evenly over that second,
+//! in the order of the file, so that they do not all arrive at the beginning of the second.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 

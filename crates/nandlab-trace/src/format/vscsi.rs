@@ -1,10 +1,10 @@
 //! VMware vSCSI traces, versions 1 and 2 (binary, little-endian), the format of the CloudPhysics traces.
 //!
-//! Version 1, 32 bytes: u32 serial, len, nSG; u16 cmd, version; u64 lbn, ts. Version 2, 40 bytes: u16 cmd, version;
-//! u32 serial, len, nSG; u64 lbn, ts, rt. The high byte of the version field is the version. len is bytes, lbn
-//! 512-byte blocks, ts microseconds. cmd is the SCSI operation code: READ 08 28 88 A8, WRITE 0A 2A 8A AA, SYNCHRONIZE
-//! CACHE 35 91 (a flush). Other codes are refused, UNMAP too, whose ranges are not in the record. One file is one disk.
-//! Records are in the order of their time stamps, not of their serial numbers.
+//! Version 1, 32 bytes: u32 serial, len, nSG; u16 cmd, version; u64 lbn, ts. Version 2, 40 bytes: u16 cmd, version; u32
+//! serial, len, nSG; u64 lbn, ts, rt. The high byte of the version field is the version. len is bytes, lbn 512-byte
+//! blocks, ts microseconds. cmd is the SCSI operation code: READ 08 28 88 A8, WRITE 0A 2A 8A AA, SYNCHRONIZE CACHE 35
+//! 91 (a flush). Other codes are refused, also UNMAP, because a record does not hold the ranges of an UNMAP. One file
+//! is one disk. Records are in the order of their time stamps, not of their serial numbers.
 //!
 //! Source: libCacheSim's reader of the CloudPhysics traces.
 

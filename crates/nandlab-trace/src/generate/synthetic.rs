@@ -1,10 +1,10 @@
 //! Synthetic workloads: a mix of reads, writes and TRIMs with chosen sizes and addresses.
 //!
-//! Arrivals are 1 us apart: a synthetic workload has no arrival times, and the run's `arrival` (a queue depth or a
-//! rate) replaces these. Addresses are multiples of `align_bytes`, called slots; a request that would end beyond the
-//! span is moved down to end within it. Sequential addressing advances with every request, whatever its operation, and
-//! starts over at the end of the span. Zipf ranks are mapped to slots by a random permutation of the span; with `hot`,
-//! the first share of the permuted slots is hot.
+//! Arrivals are 1 us apart. These times are placeholders, because a synthetic workload has no arrival times of its own;
+//! the run's `arrival` (a queue depth or a rate) replaces them. Addresses are multiples of `align_bytes`, called slots;
+//! a request that would end beyond the span is moved down to end within it. Sequential addressing advances with every
+//! request, whatever its operation, and starts over at the end of the span. Zipf ranks are mapped to slots by a random
+//! permutation of the span; with `hot`, the slots of the lowest ranks under this permutation are hot.
 
 use super::{Scatter, Zipf};
 use crate::Source;
@@ -180,8 +180,8 @@ impl Source for SyntheticSource {
         }
         let arrival = Time::from_ns(self.made.saturating_mul(US.ns()));
         self.made += 1;
-        // Both numbers are drawn for every request, so that a change of trim_fraction does not shift the draws for
-        // reads.
+        // Both numbers are drawn for every request, so that another trim_fraction leaves the draws for reads as they
+        // are.
         let (trim, read) = (self.ops.unit() < self.trim_fraction, self.ops.unit() < self.read_fraction);
         let op = match (trim, read) {
             (true, _) => Op::Trim,
@@ -264,7 +264,7 @@ mod tests {
         let mut counts: Vec<_> = counts.into_values().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let hot: u64 = counts[..131_072 / 5].iter().sum();
-        // The most written fifth of the slots has slightly more writes than the hot slots.
+        // `counts` are sorted: their first fifth has slightly more requests than the hot slots.
         assert!((hot as f64 / 400_000.0 - 0.8).abs() < 0.01, "{hot}");
     }
 
@@ -282,7 +282,7 @@ mod tests {
             SyntheticSpec { address: Address::Zipf(-1.0), ..good.clone() },
             SyntheticSpec { address: Address::Hot { hot: 2.0, share: 0.5 }, ..good.clone() },
         ] {
-            let error = SyntheticSource::open(&bad, DRIVE, 1).err().expect("refused");
+            let error = SyntheticSource::open(&bad, DRIVE, 1).err().expect("the settings are refused");
             assert_eq!(error.kind(), ErrorKind::Setting);
             assert!(error.to_string().contains("workload.synthetic."), "{error}");
         }

@@ -2,9 +2,9 @@
 //!
 //! Rejection-inversion after Hörmann & Derflinger, "Rejection-inversion to generate variates from monotone discrete
 //! distributions", ACM TOMACS 6(3), 1996: the probability of rank k is proportional to k^-s. A uniform number is mapped
-//! through the inverse of the integral of the hat function x^-s. The nearest rank is accepted when it lies within a
-//! constant distance of the result, or else by a comparison. A rank takes fewer than 1.1 uniform numbers on average.
-//! Any s >= 0 is possible; s = 1 needs no special case.
+//! through the inverse of the integral of the hat function x^-s. The rank nearest to the result is accepted at once if
+//! it lies within a constant distance of the result; otherwise a comparison accepts or rejects it. Fewer than 1.1
+//! uniform numbers are needed per rank on average. Any s >= 0 is possible; s = 1 needs no special case.
 
 use nandlab::base::rng::Stream;
 
@@ -15,7 +15,7 @@ pub struct Zipf {
     s: f64,
     h_first: f64,
     h_last: f64,
-    /// A rank within this distance of the result of the inverse is accepted without a comparison.
+    /// A rank that is not above the result of the inverse by more than this is accepted without a comparison.
     shortcut: f64,
 }
 
@@ -99,7 +99,7 @@ mod tests {
                     (count as f64 - expected) * (count as f64 - expected) / expected
                 })
                 .sum();
-            // 99 degrees of freedom: 148 is exceeded once in a thousand.
+            // With 99 degrees of freedom, chi-square exceeds 148 with probability 0.001.
             assert!(chi_square < 148.0, "s = {s}: {chi_square}");
         }
     }
@@ -117,7 +117,7 @@ mod tests {
             let mass = |upto: u64| (1..=upto).map(|k| h(k as f64, s)).sum::<f64>();
             let expected = mass(n / 100) / mass(n);
             let got = head as f64 / draws as f64;
-            assert!((got / expected - 1.0).abs() < 0.01, "s = {s}: {got} for {expected}");
+            assert!((got / expected - 1.0).abs() < 0.01, "s = {s}: {got}, expected {expected}");
         }
     }
 
