@@ -1,4 +1,4 @@
-//! For arbitrary bytes a reader gives requests or an error; it never panics or hangs.
+//! For arbitrary bytes every trace reader returns requests or an error; it never panics or hangs.
 
 use crate::common::*;
 use nandlab::base::rng::Stream;
@@ -21,8 +21,8 @@ const SAMPLES: [&str; 11] = [
     "\0\0\0\0\0\u{2}\0\0\u{1}\0\0\0*\0\0\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
 
-/// Reads `content` as every format and with detection; the length of `content` sets the device choice and `lenient`.
-/// Returns the number of requests.
+/// Reads `content` as every format and with detection, and returns the number of requests. The length of `content`
+/// determines device choice and `lenient`.
 fn through_every_reader(content: &[u8]) -> u64 {
     let mut requests = 0;
     let named = formats().iter().map(|f| Some(f.name.to_owned()));
@@ -70,7 +70,7 @@ fn samples_are_read() {
     }
 }
 
-/// Replaces the fuzzer where cargo-fuzz is not installed.
+/// Takes the place of the fuzz target `trace_formats` if cargo-fuzz is not installed.
 #[test]
 fn mutated_samples_never_panic() {
     let mut random = Stream::new(1, "mutations");

@@ -1,5 +1,5 @@
-//! Compressed files are recognized by their content and read like plain files; a damaged file is an error, never a
-//! short trace.
+//! Compressed files are recognized by their content and read like plain files. A damaged file gives an error, never a
+//! shorter trace.
 
 use crate::common::*;
 use nandlab_trace::{ErrorKind, open_bytes};

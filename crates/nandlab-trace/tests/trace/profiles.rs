@@ -1,4 +1,4 @@
-//! Profiles have the published statistics of their traces.
+//! The requests of a profile have the published statistics of its trace.
 
 use crate::common::drain;
 use nandlab::base::units::{MS, Time};
@@ -29,9 +29,10 @@ fn requests_of(name: &str, requests: u64, seed: u64) -> Vec<Request> {
 
 #[track_caller]
 fn near(what: &str, got: f64, expected: f64, share: f64) {
-    assert!((got / expected - 1.0).abs() <= share, "{what}: {got} for {expected}");
+    assert!((got / expected - 1.0).abs() <= share, "{what}: {got}, expected {expected}");
 }
 
+/// Checks the statistics of a whole profile against every published number of its trace.
 fn check(name: &str) {
     let p = profile(name).unwrap();
     let s = stat_of(name, None, LARGE);
@@ -72,7 +73,7 @@ fn check(name: &str) {
     if let Some([read, written]) = p.sectors {
         for (op, expected) in [(s.reads(), read), (s.writes(), written)] {
             let off = (op.bytes / 512).abs_diff(expected);
-            assert!(off <= (read + written) / 100, "{name}: {off} sectors off");
+            assert!(off <= (read + written) / 100, "{name}: differs by {off} sectors");
         }
     }
     if let Some(pct) = p.unwritten_reads_pct {
@@ -89,15 +90,15 @@ fn recorded_profiles_match_their_recordings() {
 
 #[test]
 fn full_length_profiles_match_what_was_published() {
-    // In order: periodic metadata writes; long rewrite intervals; a small footprint with strong skew; large requests;
-    // no published page statistics.
+    // The properties of these five, in their order: periodic metadata writes; long rewrite intervals; a small footprint
+    // with strong skew; large requests; no published page statistics.
     for name in ["msr/wdev_0", "msr/stg_0", "msr/prxy_0", "msr/usr_0", "msr/hm_1"] {
         check(name);
     }
 }
 
 #[test]
-fn every_profile_starts_and_keeps_its_mix() {
+fn the_start_of_every_profile_has_its_rate_mix_and_mean_size() {
     for p in profiles() {
         let s = stat_of(p.name, Some(20_000), LARGE);
         let settings = Settings::of(p);
@@ -114,7 +115,8 @@ fn laldpc() -> impl Iterator<Item = &'static Published> {
     profiles().iter().filter(|p| p.name.starts_with("laldpc/"))
 }
 
-/// Table III of the LaLDPC paper within 1 % (or 32 sectors: rsrch1 reads 1,110), Table IV within 3 points.
+/// The sectors of the LaLDPC paper's Table III are met within 1 %, or within 32 sectors (rsrch1 reads only 1,110); the
+/// soft reads of Table IV are met within 3 percentage points.
 #[test]
 fn laldpc_profiles_have_the_sectors_days_and_soft_reads_of_the_paper() {
     assert_eq!(laldpc().count(), 15);
@@ -123,11 +125,11 @@ fn laldpc_profiles_have_the_sectors_days_and_soft_reads_of_the_paper() {
         let [read, written] = p.sectors.unwrap();
         for (op, expected) in [(s.reads(), read), (s.writes(), written)] {
             let off = (op.bytes / 512).abs_diff(expected);
-            assert!(off <= (expected / 100).max(32), "{}: {off} sectors off", p.name);
+            assert!(off <= (expected / 100).max(32), "{}: differs by {off} sectors", p.name);
         }
         let ratio = read as f64 / (read + written) as f64;
         assert!((s.read_ratio_bytes() - ratio).abs() <= 0.001, "{}: {}", p.name, s.read_ratio_bytes());
-        // The ratio that the paper prints is by sectors, except for rsrch1.
+        // The printed read ratio equals that of the printed sectors, except for rsrch1.
         let printed = p.read_sectors_pct.unwrap();
         assert!((printed / 100.0 - ratio).abs() < 0.01 || p.name == "laldpc/rsrch1", "{}: {ratio}", p.name);
         near(p.name, s.duration_s(), p.duration_s.unwrap(), 0.01);
@@ -137,7 +139,7 @@ fn laldpc_profiles_have_the_sectors_days_and_soft_reads_of_the_paper() {
     }
 }
 
-/// At the length that a study uses, on the drive of the paper.
+/// With 20,000 requests at most, on a drive of 29 GB: the size of the LaLDPC paper's drive.
 #[test]
 fn shortened_laldpc_profiles_keep_ratios_and_rate() {
     for p in laldpc() {
@@ -188,7 +190,7 @@ fn small_drives_hold_the_whole_profile() {
 }
 
 #[test]
-fn lengths_of_any_kind_are_exact_and_in_order() {
+fn any_number_of_requests_is_exact_and_in_order_of_arrival() {
     for requests in [0, 1, 2, 7, 100, 5_000] {
         let all = requests_of("msr/prxy_0", requests, 3);
         assert_eq!(all.len() as u64, requests);
@@ -197,7 +199,7 @@ fn lengths_of_any_kind_are_exact_and_in_order() {
 }
 
 #[test]
-fn same_seed_same_requests() {
+fn the_same_seed_gives_the_same_requests() {
     assert_eq!(requests_of("msr/hm_0", 5_000, 9), requests_of("msr/hm_0", 5_000, 9));
     assert_ne!(requests_of("msr/hm_0", 5_000, 9), requests_of("msr/hm_0", 5_000, 10));
 }
@@ -225,14 +227,15 @@ fn changed_settings_change_the_statistics() {
     near("interval", s.rewrite_interval_s_median.unwrap(), 100.0, 0.2);
     assert!((s.top_1pct_written_share - 0.3).abs() < 0.03, "{}", s.top_1pct_written_share);
 
-    let spread = |burst: f64| {
+    // Number of gaps below 10 ms.
+    let short_gaps = |burst: f64| {
         let settings =
             Settings { burst_requests_mean: burst, requests: 100_000, duration_s: 50_000.0, ..base };
         let mut source = ProfileSource::with_settings(&settings, 100_000, LARGE, 1).unwrap();
         let requests = drain(&mut source).unwrap();
         requests.windows(2).filter(|w| w[1].arrival - w[0].arrival < 10 * MS).count()
     };
-    assert!(spread(32.0) > 2 * spread(1.0), "bursts shorten the gaps between requests");
+    assert!(short_gaps(32.0) > 2 * short_gaps(1.0), "bursts of 32 requests do not shorten the gaps");
 }
 
 #[test]
@@ -243,7 +246,7 @@ fn unknown_profile_lists_the_choices() {
 }
 
 #[test]
-fn repeats_go_on_in_time_and_requests_max_ends_them() {
+fn a_repeat_begins_one_mean_gap_later_and_requests_max_ends_the_source() {
     let once = requests_of("msr/hm_0", 100, 1);
     let thrice = WorkloadSpec { repeat: 3, requests_max: 250, ..workload("msr/hm_0", Some(100)) };
     let mut source = open(&thrice, LARGE, 1).unwrap();
@@ -257,7 +260,8 @@ fn repeats_go_on_in_time_and_requests_max_ends_them() {
     assert_eq!(all[100].arrival, once[99].arrival + gap + (once[0].arrival - Time::START));
 }
 
-/// The numbers in the code equal those of the published tables, field by field; skipped where the tables are missing.
+/// The numbers in `published.rs` equal those of the published tables, field by field; skipped if the tables are
+/// missing.
 #[test]
 fn published_numbers_are_those_of_the_tables() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces"));
@@ -317,8 +321,8 @@ fn published_numbers_are_those_of_the_tables() {
     }
 }
 
-/// Equal seed, spec and version give equal bytes: a change of these hashes changes every result with a generated
-/// workload.
+/// Equal seed, spec and version give equal bytes. A change that moves these hashes moves the results of every run with
+/// a generated workload.
 #[test]
 fn output_for_a_seed_is_fixed() {
     let hash = |requests: &[Request]| {

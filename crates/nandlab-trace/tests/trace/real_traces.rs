@@ -1,4 +1,5 @@
-//! Counts and footprints of the recorded traces equal those of their index; skipped where the traces are missing.
+//! Counts and footprints of the recorded traces equal those of the index of the trace folder; skipped if the traces are
+//! missing.
 
 use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::Op;
@@ -29,8 +30,8 @@ fn read(name: &str, device: Option<DeviceChoice>) -> Option<TraceStat> {
     Some(stat)
 }
 
-/// Name; requests, then reads, writes, discards, flushes; footprint and written pages of 4 KiB; GiB read, written,
-/// discarded; duration in s; share of requests not aligned to 4 KiB, in percent.
+/// Name; all requests, reads, writes, TRIMs, flushes; footprint and written pages of 4 KiB; GiB read, written and
+/// trimmed; duration in s; share of reads and writes not aligned to 4 KiB, in percent.
 type Row = (&'static str, [u64; 5], [u64; 2], [f64; 3], f64, f64);
 
 const INDEX: [Row; 7] = [
@@ -58,7 +59,7 @@ const INDEX: [Row; 7] = [
 ];
 
 #[test]
-fn recorded_traces_read_as_indexed() {
+fn recorded_traces_have_the_numbers_of_their_index() {
     for (name, requests, pages, gib, duration_s, unaligned_pct) in INDEX {
         let Some(stat) = read(&format!("{name}.blkparse.xz"), None) else { continue };
         let counts = [Op::Read, Op::Write, Op::Trim, Op::Flush].map(|op| stat.ops[op as usize].requests);
@@ -66,7 +67,7 @@ fn recorded_traces_read_as_indexed() {
         assert_eq!([stat.footprint_pages, stat.written_pages], pages, "{name}");
         for (op, expected) in [Op::Read, Op::Write, Op::Trim].into_iter().zip(gib) {
             let got = stat.ops[op as usize].bytes as f64 / (1u64 << 30) as f64;
-            assert!((got - expected).abs() <= 0.0051, "{name}: {got} GiB for {expected}");
+            assert!((got - expected).abs() <= 0.0051, "{name}: {got} GiB, expected {expected}");
         }
         assert!((stat.duration_s() - duration_s).abs() < 0.6, "{name}: {}", stat.duration_s());
         assert!(
@@ -81,7 +82,7 @@ fn recorded_traces_read_as_indexed() {
     }
 }
 
-/// The numbers of a profile equal those of its recording, within 0.1 % for rounded numbers.
+/// Asserts that the published numbers of a profile equal those of its recording, within 0.1 % for rounded numbers.
 fn matches_recording(p: &Published, stat: &TraceStat) {
     let (reads, writes) = (stat.reads(), stat.writes());
     assert_eq!(p.requests, reads.requests + writes.requests, "{}", p.name);
@@ -102,13 +103,17 @@ fn matches_recording(p: &Published, stat: &TraceStat) {
         (p.rewrite_interval_s, stat.rewrite_interval_s_median.unwrap()),
     ] {
         let written = written.unwrap();
-        assert!((written / recorded - 1.0).abs() < 1e-3, "{}: {written} for {recorded}", p.name);
+        assert!(
+            (written / recorded - 1.0).abs() < 1e-3,
+            "{}: published {written}, recorded {recorded}",
+            p.name
+        );
     }
 }
 
-/// fio logged each request when it issued the request, the kernel traced it when the device got it. The `sync` lines of
-/// the log are the `FN` events of the trace. Counts and bytes of reads and writes are equal, because no request was
-/// merged or split. Times differ slightly; both files' arrivals count from their first request.
+/// fio logged each request when fio issued it; the kernel traced each request when the device got it. The `sync` lines
+/// of the log are the `FN` events of the trace. Counts and bytes of reads and writes are equal, because no request was
+/// merged or split. Times differ slightly.
 #[test]
 fn log_and_block_trace_of_one_run_agree() {
     let (Some(log), Some(trace)) = (read("fio_zipf.iolog.xz", None), read("fio_zipf.blkparse.xz", None))
@@ -128,8 +133,9 @@ fn files_with_several_devices_need_a_device_choice() {
     {
         let Some(spec) = spec(name) else { continue };
         let mut source = open_trace(&spec).unwrap();
-        let error =
-            std::iter::from_fn(|| source.next_request()).find_map(Result::err).expect("several devices");
+        let error = std::iter::from_fn(|| source.next_request())
+            .find_map(Result::err)
+            .expect("several devices are an error");
         assert_eq!(error.line(), Some(2), "{error}");
         assert!(error.remedy().contains("workload.device = \"0\""), "{error}");
         let named = error.message().rsplit("holds ").next().unwrap().split(", ").count();
@@ -143,7 +149,7 @@ fn files_with_several_devices_need_a_device_choice() {
 }
 
 #[test]
-fn vscsi_trace_reads_as_indexed() {
+fn the_vscsi_trace_has_the_numbers_of_its_index() {
     let Some(stat) = read("cloudphysics_2h.vscsi.zst", None) else { return };
     assert_eq!((stat.requests(), stat.format), (113_872, Some("vscsi")));
     assert!((stat.unaligned_share - 0.999).abs() < 0.001, "{}", stat.unaligned_share);

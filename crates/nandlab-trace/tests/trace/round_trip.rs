@@ -1,4 +1,4 @@
-//! Requests written in a format read back as the same requests, within the format's resolution.
+//! Requests that are written in a format are read back as the same requests, or the loss is reported.
 
 use crate::common::*;
 use nandlab::base::units::Time;
@@ -25,8 +25,7 @@ fn written(requests: &[Request], format: &str, drop: bool) -> Result<(Vec<u8>, C
     Ok((out, done))
 }
 
-/// The limits of each format: whether it has TRIM, flush and FUA; the unit of times in ns; the unit of lengths in
-/// bytes.
+/// The limits of a format: whether it has TRIM, flush and FUA; its unit of times in ns; its unit of lengths in bytes.
 fn limits(format: &str) -> (bool, bool, bool, u64, u64) {
     match format {
         "msr" => (false, false, false, 100, 1),
@@ -55,7 +54,8 @@ prop_compose! {
     }
 }
 
-/// Requests made from those drawn that `format` can represent without loss, in order of arrival, the first at 0.
+/// Turns drawn requests into requests that `format` represents without loss: in order of arrival, the first at 0;
+/// operations that the format lacks are left out.
 fn representable(drawn: &[(u64, Request)], format: &str) -> Vec<Request> {
     let (trim, flush, fua, resolution, len_unit) = limits(format);
     let mut now = 0;
@@ -92,7 +92,8 @@ proptest! {
             prop_assert_eq!(done.written, requests.len() as u64);
             let back = read(&spec_of(info.name), &bytes);
             prop_assert_eq!(back.as_ref(), Ok(&requests), "{}", info.name);
-            // The format is detected by content too; an ssdsim trace is detected as mqsim, with equal requests.
+            // Detection by content gives the same requests (an ssdsim trace is detected as mqsim). A trace whose times
+            // are all equal is refused if it is detected as msr.
             let detected = read(&spec("x"), &bytes);
             let equal_times = requests.len() >= 50 && requests.iter().all(|r| r.arrival == Time::START);
             prop_assert!(equal_times || detected.as_ref() == Ok(&requests), "{}: {:?}", info.name, detected.err());

@@ -1,4 +1,4 @@
-//! Common errors of trace readers: one test for each, named after the rule.
+//! Errors that naive trace readers make: each has a test, which is named after the rule.
 
 use crate::common::*;
 use nandlab::drive::spec::{Arrival, Beyond, Source, WorkloadSpec};
@@ -63,7 +63,7 @@ fn spreadsheet_damage_is_refused() {
         let e = error(&spec("hm_0.csv"), &equal.repeat(lines));
         assert!(e.message().contains("same time") && e.message().contains("spreadsheet"), "{e}");
     }
-    // Ten requests of equal time are not damaged.
+    // Ten requests of equal time are no sign of damage.
     assert_eq!(read(&spec("hm_0.csv"), equal.repeat(10).as_bytes()).unwrap().len(), 10);
 }
 
@@ -148,7 +148,7 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
     assert_eq!((e.kind(), e.position()), (ErrorKind::Order, Some(Position::Line(3))));
     assert_eq!(read(&spec("x.spc"), of(&[10, 11, 11 + DAY_S, 12 + DAY_S]).as_bytes()).unwrap().len(), 4);
 
-    // Times of a trace, and the arrivals read with `lenient`, in seconds.
+    // The times of a trace, and the arrivals of the requests that `lenient` reads, in seconds.
     let lenient_cases: [(&[u64], &[u64]); 7] = [
         (&[10, 11, 99 * DAY_S, 12, 13], &[0, 1, 2, 3]),
         (&[10, 11, 12, 99 * DAY_S], &[0, 1, 2]),
@@ -165,7 +165,7 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
         assert_eq!((&found[..], skipped as usize), (arrivals, times.len() - arrivals.len()), "{times:?}");
     }
 
-    // A gap before several records is no damaged record, so `lenient` does not skip it.
+    // Several records follow the gap in their order, so no record is damaged, and `lenient` skips none.
     let real = of(&[10, 11, 30 * DAY_S, 30 * DAY_S + 1, 30 * DAY_S + 2]);
     let e = read_all(&lenient(spec("x.spc")), real.as_bytes()).unwrap_err();
     assert_eq!(
@@ -176,7 +176,7 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
     let allowed = TraceSpec { max_gap_ns: 30 * nandlab::base::units::DAY, ..spec("x.spc") };
     assert_eq!(read(&allowed, real.as_bytes()).unwrap().len(), 5);
 
-    // The first line of an MSR trace with a timestamp of 0: 406 years.
+    // The first line of an MSR trace has timestamp 0: the second line is 406 years later.
     let tick = 128_166_372_003_061_629u64;
     let line = |time: u64| format!("{time},hm,0,Read,0,512,0\n");
     let damaged = line(0) + &line(tick) + &line(tick + 10_000_000);
@@ -443,7 +443,7 @@ fn settings_that_read_a_trace_twice_refuse_a_pipe() {
             )
         );
     }
-    assert_eq!(played(once, 1), "", "one pass is possible");
+    assert_eq!(played(once, 1), "", "a single pass over a pipe is refused");
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn a_read_or_write_above_4_gib_is_refused() {
         read(&spec_of("fio-iolog"), b"fio version 3 iolog\n5 f read 0 4294967296\n").unwrap().len(),
         1
     );
-    // A TRIM may cover a whole device.
+    // A TRIM is allowed above 4 GiB: it may cover a whole device.
     assert_eq!(
         read(&spec_of("fio-iolog"), b"fio version 3 iolog\n5 f trim 0 1099511627776\n").unwrap().len(),
         1

@@ -6,7 +6,7 @@ use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::{Op, Request};
 use nandlab_trace::{Source, TraceError, open_bytes};
 
-/// A spec of a trace with path `name`.
+/// A trace spec with the path `name` and default settings.
 pub fn spec(name: &str) -> TraceSpec {
     TraceSpec {
         path: name.into(),
@@ -18,12 +18,12 @@ pub fn spec(name: &str) -> TraceSpec {
     }
 }
 
-/// A spec that names the format.
+/// A trace spec that names the format.
 pub fn spec_of(format: &str) -> TraceSpec {
     TraceSpec { format: Some(format.into()), ..spec("trace") }
 }
 
-/// `spec` with a device chosen.
+/// `spec` with the choice of one device.
 pub fn device(spec: TraceSpec, name: &str) -> TraceSpec {
     TraceSpec { device: Some(DeviceChoice::One(name.into())), ..spec }
 }
@@ -33,19 +33,19 @@ pub fn lenient(spec: TraceSpec) -> TraceSpec {
     TraceSpec { lenient: true, ..spec }
 }
 
-/// All requests, or the first error.
+/// All requests of the source, or its first error.
 pub fn drain(source: &mut dyn Source) -> Result<Vec<Request>, TraceError> {
     std::iter::from_fn(|| source.next_request()).collect()
 }
 
-/// Reads content to its end; returns the requests and the number of records skipped.
+/// Reads `content` to its end; returns the requests and the number of skipped records.
 pub fn read_all(spec: &TraceSpec, content: &[u8]) -> Result<(Vec<Request>, u64), TraceError> {
     let mut source = open_bytes(spec, content)?;
     let requests = drain(&mut *source)?;
     Ok((requests, source.skipped()))
 }
 
-/// Reads content to its end; returns the requests.
+/// Reads `content` to its end; returns the requests.
 pub fn read(spec: &TraceSpec, content: &[u8]) -> Result<Vec<Request>, TraceError> {
     read_all(spec, content).map(|r| r.0)
 }
