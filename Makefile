@@ -1,4 +1,4 @@
-# The verbs of nandlab. `make` alone lists them.
+# The targets for developers. `make` without a target lists them.
 
 SHELL := bash
 PYTHON ?= python3
@@ -6,17 +6,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install
 OUT ?= out
-# Power cuts of `make crash`.
+# Number of power cuts of `make crash`.
 CUTS ?= 1000000
-# Minutes of `make soak`.
+# Duration of `make soak` in minutes.
 SOAK ?= 10
-# Specs and traces of `make inputs`.
+# Number of specs and number of traces of `make inputs`.
 INPUTS ?= 2000,500
 
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The binding is compiled against the environment's own interpreter.
+# The binding is compiled for the Python of the virtual environment.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
@@ -26,15 +26,15 @@ RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard C
 
 help:
 	@echo "make demo        build, run examples/demo.toml, write its report ($(OUT)/demo/report.html)"
-	@echo "make build       the command nandlab, in $(BIN)/nandlab"
-	@echo "make result-types  python/nandlab/result_types.py, from what the core declares"
-	@echo "make test        all tests, Rust and Python"
+	@echo "make build       build the command nandlab: $(BIN)/nandlab"
+	@echo "make result-types  write python/nandlab/result_types.py from the declarations of the core"
+	@echo "make test        all Rust and Python tests"
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
-	@echo "make bench       the standing workloads: requests/s, page operations/s, bytes per page"
-	@echo "make crash       a million power cuts in small random drives (fewer with CUTS=...)"
-	@echo "make soak        small random drives for ten minutes (more with SOAK=...), every mechanism on and off"
-	@echo "make inputs      2,000 generated specs and 500 traces through the command (others with INPUTS=...)"
-	@echo "make fuzz-smoke  the parsers on random input, for a short while"
+	@echo "make bench       the standard benchmark: requests/s, page operations/s, bytes per page"
+	@echo "make crash       a million power cuts in small random drives (another number with CUTS=...)"
+	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
+	@echo "make inputs      2,000 generated specs and 500 traces through the command (other numbers with INPUTS=...)"
+	@echo "make fuzz-smoke  fuzz the parsers and the drive, 30 s per target"
 
 demo: build
 	$(BIN)/nandlab run examples/demo.toml --out $(OUT)/demo
@@ -46,7 +46,7 @@ build: $(VENV)/.stamp-built
 result-types: $(VENV)/.stamp-built
 	$(BIN)/python tools/result_types.py
 
-# The extension module and the tests' programs are compiled side by side: each has long stretches on one core.
+# The extension module and the Rust test programs are compiled in parallel, because each uses only one core for long.
 test: $(VENV)/.stamp-dev
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.stamp-built test-programs
 	cargo test --workspace
@@ -57,7 +57,7 @@ test-programs:
 
 check: $(VENV)/.stamp-dev
 	cargo fmt --all --check
-	rustfmt --edition 2024 --check crates/nandlab/src/background/gc/*.rs crates/nandlab/src/write_cache/sync/*.rs crates/nandlab/src/copyback/policy/*.rs  # declared by a macro, which cargo fmt does not see
+	rustfmt --edition 2024 --check crates/nandlab/src/background/gc/*.rs crates/nandlab/src/write_cache/sync/*.rs crates/nandlab/src/copyback/policy/*.rs  # cargo fmt does not find these files, because macros declare their modules
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -84,12 +84,12 @@ fuzz-smoke: $(VENV)/.stamp-venv
 			cargo +nightly fuzz run "$$target" -- -max_total_time=30 -rss_limit_mb=2048; \
 		done; \
 	else \
-		echo "no cargo-fuzz: the smoke tests instead"; \
+		echo "cargo-fuzz is not installed: the smoke tests run instead"; \
 		cargo test -p nandlab-trace --test trace any_bytes::; \
 		cargo test -p nandlab --test spec spec_fuzz::; \
 	fi
 
-# Stamps: each step runs again only when what it depends on has changed.
+# Stamps: a step runs again only if one of its dependencies has changed.
 
 $(VENV)/.stamp-venv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nandlab needs Python 3.11 or later; name one with PYTHON=")'

@@ -1,6 +1,6 @@
 # %% [markdown]
 # A study from Python: two victim policies, three sizes of over-provisioning, one table.
-# Runs as a script, or cell by cell in an editor that knows `# %%`.
+# Runs as a script, or cell by cell in an editor that supports `# %%` cells.
 
 # %% Write the study. A study is usually a file of its own, such as studies/garbage-collection/study.toml.
 import sys
@@ -12,7 +12,7 @@ import nandlab
 STUDY = """
 [study]
 title = "Greedy or FIFO?"
-question = "How much does the emptiest block gain over the oldest block as victim?"
+question = "How much less does GC write if its victim is the emptiest instead of the oldest block?"
 
 [base.drive]
 channels = 1
@@ -45,7 +45,7 @@ over = "drive.op"
 
 [[claims]]
 figure = "waf"
-what = "Greedy amplifies less than FIFO, over-provisioning 0.1"
+what = "Write amplification of greedy relative to FIFO, over-provisioning 0.1"
 value = 0.9
 tolerance = { absolute = 0.09 }
 source = "a guess, to be replaced by what a paper reports"
@@ -60,11 +60,11 @@ out.mkdir(parents=True, exist_ok=True)
 study = nandlab.Study.load(out / "victims.toml")
 print(f"{len(study.runs)} runs; the first is {study.runs[0].row}")
 
-# %% Run the study. Finished runs are kept: a second run of this cell simulates nothing.
+# %% Run the study. Finished runs are kept, so executing this cell again simulates nothing.
 result = study.run(out / "victims", workers=2)
 print(f"{result.runs_done} runs done, {result.runs_kept} kept from before")
 
-# %% One tidy table: a row per run, a column per metric.
+# %% One table of all results: a row per run, a column per metric.
 print(study.results.select("variant", "drive.op", "steady.waf", "latency_us.write.p99", "erases.mean"))
 
 # %% The data of a figure, and the verdicts on the claims.

@@ -1,7 +1,7 @@
-//! Arbitrary bytes as a small drive and the requests of its host: every request is completed or fails for a reason,
-//! without a panic, a drive that stops, or a read of wrong data.
+//! Arbitrary bytes become a small drive and the requests of its host. The drive must not panic or stall, must come to
+//! rest, must pass its audit, and must return the right data for every read.
 //!
-//! `cargo fuzz run play`. The first seven bytes choose the settings of the drive, each three bytes after them a
+//! `cargo fuzz run play`. The first seven bytes choose the settings of the drive; every three bytes after them are a
 //! request.
 #![no_main]
 
@@ -12,7 +12,7 @@ use nandlab::drive::spec::load;
 use nandlab::base::units::Time;
 use std::path::Path;
 
-/// Settings of the drive: an input chooses one of each row.
+/// Settings of the drive: an input chooses one setting of each row.
 const CHOICES: [&[&str]; 6] = [
     &["map = 'page'", "map = { demand = { cache = '64B' } }"],
     &["victim = 'greedy'", "victim = 'fifo'", "victim = { random = { k = 1 } }", "victim = 'cost-benefit'"],
@@ -42,17 +42,17 @@ fuzz_target!(|data: &[u8]| {
         let offset = if op == Op::Flush { 0 } else { first };
         let fua = request[0] & 0x80 != 0 && op == Op::Write;
         let request_of_host = Request { arrival: drive.now(), op, fua, offset: offset * 512, len: len * 512 };
-        drive.submit(&request_of_host).expect("the request fits");
+        drive.submit(&request_of_host).expect("the drive refuses a valid request");
         match request[0] >> 3 & 7 {
             0 => _ = drive.cut_power(),
             1 => drive.detect_budget(),
             _ => {}
         }
         while drive.outstanding() > 8 {
-            assert!(drive.advance_by_event(Time::NEVER), "no event is pending: {:?}", drive.failure());
+            assert!(drive.advance_by_event(Time::NEVER), "requests are outstanding and no event is pending: {:?}", drive.failure());
         }
     }
-    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).expect("the drive comes to rest");
-    drive.audit().expect("the audit holds");
-    drive.probe().verdict().expect("every read is right");
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).expect("the drive does not come to rest");
+    drive.audit().expect("the audit fails");
+    drive.probe().verdict().expect("a read returned wrong data");
 });

@@ -1,6 +1,7 @@
-//! Arbitrary text through the spec parser: the result is a spec or a list of errors, never a panic.
+//! The spec parser returns a spec or a list of errors for arbitrary text; it never panics. An accepted spec has the same
+//! hash after it is printed and parsed again.
 //!
-//! `cargo fuzz run spec`. An accepted spec, printed and parsed again, has the same hash.
+//! `cargo fuzz run spec`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
-//! Arbitrary bytes through every trace reader: the result is requests or an error, never a panic.
+//! Every trace reader returns requests or an error for arbitrary bytes; it never panics.
 //!
-//! `cargo fuzz run trace_formats`. The first byte chooses leniency and device, the second the format (or detection);
-//! the rest is the content of the file, plain or compressed.
+//! `cargo fuzz run trace_formats`. The first byte chooses `lenient` and the device, the second byte the format (or
+//! detection); the rest is the content of the file, plain or compressed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ use nandlab_trace::{formats, open_bytes};
 fuzz_target!(|data: &[u8]| {
     let [choice, format, content @ ..] = data else { return };
     let choice = *choice;
-    // Each input goes through one reader only, because the cost of an input is the start of the reader's thread.
+    // Each input is read by one reader only, because most of the cost of an input is the start of the reader thread.
     let format = formats().get(usize::from(*format) % (formats().len() + 1)).map(|f| f.name.to_owned());
     let device = match choice >> 1 & 3 {
         0 | 1 => None,
