@@ -1,4 +1,4 @@
-"""Fixtures: a small spec, and the command as a process."""
+"""Fixtures: a small spec, a small study, and the command as a process."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ NANDLAB = [sys.executable, "-m", "nandlab"]
 
 
 def over(core_run):
-    """The command over a core whose runs are of the class `Run` that this text declares."""
+    """The command line of nandlab in which the class `Run` that `core_run` declares replaces the class of the core."""
     program = (
         f"import time\nfrom nandlab import _core\n{core_run}\n_core.Run = Run\nfrom nandlab.cli import main\nmain()\n"
     )
@@ -45,7 +45,7 @@ def spec_file(tmp_path):
 
 @pytest.fixture
 def command(tmp_path):
-    """Runs the command in a process, in an empty directory."""
+    """A function that runs the command as a process, by default in `tmp_path`."""
 
     def run(*arguments, program=NANDLAB, **options):
         return subprocess.run(
@@ -70,5 +70,5 @@ def here(tmp_path):
 
 
 def hidden(directory):
-    """What was left lying about: temporary files and directories."""
+    """Names of the hidden files and directories in `directory`, such as temporary files that were not removed."""
     return sorted(path.name for path in Path(directory).rglob(".*"))

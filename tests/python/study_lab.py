@@ -95,7 +95,7 @@ deviation = "a drive of a few blocks"
 """
 
 
-#: What readers see; the same bytes however the study was run.
+#: Files of a study that have the same bytes however the study is run.
 OUTCOME = ["results.parquet", "claims.json", "report.html"] + [
     f"figures/{name}.{kind}" for name in ("waf", "relative", "reads") for kind in ("svg", "pdf")
 ]
@@ -133,11 +133,11 @@ def finished(directory):
 
 
 def wait_for(what, seconds=60.0, process=None):
-    """Wait until `what()` is true; with a process, only while that process runs."""
+    """Waits until `what()` is true; fails after `seconds`, or as soon as `process` has ended."""
     until = time.monotonic() + seconds
     while not what():
         assert process is None or process.poll() is None, process.communicate()
-        assert time.monotonic() < until, "waited in vain"
+        assert time.monotonic() < until, f"the condition was not met within {seconds:.0f} s"
         time.sleep(0.01)
 
 

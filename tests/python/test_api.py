@@ -30,7 +30,7 @@ def test_load_takes_a_path_or_text(spec_file):
     assert isinstance(caught.value, nandlab.NandlabError)
 
 
-def test_run_gives_summary_and_tables(spec_file, tmp_path):
+def test_run_returns_summary_and_tables(spec_file, tmp_path):
     result = nandlab.run(spec_file, out=tmp_path / "r")
     assert result.complete
     assert result.name == "small"
@@ -44,7 +44,7 @@ def test_run_gives_summary_and_tables(spec_file, tmp_path):
         _ = result.requests
 
 
-def test_a_result_reads_back_as_it_was(spec_file, tmp_path):
+def test_a_result_that_is_read_equals_the_result_that_was_written(spec_file, tmp_path):
     written = nandlab.run(spec_file, out=tmp_path / "r", sets={"output.requests": True})
     read = nandlab.RunResult.read(tmp_path / "r")
     assert read.summary == written.summary
@@ -87,7 +87,7 @@ def test_an_error_in_the_progress_function_stops_the_run(spec_file, tmp_path):
             assert not thread.is_alive()
 
 
-def test_errors_of_the_core_come_through(spec_file, monkeypatch):
+def test_errors_of_the_core_are_raised_unchanged(spec_file, monkeypatch):
     for error in (nandlab.RunError("the drive is full"), ZeroDivisionError("a bug")):
 
         def step(self, ms, error=error):
@@ -134,7 +134,7 @@ def test_a_rename_that_fails_leaves_the_earlier_result(spec_file, tmp_path, monk
     assert hidden(tmp_path) == []
 
 
-def test_trace(tmp_path):
+def test_trace_statistics_and_conversion(tmp_path):
     (tmp_path / "a.csv").write_text("128166372003061629,hm,0,Write,0,4096,100\n")
     assert nandlab.trace.stat(tmp_path / "a.csv")["requests"] == 1
     assert nandlab.trace.stat(profile="msr/hm_0", requests=10)["requests"] == 10
@@ -145,7 +145,7 @@ def test_trace(tmp_path):
 
 
 @given(st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-(10**18), 10**18), st.none()))
-def test_numbers_are_short(value):
+def test_formatted_numbers_are_short(value):
     assert len(units.number(value)) <= 28 or abs(value) > 1e15
     if value is not None and 0 <= value < 1e15:
         assert units.duration(value) and units.size(value) and units.count(value)

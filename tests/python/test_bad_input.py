@@ -1,6 +1,6 @@
-"""What is wrong in a spec, a trace or on the disk is told on one screen, and leaves nothing that looks like a result.
+"""An error in a spec, a trace or on the disk gives a message that fits on a screen, and leaves no partial result.
 
-The list is that of the bad inputs nandlab promises to refuse; each has its test here, through the real command.
+Each bad input that nandlab must refuse has a test here, which runs the command.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from study_lab import wait_for
 
-#: A message must fit on a screen.
+#: Lines of the longest error message.
 SCREEN_LINES = 25
 
 SPEC = """\
@@ -38,15 +38,15 @@ op = 0.25
 trace = "trace.csv"
 """
 
-#: Requests of the sound trace, and the line that is damaged: in the middle.
+#: Requests of the valid trace; and the number of the line, in the middle, that tests damage.
 LINES = 5000
 BAD = 2500
-#: A FILETIME of the recording week of the MSR traces.
+#: A FILETIME in the week in which the MSR traces were recorded.
 TICKS = 128_166_372_000_000_000
 
 
 def command_line(*arguments):
-    """The command, of the package that these tests import."""
+    """The command of the package that these tests import."""
     return [sys.executable, "-m", "nandlab", *map(str, arguments)]
 
 
@@ -65,7 +65,7 @@ def msr_lines(count=LINES):
 
 @pytest.fixture
 def lab(tmp_path):
-    """A directory with a sound spec and a sound trace in it."""
+    """A directory with a valid spec and a valid trace."""
     (tmp_path / "spec.toml").write_text(SPEC)
     (tmp_path / "trace.csv").write_text("\n".join(msr_lines()) + "\n")
     return tmp_path
@@ -78,7 +78,7 @@ def run(lab, *arguments, **options):
 
 
 def refused(lab, *arguments, names, remedy, **options):
-    """Runs the command; asserts status 2, a message on one screen with `names` and `remedy`, and nothing written."""
+    """Asserts that the command exits with 2, prints a short error with `names` and `remedy`, and writes no file."""
     before = listing(lab)
     done = run(lab, *arguments, **options)
     assert done.returncode == 2, done
@@ -88,7 +88,7 @@ def refused(lab, *arguments, names, remedy, **options):
     assert max(map(len, done.stderr.splitlines())) < 400, done.stderr
     for name in (*names, remedy):
         assert name in done.stderr, done.stderr
-    assert listing(lab) == before, "something was left behind"
+    assert listing(lab) == before, "the refused command has written files"
     return done.stderr
 
 
@@ -98,14 +98,14 @@ def with_spec(lab, old, new):
 
 
 def with_line(lab, edit, name="trace.csv"):
-    """Damages the line in the middle of the trace."""
+    """Writes the trace with `edit` applied to its line in the middle."""
     lines = msr_lines()
     lines[BAD - 1] = edit(lines[BAD - 1])
     (lab / name).write_text("\n".join(lines) + "\n")
 
 
 def column(number, value):
-    """An edit that replaces one column."""
+    """An edit for `with_line` that replaces a column by `value`."""
 
     def edit(line):
         columns = line.split(",")
@@ -115,7 +115,7 @@ def column(number, value):
     return edit
 
 
-def test_the_sound_spec_and_trace_run(lab):
+def test_the_valid_spec_and_trace_run(lab):
     done = run(lab, "run", "spec.toml")
     assert done.returncode == 0, done.stderr
     assert json.loads((lab / "out/spec/summary.json").read_text())["requests"] == LINES
@@ -183,7 +183,7 @@ def test_wrong_unit_of_a_size(lab):
         ('{ latency = "4us" }', "host.link.mb_per_s: missing", "add mb_per_s = 1"),
     ],
 )
-def test_a_link_that_is_none(lab, link, what, remedy):
+def test_an_invalid_host_link(lab, link, what, remedy):
     with_spec(lab, "[workload]", f"[host]\nlink = {link}\n[workload]")
     refused(lab, "run", "spec.toml", names=["spec.toml:12", what], remedy=remedy)
 
@@ -252,20 +252,20 @@ def test_a_spec_that_is_no_toml(lab):
         (SPEC + '[gc]\nvictim = "\\u202e\\u001b[31m"\n', ['"\\u{202e}\\u{1b}[31m"'], "choices"),
     ],
 )
-def test_too_much_is_refused_at_once(lab, text, names, remedy):
+def test_an_oversized_spec_is_refused_within_seconds(lab, text, names, remedy):
     (lab / "spec.toml").write_text(text)
     begin = time.monotonic()
     told = refused(lab, "run", "spec.toml", names=names, remedy=remedy)
-    # Some took minutes; most of this is the start of the command.
+    # Some of these specs took minutes. Most of the time now is the start of the command.
     assert time.monotonic() - begin < 10
     assert all(character.isprintable() or character == "\n" for character in told)
 
 
-def test_a_spec_that_never_ends(lab):
+def test_a_spec_without_an_end(lab):
     refused(lab, "run", "/dev/zero", names=["/dev/zero: more than the 1 MiB of a spec"], remedy="the right file")
 
 
-def test_long_names_are_told_in_short(lab):
+def test_long_names_are_shortened_in_messages(lab):
     long = "x" * 100_000
     for arguments in (
         ["run", long],
@@ -287,7 +287,7 @@ def test_long_names_are_told_in_short(lab):
         assert "x" * 201 not in text
 
 
-def test_a_name_that_is_no_text(lab):
+def test_a_file_name_that_is_not_utf_8(lab):
     name = os.fsdecode(b"\xff\x1b.toml")
     (lab / name).write_text(SPEC)
     refused(lab, "run", name, names=["not UTF-8"], remedy="choose another name")
@@ -312,13 +312,13 @@ def test_a_drive_too_small_for_the_trace(lab, op):
 
 
 def packed(kind, data):
-    """`data` packed, or a skip where nothing here can pack it."""
+    """`data`, compressed; skips the test if no program here can compress it."""
     if kind == "gz":
         return gzip.compress(data)
     if kind == "xz":
         return lzma.compress(data)
     if shutil.which("zstd") is None:
-        pytest.skip("no zstd here")
+        pytest.skip("zstd is not installed")
     return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
 
 
@@ -343,7 +343,7 @@ def test_a_damaged_compressed_trace(lab):
     refused(lab, *arguments, names=["trace.csv.gz"], remedy="remedy")
 
 
-#: What is wrong with the line in the middle, the field that the message names, and what it says.
+#: By the defect of the line in the middle: the edit, the field that the message names, and a part of the message.
 MALFORMED = {
     "a column is missing": (lambda line: line.replace("hm,0,", "hm,"), "Type", "expected Read or Write, found"),
     "the line is cut": (lambda line: line[:40], "", ""),
@@ -379,8 +379,8 @@ def test_lenient_skips_and_counts(lab, what):
     assert (facts["requests"], facts["skipped"]) == (LINES - 1, 1)
 
 
-def test_a_line_that_is_no_text(lab):
-    """Such as a sector of zeros after a crash; the content does not tell the format then."""
+def test_a_binary_line_in_a_text_trace(lab):
+    """For example a sector of zeros after a crash. The format cannot be detected from such content."""
     with_line(lab, lambda _: "\x00\x01\x7f" * 30)
     settings = ("--set", "workload.format=msr")
     text = refused(lab, "run", "spec.toml", *settings, names=[f"trace.csv:{BAD}"], remedy="workload.lenient")
@@ -426,7 +426,7 @@ def test_an_empty_trace(lab, text):
     refused(lab, "trace", "stat", "trace.csv", names=["trace.csv"], remedy="--format")
 
 
-def test_a_trace_with_only_malformed_lines_is_empty_also_when_lenient(lab):
+def test_a_trace_with_only_malformed_lines_is_refused_as_empty_with_lenient(lab):
     (lab / "trace.csv").write_text("\n".join(line.replace("4096,26", "0,26") for line in msr_lines(60)))
     settings = ("--set", "workload.lenient=true", "--set", "workload.format=msr")
     refused(lab, "run", "spec.toml", *settings, names=["trace.csv", "60 skipped"], remedy="workload.format")
@@ -447,7 +447,7 @@ def test_an_unreadable_file(lab):
         refused(lab, "run", "spec.toml", names=["trace.csv", "Permission denied"], remedy="trace")
 
 
-@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file here that opens and then fails to be read")
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc/self/mem")
 def test_a_file_whose_disk_fails(lab):
     arguments = ("run", "spec.toml", "--set", "workload.trace=/proc/self/mem")
     refused(lab, *arguments, names=["/proc/self/mem", "Input/output error"], remedy="remedy")
@@ -481,8 +481,8 @@ set = { "gc.victim" = "fifo" }
         (["study", "study.toml"], "a study"),
     ],
 )
-def test_what_reads_a_trace_again_refuses_a_pipe(lab, arguments, key):
-    """They waited for ever."""
+def test_a_command_that_reads_a_trace_again_refuses_a_pipe(lab, arguments, key):
+    """These commands waited for ever."""
     (lab / "study.toml").write_text(STUDY)
     (lab / "trace.csv").unlink()
     os.mkfifo(lab / "trace.csv")
@@ -490,7 +490,7 @@ def test_what_reads_a_trace_again_refuses_a_pipe(lab, arguments, key):
     refused(lab, *arguments, names=names, remedy="save it in a file first")
 
 
-def test_one_pass_over_a_pipe(lab):
+def test_a_command_that_reads_a_trace_once_accepts_a_pipe(lab):
     lines = (lab / "trace.csv").read_text()
     (lab / "trace.csv").unlink()
     os.mkfifo(lab / "trace.csv")
@@ -523,16 +523,16 @@ def test_a_damaged_first_line(lab, damage):
 
 @pytest.fixture
 def small_disk(tmp_path_factory):
-    """A disk with room for nothing much."""
+    """A disk of 128 KiB."""
     disk = tmp_path_factory.mktemp("disk")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(disk)], capture_output=True)
     if mounted.returncode:
-        pytest.skip("no right to mount a small disk")
+        pytest.skip("mounting a small disk is not permitted")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
 
 
-#: Output that does not fit there.
+#: Settings whose output does not fit on the small disk.
 BULKY = ("--set", "output.requests=true", "--set", "output.timeline_operations=5000")
 
 
@@ -560,7 +560,7 @@ def test_a_full_disk_keeps_the_earlier_result(lab, small_disk):
     assert (small_disk / "r/summary.json").read_bytes() == before
 
 
-def test_a_file_that_may_not_grow(lab):
+def test_a_limit_of_file_size(lab):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
@@ -568,19 +568,19 @@ def test_a_file_that_may_not_grow(lab):
     refused(lab, *arguments, names=["deep/result/", "File too large"], remedy="ulimit", preexec_fn=limit)
 
 
-def test_a_saved_drive_replaces_nothing_else(lab):
-    """A slip of the hand with --save-drive must not cost a file."""
+def test_a_saved_drive_replaces_only_a_saved_drive(lab):
+    """--save-drive with the name of another file must not overwrite that file."""
     before = (lab / "spec.toml").read_bytes()
     arguments = ("run", "spec.toml", "--out", "r", "--save-drive")
     refused(lab, *arguments, "spec.toml", names=["spec.toml"], remedy="--force")
     assert (lab / "spec.toml").read_bytes() == before
     refused(lab, *arguments, "nowhere/drive", names=["nowhere/drive", "nowhere"], remedy="directory")
-    for _ in range(2):  # one saved earlier is replaced
+    for _ in range(2):  # the second run replaces the saved drive of the first run
         assert run(lab, *arguments, "drive.bin").returncode == 0
     assert run(lab, "run", "spec.toml", "--out", "r", "--set", "precondition.load=drive.bin").returncode == 0
 
 
-def test_a_saved_drive_that_is_none(lab):
+def test_a_file_that_is_no_saved_drive(lab):
     settings = ("--set", "precondition.load=trace.csv")
     refused(lab, "run", "spec.toml", *settings, names=["trace.csv"], remedy="--save-drive")
     assert run(lab, "run", "spec.toml", "--out", "r", "--save-drive", "drive.bin").returncode == 0
@@ -592,8 +592,9 @@ def test_a_saved_drive_that_is_none(lab):
 
 # ----------------------------------------------------------------------------------------------------------------- time
 
-#: Times that overflowed 64 bits or looped for ever: (settings, the trace, what the error names, its remedy).
 BURSTS = "workload.arrival={ bursts = { requests = 1, at_once = 1.0, idle = '1d' } }"
+#: Settings and traces with times that overflowed 64 bits, or with which a run never ended. By case: settings, the
+#: trace, parts of the error, a part of its remedy.
 TIMES = {
     "a rate": (
         ["workload.synthetic={ requests = 200 }", "workload.arrival={ iops = 1e-9 }"],
@@ -663,7 +664,7 @@ def test_times_that_cannot_be_simulated(lab, case):
     refused(lab, "run", "spec.toml", *sets, names=names, remedy=remedy)
 
 
-def test_what_has_no_workload_is_not_fitted(lab):
+def test_spec_fit_refuses_a_spec_without_a_workload(lab):
     with_spec(lab, '[workload]\ntrace = "trace.csv"\n', "")
     refused(lab, "spec", "fit", "spec.toml", names=["the spec has no [workload]"], remedy="remedy: add one")
 
@@ -675,7 +676,7 @@ def test_a_damaged_first_time_is_skipped_and_a_gap_allowed(lab):
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert (summary["requests"], summary["records_skipped"]) == (LINES, 1)
-    # From its middle on the trace is 30 days later.
+    # The second half of the trace is 30 days later than the first half.
     later = TICKS + 1000 * BAD + 30 * 86_400 * 10_000_000
     moved = [line.replace(str(TICKS + 1000 * i), str(later + 1000 * i)) for i, line in enumerate(lines)]
     (lab / "trace.csv").write_text("\n".join([*lines[:BAD], *moved[BAD:]]) + "\n")
@@ -695,7 +696,7 @@ LONG = ("--set", "workload.repeat=1000000")
 
 
 def interrupted(lab, *arguments, after):
-    """Sends Ctrl-C `after` seconds into the run."""
+    """Sends Ctrl-C `after` seconds into the run; returns status, stdout, stderr and the seconds until its end."""
     process = subprocess.Popen(
         command_line(*arguments), cwd=lab, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -707,7 +708,7 @@ def interrupted(lab, *arguments, after):
     return process.returncode, out, err, time.monotonic() - begin
 
 
-def test_ctrl_c_keeps_what_is_finished_and_marks_it(lab):
+def test_ctrl_c_keeps_the_finished_part_and_marks_it_incomplete(lab):
     settings = ("--set", "workload.arrival={ queue_depth = 8 }", "--set", "output.requests=true")
     arguments = ("run", "spec.toml", *LONG, *settings, "--out", "deep/result")
     status, out, err, waited = interrupted(lab, *arguments, after=0.7)
@@ -725,7 +726,7 @@ def test_ctrl_c_keeps_what_is_finished_and_marks_it(lab):
     assert sum(summary["host"][op]["count"] for op in summary["host"]) == summary["requests"]
     import polars as pl
 
-    # Closed loop: at most so many are under way; open loop below.
+    # Closed loop: at most queue_depth requests are outstanding.
     assert summary["requests_unfinished"] <= 8
     assert pl.read_parquet(result / "requests.parquet").height == summary["requests"]
     assert not list(lab.rglob(".*"))
@@ -735,7 +736,7 @@ def test_ctrl_c_keeps_what_is_finished_and_marks_it(lab):
     assert "not complete" in page or "incomplete" in page or "stopped" in page
 
 
-def test_ctrl_c_before_the_first_request_leaves_nothing(lab):
+def test_ctrl_c_before_the_first_request_leaves_no_output(lab):
     slow = ("--set", "precondition.method=pts", "--set", "precondition.rounds_max=20", *LONG)
     big = ("--set", "drive.blocks_per_plane=8192", "--set", "drive.pages_per_block=256")
     before = listing(lab)
@@ -748,7 +749,7 @@ def test_ctrl_c_before_the_first_request_leaves_nothing(lab):
 
 
 def reads(process, name):
-    """Whether the process has the file open; without /proc after two seconds."""
+    """Whether the process has the file open; without /proc, waits two seconds and returns true."""
     descriptors = Path(f"/proc/{process.pid}/fd")
     if not descriptors.exists():
         time.sleep(2.0)
@@ -758,8 +759,8 @@ def reads(process, name):
     return False
 
 
-def test_ctrl_c_while_reading_a_trace(lab):
-    """Statistics of half a trace would look like those of the whole."""
+def test_ctrl_c_while_reading_a_trace_prints_no_statistics(lab):
+    """Statistics of a part of the trace would look like those of the whole trace."""
     (lab / "long.csv").write_text("\n".join(msr_lines(1_000_000)) + "\n")
     process = subprocess.Popen(
         command_line("trace", "stat", *["long.csv"] * 40),

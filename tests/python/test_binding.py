@@ -1,4 +1,4 @@
-"""Everything public in the compiled core is in its stub and can be reached through the package."""
+"""Every public name of the compiled core is in its stub, and the package exposes it."""
 
 import ast
 import json
@@ -11,7 +11,7 @@ from nandlab import _core
 
 STUB = Path(__file__).parents[2] / "python" / "nandlab" / "_core.pyi"
 
-# Where each name of the core comes out of the package. A new name in the core fails here until it has its place.
+# Where the package exposes each name of the core. These tests fail for a new name of the core until it is listed here.
 WRAPPED = {
     "NandlabError": "NandlabError",
     "SpecError": "SpecError",
@@ -57,7 +57,7 @@ def reach(path):
     return pkgutil.resolve_name(f"nandlab.{path}")
 
 
-def test_the_stub_is_wrapped_whole():
+def test_every_name_of_the_stub_is_exposed_by_the_package():
     assert stub_names().keys() == WRAPPED.keys()
     for path in WRAPPED.values():
         assert reach(path) is not None
@@ -65,7 +65,7 @@ def test_the_stub_is_wrapped_whole():
         assert reach(name) is not None
 
 
-def test_the_core_and_its_stub_name_the_same_things():
+def test_the_core_and_its_stub_have_the_same_names():
     stub = stub_names()
     assert public(_core) == stub.keys()
     for name, members in stub.items():
@@ -78,7 +78,7 @@ def test_the_core_and_its_stub_name_the_same_things():
         assert reach(path) is not None
 
 
-def test_the_errors_are_one_family():
+def test_the_errors_of_the_core_have_one_base_class():
     for name in ("SpecError", "TraceError", "RunError"):
         assert issubclass(getattr(_core, name), _core.NandlabError)
     with pytest.raises(_core.SpecError) as caught:
@@ -87,7 +87,7 @@ def test_the_errors_are_one_family():
     assert {"origin", "line", "key", "message", "remedy"} <= caught.value.errors[0].keys()
 
 
-def test_what_the_core_lists_is_what_the_stub_promises():
+def test_lists_of_the_core_have_the_types_of_the_stub():
     json.loads(_core.schema())
     assert all(isinstance(name, str) and isinstance(text, str) for name, text in _core.presets())
     assert all({"slot", "name", "description"} <= row.keys() for row in _core.policies())

@@ -1,4 +1,4 @@
-"""The command, as a process of its own."""
+"""The command `nandlab`, run as a process."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def names(directory):
 
 
 def refused(done, *parts):
-    """Exit status 2, the text on stderr, no traceback, nothing on stdout."""
+    """Asserts exit status 2, the `parts` on stderr, no traceback, and nothing on stdout."""
     assert done.returncode == 2, done
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
@@ -37,7 +37,7 @@ def refused(done, *parts):
         assert part in done.stderr, done.stderr
 
 
-def test_a_run_writes_a_whole_result_and_shows_its_summary(command, spec_file, tmp_path):
+def test_a_run_writes_a_complete_result_and_shows_its_summary(command, spec_file, tmp_path):
     done = command("run", spec_file)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -61,7 +61,7 @@ def test_set_overrides_a_key(command, spec_file):
     assert json.loads(done.stdout)["requests"] == 77
 
 
-def test_all_but_sim_json_is_the_same_bytes_twice(command, spec_file, tmp_path):
+def test_two_runs_write_the_same_bytes_except_sim_json(command, spec_file, tmp_path):
     for out in ("a", "b"):
         assert command("run", spec_file, "--out", out, "--set", "output.requests=true").returncode == 0
     assert names(tmp_path / "a") == RESULT | {"requests.parquet"}
@@ -69,7 +69,7 @@ def test_all_but_sim_json_is_the_same_bytes_twice(command, spec_file, tmp_path):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
 
-def test_a_spec_that_is_refused_leaves_nothing(command, spec_file, tmp_path):
+def test_a_refused_spec_leaves_no_output(command, spec_file, tmp_path):
     spec_file.write_text(SPEC + "[bogus]\n")
     refused(command("run", spec_file), "small.toml:15: bogus: unknown section")
     assert not (tmp_path / "out").exists()
@@ -83,8 +83,8 @@ def test_a_spec_that_is_refused_leaves_nothing(command, spec_file, tmp_path):
         ("BaseException('a panic')", 1, "BaseException: a panic"),
     ],
 )
-def test_a_run_that_fails_leaves_nothing(command, spec_file, tmp_path, error, status, told):
-    """A panic of the core is no `Exception`; a bug keeps its traceback and says where to report it."""
+def test_a_failed_run_leaves_no_output(command, spec_file, tmp_path, error, status, told):
+    """A panic of the core is a `BaseException`, no `Exception`. A bug shows a traceback and where to report it."""
     failing = over(f"class Run:\n    def __init__(self, *_): pass\n    def step(self, ms): raise {error}\n")
     done = command("run", spec_file, "--out", "r", program=failing)
     assert done.returncode == status and told in done.stderr
@@ -94,7 +94,7 @@ def test_a_run_that_fails_leaves_nothing(command, spec_file, tmp_path, error, st
     assert hidden(tmp_path) == []
 
 
-def test_a_spec_not_found_names_its_neighbours(command, spec_file, tmp_path):
+def test_a_spec_that_is_not_found_suggests_a_similar_name(command, spec_file, tmp_path):
     refused(command("run", tmp_path / "smal.toml"), "no spec", "did you mean", "small.toml")
     refused(command("run", tmp_path / "nowhere" / "small.toml"), "no spec")
 
@@ -113,10 +113,10 @@ def test_an_earlier_result_is_replaced(command, spec_file, tmp_path):
     command("report", "r")
     assert command("run", spec_file, "--out", "r").returncode == 0
     assert json.loads((tmp_path / "r/summary.json").read_text())["requests"] == 3000
-    assert names(tmp_path / "r") == RESULT, "an old report would not belong to the new run"
+    assert names(tmp_path / "r") == RESULT, "the report of the earlier result is still there"
 
 
-def test_anything_else_is_replaced_only_by_force(command, spec_file, tmp_path):
+def test_a_directory_without_a_result_is_replaced_only_with_force(command, spec_file, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
     refused(command("run", spec_file, "--out", "mine"), "thesis.tex", "--force")
@@ -132,7 +132,7 @@ def test_a_result_with_foreign_files_in_it_is_kept(command, spec_file, tmp_path)
 
 
 @pytest.mark.parametrize("out", [".", "small.toml", "small.toml/below"])
-def test_an_output_that_cannot_be_is_refused_before_the_run(command, spec_file, tmp_path, out):
+def test_an_impossible_output_is_refused_before_the_run(command, spec_file, tmp_path, out):
     before = spec_file.read_bytes()
     refused(command("run", spec_file, "--out", out, "--force", "--set", "workload.repeat=1000000"), "choose a")
     assert spec_file.read_bytes() == before
@@ -141,13 +141,13 @@ def test_an_output_that_cannot_be_is_refused_before_the_run(command, spec_file, 
 
 def test_a_directory_without_permission_is_refused(command, spec_file, tmp_path):
     if os.geteuid() == 0:
-        pytest.skip("root may write anywhere")
+        pytest.skip("root may write to every directory")
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o500)
     refused(command("run", spec_file, "--out", locked / "r"), "no permission")
 
 
-def test_a_file_that_cannot_grow_is_told_with_its_path(command, spec_file, tmp_path):
+def test_a_limit_of_file_size_is_reported_with_the_path(command, spec_file, tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 
@@ -157,12 +157,12 @@ def test_a_file_that_cannot_grow_is_told_with_its_path(command, spec_file, tmp_p
     assert hidden(tmp_path) == []
 
 
-def test_a_full_disk_is_told_with_its_path(command, spec_file, tmp_path):
+def test_a_full_disk_is_reported_with_the_path(command, spec_file, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(disk)], capture_output=True)
     if mounted.returncode:
-        pytest.skip("no right to mount a small disk")
+        pytest.skip("mounting a small disk is not permitted")
     try:
         done = command("run", spec_file, "--out", disk / "r")
         refused(done, f"cannot write {disk}/r/", "No space left", "free some space")
@@ -189,7 +189,7 @@ def test_no_progress_on_stderr_of_a_short_run(command, spec_file):
         (["spec", "show", "--help"], ["default", "Examples"]),
     ],
 )
-def test_help_says_what_there_is(command, arguments, words):
+def test_help_lists_commands_and_options(command, arguments, words):
     done = command(*arguments)
     assert done.returncode == 0
     for word in words:
@@ -212,11 +212,11 @@ def test_version(command):
         (["spec", "check"], "spec"),
     ],
 )
-def test_a_wrong_command_line_is_refused_with_what_helps(command, spec_file, arguments, word):
+def test_a_wrong_command_line_is_refused_with_a_correction(command, spec_file, arguments, word):
     refused(command(*arguments), word)
 
 
-def test_a_report_of_two_results_and_an_unknown_study_say_what_there_is(command, tmp_path):
+def test_a_report_of_two_results_and_an_unknown_study_are_refused_with_a_remedy(command, tmp_path):
     refused(command("report", "a", "b"), "a report is of one result, and 2 are named", "call `nandlab report` for each")
     refused(command("report"), "name a result directory")
     refused(command("study", "gabage"), "no study gabage", "has no studies/ to look in", "name a study file")
@@ -227,7 +227,7 @@ def test_a_report_of_two_results_and_an_unknown_study_say_what_there_is(command,
     refused(command("study", "x"), "there is: garbage-collection, laldpc")
 
 
-def test_report_writes_one_file(command, spec_file, tmp_path):
+def test_report_writes_one_file_and_prints_its_path(command, spec_file, tmp_path):
     command("run", spec_file, "--out", "r")
     done = command("report", "r")
     assert done.stdout == "r/report.html\n"
@@ -235,7 +235,7 @@ def test_report_writes_one_file(command, spec_file, tmp_path):
     assert command("report", "r", "--out", "other.html").stdout == "other.html\n"
 
 
-def test_report_of_what_is_no_result_is_refused(command, spec_file, tmp_path):
+def test_a_report_of_a_directory_without_a_result_is_refused(command, spec_file, tmp_path):
     refused(command("report", "nothing"), "no result directory nothing")
     refused(command("report", tmp_path), "holds no nandlab result")
     refused(command("report", spec_file), "not a directory")
@@ -244,7 +244,7 @@ def test_report_of_what_is_no_result_is_refused(command, spec_file, tmp_path):
     refused(command("report", "r"), "series.parquet is damaged", "run it again")
 
 
-def test_spec_verbs(command, spec_file):
+def test_spec_subcommands(command, spec_file):
     assert "ok, 1.6 MiB drive (2 MiB raw)" in command("spec", "check", spec_file).stdout
     assert "requests = 3000" in command("spec", "show", spec_file).stdout
     assert json.loads(command("spec", "show", spec_file, "--json").stdout)["seed"] == 1
@@ -255,7 +255,7 @@ def test_spec_verbs(command, spec_file):
     assert "msr/hm_0" in command("trace", "profiles").stdout
 
 
-def test_spec_check_goes_on_after_a_bad_one(command, spec_file, tmp_path):
+def test_spec_check_continues_after_an_invalid_spec(command, spec_file, tmp_path):
     bad = tmp_path / "bad.toml"
     bad.write_text("[bogus]\n")
     done = command("spec", "check", bad, spec_file)
@@ -277,7 +277,7 @@ def test_trace_stat(command, tmp_path):
     refused(command("trace", "stat", "c.csv"), "no trace c.csv")
 
 
-def test_trace_convert_writes_whole_files_only(command, tmp_path):
+def test_trace_convert_leaves_no_partial_file(command, tmp_path):
     (tmp_path / "a.csv").write_text(MSR.splitlines(keepends=True)[0])
     assert command("trace", "convert", "a.csv", "--to", "spc", "--out", "a.spc").returncode == 0
     assert (tmp_path / "a.spc").read_text().count("\n") == 1
@@ -292,7 +292,7 @@ def test_trace_convert_writes_whole_files_only(command, tmp_path):
     assert hidden(tmp_path) == []
 
 
-def test_a_reader_that_leaves_early_is_no_error(spec_file, tmp_path):
+def test_a_reader_that_closes_the_pipe_early_causes_no_error(spec_file, tmp_path):
     script = f"{sys.executable} -m nandlab spec show {spec_file} | true"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert done.stderr == ""

@@ -1,7 +1,7 @@
-"""Whatever the input, an answer or a clear no: generated specs and traces, through the command.
+"""Given generated specs and traces, the `nandlab` command must end in a result or in an error with a remedy.
 
-A case is made from its number, so that one that fails can be made again. `NANDLAB_INPUTS=2000,500` (`make inputs`) is
-the full size: so many specs and traces.
+A case is generated from its number, so a case that fails can be generated again. `NANDLAB_INPUTS=2000,500` sets the
+number of specs and the number of traces; this is the size of `make inputs`.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ import pytest
 
 SPECS, TRACES = map(int, os.environ.get("NANDLAB_INPUTS", "200,60").split(","))
 
-#: What a refusal may take of a screen.
+#: The largest error output allowed: lines, characters per line, bytes.
 LINES_MAX, LINE_MAX, BYTES_MAX = 25, 400, 4000
-#: Processor time of a case.
+#: The most CPU time that a command may use.
 SECONDS_MAX = 2.0
-#: Raw pages of a drive that is simulated; of a larger one the spec is only checked.
+#: A drive with more raw pages is not simulated: its spec is only checked.
 PAGES_MAX = 4096
 
 SPEC = """\
@@ -44,7 +44,7 @@ WORKLOAD = """\
 synthetic = { requests = 40, read_fraction = 0.4, size = { "4KiB" = 0.5, "16KiB" = 0.5 } }
 arrival = { queue_depth = 4 }
 """
-#: Other parts of a spec that is valid with them.
+#: Sections that may be added to `SPEC`; the spec is valid with any one of them.
 PARTS = [
     "[gc]\nvictim = { random = { k = 8 } }\nbackground_free = 0.2\nforeground_free = 0.1\n",
     '[timing]\nread = "50us"\nprogram = { lsb = "300us", msb = "1ms" }\nscheduler = "fcfs"\n',
@@ -103,7 +103,7 @@ ODD_VALUES = [
 # ------------------------------------------------------------------------------------------------------------ the specs
 
 
-#: What is in a pattern of the schema, and the units of such values.
+#: Units of the values whose pattern in the schema contains the key.
 UNITS = {
     "min": "ns us ms s min h d",
     "iB": "B KiB MiB GiB TiB kB",
@@ -119,7 +119,7 @@ def toml_text(text):
 
 
 def value_of(schema, rng):
-    """A value that the schema allows, more often at its edges, as TOML; sometimes one that it does not."""
+    """A value as TOML: mostly one that the schema allows, often at the ends of its range; sometimes an invalid one."""
     if rng.random() < 0.02:
         return rng.choice(ODD_VALUES)
     if "anyOf" in schema:
@@ -159,7 +159,7 @@ def whole_spec(rng, parts=3):
 
 
 def by_schema(rng, schema):
-    """Values of some keys, each possible, that may be impossible together."""
+    """A spec with random values of some keys: each value is valid alone, the values together may be invalid."""
     sections = {name: part for name, part in schema["properties"].items() if part.get("type") == "object"}
     chosen: dict[str, dict[str, str]] = {"drive": dict(line.split(" = ") for line in SPEC.splitlines()[2:])}
     for _ in range(rng.choice([1, 1, 2, 3, 6])):
@@ -274,7 +274,7 @@ MAKERS = [by_schema, by_schema, by_schema, odd_value, odd_key, moved_lines, brok
 
 
 def some_sets(rng, schema):
-    """Overrides as `--set` has them; most often none."""
+    """Arguments `--set KEY=VALUE`; in most cases none."""
     if rng.random() < 0.8:
         return []
     sections = {name: part for name, part in schema["properties"].items() if part.get("type") == "object"}
@@ -284,15 +284,16 @@ def some_sets(rng, schema):
         key, part = rng.choice(list(sections[section]["properties"].items()))
         path = rng.choice([f"{section}.{key}", f"{section}.{key}.below", section, "", "x" * 500, rng.choice(ODD_TEXTS)])
         value = rng.choice([value_of(part, rng), rng.choice(ODD_VALUES), rng.choice(ODD_TEXTS)])
-        # No argument of a command has a zero byte.
+        # An argument of a command cannot contain a zero byte.
         sets.append(f"{path}={value}".replace("\0", "\x01"))
     return [argument for text in sets for argument in ("--set", text)]
 
 
 # ----------------------------------------------------------------------------------------------------------- the traces
 
-#: Header, a line, and how it says read and write. `t` is a count of the format's unit, `at` seconds, `s` and `n` are
-#: sectors, `offset` and `length` bytes, `d` is a device.
+#: By format: the header, a line, and the values of its `op` for read and write. `t` is the time in units of the format,
+#: `at` is the time in seconds, `s` and `n` are address and length in sectors, `offset` and `length` are in bytes, `d`
+#: is the device.
 FORMATS = {
     "msr": ("", "{ticks},hm,{d},{op},{offset},{length},26", ("Read", "Write")),
     "spc": ("", "{d},{s},{length},{op},{at:.6f}", ("R", "W")),
@@ -328,7 +329,7 @@ def vscsi(t, s, n, w):
 
 
 def damaged(line, rng):
-    """A line with one thing wrong."""
+    """A line with one defect."""
     columns = line.replace(",", " ").split()
     column = rng.choice(columns) if columns else ""
     far = str(10 ** rng.randint(6, 25))
@@ -351,7 +352,7 @@ def damaged(line, rng):
 
 
 def trace_bytes(rng):
-    """The format and the content of a trace, mostly with something wrong."""
+    """The format and the content of a trace, in most cases with defects."""
     name = rng.choice([*FORMATS, "vscsi"])
     devices = rng.choice([1, 1, 1, 1, 1, 2, 40])
     rows, t = [], 0
@@ -395,7 +396,7 @@ def zstd(data):
 
 
 def trace_command(rng, name):
-    """A command that reads the trace."""
+    """The arguments of a command that reads the file `trace`, a trace in format `name`."""
     options = {
         "format": rng.choice([None, name, name, name, name, rng.choice([*FORMATS, "vscsi", "zip"])]),
         "device": rng.choice([None] * 8 + ["concatenate"] * 3 + [rng.choice(["0", "hm_0", "/dev/sd1", *ODD_TEXTS])]),
@@ -403,7 +404,7 @@ def trace_command(rng, name):
         "max_gap": rng.choice([None] * 5 + ["30d", "36500d"] * 2 + [rng.choice(["1ns", "106751d", "146a"])]),
     }
     lenient = rng.random() < 0.7
-    # No argument of a command has a zero byte.
+    # An argument of a command cannot contain a zero byte.
     given = {key: value.replace("\0", "\x01") for key, value in options.items() if value}
     if rng.random() < 0.6:
         sets = {f"workload.{key}": value for key, value in given.items()} | {
@@ -422,11 +423,11 @@ def trace_command(rng, name):
     return ["trace", "convert", "trace", "--to", to, "--out", "converted", *["--drop"] * rng.randrange(2), *arguments]
 
 
-# ------------------------------------------------------------------------------------------------------------ the proof
+# ----------------------------------------------------------------------------------------------------------- the checks
 
 
 def left_behind(directory, before):
-    """Files that are neither input nor part of a whole result."""
+    """Files that are neither in `before` nor part of a complete result in `r`."""
     there = {str(path.relative_to(directory)) for path in directory.rglob("*")} - before
     marker = directory / "r" / "nandlab-result.json"
     if marker.exists():
@@ -436,7 +437,7 @@ def left_behind(directory, before):
 
 
 def call(arguments):
-    """Exit status and output of the command, in this process."""
+    """Runs the command in this process; returns exit status, stdout and stderr."""
     from nandlab import cli
 
     out, err = io.StringIO(), io.StringIO()
@@ -445,8 +446,8 @@ def call(arguments):
     return status, out.getvalue(), err.getvalue()
 
 
-def wrong(arguments, directory, monkeypatch):
-    """Runs a command there; its status, and what is wrong with its answer."""
+def problems_of(arguments, directory, monkeypatch):
+    """Runs a command in `directory`; returns its exit status and a list of what is wrong with its output."""
     monkeypatch.chdir(directory)
     before = {str(path.relative_to(directory)) for path in directory.rglob("*")}
     begin, begin_wall = time.process_time(), time.monotonic()
@@ -456,35 +457,36 @@ def wrong(arguments, directory, monkeypatch):
     if status not in (0, 2):
         found.append(f"exit status {status}")
     if "Traceback" in err or "a bug in nandlab" in err:
-        found.append("a bug")
+        found.append("stderr reports a bug")
     left = left_behind(directory, before)
     if status == 0:
         left -= {"converted", "drive"}
     else:
         lines = err.split("\n")[:-1]
         if out:
-            found.append("output of what is refused")
+            found.append("refused, but wrote to stdout")
         if not 1 <= len(lines) <= LINES_MAX or max(map(len, lines)) > LINE_MAX or len(err.encode()) > BYTES_MAX:
-            found.append("no screenful")
+            found.append("the error is empty or too long for a screen")
         if "remedy: " not in err:
-            found.append("no remedy")
+            found.append("the error has no remedy")
         if not all(character.isprintable() or character == "\n" for character in err):
-            found.append("characters that do not print")
+            found.append("the error has unprintable characters")
     if left:
-        found.append(f"left behind: {sorted(left)[:5]}")
+        found.append(f"files left behind: {sorted(left)[:5]}")
     if used > SECONDS_MAX or waited > 20 * SECONDS_MAX:
-        found.append(f"{used:.1f} s of work, {waited:.1f} s")
+        found.append(f"took too long: {used:.1f} s of CPU time, {waited:.1f} s elapsed")
     return status, found and [*found, out[-2000:] + err[:3000]]
 
 
-def told(number, arguments, found, data):
+def failure(number, arguments, found, data):
+    """The report of a failed case: what is wrong, the command, its output, the input file."""
     what = ", ".join(found[:-1])
     shown = data if len(data) < 3000 else data[:1500] + b" ... " + data[-500:]
     return f"case {number}: {what}\n{arguments}\n{found[-1]}\n{shown!r}"
 
 
 class Tally:
-    """How the cases of a kind ended."""
+    """Counts exit statuses and collects the failures of all generated specs, or of all generated traces."""
 
     def __init__(self):
         self.failures = []
@@ -492,21 +494,21 @@ class Tally:
 
     def add(self, number, arguments, status, found, data):
         if found:
-            self.failures.append(told(number, arguments, found, data))
+            self.failures.append(failure(number, arguments, found, data))
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
     def judge(self, what, count):
-        assert not self.failures, f"{len(self.failures)} of {count}\n\n" + "\n\n".join(self.failures[:5])
+        assert not self.failures, f"{len(self.failures)} of {count} {what} failed\n\n" + "\n\n".join(self.failures[:5])
         print(f"{count} {what}: {self.statuses[0]} accepted, {self.statuses[2]} refused")
-        assert min(self.statuses.values()) > count / 20
+        assert min(self.statuses.values()) > count / 20, "too few accepted or too few refused cases"
 
 
 @pytest.fixture
-def quietly(monkeypatch):
-    """Nothing may leave this process."""
+def no_exit(monkeypatch):
+    """Raises an error instead of ending the process in `os._exit`; and sets the width of the screen."""
 
     def leave(status):
-        raise AssertionError(f"left with {status}")
+        raise AssertionError(f"the command called os._exit({status})")
 
     monkeypatch.setattr(os, "_exit", leave)
     monkeypatch.setenv("COLUMNS", "100")
@@ -514,13 +516,13 @@ def quietly(monkeypatch):
 
 
 @pytest.mark.parametrize("part", ["", *PARTS])
-def test_what_the_generated_specs_begin_with_is_valid(part):
+def test_each_section_that_generated_specs_add_is_valid(part):
     import nandlab
 
     nandlab.load(SPEC + part + WORKLOAD)
 
 
-def test_generated_specs(tmp_path, quietly):
+def test_generated_specs_end_in_a_result_or_an_error_with_a_remedy(tmp_path, no_exit):
     import nandlab
 
     schema = json.loads(nandlab.schema())
@@ -534,7 +536,7 @@ def test_generated_specs(tmp_path, quietly):
         (directory / "spec.toml").write_bytes(data)
         sets = some_sets(rng, schema)
         arguments = ["spec", rng.choice(["check", "show"]), "spec.toml", *sets]
-        status, found = wrong(arguments, directory, quietly)
+        status, found = problems_of(arguments, directory, no_exit)
         if status == 0 and not found and is_small(directory, sets):
             sets += ["--set", "workload.requests_max=40"]
             arguments = rng.choice(
@@ -546,22 +548,22 @@ def test_generated_specs(tmp_path, quietly):
                     ["reliability", "spec.toml", *sets, "--json"],
                 ]
             )
-            status, found = wrong(arguments, directory, quietly)
+            status, found = problems_of(arguments, directory, no_exit)
         tally.add(number, arguments, status, found, data)
-        quietly.chdir(tmp_path)
+        no_exit.chdir(tmp_path)
         shutil.rmtree(directory)
     tally.judge("specs", SPECS)
 
 
 def is_small(directory, sets):
-    """Whether a spec has a workload and a drive that is played in no time."""
+    """Whether the drive of a spec is small enough to simulate: at most `PAGES_MAX` raw pages and less than 64 MiB."""
     from nandlab import spec
 
     checked = spec.read_spec(directory / "spec.toml", sets[1::2])
     return checked.raw_bytes <= PAGES_MAX * checked.page_bytes and checked.raw_bytes < 64 << 20
 
 
-def test_generated_traces(tmp_path, quietly):
+def test_generated_traces_end_in_a_result_or_an_error_with_a_remedy(tmp_path, no_exit):
     tally = Tally()
     for number in range(TRACES):
         rng = random.Random(f"trace {number}")
@@ -571,8 +573,8 @@ def test_generated_traces(tmp_path, quietly):
         (directory / "trace").write_bytes(data)
         (directory / "spec.toml").write_text(SPEC + '[workload]\ntrace = "trace"\n')
         arguments = trace_command(rng, name)
-        status, found = wrong(arguments, directory, quietly)
+        status, found = problems_of(arguments, directory, no_exit)
         tally.add(number, arguments, status, found, data)
-        quietly.chdir(tmp_path)
+        no_exit.chdir(tmp_path)
         shutil.rmtree(directory)
     tally.judge("traces", TRACES)
