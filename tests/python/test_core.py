@@ -1,4 +1,4 @@
-"""The package over the compiled core: small real runs."""
+"""Small real runs through the package and the compiled core."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def command(*arguments, cwd):
     )
 
 
-def test_tables_have_the_columns_that_are_documented(ran):
+def test_tables_have_the_documented_columns(ran):
     for name, columns in COLUMNS.items():
         assert set(columns.split()) <= set(ran.table(name).columns), name
 
@@ -107,7 +107,7 @@ def test_the_report_of_a_real_run(ran, tmp_path):
     assert nandlab.report(ran, tmp_path / "r.html").stat().st_size > 50_000
 
 
-def test_a_run_over_a_link(ran, tmp_path):
+def test_a_host_link_limits_the_bandwidth_and_is_reported(ran, tmp_path):
     import nandlab
     from nandlab.screen import show_run
     from rich.console import Console
@@ -116,7 +116,8 @@ def test_a_run_over_a_link(ran, tmp_path):
     spec = nandlab.load(SPEC, sets=sets)
     assert spec.with_({"host.link.latency": "20us"}) == nandlab.load(SPEC, sets={**sets, "host.link.latency": "20us"})
     result = nandlab.run(spec, verify=True)
-    # Eight reads at a time are more than 20 MB/s: 4 KiB in 204.8 us, of which each waits for seven others.
+    # The link is the bottleneck. It moves a page of 4096 B in 204.8 us at 20 MB/s, and with a queue depth of 8 a read
+    # waits for the transfers of seven others.
     assert result.summary.mb_per_s == pytest.approx(20, rel=1e-3)
     assert result.summary.latency_us.read.p50 == pytest.approx(8 * 204.8, rel=1e-3)
     link = result.summary.link
@@ -130,7 +131,7 @@ def test_a_run_over_a_link(ran, tmp_path):
     assert "link to the host" in report and "mb_per_s 20" in report
 
 
-def test_a_stopped_run_says_so():
+def test_a_stopped_run_is_marked_incomplete():
     import nandlab
 
     long = {"workload.synthetic.requests": 50_000_000}
@@ -140,7 +141,7 @@ def test_a_stopped_run_says_so():
     assert 0 < result.summary.requests < 50_000_000
 
 
-def test_a_phase_is_told_before_it_begins(tmp_path):
+def test_a_phase_is_reported_before_it_begins(tmp_path):
     import nandlab
     from nandlab import _core
 
@@ -157,8 +158,8 @@ def test_a_phase_is_told_before_it_begins(tmp_path):
     assert seen[phases.index("verify")]["requests"] == 30_000
 
 
-def test_a_step_of_large_requests_ends_in_time():
-    """512 of them were played before the clock was looked at, and the screen said \"preconditioning\"."""
+def test_a_step_with_large_requests_ends_after_its_time():
+    """A step ended only after 512 requests, whatever their size, so the screen still showed \"preconditioning\"."""
     import nandlab
     from nandlab import _core
 
@@ -169,7 +170,7 @@ def test_a_step_of_large_requests_ends_in_time():
     assert 0 < run.step(20)["requests"] < 200
 
 
-def test_what_takes_long_is_named(tmp_path, capsys):
+def test_progress_names_the_phase(tmp_path, capsys):
     import nandlab
     from nandlab.ends import Stop
     from nandlab.screen import RunProgress
@@ -190,7 +191,7 @@ def test_what_takes_long_is_named(tmp_path, capsys):
         assert capsys.readouterr().err == f"name: {words}\n"
 
 
-def test_the_drive_steps_and_keeps_what_is_written():
+def test_a_drive_is_stepped_and_returns_the_written_data():
     import nandlab
 
     drive = nandlab.Drive(nandlab.load(SPEC), verify=True)
@@ -216,7 +217,7 @@ def test_every_example_is_valid():
         assert nandlab.load(checked.to_toml()).hash == checked.hash, path.name
 
 
-def test_a_mistake_is_told_with_its_line(tmp_path):
+def test_an_error_in_a_spec_names_file_and_key(tmp_path):
     (tmp_path / "s.toml").write_text(SPEC.replace('cell = "slc"', 'cel = "slc"'))
     done = command("run", "s.toml", cwd=tmp_path)
     assert done.returncode == 2
@@ -245,7 +246,7 @@ def test_a_spec_with_overrides_pickles_compares_and_hashes(tmp_path):
 
 
 def test_sets_apply_to_a_loaded_spec():
-    """A loop over policies in a notebook showed no effect."""
+    """`sets` had no effect on a loaded spec, so a loop over policies in a notebook gave equal results."""
     import nandlab
 
     spec = nandlab.load(SPEC)
@@ -254,8 +255,8 @@ def test_sets_apply_to_a_loaded_spec():
     assert few.spec_hash == spec.with_({"workload.synthetic.requests": 17}).hash
 
 
-def test_a_drive_is_fitted_to_its_workload(tmp_path):
-    """A small workload on a large drive: scaled, GC runs, and the run is long enough for a verdict."""
+def test_spec_fit_scales_the_drive_to_its_workload(tmp_path):
+    """`spec fit` scales a large drive down to a small workload, so that GC runs and a steady state can be judged."""
     import nandlab
 
     large = nandlab.load(SPEC).with_({"drive.blocks_per_plane": 2048, "workload.synthetic.requests": 20_000})
@@ -279,7 +280,7 @@ def test_a_drive_is_fitted_to_its_workload(tmp_path):
         nandlab.spec.fit(large.with_({"workload.synthetic.read_fraction": 1.0}))
 
 
-def test_the_command_prints_what_run_takes(tmp_path):
+def test_spec_fit_prints_arguments_for_run(tmp_path):
     (tmp_path / "s.toml").write_text(SPEC.replace("blocks_per_plane = 64", "blocks_per_plane = 2048"))
     command = [sys.executable, "-m", "nandlab"]
     done = subprocess.run([*command, "spec", "fit", "s.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=60)

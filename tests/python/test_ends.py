@@ -1,4 +1,4 @@
-"""How nandlab ends: signals, processes that are killed, places that cannot be written, output that nobody can take."""
+"""How nandlab ends: on signals, when it is killed, when files cannot be written, when stdout or stderr is unusable."""
 
 import errno
 import fcntl
@@ -20,15 +20,15 @@ from study_lab import wait_for
 
 
 @pytest.fixture(autouse=True)
-def hangups_are_heard():
-    """What is ignored here is so in every process that is started, and these tests may themselves run under `nohup`."""
+def sighup_is_not_ignored():
+    """Restores the default action of SIGHUP, because under `nohup` all child processes of these tests ignore it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
 
 
 STOPS = [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM"), (signal.SIGHUP, 129, "SIGHUP")]
-#: Goes on for minutes.
+#: A run with this setting takes minutes.
 SLOW = ("--set", "workload.repeat=100000")
 
 DRIVE = """\
@@ -57,7 +57,7 @@ address = "uniform"
 
 @pytest.fixture
 def lab(tmp_path):
-    """A directory with a small spec in it."""
+    """A directory with a small spec."""
     (tmp_path / "spec.toml").write_text(DRIVE)
     return tmp_path
 
@@ -85,7 +85,7 @@ def run(where, *arguments, **options):
 
 
 def started(where, *arguments, **options):
-    """A run that has begun to simulate."""
+    """Starts a run; returns its process after the simulation has begun."""
     process = start(where, "run", *arguments, "--out", "r", **options)
     wait_for(lambda: list(where.glob(".r.partial-*")), 20, process)
     time.sleep(0.3)
@@ -96,7 +96,7 @@ def started(where, *arguments, **options):
 
 
 @pytest.mark.parametrize(("number", "status", "name"), STOPS)
-def test_a_signal_keeps_what_is_finished_of_a_run(spec_file, tmp_path, number, status, name):
+def test_a_signal_keeps_the_finished_part_of_a_run(spec_file, tmp_path, number, status, name):
     process = started(tmp_path, spec_file, *SLOW)
     process.send_signal(number)
     begin = time.monotonic()
@@ -110,9 +110,9 @@ def test_a_signal_keeps_what_is_finished_of_a_run(spec_file, tmp_path, number, s
     assert hidden(tmp_path) == []
 
 
-#: Preconditions for longer than anyone waits.
+#: Preconditions for 20 s.
 PRECONDITIONING = "class Run:\n    def __init__(self, *_): time.sleep(20)\n"
-#: Hangs in its second step.
+#: Its second step takes 20 s.
 STUCK = """
 class Run:
     steps = 0
@@ -124,7 +124,7 @@ class Run:
 """
 
 
-def test_sigterm_while_preconditioning(spec_file, tmp_path):
+def test_sigterm_while_preconditioning_leaves_no_output(spec_file, tmp_path):
     process = started(tmp_path, spec_file, command=over(PRECONDITIONING))
     process.send_signal(signal.SIGTERM)
     status, _, err = finish(process)
@@ -132,8 +132,8 @@ def test_sigterm_while_preconditioning(spec_file, tmp_path):
     assert os.listdir(tmp_path) == [spec_file.name]
 
 
-def test_signals_that_come_together_are_one(spec_file, tmp_path):
-    """`timeout` and terminals send theirs twice."""
+def test_two_signals_at_once_count_as_one(spec_file, tmp_path):
+    """`timeout` and terminals may send a signal twice."""
     process = started(tmp_path, spec_file, *SLOW)
     process.send_signal(signal.SIGTERM)
     time.sleep(0.05)
@@ -142,7 +142,7 @@ def test_signals_that_come_together_are_one(spec_file, tmp_path):
     assert status == 143 and "stopped by SIGTERM after" in err and (tmp_path / "r").exists()
 
 
-def test_a_second_signal_gives_up_at_once(spec_file, tmp_path):
+def test_a_second_signal_ends_the_process_at_once(spec_file, tmp_path):
     process = started(tmp_path, spec_file, command=over(STUCK))
     process.send_signal(signal.SIGTERM)
     time.sleep(0.7)
@@ -152,7 +152,7 @@ def test_a_second_signal_gives_up_at_once(spec_file, tmp_path):
     assert os.listdir(tmp_path) == [spec_file.name]
 
 
-def test_what_nohup_ignores_stays_ignored(spec_file, tmp_path):
+def test_sighup_is_ignored_under_nohup(spec_file, tmp_path):
     nohup = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
     process = started(tmp_path, spec_file, "--set", "workload.repeat=100", **nohup)
     process.send_signal(signal.SIGHUP)
@@ -162,10 +162,10 @@ def test_what_nohup_ignores_stays_ignored(spec_file, tmp_path):
 
 @pytest.mark.parametrize("arguments", [("stat", "pipe"), ("convert", "pipe", "--to", "spc", "--out", "out.spc")])
 @pytest.mark.parametrize(("number", "status", "name"), STOPS)
-def test_a_signal_ends_what_reads_a_trace(tmp_path, arguments, number, status, name):
-    os.mkfifo(tmp_path / "pipe")  # nobody writes: reading it takes for ever
+def test_a_signal_ends_a_command_that_waits_for_a_trace(tmp_path, arguments, number, status, name):
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it, so a read waits for ever
     process = start(tmp_path, "trace", *arguments, "--format", "msr")
-    writer = os.open(tmp_path / "pipe", os.O_WRONLY)  # waits until it is opened to be read
+    writer = os.open(tmp_path / "pipe", os.O_WRONLY)  # waits until the command has opened the pipe
     process.send_signal(number)
     ended, out, err = finish(process)
     os.close(writer)
@@ -173,16 +173,16 @@ def test_a_signal_ends_what_reads_a_trace(tmp_path, arguments, number, status, n
     assert os.listdir(tmp_path) == ["pipe"]
 
 
-def test_a_signal_ends_what_waits_for_its_reader(tmp_path):
+def test_a_signal_ends_a_command_that_waits_for_the_reader_of_its_output(tmp_path):
     process = start(tmp_path, "spec", "schema")
     fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
-    assert select.select([process.stdout], [], [], 60)[0]  # it has begun to write
+    assert select.select([process.stdout], [], [], 60)[0]  # the command has begun to write
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 143
     assert finish(process)[2] == "stopped by SIGTERM: what was not finished is not kept\n"
 
 
-def test_sigterm_keeps_the_windows_of_a_life(lab):
+def test_sigterm_keeps_the_finished_windows_of_a_life(lab):
     long = ("--full", "--windows", 2000, "--requests", 500, "--set", "drive.endurance=100000")
     process = start(lab, "life", "spec.toml", *long, "--out", "o")
     wait_for(lambda: list(lab.glob(".o.partial-*")), 20, process)
@@ -221,16 +221,16 @@ def test_a_signal_keeps_the_finished_runs_of_a_study(lab, number, status, name):
     assert ended == status and f"stopped by {name}: finished runs are kept" in err
     assert len(list(lab.glob("o/runs/*/run.json"))) == 1
     assert hidden(lab) == [".lock"]
-    assert not list(lab.glob("nandlab-study-*")), "a worker has left its temporary directory"
+    assert not list(lab.glob("nandlab-study-*")), "a worker has not removed its temporary directory"
 
 
-def test_ctrl_c_in_python_is_heard_at_once(lab):
+def test_ctrl_c_interrupts_the_python_functions_at_once(lab):
     program = """
 import os, signal, time
 import nandlab
-from nandlab import life, run, trace  # imported when first named, which takes time
+from nandlab import life, run, trace  # imported here, because the import takes time
 spec = nandlab.load("spec.toml", ["workload.repeat=1000000"])
-os.mkfifo("pipe")  # nobody writes: reading it takes for ever
+os.mkfifo("pipe")  # nobody writes to it, so a read waits for ever
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 for call in (
     lambda: run(spec, "out", save_drive="drive.bin"),
@@ -260,7 +260,7 @@ def dead_pid():
     return process.pid
 
 
-def test_what_a_killed_run_has_left_is_swept_by_the_next(spec_file, tmp_path):
+def test_the_next_run_removes_the_files_of_a_killed_run(spec_file, tmp_path):
     process = started(tmp_path, spec_file, *SLOW)
     process.kill()
     process.communicate()
@@ -269,7 +269,7 @@ def test_what_a_killed_run_has_left_is_swept_by_the_next(spec_file, tmp_path):
     assert hidden(tmp_path) == []
 
 
-def test_what_a_living_run_writes_is_left_alone(spec_file, tmp_path):
+def test_the_partial_files_of_a_running_run_are_not_removed(spec_file, tmp_path):
     process = started(tmp_path, spec_file, *SLOW)
     (there,) = hidden(tmp_path)
     assert run(tmp_path, "run", spec_file, "--out", "other")[0] == 0
@@ -280,10 +280,10 @@ def test_what_a_living_run_writes_is_left_alone(spec_file, tmp_path):
     assert hidden(tmp_path) == []
 
 
-def test_dead_is_who_has_neither_pid_nor_lock(tmp_path):
+def test_partial_files_are_removed_only_without_a_process_and_without_a_lock(tmp_path):
     dead = dead_pid()
     swept, locked, reused = (tmp_path / f".r.partial-{rest}" for rest in (dead, f"{dead}-abcdef", os.getppid()))
-    same = tmp_path / f".r.partial-{os.getpid()}-abcdef"  # as in a container, where it is always the same
+    same = tmp_path / f".r.partial-{os.getpid()}-abcdef"  # as in a container, where every process has this pid
     for directory in (swept, locked, reused, same):
         (directory / "new").mkdir(parents=True)
     lock = os.open(locked, os.O_RDONLY)
@@ -296,7 +296,7 @@ def test_dead_is_who_has_neither_pid_nor_lock(tmp_path):
     assert (tmp_path / "x").read_bytes() == b"2"
 
 
-def test_a_file_system_without_locks(spec_file, tmp_path, monkeypatch):
+def test_without_file_locks_no_partial_files_are_removed(spec_file, tmp_path, monkeypatch):
     def flock(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -322,8 +322,8 @@ main()
 """
 
 
-def test_a_result_that_was_being_replaced_comes_back(spec_file, tmp_path):
-    """The process dies after the old result has lost its name, and before the new one has it."""
+def test_a_result_whose_replacement_crashed_is_restored(spec_file, tmp_path):
+    """The process ends after the old result is renamed, and before the new result has the name."""
     assert run(tmp_path, "run", spec_file, "--out", "r")[0] == 0
     before = (tmp_path / "r/summary.json").read_bytes()
     crash = [sys.executable, "-c", CRASH]
@@ -364,8 +364,8 @@ def test_whole_files_replace_files_only(tmp_path):
     assert (tmp_path / "old").read_bytes() == b"1"
 
 
-def test_nothing_is_written_under_its_own_name():
-    """Every file goes through `whole.py`, or into a directory that is renamed."""
+def test_no_file_is_written_directly_under_its_final_name():
+    """Every file is written by `whole.py`, or into a directory that is renamed when it is complete."""
     writing = re.compile(r"open\([^)]*\"[rwxab+]*[wxa+]|\.write_text\(|\.write_bytes\(|savefig\((?!out)")
     package = Path(nandlab.__file__).parent
     found = {
@@ -386,14 +386,14 @@ def test_nothing_is_written_under_its_own_name():
 
 @pytest.mark.parametrize("out", ["/", "", ".", "..", "none/.."])
 @pytest.mark.parametrize("name", ["run", "life"])
-def test_a_name_that_cannot_be_replaced(lab, name, out):
+def test_an_output_directory_that_cannot_be_replaced_is_refused(lab, name, out):
     status, printed, err = run(lab, name, "spec.toml", "--out", out)
     assert (status, printed, len(err.splitlines())) == (2, "", 1)
     assert "cannot be replaced as a whole" in err
     assert os.listdir(lab) == ["spec.toml"]
 
 
-#: Every command that prints, and what is then there.
+#: By command that prints: what the error about stdout says of the files that were written.
 PRINTING = {
     "--help": None,
     "--version": None,
@@ -421,7 +421,7 @@ PRINTING = {
 
 
 @pytest.mark.parametrize("arguments", PRINTING)
-def test_output_that_cannot_be_written(lab, arguments):
+def test_unusable_stdout_gives_an_error_that_names_the_written_files(lab, arguments):
     kept = PRINTING[arguments]
     (lab / "s.toml").write_text(STUDY.replace("300000000", "600"))
     if arguments.startswith("report"):
@@ -445,7 +445,7 @@ def test_output_that_cannot_be_written(lab, arguments):
         assert (lab / "o").is_dir()
 
 
-def test_stderr_that_cannot_be_written(lab):
+def test_unusable_stderr_changes_no_result(lab):
     with open("/dev/full", "w") as full:
         for options in ({"stderr": full}, {"preexec_fn": lambda: os.close(2)}):
             for arguments, status in ((("run", "spec.toml", "--out", "o"), 0), (("run", "none.toml"), 2)):

@@ -1,4 +1,4 @@
-"""Requests that fail and why, drives that do not rest or cannot be saved, and what the summary says of space."""
+"""Failed requests and their reasons, drives that never come to rest or cannot be saved, and the summary of space."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ blocks_per_plane = 48
 pages_per_block = 16
 page_size = "4KiB"
 """
-#: It wears out long before its 30,000 requests are done.
+#: The drive wears out long before its 30,000 requests are completed.
 WORN = (
     DRIVE
     + """\
@@ -33,7 +33,7 @@ arrival = { queue_depth = 8 }
 requests = true
 """
 )
-#: A day of the scaled clock is 9 ms: no drive refreshes its blocks as fast.
+#: A day of the scaled clock is 9 ms of simulated time; no drive can refresh its blocks that fast.
 RESTLESS = (
     DRIVE
     + """\
@@ -60,7 +60,7 @@ size = "64KiB"
 sync = "none"
 """
 )
-#: Little spare space.
+#: The drive has little spare space.
 TIGHT = (
     DRIVE
     + """\
@@ -75,8 +75,8 @@ arrival = { queue_depth = 2 }
 )
 
 
-def told(result, tmp_path):
-    """The screen's text, in lines of any length, and the report."""
+def shown(result, tmp_path):
+    """The screen output of a result, in lines of up to 1000 characters, and its report."""
     import nandlab
     from nandlab.screen import show_run
     from rich.console import Console
@@ -87,8 +87,8 @@ def told(result, tmp_path):
 
 
 @pytest.mark.parametrize("victim", ["greedy", "fifo"])
-def test_a_worn_out_drive_says_so(victim, tmp_path):
-    """Writes failed as media errors, and SMART said that spare blocks were left."""
+def test_a_worn_out_drive_is_reported(victim, tmp_path):
+    """The failed writes were counted as media errors, and SMART reported that spare blocks were left."""
     import nandlab
 
     result = nandlab.run(WORN, sets={"gc.victim": victim})
@@ -102,14 +102,14 @@ def test_a_worn_out_drive_says_so(victim, tmp_path):
     }
     assert smart["avail_spare"] == 0 and smart["critical_warning"] & 1
     assert smart["num_err_log_entries"] == failed.worn_out
-    screen, page = told(result, tmp_path)
+    screen, page = shown(result, tmp_path)
     text = f"{failed['worn_out']:,} requests failed: the drive has worn out"
     assert text in screen and text in page
     assert "drive.endurance = 20" in screen and "read level" not in screen
     assert "requests failed: drive worn out" in page
 
 
-def test_a_completion_says_why_it_failed():
+def test_a_completion_has_the_reason_of_its_failure():
     import nandlab
 
     drive = nandlab.Drive(nandlab.load(WORN))
@@ -121,14 +121,14 @@ def test_a_completion_says_why_it_failed():
         done = drive.completions()
     assert {completion.reason for completion in done} <= {None, "worn_out"}
     assert all(completion.failed == (completion.reason is not None) for completion in done)
-    # What it holds can still be read.
+    # The data on the worn-out drive can still be read.
     drive.read(0, 4096)
     drive.run_until_idle()
     (read,) = drive.completions()
     assert read.reason is None and not read.failed
 
 
-def test_data_that_no_read_level_decodes_is_told(tmp_path):
+def test_data_that_no_read_level_decodes_is_reported(tmp_path):
     import nandlab
 
     spec = """
@@ -153,7 +153,7 @@ requests = true
     failed = result.summary.requests_failed
     assert dict(failed) == {"uncorrectable": failed.uncorrectable, "worn_out": 0, "power_lost": 0}
     assert result.requests["failed"].to_list().count(1) == failed.uncorrectable > 0
-    screen, page = told(result, tmp_path)
+    screen, page = shown(result, tmp_path)
     for text in (
         f"{failed['uncorrectable']} requests failed: no read level decodes their data.",
         "reliability.pe_cycles",
@@ -162,8 +162,8 @@ requests = true
     assert "worn out" not in screen and "requests failed: uncorrectable" in page
 
 
-def test_a_drive_that_never_rests_ends_with_an_error():
-    """It went on for ever."""
+def test_a_drive_that_never_comes_to_rest_gives_an_error():
+    """`run_until_idle` never returned."""
     import nandlab
 
     spec = nandlab.load(RESTLESS)
@@ -175,7 +175,7 @@ def test_a_drive_that_never_rests_ends_with_an_error():
     assert "after 0.5 s of simulated time the drive is not at rest" in text
     assert "refresh cannot keep up" in text and spec.hash in text and "remedy: a larger limit_s" in text
     assert drive.now_ns <= 500_000_000
-    # The drive itself is well.
+    # The drive can still be used.
     (write,) = drive.completions()
     assert not write.failed
     drive.advance(drive.now_ns + 10_000_000)
@@ -184,20 +184,20 @@ def test_a_drive_that_never_rests_ends_with_an_error():
         drive.run_until_idle(limit_s=-1.0)
 
 
-def test_refresh_that_cannot_keep_up_is_told(tmp_path):
+def test_refresh_that_cannot_keep_up_is_reported(tmp_path):
     import nandlab
 
     result = nandlab.run(RESTLESS)
     refresh = result.summary.refresh
     assert refresh.load > 10 and refresh.late_blocks > 0 and refresh.overdue_blocks > 0
-    screen, page = told(result, tmp_path)
+    screen, page = shown(result, tmp_path)
     assert f"Refresh cannot keep up: {refresh['load']:,.0f} x" in screen and "Refresh cannot keep up" in page
     assert "blocks overdue by more than their grace at the end" in page
     calm = nandlab.run(RESTLESS, sets={"reliability.clock_scale": 1.0}).summary.refresh
     assert calm.load is None and calm.overdue_blocks == 0
 
 
-def test_ctrl_c_ends_a_long_simulation():
+def test_ctrl_c_interrupts_advance_and_run_until_idle():
     """`advance` and `run_until_idle` could not be interrupted."""
     program = f"""
 import signal, time
@@ -221,8 +221,8 @@ for simulate in (lambda: drive.advance(2 * 10**11), lambda: drive.run_until_idle
     assert done.stdout == "interrupted\n" * 2
 
 
-def test_a_dirty_write_cache_is_not_saved(tmp_path):
-    """It was a panic."""
+def test_a_drive_with_a_dirty_write_cache_is_not_saved(tmp_path):
+    """`save` panicked."""
     import nandlab
 
     path = tmp_path / "a.drive"
@@ -250,7 +250,7 @@ def test_a_dirty_write_cache_is_not_saved(tmp_path):
     assert again.summary().mapped_pages == drive.summary().mapped_pages == 3
 
 
-def test_a_drive_is_not_saved_while_it_works(tmp_path):
+def test_a_drive_with_operations_under_way_is_not_saved(tmp_path):
     import nandlab
 
     drive = nandlab.Drive(nandlab.load(RESTLESS))
@@ -266,7 +266,7 @@ def test_a_drive_is_not_saved_while_it_works(tmp_path):
         nandlab.Drive(nandlab.load(CACHED)).save(tmp_path / "none" / "a.drive")
 
 
-def test_the_summary_says_what_space_is_for(tmp_path):
+def test_the_summary_shows_the_use_of_the_spare_space(tmp_path):
     import nandlab
 
     summary = nandlab.run(TIGHT % 0.0).summary
@@ -277,32 +277,32 @@ def test_the_summary_says_what_space_is_for(tmp_path):
     valid = int(48 * 16 / 1.07)
     usable = (48 - needs.open_blocks - needs.free_blocks) * 16
     assert space.spare_share == pytest.approx(usable / valid - 1)
-    # 1 - y = e^(-a y) of the share y of a victim that is garbage.
+    # With y, the share of a victim that is garbage, and WAF = 1 / y, FIFO obeys 1 - y = e^(-a y).
     waf, a = space.waf_uniform_fifo, 1 + space.spare_share
     assert 1 - 1 / waf == pytest.approx(2.718281828459045 ** (-a / waf), rel=1e-9)
-    # It is the least in its steps.
+    # `op_for_waf_5` is the smallest multiple of 0.001 with a WAF of at most 5.
     for op, is_enough in ((space.op_for_waf_5, True), (round(space.op_for_waf_5 - 0.001, 3), False)):
         found = nandlab.Drive(nandlab.load(TIGHT % 0.0, sets={"drive.op": op, "precondition.used": 0.5})).summary()
         assert (found.space.waf_uniform_fifo <= 5) == is_enough
 
 
-def test_little_spare_space_is_told_to_those_who_write(tmp_path):
+def test_little_spare_space_is_reported_for_workloads_with_writes(tmp_path):
     import nandlab
 
     result = nandlab.run(TIGHT % 0.0)
-    screen, page = told(result, tmp_path)
+    screen, page = shown(result, tmp_path)
     space = result.summary.space
     assert f"drive.op = 0.07 leaves an effective over-provisioning of {100 * space['spare_share']:.1f} %" in screen
     assert f"drive.op = {space['op_for_waf_5']}, for an amplification of 5." in screen
     assert "niform random writes" in page
-    assert "over-provisioning of" not in told(nandlab.run(TIGHT % 1.0), tmp_path)[0]
+    assert "over-provisioning of" not in shown(nandlab.run(TIGHT % 1.0), tmp_path)[0]
     assert (
         "over-provisioning of"
-        not in told(nandlab.run(TIGHT % 0.0, sets={"drive.op": 0.2, "precondition.used": 0.8}), tmp_path)[0]
+        not in shown(nandlab.run(TIGHT % 0.0, sets={"drive.op": 0.2, "precondition.used": 0.8}), tmp_path)[0]
     )
 
 
-def test_victims_that_the_policy_did_not_choose_are_told():
+def test_forced_victims_are_reported():
     import nandlab
 
     spec = TIGHT.replace("op = 0.07", 'op = 0.17\n[ftl]\nmap.demand.cache = "512B"\n[gc]\nvictim = "fifo"') % 0.1
@@ -319,8 +319,8 @@ def test_victims_that_the_policy_did_not_choose_are_told():
     assert all(note.code != "forced-victims" for note in greedy.summary.notes)
 
 
-def test_what_takes_long_hears_a_signal(tmp_path):
-    """Making and saving a drive, cutting its power, the audit, and the trace commands could not be interrupted."""
+def test_ctrl_c_interrupts_long_calls(tmp_path):
+    """Ctrl-C did not interrupt making, saving and auditing a drive, cutting its power, and the trace functions."""
     spec = tmp_path / "spec.toml"
     spec.write_text(
         "[drive]\nblocks_per_plane = 8192\nop = 0.2\n[capacitor]\ncapacitance = '1F'\n"
@@ -352,11 +352,11 @@ interrupted("converted", lambda: nandlab.trace.convert(None, {str(converted)!r},
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["made", "saved", "cut", "audited", "read", "converted"]
-    # Nothing half written.
+    # No partial file is left.
     assert {entry.name for entry in tmp_path.iterdir()} <= {"spec.toml", "a.drive"}
 
 
-def test_time_that_is_over_is_told():
+def test_a_time_beyond_the_age_clock_is_refused():
     import nandlab
 
     drive = nandlab.Drive(nandlab.load(RESTLESS))
@@ -364,6 +364,6 @@ def test_time_that_is_over_is_told():
         nandlab.RunError, match=r"cannot advance to 10000000000000000 ns: the age clock ends .* after 3 min 34 s"
     ):
         drive.advance(10**16)
-    # It was not advanced, and goes on.
+    # The refused call has not advanced the drive, and the drive can still be advanced.
     drive.advance(1000)
     assert drive.now_ns == 1000

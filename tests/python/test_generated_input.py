@@ -159,7 +159,7 @@ def whole_spec(rng, parts=3):
 
 
 def by_schema(rng, schema):
-    """A spec with random values of some keys: each value is valid alone, the values together may be invalid."""
+    """A spec with random values of some keys: most values are valid alone, but may be invalid together."""
     sections = {name: part for name, part in schema["properties"].items() if part.get("type") == "object"}
     chosen: dict[str, dict[str, str]] = {"drive": dict(line.split(" = ") for line in SPEC.splitlines()[2:])}
     for _ in range(rng.choice([1, 1, 2, 3, 6])):
@@ -447,7 +447,7 @@ def call(arguments):
 
 
 def problems_of(arguments, directory, monkeypatch):
-    """Runs a command in `directory`; returns its exit status and a list of what is wrong with its output."""
+    """Runs a command in `directory`; returns its exit status and a list of problems, with the output at the end."""
     monkeypatch.chdir(directory)
     before = {str(path.relative_to(directory)) for path in directory.rglob("*")}
     begin, begin_wall = time.process_time(), time.monotonic()

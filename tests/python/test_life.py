@@ -1,4 +1,4 @@
-"""A drive's whole life: what is skipped and what is simulated agree, and what is finished is kept."""
+"""A drive's whole life: fast-forward agrees with full simulation, and finished windows are kept."""
 
 import json
 import signal
@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-#: Wears out in a second: 64 blocks, 200 cycles; a day passes in a simulated second, a day's writes fill the drive once.
+#: A drive whose whole life takes a second to simulate: 64 blocks with 200 P/E cycles left. A day of ageing is a
+#: simulated second.
 SPEC = """\
 seed = 1
 [drive]
@@ -52,7 +53,7 @@ def spec(tmp_path):
     return path
 
 
-def test_skipping_agrees_with_simulating_everything(spec, tmp_path):
+def test_fast_forward_agrees_with_full_simulation(spec, tmp_path):
     import nandlab
 
     seen = []
@@ -60,31 +61,31 @@ def test_skipping_agrees_with_simulating_everything(spec, tmp_path):
     facts, full = life.facts, life.full
     assert life.complete and full.complete
     assert facts.end == "the first block reached its endurance" == full.facts.end
-    # Both end at the same wear, one of them with a part of the work.
+    # Both lives end at the same wear; fast-forward simulates only a part of the life.
     assert 2960 < facts.pe_mean < 3000 and 2960 < full.facts.pe_mean < 3000
     assert full.facts.simulated_share > 0.999 > 0.6 > facts.simulated_share
     assert facts.requests < 0.6 * full.facts.requests
     error = facts.error
-    # Measured: up to 2.5 %.
+    # The measured errors are up to 2.5 %.
     for key in ("years", "host_tb_written", "waf", "read_us_mean", "read_level_mean"):
         assert abs(error[key].relative) < 0.05, (key, error[key])
-    # 30 % of the capacitance in five years at 60 degrees, whether simulated or not.
+    # The capacitor loses 30 % of its capacitance in five years at 60 degrees, with and without fast-forward.
     for lived in (life, full):
         lost, years = lived.columns["capacitor_loss_share"], lived.columns["years"]
         assert lost == pytest.approx(0.3 * years / 5, rel=1e-6)
-    # Time, wear and what was written only grow, and the rows are those of the facts.
+    # Time, wear and bytes written only grow, and the last row agrees with the facts.
     for key in ("years", "pe_mean", "host_tb_written"):
         assert (life.columns[key][1:] > life.columns[key][:-1]).all()
-        # The facts have twelve digits.
+        # The facts are rounded to twelve digits.
         assert life.columns[key][-1] * (1 - 1e-11) <= facts[key] < 1.1 * life.columns[key][-1]
-    # Nothing was measured of a drive that had no room left.
+    # No window was measured after the drive had run out of space.
     for lived in (life, full):
         assert lived.columns["failed_pages"].sum() == 0 and lived.facts.first_media_error_years is None
     assert life.columns["refreshed_per_host_page"][-3:].mean() > life.columns["refreshed_per_host_page"][:3].mean()
     assert seen and max(seen) > 0.9
 
 
-def test_a_life_is_the_same_each_time_and_is_read_back(spec, tmp_path):
+def test_a_life_is_deterministic_and_can_be_read(spec, tmp_path):
     import nandlab
 
     for name in ("a", "b"):
@@ -97,8 +98,8 @@ def test_a_life_is_the_same_each_time_and_is_read_back(spec, tmp_path):
     assert "<h2>Latency over the years</h2>" in page and "<h2>Refresh</h2>" in page
 
 
-def test_write_amplification_of_a_life_is_bytes(spec):
-    """2 KiB writes to 4 KiB pages: two bytes are programmed for each at least."""
+def test_waf_of_a_life_is_in_bytes(spec):
+    """With writes of 2 KiB to pages of 4 KiB, at least two bytes are programmed per byte written."""
     import nandlab
     import numpy as np
 
@@ -122,7 +123,7 @@ def test_impossible_lives_are_refused(spec, tmp_path):
         nandlab.life(spec, sets={"reliability.pe_cycles": 2999}, requests=20_000)
     hopeless = {"reliability.clock_scale": 1e7, "refresh.interval": '[{ pe = 1000, every = "1d" }]'}
     life = nandlab.life(spec, sets=[f"{key}={value}" for key, value in hopeless.items()], requests=1000)
-    # What was done before is kept.
+    # The window that was finished before the problem is kept.
     assert "does not come to rest" in life.facts.problem and not life.complete and len(life.table) == 1
     with pytest.raises(nandlab.OutputError, match="cannot read"):
         nandlab.Life.read(tmp_path / "nothing")
@@ -134,7 +135,7 @@ def command(*arguments, **options):
     )
 
 
-def test_the_command(spec, tmp_path):
+def test_the_command_life(spec, tmp_path):
     done = command("life", spec, "--windows", 4, "--requests", 1000, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "years until the first block reached its endurance" in done.stdout
@@ -146,7 +147,7 @@ def test_the_command(spec, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_ctrl_c_keeps_the_windows_that_are_done(spec, tmp_path):
+def test_ctrl_c_keeps_the_finished_windows(spec, tmp_path):
     out = tmp_path / "out"
     arguments = [sys.executable, "-m", "nandlab", "life", str(spec), "--full", "--windows", "2000"]
     arguments += ["--set", "drive.endurance=100000", "--requests", "500", "--out", str(out), "--json"]

@@ -1,4 +1,4 @@
-"""A run that does not fit is refused, and what it is said to need is what it takes."""
+"""A run that does not fit into memory is refused, and the estimate of its memory equals the memory that it takes."""
 
 import json
 import subprocess
@@ -10,13 +10,13 @@ from nandlab import _core, memory
 
 MIB = 1 << 20
 
-#: The memory of a process that has what a run has loaded, and of one that has run this; what the run was said to need.
+#: Runs a spec; prints the estimate of its memory, and the growth of the peak memory of the process during the run.
 CHILD = """
 import json, sys
 import nandlab, polars
 from nandlab import _core
 def most():
-    # The peak that getrusage() tells counts the parent's memory too, from before the program began.
+    # Not getrusage(): its peak also counts the memory of the parent process, from before exec().
     return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) * 1024
 base = most()
 spec, verify = nandlab.load(sys.argv[1]), sys.argv[2] == "verify"
@@ -56,14 +56,14 @@ SPECS = {
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("name", SPECS)
-def test_a_run_takes_what_it_is_said_to_need(name, tmp_path):
+def test_a_run_takes_the_estimated_memory(name, tmp_path):
     text, verify = SPECS[name]
     file = tmp_path / "spec.toml"
     requests = 3_000_000 if name == "requests" else 40_000
     file.write_text(f"{text}[workload]\nsynthetic = {{ requests = {requests} }}\n")
     done = subprocess.run([sys.executable, "-c", CHILD, file, verify], capture_output=True, text=True, check=True)
     needed, taken = json.loads(done.stdout.splitlines()[-1])
-    assert taken > 240 * MIB, "small states are not what the estimate is for"
+    assert taken > 240 * MIB, "the run is too small to check the estimate"
     assert needed == pytest.approx(taken, rel=0.15), f"{needed / MIB:.0f} MiB needed, {taken / MIB:.0f} MiB taken"
 
 
@@ -73,7 +73,7 @@ def load(tmp_path, text):
     return nandlab.load(file)
 
 
-def test_what_does_not_fit_is_refused_with_need_and_room_and_key(tmp_path, monkeypatch):
+def test_a_run_without_enough_memory_is_refused_with_the_limit_and_a_key(tmp_path, monkeypatch):
     spec = load(tmp_path, "[drive]\nblocks_per_plane = 16384\n" + FILLED)
     limits = {"/proc/meminfo": {"MemAvailable": 200 * MIB}, "/proc/self/status": {"VmSize": 0, "VmData": 0}}
     monkeypatch.setattr(memory, "_table", lambda path: limits[str(path)])
@@ -84,14 +84,14 @@ def test_what_does_not_fit_is_refused_with_need_and_room_and_key(tmp_path, monke
         assert "there are 200 MiB: the machine's free memory" in text
         assert "drive.blocks_per_plane" in text
         assert len(text.splitlines()) == 2
-    # Verified, the reference model takes most of it.
+    # With --verify the oracle takes most of the memory.
     with pytest.raises(nandlab.RunError, match="leave out --verify"):
         nandlab.run(spec, verify=True)
     small = load(tmp_path, "[drive]\nblocks_per_plane = 64\n")
     nandlab.run(small)
 
 
-def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch):
+def test_the_limit_of_a_control_group_is_observed(tmp_path, monkeypatch):
     group = tmp_path / "limit"
     spec = load(tmp_path, "[drive]\nblocks_per_plane = 16384\n" + FILLED)
     monkeypatch.setattr(memory, "_control_groups", lambda: iter([(group, 100 * MIB)]))

@@ -1,4 +1,4 @@
-"""What the screen and the report say of numbers that are not what they look like."""
+"""Notes of a result, on numbers that may mislead: when they appear, and their texts."""
 
 import json
 
@@ -17,7 +17,7 @@ arrival = %s
 """
 
 
-def told(read_fraction, arrival, more="", sets=()):
+def notes(read_fraction, arrival, more="", sets=()):
     import nandlab
 
     return list(nandlab.run(SPEC % (read_fraction, arrival) + more, sets=sets).summary.notes)
@@ -27,26 +27,26 @@ CLOSED = "{ queue_depth = 8 }"
 FULL = "[precondition]\nused = 0.8\nvalid = 0.9\nmap_reads = true\n"
 
 
-def test_an_ordinary_run_needs_no_word():
-    assert told(0.5, CLOSED, FULL, {"workload.synthetic.requests": 20_000}) == []
+def test_an_ordinary_run_has_no_notes():
+    assert notes(0.5, CLOSED, FULL, {"workload.synthetic.requests": 20_000}) == []
 
 
-def test_reads_of_nothing_are_told_with_the_remedy():
-    (note,) = told(1.0, CLOSED)
+def test_unmapped_reads_are_reported_with_the_remedy():
+    (note,) = notes(1.0, CLOSED)
     assert (note.severity, note.code) == ("warning", "unmapped-reads")
     assert note.text.startswith("100.0 % of the page reads")
     assert "precondition.map_reads = true" in note.text
 
 
-def test_a_drive_that_falls_behind_is_told_with_the_remedy():
-    first = told(0.0, "{ iops = 1000000 }")[0]
+def test_a_drive_that_cannot_keep_up_is_reported_with_the_remedy():
+    first = notes(0.0, "{ iops = 1000000 }")[0]
     assert (first.severity, first.code) == ("warning", "backlog")
     assert "did not keep up" in first.text
     assert "time_scale" in first.text
-    assert all(note.code != "backlog" for note in told(0.0, "{ queue_depth = 1024 }")), "the queue that it was given"
+    assert all(note.code != "backlog" for note in notes(0.0, "{ queue_depth = 1024 }")), "a closed loop has no backlog"
 
 
-#: Blocks come due, and there is room for partial refresh.
+#: Settings with which blocks come due, and enough blocks are free for partial refresh.
 REFRESHED = {
     "refresh.interval": [{"pe": 1000, "every": "30d"}],
     "reliability.clock_scale": 2e7,
@@ -54,7 +54,8 @@ REFRESHED = {
     "precondition.valid": 0.7,
     "drive.cell": "mlc",
 }
-#: What never happened: the code, settings with which it did not, and what the note names; with which it did.
+#: By code of a note on an event that never happened: settings with the note, parts of its text, settings without the
+#: note.
 NEVER = {
     "no-gc": (
         {"precondition.used": 0.1},
@@ -138,16 +139,16 @@ NEVER = {
 
 
 @pytest.mark.parametrize("code", NEVER)
-def test_what_never_happened_is_told_with_keys_and_remedy(code):
+def test_events_that_never_happened_are_reported_with_keys_and_remedy(code):
     never, texts, happened = NEVER[code]
-    (note,) = [note for note in told(0.5, CLOSED, FULL, never) if note.code == code]
+    (note,) = [note for note in notes(0.5, CLOSED, FULL, never) if note.code == code]
     assert note.severity == "info"
     for text in texts:
         assert text in note.text
-    assert code not in [note.code for note in told(0.5, CLOSED, FULL, happened)]
+    assert code not in [note.code for note in notes(0.5, CLOSED, FULL, happened)]
 
 
-def test_the_report_and_the_screen_say_it(tmp_path):
+def test_screen_report_and_summary_have_the_notes(tmp_path):
     import nandlab
     from nandlab.screen import show_run
     from rich.console import Console
@@ -163,7 +164,7 @@ def test_the_report_and_the_screen_say_it(tmp_path):
     assert nandlab.Drive(nandlab.load(SPEC % (0.0, CLOSED))).summary().notes == ()
 
 
-def test_long_latencies_are_shown_whole(tmp_path):
+def test_long_latencies_are_not_cut_off_on_the_screen(tmp_path):
     import nandlab
     from nandlab.screen import show_run
     from rich.console import Console

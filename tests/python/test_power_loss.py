@@ -1,4 +1,4 @@
-"""Power loss and the capacitor: what the files, the screen, the report and the stepping interface say."""
+"""Power loss and the capacitor in the files, on the screen, in the report, and in the class `Drive`."""
 
 import json
 import subprocess
@@ -45,8 +45,8 @@ requests = true
 CHARGED = {"capacitor.capacitance": "1mF"}
 
 
-def told(result, tmp_path):
-    """The screen's text, in lines of any length."""
+def screen_of(result, tmp_path):
+    """The screen output of a result, in lines of up to 1000 characters."""
     from nandlab.screen import show_run
     from rich.console import Console
 
@@ -55,7 +55,7 @@ def told(result, tmp_path):
     return console.export_text()
 
 
-def test_the_example_runs_and_saves_everything(tmp_path):
+def test_the_example_loses_no_acknowledged_write(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "nandlab", "run", str(EXAMPLE), "--verify", "--out", "r"],
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
@@ -76,17 +76,20 @@ def test_the_example_runs_and_saves_everything(tmp_path):
     power, capacitor = result.summary.power, result.summary.capacitor
     assert power.losses == 1
     assert power.lost_pages == 0
-    # What the flush did not write was under way already: at most a page on each of the 16 dies.
+    # The unflushed pages that the emergency flush did not write were being programmed: at most one on each of the 16
+    # dies.
     assert 5000 < power.flushed_pages <= power.unflushed_pages <= power.flushed_pages + 16
     assert capacitor.detections.count == len(result.power.detections) >= 5
     budgets = [found.budget_pages for found in result.power.detections]
-    assert budgets == sorted(budgets, reverse=True), "it ages"
+    assert budgets == sorted(budgets, reverse=True), "the capacitor ages, so the budget shrinks"
     series = result.series
-    assert (series["cache_dirty_pages"] <= series["capacitor_pages"]).all(), "never more than it can save"
+    assert (series["cache_dirty_pages"] <= series["capacitor_pages"]).all(), (
+        "more dirty pages than the capacitor can save"
+    )
     assert series["capacitor_pages"][0] > series["capacitor_pages"][-1]
 
 
-def test_files_screen_and_report_name_what_is_lost(tmp_path):
+def test_files_screen_and_report_name_the_lost_writes(tmp_path):
     import nandlab
 
     result = nandlab.run(SPEC, tmp_path / "r", verify=True)
@@ -101,7 +104,7 @@ def test_files_screen_and_report_name_what_is_lost(tmp_path):
     log = result.smart["nvme_smart_log"] | result.smart["ocp_smart_log"]
     wanted = {"unsafe_shutdowns": 1, "power_cycles": 2, "IncompleteShutdownCount": 1, "PLPStartCount": 0}
     assert {name: log[name] for name in wanted} == wanted
-    screen, page = told(result, tmp_path), nandlab.report(result, tmp_path / "r.html").read_text()
+    screen, page = screen_of(result, tmp_path), nandlab.report(result, tmp_path / "r.html").read_text()
     for text in (screen, page):
         assert f"Power loss destroyed {power['lost_writes']} acknowledged writes" in text
         assert "set capacitor.capacitance" in text
@@ -109,7 +112,7 @@ def test_files_screen_and_report_name_what_is_lost(tmp_path):
     assert f"{power['lost_writes'] - 20} more are in power.json" in page
 
 
-def test_requests_that_the_power_loss_ended_are_told_apart():
+def test_requests_that_the_power_loss_aborts_have_a_reason_of_their_own():
     import nandlab
 
     result = nandlab.run(SPEC, sets={"workload.arrival.iops": 200_000, "cache.sync": "none", "cache.dirty_budget": 1.0})
@@ -121,10 +124,10 @@ def test_requests_that_the_power_loss_ended_are_told_apart():
     assert rows["failed"].to_list().count(3) == aborted == (rows["failed"] != 0).sum()
     assert dict(summary.requests_failed) == {"uncorrectable": 0, "worn_out": 0, "power_lost": aborted}
     latency_ns = rows["completed_ns"] - rows["arrival_ns"]
-    assert latency_ns.max() < summary.power.down_s * 1e9, "nobody waits for the outage"
+    assert latency_ns.max() < summary.power.down_s * 1e9, "a request waited for the end of the outage"
 
 
-def test_without_a_loss_there_is_no_power_file(tmp_path):
+def test_without_a_power_loss_there_is_no_power_file(tmp_path):
     import nandlab
 
     result = nandlab.run(SPEC, tmp_path / "r", sets={"power.cut_after_requests": 0})
@@ -135,23 +138,23 @@ def test_without_a_loss_there_is_no_power_file(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [{"power.cut_after_requests": 801}, {"power.cut_at": "1h"}])
-def test_a_power_loss_that_never_came_is_told(cut, tmp_path):
+def test_a_power_loss_that_never_happened_is_reported(cut, tmp_path):
     import nandlab
 
     sets = [f"{key}={value}" for key, value in cut.items()]
-    assert "Power never failed: the run was over before power.cut" in told(nandlab.run(SPEC, sets=sets), tmp_path)
+    assert "Power never failed: the run was over before power.cut" in screen_of(nandlab.run(SPEC, sets=sets), tmp_path)
 
 
-def test_a_budget_of_nothing_is_told_with_its_reason(tmp_path):
+def test_a_budget_of_zero_is_reported_with_its_reason(tmp_path):
     import nandlab
 
     sets = {"capacitor.capacitance": "50uF", "cache.dirty_budget": "measured", "power.cut_after_requests": 0}
-    text = told(nandlab.run(SPEC, sets=sets), tmp_path)
+    text = screen_of(nandlab.run(SPEC, sets=sets), tmp_path)
     assert "No page may be dirty" in text
     assert "capacitor.capacitance" in text
 
 
-def test_a_drive_loses_power_step_by_step():
+def test_the_power_of_a_stepped_drive_is_cut():
     import nandlab
 
     drive = nandlab.Drive(nandlab.load(SPEC, sets=CHARGED), verify=True)
@@ -175,21 +178,21 @@ def test_a_drive_loses_power_step_by_step():
     assert drive.summary().power.losses == 1
 
 
-def test_a_budget_is_detected_on_command():
+def test_a_stepped_drive_detects_its_budget():
     import nandlab
 
     drive = nandlab.Drive(nandlab.load(SPEC, sets=CHARGED | {"cache.dirty_budget": "measured"}))
     assert drive.detect_budget()
-    assert not drive.detect_budget(), "it is being measured"
+    assert not drive.detect_budget(), "a detection is under way"
     drive.run_until_idle()
     (found,) = drive.power().detections
     assert found.budget_pages == drive.cache_pages.budget
-    # Twice the cache is enough to know.
+    # A detection ends when it has measured twice the size of the cache.
     assert 2 <= found.measured_share < 2.1
     assert found.drained_j < found.energy_j
 
 
-def test_a_drive_that_cannot_lose_power_says_why():
+def test_a_drive_without_power_loss_refuses_to_cut_the_power():
     import nandlab
 
     spec = nandlab.load(SPEC, sets={"power.cut_after_requests": 0})

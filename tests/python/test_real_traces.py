@@ -1,6 +1,6 @@
-"""Every trace of the shared folder, played by the command; skipped where the folder is not there.
+"""The command plays every trace of the shared folder; skipped if the folder is missing.
 
-A long trace is cut with `workload.requests_max` for what needs no whole trace; the whole of each is played once.
+Each whole trace is played once. The other tests play only its first requests (`workload.requests_max`).
 """
 
 import json
@@ -14,9 +14,9 @@ import timeline_check
 
 TRACES = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
 
-pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the folder of real traces is not there")
+pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the folder of recorded traces is missing")
 
-#: 16 GiB raw of 8 KiB pages, wide and fast enough to keep up with most of the traces.
+#: A drive of 20 GiB raw, fast enough to keep up with most of the traces.
 DRIVE = """\
 seed = 3
 [drive]
@@ -31,7 +31,7 @@ op = 0.12
 program = "300us"
 """
 
-#: Each trace with what it needs: settings of the spec, and of `trace stat`.
+#: By trace, the settings that it needs: keys of [workload], and changes of DRIVE.
 CONCATENATE = {"device": '"concatenate"'}
 NEEDS = {
     "cloudphysics_2h.vscsi.zst": ({}, {"blocks_per_plane": 640}),
@@ -47,7 +47,7 @@ NEEDS = {
     "varmail.blkparse.xz": ({}, {}),
 }
 OPS = ("read", "write", "trim", "flush")
-#: Everything in a result but what is measured of the simulator itself.
+#: The file with the speed of the simulator, which differs between equal runs.
 MEASURED = "sim.json"
 QUICK = 10_000
 
@@ -64,7 +64,7 @@ def nandlab(*arguments, cwd):
 
 
 def spec_of(name, directory, *more):
-    """A spec that plays the trace `name`, in `directory`; `more` are further lines of [workload]."""
+    """Writes a spec to `directory` that plays the trace `name`; `more` are lines after the [workload] keys."""
     workload, drive = NEEDS[name]
     text = DRIVE
     for key, value in drive.items():
@@ -89,18 +89,18 @@ def stat(name, directory, *arguments):
 
 
 def assert_agrees(summary, facts):
-    """Every request of the trace is in the summary, with its bytes, and none besides."""
+    """Asserts that the summary has exactly the requests and bytes of the trace."""
     assert summary["complete"] is True
     assert summary["requests"] + summary["requests_unfinished"] == facts["requests"]
     assert summary["requests_unfinished"] == 0
     assert (summary["records_skipped"], facts["skipped"]) == (0, 0)
     assert not any(summary["requests_failed"].values())
     for op in OPS:
-        told, seen = summary["host"][op], facts["ops"][op]
-        assert (op, told["count"], told["bytes"]) == (op, seen["requests"], seen["bytes"])
+        counted, seen = summary["host"][op], facts["ops"][op]
+        assert (op, counted["count"], counted["bytes"]) == (op, seen["requests"], seen["bytes"])
 
 
-def test_every_trace_of_the_folder_is_known_here():
+def test_every_trace_of_the_folder_is_in_the_table():
     there = {path.name for path in TRACES.iterdir() if path.suffix in (".xz", ".zst", ".gz")}
     assert there == set(NEEDS)
 
@@ -109,14 +109,14 @@ def test_every_trace_of_the_folder_is_known_here():
 def test_a_whole_trace_is_played_and_agrees_with_its_statistics(name, tmp_path):
     summary, facts = run(spec_of(name, tmp_path), "out"), stat(name, tmp_path)
     assert_agrees(summary, facts)
-    # The drive has seen the whole of it: time does not end before the last arrival.
+    # The run does not end before the last arrival.
     assert summary["duration_s"] >= facts["duration_s"]
     assert bool(summary["requests_wrapped"]) == ("beyond" in NEEDS[name][0])
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS))
-def test_the_start_of_a_trace_twice_verified_and_the_same_bytes(name, tmp_path):
-    """On an aged drive, so that GC runs, with every output; the oracle checks one of the runs."""
+def test_two_runs_of_the_start_of_a_trace_write_the_same_bytes(name, tmp_path):
+    """The drive is filled, so that GC runs. All outputs are written, and the oracle checks one of the runs."""
     output = "[output]\nrequests = true\ntimeline_operations = 500\n[precondition]\nused = 0.97\nvalid = 0.85\n"
     spec = spec_of(name, tmp_path, f"requests_max = {QUICK}", output)
     first, again = (run(spec, out) for out in ("first", "again"))
@@ -129,35 +129,35 @@ def test_the_start_of_a_trace_twice_verified_and_the_same_bytes(name, tmp_path):
 
     verified = json.loads(package.run(spec, verify=True).summary_text)
     checked = verified.pop("verified")
-    assert verified == first, "looking on must not change what happens"
+    assert verified == first, "the oracle has changed the result"
     assert checked["page_reads_checked"] > 0 or first["host"]["read"]["count"] == 0
     device = "concatenate" if "device" in NEEDS[name][0] else None
     assert_agrees(first, package.trace.stat(TRACES / name, device=device, requests=QUICK))
 
 
 @pytest.mark.parametrize("arrival", ["{ queue_depth = 16 }", "{ iops = 5000 }"])
-def test_another_arrival_loses_nothing(arrival, tmp_path):
+def test_other_arrivals_play_the_same_requests(arrival, tmp_path):
     spec = spec_of("varmail.blkparse.xz", tmp_path, f"requests_max = {QUICK}", f"arrival = {arrival}")
     assert_agrees(run(spec, "out", "--verify"), stat("varmail.blkparse.xz", tmp_path, "--requests", QUICK))
 
 
-def test_a_trace_played_twice_over(tmp_path):
+def test_a_repeated_trace_counts_each_repeat(tmp_path):
     spec = spec_of("mqsim_tpcc-small.trace.zst", tmp_path, "repeat = 3")
     summary, facts = run(spec, "out", "--verify"), stat("mqsim_tpcc-small.trace.zst", tmp_path)
     assert summary["requests"] == 3 * facts["requests"]
     assert summary["host"]["write"]["bytes"] == 3 * facts["ops"]["write"]["bytes"]
 
 
-def test_both_recordings_of_one_run_say_the_same(tmp_path):
-    """fio's own log and the block layer's trace of it: the same requests, at times that differ by microseconds."""
+def test_two_recordings_of_one_run_give_equal_counts(tmp_path):
+    """fio's log and the block trace of the same run have the same requests, at times that differ by microseconds."""
     names = ["fio_zipf.blkparse.xz", "fio_zipf.iolog.xz"]
     block, log = (run(spec_of(name, tmp_path, f"requests_max = {QUICK}"), name[:12]) for name in names)
     assert block["host"] == log["host"]
     assert block["waf"] == log["waf"]
 
 
-def test_reads_of_what_was_never_written_are_told_and_can_be_mapped(tmp_path):
-    """Three quarters of oltp's reads are of data older than the trace."""
+def test_unmapped_reads_are_reported_and_can_be_mapped(tmp_path):
+    """Three quarters of the page reads of oltp are of data older than the trace."""
     spec = spec_of("oltp.blkparse.xz", tmp_path, f"requests_max = {QUICK}")
     done = nandlab("run", spec.name, cwd=tmp_path)
     assert "were of unmapped pages" in done.stdout
@@ -170,14 +170,14 @@ def test_reads_of_what_was_never_written_are_told_and_can_be_mapped(tmp_path):
     assert json.loads((tmp_path / "out/oltp/summary.json").read_text())["counters"]["unmapped_reads"] == 0
 
 
-def test_a_drive_that_cannot_keep_up_is_told(tmp_path):
+def test_a_drive_that_cannot_keep_up_is_reported(tmp_path):
     spec = spec_of("ntrx.blkparse.xz", tmp_path, f"requests_max = {QUICK}", "time_scale = 0.01")
     done = nandlab("run", spec.name, cwd=tmp_path)
     assert "did not keep up" in done.stdout
-    assert "\u2026" not in done.stdout, "a number is cut off"
+    assert "\u2026" not in done.stdout, "a number on the screen is cut off"
 
 
-def test_the_timeline_of_a_trace_is_sound(tmp_path):
+def test_the_timeline_of_a_trace_has_no_problems(tmp_path):
     spec = spec_of("varmail.blkparse.xz", tmp_path, f"requests_max = {QUICK}", "[output]\ntimeline_operations = 2000")
     run(spec, "out")
     timeline = timeline_check.read((tmp_path / "out/timeline.json").read_text())
@@ -187,5 +187,5 @@ def test_the_timeline_of_a_trace_is_sound(tmp_path):
     slices = [one for one in timeline.slices if one.process != timeline_check.REQUESTS]
     assert {one.args["operation"] for one in slices} == set(range(2000))
     assert all(one.end > one.start for one in slices)
-    # A drive that was empty does nothing by itself: every operation is a request's.
+    # The drive was empty, so it has no background work: every operation belongs to a request.
     assert len(timeline.arrows) == 2000

@@ -1,4 +1,4 @@
-"""Refresh in summary, screen and report."""
+"""Refresh in the summary, on the screen and in the report."""
 
 from pathlib import Path
 
@@ -18,19 +18,19 @@ def shown(policy, tmp_path):
     return result, console.export_text(), nandlab.report(result, tmp_path / "r.html").read_text()
 
 
-def test_what_a_partial_refresh_did(tmp_path):
+def test_partial_refresh_is_counted_and_shown(tmp_path):
     result, screen, page = shown({"partial": {"min_free_blocks": 0.1}}, tmp_path)
     refresh = result.summary.refresh
     partial = refresh.partial
     assert refresh.late_blocks == 0
-    fates = ("pages", "hot_pages", "too_susceptible_pages", "pages_without_room")
-    assert 0 < partial.pages <= sum(partial[fate] for fate in fates) <= refresh.pages
-    # A combination page holds susceptible data and nothing else.
+    outcomes = ("pages", "hot_pages", "too_susceptible_pages", "pages_without_room")
+    assert 0 < partial.pages <= sum(partial[outcome] for outcome in outcomes) <= refresh.pages
+    # The susceptible data that is not in combination pages is in the VSM of at most 4 pages.
     page_bytes = 16 * 1024
     held = partial.combination_pages * page_bytes - partial.padding_bytes
     waiting = partial.susceptible_bytes - held
     assert 0 <= waiting <= 4 * page_bytes
-    # Refresh programs combination pages, and whole pages of the rest.
+    # Refresh programs combination pages, and the pages that are written as a whole.
     whole = result.summary.flash.program.refresh - partial.combination_pages
     assert 0 < whole <= refresh.pages - partial.pages
     assert partial.linked_pages <= partial.linked_pages_max <= partial.pages
@@ -40,7 +40,7 @@ def test_what_a_partial_refresh_did(tmp_path):
     assert "<h2>Refresh</h2>" in page and "susceptible bits moved, page stays" in page
 
 
-def test_other_policies(tmp_path):
+def test_conventional_and_no_refresh_are_counted_and_shown(tmp_path):
     result, screen, page = shown("fcr", tmp_path)
     refresh = result.summary.refresh
     assert refresh.partial is None and refresh.blocks > 0
