@@ -1,4 +1,4 @@
-"""RBER, read levels and their latency without a run; read levels and the mapping cache in results."""
+"""RBER, read levels and read latencies without a run; read levels, caches and copybacks in results."""
 
 import csv
 import io
@@ -50,32 +50,33 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_year_on_the_laldpc_drive_asks_for_the_levels_of_the_paper():
+def test_after_a_year_the_laldpc_drive_needs_read_levels_2_3_and_5():
     import nandlab
 
     found = nandlab.reliability(DRIVE, [8000, 10_000, 12_000], ["365d"])
     assert found.kinds == ("all",)
     assert found.rber.shape == found.level.shape == found.susceptible.shape == (1, 1, 3)
-    # Two independent integrations of the model.
+    # The expected RBER is from two independent integrations of the model.
     assert found.rber[0, 0] == pytest.approx([0.00595, 0.00761, 0.00933], rel=0.02)
     assert found.level[0, 0].tolist() == [2, 3, 5]
 
 
-def test_the_latency_by_level_is_that_of_table_1():
+def test_latencies_by_read_level_equal_table_1():
     import nandlab
 
     levels = nandlab.reliability(DRIVE, [0], [0]).levels
+    # A read at the first level takes 85 us; each further level adds 14 us of sensing and 10 us of transfer.
     direct = [85 + 24 * level for level in range(7)]
     assert levels["level"].tolist() == list(range(1, 8))
     assert levels["rber_max"].tolist() == [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013]
     assert levels["direct_us"].tolist() == direct
     assert levels["full_us"].tolist() == np.cumsum(direct).tolist()
-    # Each further level: 14 us of sensing, 10 us of transfer, 15 us of decoding.
+    # An incremental retry also adds 15 us of decoding per level.
     assert levels["incremental_us"].tolist() == [85 + 39 * level for level in range(7)]
 
 
 @pytest.mark.parametrize("retry", ["full", "incremental"])
-def test_a_single_read_takes_the_latency_that_is_listed(retry):
+def test_a_single_read_takes_the_listed_latency(retry):
     import nandlab
 
     spec = nandlab.load(
@@ -88,7 +89,7 @@ def test_a_single_read_takes_the_latency_that_is_listed(retry):
     assert nandlab.run(spec).summary.latency_us.read.max == pytest.approx(levels.levels[f"{retry}_us"][2])
 
 
-def test_defaults_reach_from_a_new_drive_to_its_endurance():
+def test_default_pe_cycles_range_from_0_to_the_endurance():
     import nandlab
 
     for endurance, pe_cycles in (
@@ -104,7 +105,7 @@ def test_defaults_reach_from_a_new_drive_to_its_endurance():
         assert (np.diff(found.rber, axis=1) >= 0).all()
 
 
-def test_page_kinds_are_apart_when_the_model_has_them(folder):
+def test_page_kinds_are_shown_separately_if_the_model_has_them(folder):
     import nandlab
 
     sets = {"reliability.rber": {"vth": {"per_page_kind": True}}}
@@ -119,7 +120,7 @@ def test_page_kinds_are_apart_when_the_model_has_them(folder):
     assert "susceptible bits of MSB pages" in done.stdout
 
 
-def test_reads_and_copybacks_add_what_the_spec_says():
+def test_reads_and_copybacks_add_the_rber_of_the_spec():
     import nandlab
 
     sets = {"reliability.read_disturb": 1e-9, "reliability.copyback_error": 1e-4}
@@ -130,7 +131,7 @@ def test_reads_and_copybacks_add_what_the_spec_says():
     assert used - new == pytest.approx(4e-4)
 
 
-def test_a_table_is_shown_as_it_is(folder):
+def test_rber_of_a_table_is_shown_unchanged(folder):
     import nandlab
 
     (folder / "lab.csv").write_text("pe_cycles,retention,rber\n0,0d,1e-4\n0,30d,2e-3\n3000,0d,1e-3\n3000,30d,2e-2\n")
@@ -148,7 +149,7 @@ def test_a_table_is_shown_as_it_is(folder):
     assert "reliability.rber.vth" in done.stderr
 
 
-def test_the_command_shows_a_table_of_conditions_and_one_of_levels(folder):
+def test_the_command_shows_a_table_of_conditions_and_a_table_of_levels(folder):
     done = command("laldpc.toml", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -170,7 +171,7 @@ def test_json_has_the_points_and_the_levels(folder):
 
 
 @pytest.mark.parametrize(("name", "magic"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.PNG", b"\x89PNG")])
-def test_pictures_are_the_same_bytes_twice(folder, name, magic):
+def test_a_figure_is_saved_with_the_same_bytes_twice(folder, name, magic):
     import nandlab
 
     found = nandlab.reliability(DRIVE, [0, 10_000])
@@ -208,7 +209,7 @@ def test_csv_has_the_points(folder):
         (["--set", "reliability.rber=none"], "set reliability.rber"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_what_helps(folder, arguments, word):
+def test_invalid_arguments_are_refused_with_a_remedy(folder, arguments, word):
     done = command("laldpc.toml", *arguments, cwd=folder)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -217,7 +218,7 @@ def test_what_cannot_be_asked_is_refused_with_what_helps(folder, arguments, word
     assert sorted(path.name for path in folder.iterdir()) == ["laldpc.toml"]
 
 
-def test_wrong_values_and_specs_without_errors_raise():
+def test_invalid_values_and_specs_without_an_error_model_are_refused():
     import nandlab
 
     for wrong in ({"pe_cycles": [-1]}, {"pe_cycles": [0.5]}, {"retention": []}, {"retention": [-1]}, {"reads": True}):
@@ -296,7 +297,7 @@ size = "4KiB"
     assert "copybacks  " not in screen and "<h2>Migration</h2>" not in page
 
 
-def test_an_unaged_drive_and_a_cache_for_the_whole_map_are_told(tmp_path):
+def test_a_new_drive_and_a_cache_of_the_whole_map_are_reported(tmp_path):
     import nandlab
 
     told = {note.code: note for note in nandlab.run(RUN % ("64MiB", 0, "0d")).summary.notes}
@@ -304,7 +305,7 @@ def test_an_unaged_drive_and_a_cache_for_the_whole_map_are_told(tmp_path):
     assert "ftl.map.demand.cache" in told["whole-map-cached"].text
 
 
-def test_lost_reads_are_told_with_what_helps(tmp_path):
+def test_reads_that_no_level_decodes_are_reported(tmp_path):
     import nandlab
 
     screen, page = shown(nandlab.run(RUN % ("8KiB", 15_000 - 1, "1825d")), tmp_path)

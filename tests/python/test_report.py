@@ -1,4 +1,4 @@
-"""The report: one file, no network, and a sentence where there is nothing to draw."""
+"""The report is one file without network addresses; a section without data has a sentence instead of a figure."""
 
 import json
 import re
@@ -29,7 +29,7 @@ SECTIONS = [
 
 
 class Reader(HTMLParser):
-    """Checks that what is opened is closed, and collects addresses and embedded data."""
+    """Checks that every opened tag is closed, and collects addresses and embedded data."""
 
     VOID = frozenset(["meta", "path", "rect", "image", "circle", "br"])
 
@@ -67,25 +67,25 @@ def page_of(sets, tmp_path):
     return text, reader
 
 
-def test_one_file_with_every_section_and_no_address(tmp_path):
+def test_the_report_has_every_section_and_no_network_address(tmp_path):
     text, reader = page_of({}, tmp_path)
     assert re.findall("<h2>(.*?)</h2>", text) == SECTIONS
     assert all(address.startswith("data:") for address in reader.addresses)
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
     assert len(reader.data) >= 12
     assert len(text) < 1_000_000
-    # Latency, the steady-state test, SMART (2), the counters (2) and the simulator need none.
+    # Seven figures have no caption: latency, the steady-state test, SMART (2), counters (2) and the simulator.
     assert text.count("<figcaption>") == text.count("<figure>") - 7
 
 
-def test_what_did_not_happen_is_a_sentence(tmp_path):
+def test_a_section_without_data_has_a_sentence(tmp_path):
     text, _ = page_of({"workload.synthetic.read_fraction": 0.0, "workload.synthetic.requests": 20}, tmp_path)
     assert "The run has no reads, so there is no read latency." in text
     assert "No victim was picked." in text or "Garbage collection never ran" in text
 
 
 @pytest.mark.parametrize("requests", [1, 2, 20, 2000, 20_000])
-def test_any_length_of_run_can_be_drawn(tmp_path, requests):
+def test_a_run_of_any_length_is_drawn(tmp_path, requests):
     _, reader = page_of({"workload.synthetic.requests": requests}, tmp_path)
     for plot in reader.data:
         if plot["kind"] == "lines":
@@ -96,20 +96,20 @@ def test_any_length_of_run_can_be_drawn(tmp_path, requests):
 
 
 @pytest.mark.parametrize("table", ["series", "dies", "latency", "blocks"])
-def test_a_table_without_rows_is_a_sentence(tmp_path, table):
+def test_a_report_is_written_for_tables_without_rows(tmp_path, table):
     result = nandlab.run(SPEC)
     result._columns[table] = {name: column[:0] for name, column in result._columns[table].items()}
     assert nandlab.report(result, tmp_path / "report.html").stat().st_size > 10_000
 
 
-def test_a_run_that_was_stopped_is_told(tmp_path):
+def test_the_report_of_a_stopped_run_states_that_it_is_not_complete(tmp_path):
     result = nandlab.run(SPEC)
     result.summary_text = json.dumps(json.loads(result.summary_text) | {"complete": False})
     text = nandlab.report(result, tmp_path / "report.html").read_text()
     assert "not complete" in text
 
 
-def test_text_from_outside_is_escaped(tmp_path):
+def test_text_of_the_user_is_escaped(tmp_path):
     result = nandlab.run(SPEC, name="<script>alert(1)</script>")
     result.spec_toml = 'seed = 1\n[drive]\ncell = "</pre><b>"\n'
     text = nandlab.report(result, tmp_path / "report.html").read_text()
@@ -117,7 +117,7 @@ def test_text_from_outside_is_escaped(tmp_path):
     assert "</pre><b>" not in text
 
 
-def test_a_moment_without_progress_is_in_the_figure_however_long_the_run():
+def test_a_moment_without_progress_is_visible_in_the_figure_of_a_long_run():
     rows, still = 4000, 2345
     series = {
         "time_s": np.arange(1, rows + 1) * 0.1,

@@ -1,4 +1,4 @@
-"""The types of results are what the core declares, and what it writes."""
+"""The Python types of results agree with the declarations of the core and with the files that it writes."""
 
 import json
 import re
@@ -35,7 +35,7 @@ REFRESHED = {
     "reliability.retention": "30d",
     "reliability.clock_scale": 864_000.0,
 }
-#: Runs that have every section between them.
+#: Runs that together have every section of the summary.
 RUNS = {
     "plain": {},
     "levels, map, copybacks, known errors": {
@@ -54,7 +54,7 @@ RUNS = {
 }
 
 
-def test_the_module_is_what_the_core_declares():
+def test_the_module_equals_the_declarations_of_the_core():
     from nandlab import _core
 
     written = tool.TARGET.read_text()
@@ -66,7 +66,7 @@ def test_the_module_is_what_the_core_declares():
 
 @pytest.mark.parametrize("verify", [False, True])
 @pytest.mark.parametrize("name", RUNS)
-def test_what_is_written_is_declared_and_the_other_way_round(name, verify):
+def test_written_keys_and_declared_keys_are_the_same(name, verify):
     import nandlab
 
     result = nandlab.run(SMALL, sets=RUNS[name], verify=verify)
@@ -86,7 +86,7 @@ def test_what_is_written_is_declared_and_the_other_way_round(name, verify):
     )
 
 
-def test_each_example_has_every_key(tmp_path):
+def test_results_of_examples_are_read_by_the_types(tmp_path):
     import nandlab
 
     for example in ("combined", "power-loss"):
@@ -110,7 +110,7 @@ def test_a_value_is_found_by_its_path():
 
 
 @pytest.mark.parametrize("change", ["a key less", "a key more", "another type"])
-def test_a_result_of_another_version_is_told(tmp_path, change):
+def test_a_result_of_another_version_is_refused(tmp_path, change):
     import nandlab
 
     nandlab.run(SMALL, tmp_path / "r")
@@ -128,7 +128,7 @@ def test_a_result_of_another_version_is_told(tmp_path, change):
         nandlab.RunResult.read(tmp_path / "r")
 
 
-def test_a_notebook_shows_what_the_screen_says():
+def test_a_notebook_shows_the_screen_output():
     import nandlab
 
     result = nandlab.run(SMALL, sets=RUNS["power loss"])

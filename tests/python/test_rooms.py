@@ -1,4 +1,4 @@
-"""Imports in the core flow down the rooms, and no mechanism names another one (ARCHITECTURE.md, "Rooms")."""
+"""A room of the core imports only rooms below it; no mechanism imports another mechanism (ARCHITECTURE.md, "Rooms")."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ MECHANISMS = tuple(sorted(path.name for path in SOURCE.iterdir() if path.is_dir(
 STOREYS = (*BELOW, MECHANISMS, *ABOVE)
 STOREY = {room: storey for storey, rooms in enumerate(STOREYS) for room in rooms}
 
-# Lines of a file, comments and tests included.
+# Largest number of lines of a source file, with comments and unit tests; a file tests.rs may be longer.
 LINES_MAX = 600
 
 
@@ -28,7 +28,7 @@ def code(path: Path) -> str:
 
 
 def imports(room: str) -> dict[str, str]:
-    """The rooms that a room names, each with a file that does."""
+    """The rooms that `room` imports, each with a file that imports it."""
     found = {}
     for path in sorted((SOURCE / room).rglob("*.rs")):
         if path.name in ("tests.rs", "testing.rs"):
@@ -50,20 +50,20 @@ def test_every_room_is_a_folder_and_a_mechanism_has_its_files() -> None:
 
 
 @pytest.mark.parametrize("room", STOREY)
-def test_imports_flow_down(room: str) -> None:
+def test_a_room_imports_only_rooms_below_it(room: str) -> None:
     upwards = {name: path for name, path in imports(room).items() if STOREY[name] >= STOREY[room]}
-    assert not upwards, f"{room} names {upwards}"
+    assert not upwards, f"{room} imports {upwards}"
 
 
-def test_a_mechanism_is_named_in_the_drive_and_the_runner_alone() -> None:
+def test_only_drive_and_runner_import_mechanisms() -> None:
     for room in STOREY:
         if room in ("drive", "runner"):
             continue
         named = {name: path for name, path in imports(room).items() if name in MECHANISMS}
-        assert not named, f"{room} names {named}"
+        assert not named, f"{room} imports {named}"
 
 
-def test_files_are_not_longer_than_can_be_read_at_once() -> None:
+def test_no_source_file_is_longer_than_600_lines() -> None:
     lengths = {
         path.relative_to(SOURCE): len(path.read_text().splitlines())
         for path in SOURCE.rglob("*.rs")

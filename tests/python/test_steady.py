@@ -1,4 +1,4 @@
-"""A drive that is called steady says the same over twice the length."""
+"""If a run has the verdict `steady`, a run of twice the length has the same verdict and the same WAF."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ arrival = { queue_depth = 8 }
 
 
 @pytest.mark.parametrize(("spec", "repeat"), [(EXAMPLES / "demo.toml", 4), (REFRESHED, 2)], ids=["demo", "refresh"])
-def test_a_steady_drive_is_so_over_twice_the_length(spec, repeat):
+def test_a_steady_run_is_steady_at_twice_the_length(spec, repeat):
     import nandlab
 
     once = nandlab.run(spec, sets={"workload.repeat": repeat}).summary

@@ -7,7 +7,7 @@ import pytest
 from study_lab import BASE, STUDY
 
 
-def test_a_wrong_claim_turns_red(here):
+def test_a_claim_that_is_not_reproduced_is_red_in_the_report(here):
     import nandlab
 
     (here / "s.toml").write_text(
@@ -39,7 +39,7 @@ VERDICTS = [
 ]
 
 
-def test_verdicts(tmp_path):
+def test_verdicts_of_claims(tmp_path):
     """The metric `2 + 0 * waf` is 2 in every run."""
     import nandlab
 
@@ -58,7 +58,7 @@ def test_verdicts(tmp_path):
     assert [claim["verdict"] for claim in result.claims] == [verdict for *_, verdict in VERDICTS]
 
 
-def test_a_direction_without_a_number_is_a_claim(tmp_path):
+def test_a_claim_may_have_a_direction_without_a_number(tmp_path):
     import nandlab
 
     (tmp_path / "base.toml").write_text(BASE)
@@ -125,7 +125,7 @@ measure = { where = { variant = "random" }, reduce = "mean" }
 """
 
 
-def test_values_facts_means_and_other_variants(tmp_path):
+def test_metrics_use_values_facts_and_other_variants(tmp_path):
     import nandlab
 
     (tmp_path / "base.toml").write_text(BASE)
@@ -160,7 +160,7 @@ def test_values_facts_means_and_other_variants(tmp_path):
         ("total(by_number)", "total(waf)", 'no metric "waf.*"'),
     ],
 )
-def test_mistakes_with_values_and_variants(tmp_path, right, wrong, told):
+def test_errors_in_values_and_variants_are_reported(tmp_path, right, wrong, told):
     import nandlab
 
     assert right in VALUES
@@ -171,7 +171,7 @@ def test_mistakes_with_values_and_variants(tmp_path, right, wrong, told):
     assert told in str(refused.value)
 
 
-def test_metrics_kept_by_number():
+def test_expressions_select_metrics_by_number():
     from nandlab.study.expression import Expression
 
     values = {"ecc.levels.1": 6, "ecc.levels.3": 2, "ecc.retries": 5}
@@ -220,7 +220,7 @@ expression = "theirs"
 """
 
 
-def test_a_run_without_a_name_that_others_have_is_no_point(tmp_path):
+def test_a_run_without_a_metric_that_other_runs_have_is_no_point_of_the_figure(tmp_path):
     import nandlab
 
     (tmp_path / "base.toml").write_text(BASE)
@@ -232,21 +232,21 @@ def test_a_run_without_a_name_that_others_have_is_no_point(tmp_path):
         assert row["tried"] == (3 if row["workload"] == "reported" else None)
         assert (row["second"] is None) == (row["variant"] == "off-chip")
     assert set(result.figure("f")["x"]) == {"reported"}
-    # Nor are the names of what the small size leaves out mistakes.
+    # Names that only runs of the full size have are no mistakes at smoke size.
     (tmp_path / "s.toml").write_text(SOME_HAVE + '[smoke]\nparts = ["first"]\nvariants = ["off-chip"]\n')
     small = nandlab.Study.load(tmp_path / "s.toml", smoke=True).run(tmp_path / "small", workers=1)
     assert small.results["spare"].null_count() == small.results.height == 2
-    # What no run has is refused, though the run that ends first cannot tell.
+    # A name that no run has is refused, but not before all runs are known: another run might have it.
     (tmp_path / "s.toml").write_text(SOME_HAVE.replace("by_count", "by_cuont"))
     with pytest.raises(nandlab.NandlabError, match=r's\.toml:21: metrics\.second: no metric "migration\.by_cuont\.\*"'):
         nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
-    # A metric is made of those above it.
+    # A metric may use only the metrics above it.
     (tmp_path / "s.toml").write_text(SOME_HAVE.replace('"drive.op"\nsecond', '"second"\nsecond'))
     with pytest.raises(nandlab.NandlabError, match=r'metrics\.spare: no metric "second"'):
         nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
 
 
-def test_steady_waf_counts_what_the_host_wrote_to_the_cache():
+def test_steady_waf_counts_host_writes_to_the_cache():
     from nandlab.study.metrics import steady
 
     programs = {"program_host": [0, 0], "program_sync": [7, 4], "program_gc": [0, 2]}
@@ -298,19 +298,19 @@ def rows_of(values, **columns):
     return [({"variant": name, **columns}, value) for name, value in values.items()]
 
 
-def test_effects_by_hand():
+def test_effects_and_interactions_equal_hand_computed_values():
     from nandlab.study.effects import effects
 
-    # A alone doubles, with B on it triples; B alone makes 4 of it.
+    # A multiplies the metric by 2 with B off and by 3 with B on; B multiplies it by 4 with A off and by 6 with A on.
     values = {"none": 1.0, "A": 2.0, "B": 4.0, "AB": 12.0}
     found = {effect.key: effect for effect in effects("AB", rows_of(values), "ratio")}
     assert found["A"].reduced() == pytest.approx(6**0.5 - 1)
     assert found["B"].reduced() == pytest.approx(24**0.5 - 1)
     assert found["A:B"].reduced() == pytest.approx(3 / 2 - 1)
-    # The same from the other side.
+    # The interaction is the same with the factors in the other order.
     turned = {effect.key: effect for effect in effects("BA", rows_of({**values, "BA": 12.0}), "ratio")}
     assert turned["B:A"].reduced() == pytest.approx(found["A:B"].reduced())
-    # On the scale of differences; 0 is a value there.
+    # Effects as differences instead of ratios; there a value of 0 is valid.
     values = {"none": 0.0, "A": 1.0, "B": 4.0, "AB": 8.0}
     found = {effect.key: effect.reduced() for effect in effects("AB", rows_of(values), "difference")}
     assert found == pytest.approx({"A": (1 + 4) / 2, "B": (4 + 7) / 2, "A:B": 4 - 1})
@@ -320,14 +320,14 @@ def test_effects_over_replicates():
     from nandlab.study.effects import effects
 
     rows = rows_of({"none": 1.0, "A": 2.0}, seed=1) + rows_of({"none": 1.0, "A": 8.0}, seed=2)
-    rows += rows_of({"none": 0.0, "A": 8.0}, seed=3)  # no ratio to 0
+    rows += rows_of({"none": 0.0, "A": 8.0}, seed=3)  # a value of 0 has no ratio
     rows += rows_of({"none": 1.0, "A": None}, seed=4)
     (effect,) = effects("AB", rows, "ratio")
     assert (effect.names, effect.replicates) == (("A",), pytest.approx((1.0, 7.0)))
     assert [effect.reduced(how) for how in ("mean", "median", "min", "max")] == pytest.approx([3.0, 4.0, 1.0, 7.0])
     (effect,) = effects("AB", rows, "difference")
     assert effect.reduced() == pytest.approx((1 + 7 + 8) / 3)
-    # What every run has on is no effect; what is not of the factors is passed over.
+    # C is on in every run, so it has no effect. Variants that are no set of factors (other, CA) are ignored.
     rows = rows_of({"C": 1.0, "AC": 2.0, "BC": 3.0, "ABC": 6.0, "other": 5.0, "CA": 5.0})
     assert [effect.key for effect in effects("ABC", rows, "ratio")] == ["A", "B", "A:B"]
     assert effects("ABC", rows_of({"none": 1.0, "A": 2.0, "B": 3.0}), "ratio") == []
@@ -360,7 +360,8 @@ def test_factors_make_variants_and_effects(tmp_path):
         assert text in page
     for kind in ("svg", "pdf"):
         assert (tmp_path / "o" / "figures" / f"f.{kind}").stat().st_size > 1000
-    # Fewer of the factors at the small size: what is left is shown, and claims of the rest are not measured.
+    # If the smoke size has fewer factors, the remaining effects are shown, and claims on other effects are not
+    # measured.
     (tmp_path / "s.toml").write_text(FACTORS + '[smoke]\nvariants = ["none", "A"]\n')
     small = nandlab.Study.load(tmp_path / "s.toml", smoke=True).run(tmp_path / "small", workers=1)
     assert set(small.figure("f")["x"]) == {"A"}
@@ -396,7 +397,7 @@ def test_factors_make_variants_and_effects(tmp_path):
         (FACTORS[FACTORS.index("[factors.A]") : FACTORS.index("[variants")], "", "the study has no factors"),
     ],
 )
-def test_mistakes_with_factors(tmp_path, right, wrong, told):
+def test_errors_in_factors_are_reported(tmp_path, right, wrong, told):
     import nandlab
 
     assert right in FACTORS
@@ -407,7 +408,7 @@ def test_mistakes_with_factors(tmp_path, right, wrong, told):
     assert told in str(refused.value)
 
 
-def test_exposure_is_what_the_capacitor_cannot_save():
+def test_exposure_counts_dirty_pages_beyond_the_capability():
     from nandlab.study.metrics import exposure
 
     series = pl.DataFrame({"interval_s": [1.0, 3.0], "cache_dirty_pages": [100, 60], "capacitor_pages": [80.0, 80.0]})

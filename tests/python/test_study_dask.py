@@ -15,7 +15,7 @@ from study_lab import SLOW, STUDY, command, finished, outcome, start, traced, wa
 
 @pytest.fixture
 def scheduler(tmp_path):
-    """A scheduler on loopback and how to start a worker, processes of their own, in directories of their own."""
+    """The address of a scheduler on loopback, and a function that starts a worker; each process has its own folder."""
     pytest.importorskip("distributed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -65,7 +65,7 @@ def cluster(scheduler):
 
 @pytest.fixture
 def other_build(tmp_path):
-    """A folder with the same version of nandlab, but for one byte of its core."""
+    """A folder with the same version of nandlab, whose core has one more byte."""
     import nandlab
 
     shutil.copytree(Path(nandlab.__file__).parent, tmp_path / "other" / "nandlab")
@@ -74,7 +74,7 @@ def other_build(tmp_path):
     return tmp_path / "other"
 
 
-def test_a_dask_worker_of_another_build_is_refused_by_name(here, scheduler, other_build):
+def test_a_dask_worker_of_another_build_is_refused_with_its_address(here, scheduler, other_build):
     from nandlab.study.plan import build_identity
 
     address, worker = scheduler
@@ -86,11 +86,11 @@ def test_a_dask_worker_of_another_build_is_refused_by_name(here, scheduler, othe
         r"worker (tcp://127\.0\.0\.1:\d+) has nandlab (\S+), not (\S+)\n  remedy: install the build .*\n", done.stderr
     )
     assert told and told[3] == build_identity() != told[2]
-    assert told[2].split("+")[0] == told[3].split("+")[0], "the version alone does not tell them apart"
+    assert told[2].split("+")[0] == told[3].split("+")[0], "the versions differ: the build identity is not tested"
     assert not finished(here / "o")
 
 
-def test_a_dask_worker_without_nandlab_is_refused_by_name(here, scheduler):
+def test_a_dask_worker_without_nandlab_is_refused_with_its_address(here, scheduler):
     address, worker = scheduler
     (here / "none" / "nandlab").mkdir(parents=True)
     (here / "none" / "nandlab" / "__init__.py").write_text('raise ImportError("not here")')
@@ -100,7 +100,7 @@ def test_a_dask_worker_without_nandlab_is_refused_by_name(here, scheduler):
     assert re.match(r"worker tcp://127\.0\.0\.1:\d+ does not load nandlab: ", done.stderr), done.stderr
 
 
-def test_a_dask_worker_of_another_build_that_comes_later(scheduler, other_build):
+def test_a_dask_worker_of_another_build_that_joins_later_ends_the_study(scheduler, other_build):
     import nandlab
     from nandlab.study.cluster import DaskWorkers
 
@@ -115,7 +115,7 @@ def test_a_dask_worker_of_another_build_that_comes_later(scheduler, other_build)
         workers.close()
 
 
-def test_a_dask_worker_killed_in_the_middle_of_a_run(here, cluster):
+def test_runs_of_a_killed_dask_worker_are_done_again(here, cluster):
     address, workers = cluster
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW.replace("60000", "400000")))
     assert command("study", "s.toml", "--out", "whole", cwd=here).returncode == 0
@@ -131,7 +131,7 @@ def test_a_dask_worker_killed_in_the_middle_of_a_run(here, cluster):
 
 
 @pytest.mark.parametrize("how", ["send", "path"])
-def test_dask_workers_get_traces(tmp_path, cluster, how):
+def test_dask_workers_read_traces(tmp_path, cluster, how):
     address, _ = cluster
     traced(tmp_path)
     assert command("study", "s.toml", "--out", "local", cwd=tmp_path).returncode == 0
@@ -144,7 +144,7 @@ def test_dask_workers_get_traces(tmp_path, cluster, how):
         assert (tmp_path / "dask" / "runs" / one.name / name).read_bytes() == (one / name).read_bytes()
 
 
-def test_no_scheduler_is_told(here):
+def test_a_missing_scheduler_is_reported(here):
     pytest.importorskip("distributed")
     done = command("study", "s.toml", "--dask", "tcp://127.0.0.1:9", cwd=here)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""Study files: every mistake is told with its line, and what is read has limits."""
+"""Study files: every error is reported with its line, and files that are read have limits."""
 
 import os
 import time
@@ -51,7 +51,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("right", "wrong", "told"), MISTAKES)
-def test_a_mistake_is_told_with_its_line(here, right, wrong, told):
+def test_an_error_is_reported_with_its_line(here, right, wrong, told):
     import nandlab
 
     assert right in STUDY
@@ -63,9 +63,9 @@ def test_a_mistake_is_told_with_its_line(here, right, wrong, told):
 
 
 def refused(path):
-    """What is told of a study file that is refused, at once and briefly."""
+    """The error for a study file; asserts that the file is refused within 3 s of CPU time, and the error is short."""
     import nandlab
-    import nandlab.study.definition  # it takes its time, and is no part of the answer
+    import nandlab.study.definition  # imported before the clock starts, because the import takes time
 
     begin = time.process_time()
     with pytest.raises(nandlab.NandlabError) as error:
@@ -78,7 +78,7 @@ def refused(path):
 
 @pytest.mark.parametrize("name", ["../../x", "/tmp/x", "..", ".hidden", "a/b", "a b", "", "x" * 101])
 @pytest.mark.parametrize("what", ["study.name", "figures.0.id"])
-def test_a_name_does_not_leave_the_folder(here, what, name):
+def test_a_name_cannot_lead_out_of_the_folder(here, what, name):
     right = {"study.name": ('title = "Small"', f'title = "Small"\nname = "{name}"', 3)}
     right["figures.0.id"] = ('id = "waf"', f'id = "{name}"', 24)
     before, after, line = right[what]
@@ -91,7 +91,7 @@ def test_a_name_does_not_leave_the_folder(here, what, name):
 @pytest.mark.parametrize(
     ("file", "name"), [("a b.toml", "a-b"), ("...toml", "study"), ("x/study.toml", "x"), ("x/y/../study.toml", "x")]
 )
-def test_a_study_without_a_name_is_called_as_its_file(tmp_path, file, name):
+def test_a_study_without_a_name_has_the_name_of_its_file(tmp_path, file, name):
     import nandlab
 
     (tmp_path / "x" / "y").mkdir(parents=True)
@@ -112,14 +112,14 @@ SECRETS = [
 
 
 @pytest.mark.parametrize(("secret", "told"), SECRETS, ids=range(len(SECRETS)))
-def test_what_is_in_a_base_that_is_no_spec_is_not_told(here, secret, told):
+def test_an_error_does_not_quote_a_base_that_is_no_spec(here, secret, told):
     (here / "base.toml").write_text(secret, errors="surrogateescape")
     text = refused(here / "s.toml")
     assert text.startswith("s.toml:4: study.base: ") and told in text and "remedy: " in text
     assert "S3CRET" not in text
 
 
-def test_what_only_the_core_refuses_in_a_base_is_not_told(here, monkeypatch):
+def test_an_error_of_the_core_does_not_quote_a_base_that_is_no_spec(here, monkeypatch):
     from nandlab.study import definition
 
     (here / "base.toml").write_text("root:S3CRET:19000:0")
@@ -130,7 +130,7 @@ def test_what_only_the_core_refuses_in_a_base_is_not_told(here, monkeypatch):
 
 
 @pytest.mark.parametrize("key", ["base", "trace"])
-def test_what_has_no_end_is_not_read(here, key):
+def test_pipes_and_devices_are_not_read(here, key):
     os.mkfifo(here / "pipe")
     for path in ("pipe", "/dev/zero"):
         text = STUDY.replace("base.toml", path) if key == "base" else STUDY + f'[workloads.w]\ntrace = "{path}"\n'
@@ -168,7 +168,7 @@ def test_expressions_within_the_limits():
 
     for text, value in [("-" * 50 + "a", 2), ("+".join("a" * 51), 102), ("(" * 50 + "a" + ")" * 50, 2)]:
         assert Expression.parse(text).value({"a": 2}) == value
-    # Neither endless nor complex.
+    # The value of an expression takes no unlimited time and is not complex.
     for text in ("10**10**10**10", "9" * 999, "(0-8)**0.5", "abs((0-8)**0.5)", "at(n, (0-8)**0.5)", "at(n, 10**300)"):
         assert Expression.parse(text).value({"n.1": 1}) in (None, 0)
 
@@ -230,13 +230,13 @@ def test_a_study_file_has_limits(here, text, told):
         ("[workloads.skewed]", '[workloads.skewed]\ntrace = "${}"'),
     ],
 )
-def test_an_error_tells_no_more_than_a_part_of_a_line(here, right, wrong):
+def test_an_error_quotes_only_a_part_of_a_long_value(here, right, wrong):
     (here / "s.toml").write_text(STUDY.replace(right, wrong.format("x" * 900), 1))
     told = refused(here / "s.toml")
     assert "x" * 90 not in told and "xxx..." in told
 
 
-def test_names_like_a_wrong_one_among_many(here):
+def test_similar_names_are_suggested_for_at_most_20_wrong_names(here):
     variants = "".join(f"[variants.{'v' * 80}{i}]\nset = {{ seed = {i} }}\n" for i in range(900))
     wrong = ", ".join(f'"{"v" * 79}x{i}"' for i in range(900))
     (here / "s.toml").write_text(
@@ -247,7 +247,7 @@ def test_names_like_a_wrong_one_among_many(here):
     assert refused(here / "s.toml").count("remedy: did you mean vvv") == 20
 
 
-def test_all_mistakes_are_told_at_once_and_nothing_runs(here):
+def test_all_errors_are_reported_together_and_nothing_is_run(here):
     text = STUDY.replace('kind = "bar"', 'kind = "pie"').replace("value = 1.1", "vlaue = 1.1").replace('"Small"', "1")
     (here / "s.toml").write_text(text)
     done = command("study", "s.toml", cwd=here)
@@ -260,15 +260,15 @@ def test_all_mistakes_are_told_at_once_and_nothing_runs(here):
     assert not (here / "out").exists()
 
 
-def test_a_mistake_in_the_base_is_told_there(here):
+def test_an_error_in_the_base_is_reported_once_with_the_line_of_the_base(here):
     (here / "base.toml").write_text(BASE.replace("op = 0.25", "po = 0.25"))
     done = command("study", "s.toml", cwd=here)
     assert done.returncode == 2
     assert "base.toml:8: drive.po: unknown key" in done.stderr
-    assert done.stderr.count("drive.po: unknown key") == 1, "once, not once a run"
+    assert done.stderr.count("drive.po: unknown key") == 1, "the error is repeated for every run"
 
 
-def test_a_base_written_into_the_study(here):
+def test_the_base_may_be_written_in_the_study_file(here):
     import nandlab
 
     inline = "\n".join(

@@ -1,4 +1,4 @@
-"""Runs of a study: done once, kept, known by their content; killed, resumed and spread over processes."""
+"""Runs of a study are done once, kept, and identified by their content; a killed study is resumed."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 from study_lab import BASE, SLOW, STUDY, TRACED, command, finished, outcome, start, traced, wait_for_runs
 
 
-def test_a_study_from_end_to_end(here):
+def test_a_study_writes_figures_verdicts_and_a_report(here):
     done = command("study", "s.toml", "--workers", "2", cwd=here)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -32,11 +32,11 @@ def test_a_study_from_end_to_end(here):
     assert str(here) not in page
     again = command("study", "s.toml", cwd=here)
     assert "0 runs done, 8 were there" in again.stdout
-    # A kept run is a result like any other.
+    # A kept run is a complete result, of which a report can be made.
     assert command("report", out / "runs" / finished(out)[0], "--out", "r.html", cwd=here).returncode == 0
 
 
-def test_results_are_one_tidy_table(here):
+def test_results_are_one_table_with_a_row_per_run(here):
     import nandlab
 
     study = nandlab.Study.load(here / "s.toml")
@@ -56,7 +56,7 @@ def test_results_are_one_tidy_table(here):
     assert list(study.to_pandas().columns) == table.columns
 
 
-def test_a_run_in_a_study_is_the_run_alone(here):
+def test_a_run_in_a_study_equals_the_same_run_alone(here):
     import nandlab
 
     study = nandlab.Study.load(here / "s.toml")
@@ -68,7 +68,7 @@ def test_a_run_in_a_study_is_the_run_alone(here):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The outcome of the slow study when nothing happens to it."""
+    """The outcome of the slow study without any disturbance."""
     here = tmp_path_factory.mktemp("undisturbed")
     (here / "base.toml").write_text(BASE)
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
@@ -76,7 +76,7 @@ def undisturbed(tmp_path_factory):
     return outcome(here / "whole")
 
 
-def test_killed_and_resumed_is_the_same_as_undisturbed(here, undisturbed):
+def test_a_killed_and_resumed_study_equals_an_undisturbed_study(here, undisturbed):
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
     for wanted in (1, 3):
         process = start("study", "s.toml", "--out", "killed", "--workers", "2", cwd=here)
@@ -89,7 +89,7 @@ def test_killed_and_resumed_is_the_same_as_undisturbed(here, undisturbed):
     before = {name: (here / "killed/runs" / name / "run.json").stat().st_mtime_ns for name in finished(here / "killed")}
     done = command("study", "s.toml", "--out", "killed", cwd=here)
     assert done.returncode == 0, done.stderr
-    # The workers see that their study is gone, and keep nothing.
+    # The workers notice that their study was killed, and keep no further run.
     assert f"{8 - len(before)} runs done, {len(before)} were there" in done.stdout
     for name, changed in before.items():
         assert (here / "killed/runs" / name / "run.json").stat().st_mtime_ns == changed
@@ -103,7 +103,7 @@ def children(pid):
 
 
 @pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
-def test_a_worker_that_is_killed_costs_its_run_only(here, undisturbed):
+def test_the_run_of_a_killed_worker_is_done_again(here, undisturbed):
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
     process = start("study", "s.toml", "--out", "hurt", "--workers", "2", cwd=here)
     wait_for_runs(here / "hurt", 1)
@@ -114,7 +114,7 @@ def test_a_worker_that_is_killed_costs_its_run_only(here, undisturbed):
     assert outcome(here / "hurt") == undisturbed
 
 
-def test_ctrl_c_keeps_finished_runs_and_leaves_no_process(here):
+def test_ctrl_c_keeps_finished_runs_and_ends_all_workers(here):
     long = SLOW.replace("60000", "30000000")
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', long))
     process = start("study", "s.toml", "--out", "o", "--workers", "2", cwd=here)
@@ -167,8 +167,8 @@ def test_a_run_that_fails_keeps_the_others_and_writes_no_report(here):
     assert not (here / "out/s/report.html").exists()
 
 
-def test_identity_is_that_of_the_content(tmp_path):
-    """Moving or touching a trace changes nothing; another byte in it, or another setting, does."""
+def test_the_identity_of_a_run_follows_from_its_content(tmp_path):
+    """Another path or time stamp of a trace leaves the identity of a run; another content or setting changes it."""
     import nandlab
 
     for name in ("a", "b"):
@@ -192,7 +192,7 @@ def test_identity_is_that_of_the_content(tmp_path):
     assert identity("a") != first
 
 
-def test_a_saved_drive_counts_by_its_content(tmp_path):
+def test_the_identity_of_a_run_depends_on_the_content_of_its_saved_drive(tmp_path):
     import nandlab
 
     alone = BASE.replace("requests = 4000", "requests = 400")
@@ -228,7 +228,7 @@ ONE_RUN = '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
 
 @pytest.fixture
 def kept(here):
-    """A study of one run, done; and the folder of that run."""
+    """A study of one run, which has been run; and the folder of this run."""
     import nandlab
 
     (here / "one.toml").write_text(ONE_RUN)
@@ -251,7 +251,7 @@ def test_a_kept_run_that_was_changed_at_the_same_size_is_done_again(kept):
 
 
 @pytest.mark.parametrize("without", ["sha256", "identity"])
-def test_a_kept_run_that_is_not_known_to_be_whole_is_done_again(kept, without):
+def test_a_kept_run_without_checksums_or_identity_is_done_again(kept, without):
     study, folder = kept
     facts = json.loads((folder / "run.json").read_text())
     assert set(facts["sha256"]) == {path.name for path in folder.iterdir()} - {"run.json"}
@@ -270,7 +270,7 @@ def test_equal_runs_are_done_once(here):
 
 
 def test_a_hundred_short_runs(here, capsys):
-    """Prints how busy the processors are and what a run costs beyond itself; a slow machine fails nothing."""
+    """Prints the load of the processors and the overhead per run; the test has no limit of time."""
     import nandlab
 
     seeds = ", ".join(str(seed) for seed in range(100))
@@ -297,5 +297,6 @@ def test_a_hundred_short_runs(here, capsys):
     with capsys.disabled():
         print(f"\n100 runs on 2 workers ({cores} cores): {wall_s:.1f} s, {cpu_s:.1f} s CPU, {cpu_s / wall_s:.2f} busy")
         print(
-            f"a run alone {1e3 * run_s:.0f} ms, in a worker {1e3 * runs_s:.0f} ms, all told {20 * wall_s:.0f} ms of one"
+            f"a run alone {1e3 * run_s:.0f} ms, in a worker {1e3 * runs_s:.0f} ms, "
+            f"with overhead {20 * wall_s:.0f} ms of a worker"
         )

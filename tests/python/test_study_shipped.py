@@ -1,4 +1,4 @@
-"""The studies and the example that are shipped."""
+"""The studies in studies/ and the example script examples/study.py."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from study_lab import ROOT, command
 
 
-def test_the_shipped_study_at_smoke_size(tmp_path):
+def test_the_garbage_collection_study_at_smoke_size(tmp_path):
     done = command("study", "garbage-collection", "--smoke", "--workers", "2", "--out", tmp_path / "gc", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     claims = {c["id"]: c["verdict"] for c in json.loads((tmp_path / "gc" / "claims.json").read_text())["claims"]}
@@ -29,10 +29,10 @@ def test_the_laldpc_study_at_smoke_size(tmp_path):
     }  # fmt: skip
     assert {claims[name]["verdict"] for name in measured} <= {"reproduced", "same direction", "not reproduced"}
     assert claims["soft-workloads"]["verdict"] == "reproduced"
-    # Entries are evicted, or the two evictions could not be told apart.
+    # The two eviction policies differ only if entries are evicted.
     assert claims["new-against-lru"]["measured"] < claims["new-against-lru"]["baseline"]
 
-    # What is measured comes from the runs.
+    # The measured value of the claim is recomputed from the runs.
     runs = pl.read_parquet(tmp_path / "laldpc" / "results.parquet").filter(pl.col("part") == "basic")
     mean = {
         variant: dict(
@@ -52,7 +52,7 @@ def test_the_study_of_all_schemes_at_smoke_size(tmp_path):
     runs = runs.filter(pl.col("part") == "all")
     assert runs["variant"].n_unique() == runs.height == 16
     claims = {c["id"]: c for c in json.loads((tmp_path / "t" / "claims.json").read_text())["claims"]}
-    # Each pair of runs that differ in LaLDPC only.
+    # Pairs of runs that differ only in LaLDPC.
     read = dict(runs.select("variant", "latency_us.read.mean").iter_rows())
     pairs = [(name, "L" + name.replace("none", "")) for name in read if "L" not in name]
     ratios = [read[on] / read[off] for off, on in pairs]
@@ -64,13 +64,13 @@ def test_the_study_of_all_schemes_at_smoke_size(tmp_path):
     assert claims["laldpc-rcopyback"]["verdict"] != "not measured"
 
 
-def test_claims_of_the_shipped_studies_hold_no_results():
+def test_claims_of_the_shipped_studies_have_no_results_in_the_file():
     for path in sorted((ROOT / "studies").glob("*/study.toml")):
         for claim in tomllib.loads(path.read_text())["claims"]:
             assert "measure" in claim and not {"measured", "verdict"} & set(claim)
 
 
-def test_a_study_of_traces_names_its_folder_by_the_environment(monkeypatch):
+def test_a_study_of_traces_takes_their_folder_from_the_environment(monkeypatch):
     from nandlab.study import definition
 
     monkeypatch.setenv("NANDLAB_TRACES", "/traces")
@@ -79,7 +79,7 @@ def test_a_study_of_traces_names_its_folder_by_the_environment(monkeypatch):
     assert any(str(path).endswith("traces/oltp.blkparse.xz") for path in paths)
 
 
-def test_the_shipped_studies_are_right_at_full_size():
+def test_the_shipped_studies_are_valid_at_full_size():
     for path in sorted((ROOT / "studies").glob("*/study.toml")):
         done = command("study", path, "--check", cwd=ROOT)
         assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""tools/supply_chain.py: which licences, sources and advisories it refuses, and that the notices are up to date."""
+"""tools/supply_chain.py refuses licences, sources and vulnerabilities; and the third-party notices are up to date."""
 
 import shutil
 import tomllib
@@ -16,7 +16,7 @@ def crate(**fields):
 
 
 def installed(folder, name, *lines):
-    """A distribution that is nothing but its metadata."""
+    """Writes a Python distribution that consists only of its metadata."""
     info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
     text = "\n".join(["Metadata-Version: 2.4", f"Name: {name}", "Version: 1.0", *lines])
@@ -44,14 +44,14 @@ def installed(folder, name, *lines):
         ("mit", False),
     ],
 )
-def test_an_expression_is_met_by_allowed_licences_alone(expression, met):
+def test_a_licence_expression_is_met_only_by_allowed_licences(expression, met):
     assert supply_chain.is_allowed(expression, ALLOWED) is met
 
 
 @pytest.mark.parametrize(
     "broken", ["", "MIT OR", "MIT AND AND MIT", "(MIT", "MIT)", "MIT Apache-2.0", "MIT WITH", "()"]
 )
-def test_what_is_no_expression_is_refused(broken):
+def test_an_invalid_licence_expression_is_refused(broken):
     with pytest.raises(ValueError, match="not an SPDX expression"):
         supply_chain.is_allowed(broken, ALLOWED)
     assert supply_chain.licence_problem("x", broken, ALLOWED)
@@ -71,13 +71,13 @@ def test_a_crate_under_another_licence_is_refused(licence):
     assert problem.startswith("crate x 1.0.0: licence ")
 
 
-def test_a_crate_from_elsewhere_is_refused():
+def test_a_crate_that_is_not_from_crates_io_is_refused():
     assert not supply_chain.crate_problems([crate(source=None)], ALLOWED)
     [problem] = supply_chain.crate_problems([crate(source="git+ssh://example.org/x")], ALLOWED)
     assert "not from crates.io" in problem
 
 
-def test_native_code_is_named():
+def test_unlisted_native_code_is_reported():
     assert not supply_chain.native_problems([crate(), crate(name="zstd-sys", links="zstd")])
     [problem] = supply_chain.native_problems([crate(links="readline")])
     assert "native code" in problem
@@ -106,7 +106,7 @@ def test_a_distribution_is_judged_by_its_metadata(tmp_path, monkeypatch, lines, 
         assert len(problems) == 1 and "is not allowed" in problems[0]
 
 
-def test_a_pin_is_what_is_installed(tmp_path, monkeypatch):
+def test_the_pinned_version_must_be_installed(tmp_path, monkeypatch):
     installed(tmp_path, "made-up", "License-Expression: MIT")
     monkeypatch.syspath_prepend(tmp_path)
     assert "but 1.0 is installed" in supply_chain.python_problems({"made-up": "2.0"}, ALLOWED)[0]
@@ -122,7 +122,7 @@ def test_a_known_vulnerability_fails_unless_it_is_accepted(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_what_could_not_be_audited_is_said(capsys):
+def test_distributions_without_audit_data_are_reported(capsys):
     unknown = {"name": "made-up", "skip_reason": "not found"}
     known = {"name": "other", "version": "1.0", "vulns": []}
     for dependencies, said in (([unknown], "no data on any of them\n"), ([unknown, known], "no data on made-up\n")):

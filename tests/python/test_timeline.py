@@ -1,4 +1,4 @@
-"""`timeline.json`: what it holds agrees with what the run counted, and `timeline_check` notices what is broken."""
+"""`timeline.json` agrees with the counters of the run, and `timeline_check` reports a broken timeline."""
 
 import json
 import random
@@ -16,7 +16,7 @@ PAGE = 16384
 ALL = 10**6
 SOME = 2000
 
-#: Four dies of two planes that work together, of old data that takes retries, full enough for GC.
+#: Four dies with multi-plane operations on two planes; data so old that reads need retries; full enough for GC.
 DRIVE = """\
 seed = 7
 [drive]
@@ -50,7 +50,7 @@ CUT = {"power.cut_after_requests": 600, "workload.arrival": {"queue_depth": 32}}
 
 
 def requests(number):
-    """Requests of all kinds, in bursts: whole pages, parts of pages, several pages."""
+    """A trace with requests of all kinds in bursts: of whole pages, parts of pages, several pages."""
     draw = random.Random(3)
     lines = ["fio version 3 iolog", "0 disk add", "0 disk open"]
     us = 0
@@ -65,7 +65,9 @@ def requests(number):
 
 @pytest.fixture(scope="module")
 def play(tmp_path_factory):
-    """Plays the requests on the drive with some settings; what several tests look at is kept."""
+    """A function that runs the trace on `DRIVE` with changed settings, and returns result and timeline. Runs without
+    changed settings are kept for the next call.
+    """
     import nandlab
 
     directory, kept = tmp_path_factory.mktemp("timeline"), {}
@@ -87,25 +89,25 @@ def play(tmp_path_factory):
 
 
 def flash(summary, cause=None):
-    """Flash operations of a cause that have been done, or of all."""
+    """The number of completed flash operations, of one cause or of all causes."""
     kinds = ("read", "program", "erase", "copyback")
     return sum(sum(dict(of).values()) if cause is None else of[cause] for of in (summary.flash[kind] for kind in kinds))
 
 
 def pages_of(one):
-    """The pages of a request."""
+    """The number of pages that a request touches."""
     offset, length = one.args["offset"], one.args["len"]
     return (offset + length - 1) // PAGE - offset // PAGE + 1 if length else 0
 
 
 def partial_pages_of(one):
-    """Of these, the pages that are not covered wholly."""
+    """The number of pages that a request covers only partly."""
     first, last = one.args["offset"], one.args["offset"] + one.args["len"]
     pages = {page for page, edge in ((first // PAGE, first), ((last - 1) // PAGE, last)) if edge % PAGE}
     return len(pages)
 
 
-def test_every_request_and_operation_of_a_run_is_there(play):
+def test_the_timeline_has_every_request_and_operation_of_a_run(play):
     result, timeline = play()
     summary = result.summary
     assert timeline.problems == []
@@ -113,30 +115,30 @@ def test_every_request_and_operation_of_a_run_is_there(play):
     assert min(counters.partial_writes, counters.merge_reads, counters.gc_victims) > 50
     assert min(summary.ecc.retries, summary.host.flush.count, counters.trimmed_pages) > 40
 
-    # Each request, with the times of the table of requests.
+    # Each request is in the timeline, with the times of the table of requests.
     columns = ("arrival_ns", "completed_ns", "offset", "length")
     table = Counter(result.requests.select(columns).iter_rows())
-    asked = timeline.of(REQUESTS)
-    assert Counter((one.start, one.end, one.args["offset"], one.args["len"]) for one in asked) == table
-    assert {one.args["request"] for one in asked} == set(range(summary.requests))
-    assert {one.name for one in asked} >= {"read 512 B", "write 16 KiB", "write 128 KiB", "trim", "flush"}
-    assert len({one.track for one in asked}) > 3, "requests that overlap are in lanes"
+    recorded = timeline.of(REQUESTS)
+    assert Counter((one.start, one.end, one.args["offset"], one.args["len"]) for one in recorded) == table
+    assert {one.args["request"] for one in recorded} == set(range(summary.requests))
+    assert {one.name for one in recorded} >= {"read 512 B", "write 16 KiB", "write 128 KiB", "trim", "flush"}
+    assert len({one.track for one in recorded}) > 3, "requests that overlap are not in lanes of their own"
     assert {one.track for one in timeline.of(DECODER)} >= {"level 1", "level 1, lane 1"}
 
-    # Each operation.
+    # Each flash operation is in the timeline.
     operations = {}
     for one in timeline.slices:
         if one.process != REQUESTS:
             operations.setdefault(one.args["operation"], one)
     along = {arrow.operation for arrow in timeline.arrows} - operations.keys()
-    assert along, "some programs of requests went along with others"
+    assert along, "no operation of a request is the partner of another operation"
     assert not along & operations.keys()
     arrays = [one for one in timeline.of(DIES) if one.name != "sense"]
     programs = Counter()
     for one in arrays:
         programs[one.name, one.cause] += one.args.get("pages", 1)
     assert programs["program", "host"] == summary.flash.program.host
-    # What the drive does by itself may go on when the run ends; each die does one thing then.
+    # Background operations may be under way at the end of the run; a die executes one operation at a time.
     done = summary.flash.program.gc, summary.flash.erase.gc
     begun = programs["program", "gc"], programs["erase", "gc"]
     assert all(0 <= more - less <= 8 for more, less in zip(begun, done, strict=True))
@@ -146,11 +148,11 @@ def test_every_request_and_operation_of_a_run_is_there(play):
     transfers = sum(one.name == "transfer out" for one in timeline.of(CHANNELS))
     assert 0 <= transfers - len(timeline.of(DECODER)) <= 2
 
-    # Each operation of a request has one arrow, however often it was tried.
+    # Each operation of a request has one arrow, also if it has several tries.
     assert len({arrow.operation for arrow in timeline.arrows}) == len(timeline.arrows) == flash(summary, "host")
     arrows = Counter(arrow.begin.args["request"] for arrow in timeline.arrows)
     merges = 0
-    for one in asked:
+    for one in recorded:
         count, op = arrows[one.args["request"]], one.name.split(" ")[0]
         if op == "write":
             assert pages_of(one) <= count <= pages_of(one) + partial_pages_of(one)
@@ -159,7 +161,7 @@ def test_every_request_and_operation_of_a_run_is_there(play):
             assert count <= (pages_of(one) if op == "read" else 0)
     assert merges == counters.merge_reads
     unread = counters.unmapped_reads + counters.buffered_reads
-    reads = [one for one in asked if one.name.startswith("read")]
+    reads = [one for one in recorded if one.name.startswith("read")]
     assert sum(pages_of(one) - arrows[one.args["request"]] for one in reads) == unread
 
 
@@ -194,7 +196,7 @@ def test_every_request_and_operation_of_a_run_is_there(play):
         "too old",
     ],
 )
-def test_each_operation_of_a_request_has_its_arrow(play, sets):
+def test_each_operation_of_a_request_has_one_arrow(play, sets):
     result, timeline = play(**sets)
     assert timeline.problems == []
     assert len(timeline.arrows) == flash(result.summary, "host")
@@ -206,7 +208,7 @@ def test_each_operation_of_a_request_has_its_arrow(play, sets):
     assert failed == Counter(dict(result.summary.requests_failed))
 
 
-def test_the_first_operations_and_the_requests_meanwhile(play):
+def test_a_limited_timeline_has_the_first_operations_and_the_requests_of_that_time(play):
     _, whole = play()
     for operations in (1, 2, 7, 100, 1000):
         _, timeline = play(operations)
@@ -214,21 +216,21 @@ def test_the_first_operations_and_the_requests_meanwhile(play):
         numbers = {one.args["operation"] for one in timeline.slices if one.process != REQUESTS}
         numbers |= {arrow.operation for arrow in timeline.arrows}
         assert numbers == set(range(operations))
-        # The same as of the whole run, of these operations and requests.
+        # The arrows of these operations are those of the timeline of the whole run.
         ends = {(arrow.operation, arrow.begin.args["request"], arrow.end.start) for arrow in whole.arrows}
         here = {(arrow.operation, arrow.begin.args["request"], arrow.end.start) for arrow in timeline.arrows}
         assert here == {end for end in ends if end[0] < operations}
-        asked = [one.args["request"] for one in timeline.of(REQUESTS)]
-        idle = set(asked) - {arrow.begin.args["request"] for arrow in timeline.arrows}
+        recorded = [one.args["request"] for one in timeline.of(REQUESTS)]
+        idle = set(recorded) - {arrow.begin.args["request"] for arrow in timeline.arrows}
         assert len(idle) <= operations
         if operations >= 100:
-            assert sorted(asked) == list(range(len(asked))), "requests are recorded from the first on"
+            assert sorted(recorded) == list(range(len(recorded))), "requests at the start are not recorded"
 
 
-def test_looking_on_changes_nothing(play):
+def test_the_oracle_changes_neither_timeline_nor_summary(play):
     result, _ = play(1000)
     again, _ = play(1000, verify=True)
-    assert again.timeline == result.timeline, "two probes at once see the same"
+    assert again.timeline == result.timeline, "the oracle has changed the timeline"
     assert {**again.summary, "verified": None, "spec_hash": None} == {
         **result.summary,
         "verified": None,
@@ -237,7 +239,7 @@ def test_looking_on_changes_nothing(play):
 
 
 @pytest.mark.parametrize("capacitance", ["0F", "10mF"])
-def test_power_loss_ends_requests_and_operations(play, capacitance):
+def test_power_loss_ends_requests_and_operations_in_the_timeline(play, capacitance):
     sets = {**CACHE, **CUT, "capacitor.capacitance": capacitance}
     result, timeline = play(**sets)
     assert timeline.problems == []
@@ -253,11 +255,13 @@ def test_power_loss_ends_requests_and_operations(play, capacitance):
         torn = [one for one in cut if one.name in ("program", "copyback")]
         assert sum(one.args.get("pages", 1) for one in torn) == loss.torn_programs
     else:
-        assert {one.process for one in cut} <= {DECODER}, "what was under way on a die ended"
+        assert {one.process for one in cut} <= {DECODER}, (
+            "an operation under way on a die was cut off, with a capacitor"
+        )
         assert any(one.cause == "flush" for one in timeline.of(DIES))
 
 
-def test_a_run_that_is_stopped_shows_what_is_outstanding(play, tmp_path):
+def test_the_timeline_of_a_stopped_run_has_the_outstanding_requests(play, tmp_path):
     from nandlab import _core
 
     spec = tmp_path / "spec.toml"
@@ -275,24 +279,24 @@ def test_a_run_that_is_stopped_shows_what_is_outstanding(play, tmp_path):
     assert max(one.end for one in timeline.of(REQUESTS)) == end
 
 
-#: What is done to a sound timeline, given as its events, and what the checker says of it.
+#: By change that breaks a valid timeline: a part of the problem that the checker reports.
 BREAKAGES = {
     "overlap": "overlaps",
     "nested": "overlaps",
-    "no beginning": "not one beginning and one end",
-    "no end": "not one beginning and one end",
-    "two ends": "not one beginning and one end",
-    "an arrow of nothing": "not one beginning and one end",
-    "end elsewhere": "where no slice is",
-    "beginning elsewhere": "where no slice is",
+    "no beginning": "does not have one beginning and one end",
+    "no end": "does not have one beginning and one end",
+    "two ends": "does not have one beginning and one end",
+    "an arrow of nothing": "does not have one beginning and one end",
+    "end elsewhere": "at no slice",
+    "beginning elsewhere": "at no slice",
     "back in time": "back in time",
     "another request": "comes from another request",
     "a later slice": "does not end in the first slice",
     "turned round": "does not lead from a request",
     "no arrow": "no arrow",
     "an arrow too many": "an arrow",
-    "request twice": "there twice",
-    "request unknown": "which is not there",
+    "request twice": "appears twice",
+    "request unknown": "which is missing",
     "unknown field": "unknown or missing fields",
     "unknown argument": "unknown or missing args",
     "missing field": "unknown or missing fields",
@@ -306,7 +310,7 @@ BREAKAGES = {
 
 
 class Written(str):
-    """A number that is written as it was read."""
+    """A number of the JSON text, kept as text, so that it is written as it was read."""
 
     @property
     def ns(self):
@@ -318,21 +322,21 @@ class Written(str):
 
 
 def text_of(trace):
-    """A trace as text again."""
+    """The JSON text of a trace."""
     return re.sub(r'"(ts|dur)": "([^"]*)"', r'"\1": \2', json.dumps(trace))
 
 
 def broken(text, how):
-    """A timeline, broken."""
+    """The text of a timeline after the change `how` of `BREAKAGES`."""
     if how == "not JSON":
         return text[:-4]
     trace = json.loads(text, parse_float=Written)
     events = trace["traceEvents"]
     begins = [event for event in events if event["ph"] == "s"]
     slices = [event for event in events if event["ph"] == "X" and event["pid"] != 4]
-    asked = {event["args"]["request"]: event for event in events if event["ph"] == "X" and event["pid"] == 4}
+    recorded = {event["args"]["request"]: event for event in events if event["ph"] == "X" and event["pid"] == 4}
     dies = [event for event in slices if event["pid"] == 1]
-    # An arrow to a read, whose first slice has other slices of the same operation after it.
+    # An arrow to an operation with several slices: it leads to the first of them.
     begin = begins[50]
     end = next(event for event in events if event["ph"] == "f" and event["id"] == begin["id"])
     of = [event for event in slices if event["args"]["operation"] == begin["id"]]
@@ -373,7 +377,7 @@ def broken(text, how):
             events.append({**begin, "id": gc["args"]["operation"]})
             events.append({**end, **{key: gc[key] for key in ("ts", "tid", "pid")}, "id": gc["args"]["operation"]})
         case "request twice":
-            asked[3]["args"]["request"] = 2
+            recorded[3]["args"]["request"] = 2
         case "request unknown":
             of[-1]["args"]["request"] = of[0]["args"]["request"] = 10**9
         case "unknown field":
@@ -398,7 +402,7 @@ def broken(text, how):
 
 
 @pytest.mark.parametrize("how", BREAKAGES)
-def test_the_checker_notices_a_broken_timeline(play, how):
+def test_the_checker_reports_a_broken_timeline(play, how):
     result, sound = play(SOME)
     assert sound.problems == []
     problems = timeline_check.read(broken(result.timeline, how)).problems
@@ -406,7 +410,7 @@ def test_the_checker_notices_a_broken_timeline(play, how):
     assert len(problems) <= 6
 
 
-def test_the_checker_as_a_program(play, tmp_path):
+def test_the_checker_runs_as_a_program(play, tmp_path):
     text, file = play(1000)[0].timeline, tmp_path / "timeline.json"
     script = Path(timeline_check.__file__)
     for how, status, told in (("sound", 0, ": 0 problems"), ("no arrow", 1, "no arrow")):

@@ -1,8 +1,8 @@
-"""Reads a `timeline.json` and says what is wrong with it: `python tests/python/timeline_check.py FILE`.
+"""Reads a `timeline.json` and prints its problems: `python tests/python/timeline_check.py FILE`.
 
-What is checked: the fields of every event; slices of one track that overlap; arrows without both ends, back in time, or
-with an end where no slice is, or another one than the arrow's; operations of a request without their arrow. Times are
-compared in nanoseconds, as integers.
+Problems are: unknown or missing fields of an event; slices of one track that overlap; arrows that lack an end, go back
+in time, or have an end at no slice or at a slice of another request or operation; operations of a request without an
+arrow. Times are compared in nanoseconds, as integers.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from nandlab.result_types import CAUSES
 
 REQUESTS, DIES, CHANNELS, DECODER = "host requests", "dies", "channels", "decoder"
-#: The slices of each process, a request's without its size.
+#: Names of the slices of each process; the name of a request is followed by its size.
 NAMES = {
     REQUESTS: {"read", "write", "trim", "flush"},
     DIES: {"sense", "program", "erase", "copyback"},
@@ -24,7 +24,7 @@ NAMES = {
 }
 FAILURES = {"uncorrectable", "worn_out", "power_lost"}
 FLOW = {"ph", "pid", "tid", "name", "cat", "id", "ts"}
-#: The fields of an event by its phase: those that it must have, those that it may have.
+#: By phase of an event: the fields that it must have, and further fields that it may have.
 FIELDS = {
     "M": ({"ph", "pid", "name", "args"}, {"tid"}),
     "X": ({"ph", "pid", "tid", "name", "cat", "ts", "dur", "args"}, set()),
@@ -36,11 +36,11 @@ OPERATION_ARGS = ({"operation", "die", "ppn", "lpn"}, {"level", "pages", "reques
 
 
 class Time(int):
-    """Nanoseconds."""
+    """A time in nanoseconds."""
 
     @staticmethod
     def of(text: str) -> "Time | str":
-        """A number that is not an integer: a time in microseconds, to the nanosecond."""
+        """The time of a JSON number in microseconds with three decimals; a text for any other number."""
         return Time(text.replace(".", "")) if re.fullmatch(r"\d+\.\d{3}", text) else f"number {text}"
 
 
@@ -71,7 +71,7 @@ class Arrow:
 
 @dataclass
 class Timeline:
-    """What a timeline holds, and what is wrong with it."""
+    """The slices and arrows of a timeline, and its problems."""
 
     slices: list[Slice] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
@@ -90,12 +90,12 @@ class Timeline:
 
 
 def has_fields(given, must, may=frozenset()):
-    """Whether an object has all that it must have, and nothing that it may not have."""
+    """Whether `given` is an object that has all keys of `must`, and no keys other than those of `must` and `may`."""
     return isinstance(given, dict) and must <= given.keys() <= must | may
 
 
 def _malformed(event) -> str | None:
-    """What is wrong with an event by itself."""
+    """The problem of an event, regardless of other events; `None` if it has none."""
     if not isinstance(event, dict) or event.get("ph") not in FIELDS:
         return "an event of an unknown phase"
     must, may = FIELDS[event["ph"]]
@@ -118,7 +118,7 @@ def _malformed(event) -> str | None:
 
 
 def _misnamed(one: Slice) -> str | None:
-    """What is wrong with a slice by itself."""
+    """The problem of a slice, regardless of other slices; `None` if it has none."""
     is_request = one.process == REQUESTS
     name = one.name.split(" ")[0] if is_request else one.name
     if name not in NAMES[one.process] or not (one.cause == "request" if is_request else one.cause in CAUSES):
@@ -134,7 +134,7 @@ def _misnamed(one: Slice) -> str | None:
 
 
 def _overlaps(timeline: Timeline) -> None:
-    """Slices of a track that overlap, whether one lies in the other or not: nothing here is a part of anything."""
+    """Adds a problem for every two slices of a track that overlap, also if one is within the other."""
     for (process, track), slices in timeline.tracks().items():
         last = None
         for one in slices:
@@ -145,21 +145,21 @@ def _overlaps(timeline: Timeline) -> None:
 
 
 def _at(slices: list[Slice], time: int, operation: int) -> Slice | None:
-    """The slice of a track that an arrow meets; of those that take no time, that of its operation."""
+    """The slice at an end of an arrow; of several slices at this time, the slice of the arrow's operation."""
     here = [one for one in slices if one.start == time or one.start < time < one.end]
     return here[0] if len(here) == 1 else next((one for one in here if one.args.get("operation") == operation), None)
 
 
 def _arrow(timeline: Timeline, operation: int, ends: dict[str, list[tuple[int, Slice | None]]]) -> None:
-    """An arrow, of which there is to be one of each end."""
+    """Adds the arrow of an operation, or the problems of its ends."""
     if sorted(ends) != ["f", "s"] or any(len(times) != 1 for times in ends.values()):
-        timeline.problems.append(f"arrow {operation} has not one beginning and one end")
+        timeline.problems.append(f"arrow {operation} does not have one beginning and one end")
         return
     (begun, begin), (ended, end) = ends["s"][0], ends["f"][0]
     if begun > ended:
         timeline.problems.append(f"arrow {operation} goes back in time, from {begun} to {ended} ns")
     if begin is None or end is None:
-        timeline.problems.append(f"arrow {operation} has an end where no slice is, or several are")
+        timeline.problems.append(f"arrow {operation} has an end at no slice or at several slices")
     elif begin.process != REQUESTS or end.process == REQUESTS:
         timeline.problems.append(f"arrow {operation} does not lead from a request to an operation")
     else:
@@ -167,35 +167,40 @@ def _arrow(timeline: Timeline, operation: int, ends: dict[str, list[tuple[int, S
 
 
 def _of_requests(timeline: Timeline) -> None:
-    """Every operation of a request has the request's arrow to its first slice, and nothing else has one."""
+    """Checks that every operation of a request has an arrow to its first slice, and no other operation has one."""
     requests: dict[int, Slice] = {}
     for one in timeline.of(REQUESTS):
         if requests.setdefault(one.args["request"], one) is not one:
-            timeline.problems.append(f"request {one.args['request']} is there twice")
+            timeline.problems.append(f"request {one.args['request']} appears twice")
     first: dict[int, Slice] = {}
     for one in sorted(timeline.slices, key=lambda one: one.start):
         if one.process != REQUESTS:
             first.setdefault(one.args["operation"], one)
             if ("request" in one.args) != (one.cause == "host"):
-                timeline.problems.append(f"{one}: a request's operation has cause host, and no other one")
+                timeline.problems.append(
+                    f"{one}: expected cause host for an operation of a request, and only for such an operation"
+                )
     arrows = {arrow.operation: arrow for arrow in timeline.arrows}
     for operation, one in first.items():
         request, arrow = one.args.get("request"), arrows.get(operation)
         if request is not None and request not in requests:
-            timeline.problems.append(f"operation {operation} belongs to request {request}, which is not there")
+            timeline.problems.append(f"operation {operation} belongs to request {request}, which is missing")
         elif (request is None) != (arrow is None):
-            timeline.problems.append(f"operation {operation}, {one}: {'no' if arrow is None else 'an'} arrow")
+            timeline.problems.append(
+                f"operation {operation}, {one}: has {'no arrow' if arrow is None else 'an arrow without a request'}"
+            )
         elif arrow is not None and arrow.begin is not requests[request]:
             timeline.problems.append(f"operation {operation}: its arrow comes from another request")
     for operation, arrow in arrows.items():
-        # A page that goes along with another one has its arrow to the common slice, which has the other's number.
+        # In a multi-plane operation the arrow of a partner leads to the common slice, which has another operation
+        # number.
         is_along = arrow.end.args.get("pages", 1) > 1 and arrow.end.args["operation"] != operation
         if not is_along and first.get(operation) is not arrow.end:
             timeline.problems.append(f"arrow {operation} does not end in the first slice of its operation")
 
 
 def read(text: str) -> Timeline:
-    """Reads a timeline; `problems` says what is wrong with it."""
+    """Reads and checks a timeline."""
     timeline = Timeline()
     try:
         trace = json.loads(text, parse_float=Time.of)
@@ -218,7 +223,7 @@ def read(text: str) -> Timeline:
         if event["ph"] == "M" and "name" in event["args"]:
             place = event["pid"], event.get("tid")
             if names.setdefault(place, event["args"]["name"]) is not event["args"]["name"]:
-                timeline.problems.append(f"two names of one track: {event}")
+                timeline.problems.append(f"a track with two names: {event}")
     for event in events:
         process, track = names.get((event["pid"], None)), names.get((event["pid"], event.get("tid")))
         if process not in NAMES or track is None:
