@@ -4,12 +4,12 @@
     python tests/same_results.py compare OUT_A OUT_B
     python tests/same_results.py compare --numbers [--renamed OLD=NEW ...] OUT_A OUT_B
 
-`make` runs the examples, the studies at smoke size, and small drives under every policy of the schemes, with every
-read checked and with all requests and the first flash operations written out. `compare` leaves out the speed of the
-simulator (`sim.json`), a study's records of its runs (`run.json`), the folder names of runs, and the version and
-identity of the program; all else must be equal. `compare --numbers` is for a change of texts and names: it compares
-every number and truth value of the JSON files and tables, by key after the renames, and no text. Exit status: 0 all
-are equal, 1 some differ, 2 runs are missing, or a file or program cannot be read or run.
+`make` runs the examples, the studies at smoke size, and small drives under every policy of the schemes; the runs of
+the small drives check every read, and write all requests and the first flash operations. `compare` excludes the speed
+of the simulator (`sim.json`), a study's records of its runs (`run.json`), the folder names of runs, and the version and
+identity of the program; everything else must be equal. `compare --numbers` is for a change of texts and names: it
+compares every number and truth value of the JSON files and tables, by key after the renames, and no text. Exit status:
+0 all are equal, 1 some differ, 2 runs are missing, or a file or program cannot be read or run.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Written last by `make`: results without this file are incomplete.
+#: The list of jobs, which `make` writes last: results without this file are incomplete.
 MADE = "made.json"
-#: The output of a command, in the folder of its job.
+#: The folder for the output of a command, in the folder of its job.
 RESULT = "result"
-#: A study's table with runs named by label; the table in the result names runs by identity.
+#: A study's table with the labels of its runs; the table in the result has the identities of the runs instead.
 BY_LABEL = "results-by-label.parquet"
 #: Files that are not compared: the speed of the simulator, and a study's record of a run.
 LEFT_OUT = frozenset({"sim.json", "run.json"})
 
 
 class Refused(Exception):
-    """A file or program cannot be read or run; the text is the message for the user."""
+    """A file cannot be read, or a program cannot be run; the text is the message for the user."""
 
 
 # --------------------------------------------------------------------------------------------------------------- jobs
@@ -49,11 +49,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """Commands that are run one after another, in a folder of their own."""
+    """Commands that are run one after another in the folder of the job."""
 
     label: str
     commands: Sequence[Sequence[str]]
-    #: Content of the files that are written to the folder first, by name.
+    #: By name: the content of the files that are written to the folder before the commands run.
     inputs: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -64,7 +64,7 @@ class Tools:
     nandlab: Path
     python: Path
     root: Path
-    #: The folder of recorded traces, which the studies' `real.toml` read.
+    #: The folder of recorded traces, for the studies in `real.toml`; `None` leaves these studies out.
     traces: Path | None
 
     def example(self, name: str) -> bytes:
@@ -76,26 +76,27 @@ class Tools:
             raise Refused(f"cannot read {path}: {error.strerror}") from None
 
     def run(self, spec: str, *sets: str, options: Sequence[str] = (), out: str = RESULT) -> list[str]:
-        """The command that runs a spec in the job's folder."""
+        """The command that runs a spec from the folder of the job."""
         settings = [word for one in sets for word in ("--set", one)]
         return [str(self.nandlab), "run", f"{spec}.toml", "--out", out, "--json", *options, *settings]
 
     def helper(self, *arguments: str) -> list[str]:
-        """The command that runs a subcommand of this script with the package of the build."""
+        """The command that runs a subcommand of this script with the Python of the build."""
         return [str(self.python), str(Path(__file__).absolute()), *arguments]
 
 
-#: Writes out all requests and the first flash operations.
+#: Overrides that write all requests and the first flash operations.
 CHECKED = ("output.requests=true", "output.timeline_operations=4000")
-#: Many detections of the dirty budget.
+#: Overrides for many detections of the dirty budget.
 DETECTIONS = ('capacitor.detect_every="2h"', 'capacitor.detect_grace="10min"')
-#: The four schemes on the drive of examples/life.toml late in its life, whose blocks are due for refresh at the start.
+#: Overrides of examples/life.toml, which has the four schemes, for a worn drive whose blocks are due at the start.
 LATE = (*CHECKED, "reliability.pe_cycles=2500", "workload.synthetic.requests=60000")
+#: Overrides for a drive without write cache and capacitor.
 NO_CACHE = ("cache.size=0B", "cache.sync=none", "cache.dirty_budget=1.0", "capacitor.capacitance=0F")
-#: A drive without the schemes, with little spare space.
+#: Overrides of examples/small.toml, a drive without the schemes and with little spare space.
 PLAIN = (*CHECKED, "workload.synthetic.requests=80000")
 
-#: By group of jobs: the example, its common overrides, and by name of a job the overrides of the job.
+#: By group of jobs: the example, the overrides of all jobs, and by name of a job its own overrides.
 VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
     "schemes": (
         "life",
@@ -207,7 +208,7 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
 
 
 def jobs(tools: Tools) -> Iterator[Job]:
-    """All jobs of `make`, the longest first."""
+    """All jobs of `make`; the studies, which take longest, are first."""
     yield from study_jobs(tools)
     yield from example_jobs(tools)
     yield from trace_jobs(tools)
@@ -223,7 +224,7 @@ def jobs(tools: Tools) -> Iterator[Job]:
 
 
 def study_jobs(tools: Tools) -> Iterator[Job]:
-    """Every study at smoke size; studies of recorded traces only with a folder of traces."""
+    """A job for each study at smoke size; studies of recorded traces (`real.toml`) only with a folder of traces."""
     found = sorted((tools.root / "studies").glob("*/study.toml"))
     if not found:
         raise Refused(f"expected studies in {tools.root}, found none: name a repository of nandlab with --root")
@@ -236,7 +237,7 @@ def study_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def example_jobs(tools: Tools) -> Iterator[Job]:
-    """Every example, `life` by `nandlab life` and `trace` with a trace made here; and two lives with other settings."""
+    """A job for each example (`life` by `nandlab life`, `trace` with a generated trace); two lives with other settings."""
     for path in sorted((tools.root / "examples").glob("*.toml")):
         inputs = {path.name: path.read_bytes()}
         command = tools.run(path.stem)
@@ -254,7 +255,7 @@ def example_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def trace_jobs(tools: Tools) -> Iterator[Job]:
-    """A trace with TRIM, flush and FUA, on drives with and without a write cache, with and without power loss."""
+    """Jobs that play a trace with TRIM, flush and FUA: with and without write cache, with and without power loss."""
     sets = (*CHECKED, "workload.trace=mixed.blkparse", "workload.arrival=trace", "reliability.pe_cycles=2500")
     inputs = {"life.toml": tools.example("life"), "mixed.blkparse": mixed_trace()}
     variants: dict[str, tuple[str, ...]] = {
@@ -272,7 +273,7 @@ def trace_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def saved_drive_jobs(tools: Tools) -> Iterator[Job]:
-    """Drives that are saved after preconditioning, and runs of the saved drives."""
+    """Jobs that save a drive after preconditioning, and then run the saved drive."""
     for spec, requests in (("small", 40_000), ("steady", 40_000), ("life", 20_000)):
         sets = (*CHECKED, f"workload.synthetic.requests={requests}")
         save = tools.run(spec, *sets, options=["--save-drive", "saved.drive"])
@@ -281,7 +282,7 @@ def saved_drive_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def msr_trace() -> bytes:
-    """Reads and writes in the format of the MSR Cambridge traces."""
+    """A trace of reads and writes in the format of the MSR Cambridge traces."""
     dice = random.Random(1)
     ticks, lines = 128_166_372_000_000_000, []
     for _ in range(30_000):
@@ -293,7 +294,7 @@ def msr_trace() -> bytes:
 
 
 def mixed_trace() -> bytes:
-    """Reads, writes, FUA writes, TRIM and flushes as blkparse prints them, in bursts, on 90 MiB."""
+    """A blkparse trace of reads, writes, FUA writes, TRIMs and flushes in bursts, on 86 MiB."""
     dice = random.Random(2)
     time_us, lines = 0, []
     for number in range(1, 30_001):
@@ -337,7 +338,7 @@ def make(out: Path, tools: Tools, only: str | None) -> None:
 
 
 def run_job(folder: Path, job: Job, tools: Tools) -> float:
-    """Run a job's commands; return the time it took, in seconds."""
+    """Run the commands of a job; return the duration in seconds."""
     begin_s = time.monotonic()
     folder.mkdir(parents=True)
     for name, content in job.inputs.items():
@@ -359,7 +360,7 @@ def run_job(folder: Path, job: Job, tools: Tools) -> float:
 
 
 def step(spec: Path, out: Path, sets: Sequence[str]) -> None:
-    """Drive a drive from Python, request by request, and write all its answers."""
+    """Send requests one by one to a `nandlab.Drive`, and write its completions and state after each group of them."""
     import nandlab
     from nandlab.tables import to_parquet
 
@@ -408,7 +409,7 @@ def step(spec: Path, out: Path, sets: Sequence[str]) -> None:
 
 
 def by_label(study: Path, out: Path) -> None:
-    """Write a study's table with the labels of runs instead of their identities."""
+    """Write a study's table with the labels of its runs in place of their identities."""
     import polars as pl
     from nandlab.tables import to_parquet
 
@@ -423,15 +424,15 @@ def by_label(study: Path, out: Path) -> None:
 
 @dataclass
 class Unit:
-    """The files of one run, by name within the run."""
+    """The files of one run: path by name within the run."""
 
     files: dict[str, Path] = field(default_factory=dict)
-    #: Labels of a study's runs, by their identities.
+    #: By identity: the labels of the runs of the study to which this run belongs.
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_labels(runs: Path) -> dict[str, str]:
-    """The labels of a study's runs, by identity; empty without a folder of runs."""
+    """The labels of a study's runs, by identity; empty if there is no folder of runs."""
     labels: dict[str, str] = {}
     for kept in sorted(runs.glob("*/run.json")):
         try:
@@ -468,18 +469,19 @@ def read_made(out: Path) -> dict[str, Unit]:
     return units
 
 
-#: By name of a file: the text before and after the version of the program, which is not compared.
+#: By name of a file: the pattern of the version of the program, which is not compared.
 VERSION = {
     "summary.json": re.compile(rb'^(\s*"nandlab": ")[^"]*(")', re.MULTILINE),
     "life.json": re.compile(rb'^(\s*"nandlab": ")[^"]*(")', re.MULTILINE),
     "nandlab-result.json": re.compile(rb'^(\s*"version": ")[^"]*(")', re.MULTILINE),
     "report.html": re.compile(rb"(<footer>nandlab )[^,<]*(,)"),
 }
+#: The identity of a run in the report of a study.
 IDENTITY = re.compile(rb"<code>([0-9a-f]{12})</code>")
 
 
 def content(path: Path, labels: Mapping[str, str]) -> bytes:
-    """A file without the version of the program; a study's report with labels instead of the identities of runs."""
+    """The bytes of a file without the version of the program; a study's report has labels in place of identities."""
     data = path.read_bytes()
     if path.name in VERSION:
         data = VERSION[path.name].sub(rb"\1-\2", data, count=1)
@@ -510,17 +512,17 @@ def compare(out_a: Path, out_b: Path) -> int:
             if what is not None:
                 differ += 1
                 print(f"{label}  {name}: {what}")
-    verdict = f"{differ} differ" if differ else "all the same"
+    verdict = f"{differ} differ" if differ else "all are equal"
     runs = len(ours.keys() & theirs.keys())
     if alone:
-        print(f"{files} files of {runs} runs: {verdict}, and {len(alone)} runs are on one side only")
+        print(f"{files} files of {runs} runs: {verdict}, and {len(alone)} runs are in only one of the results")
         return 2
     print(f"{files} files of {runs} runs: {verdict}")
     return 1 if differ else 0
 
 
 def difference(name: str, a: Unit, b: Unit, out_a: Path, out_b: Path) -> str | None:
-    """A description of the difference of a file between two runs; `None` for equal files."""
+    """A description of the difference of a file between two results; `None` if the file is equal."""
     if name not in a.files or name not in b.files:
         return f"only in {out_a if name in a.files else out_b}"
     one, other = content(a.files[name], a.labels), content(b.files[name], b.labels)
@@ -593,13 +595,13 @@ def compare_numbers(out_a: Path, out_b: Path, renamed: Mapping[str, str]) -> int
             if what is not None:
                 differ += 1
                 print(f"{label}  {name}: {what}")
-    verdict = f"{differ} files differ" if differ else "all the same"
+    verdict = f"{differ} files differ" if differ else "all are equal"
     print(f"{total} numbers of {files} files of {len(ours.keys() & theirs.keys())} runs: {verdict}")
     return 2 if alone else 1 if differ else 0
 
 
 def json_numbers(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """All numbers and truth values of a JSON value by dotted key, and the length of each list."""
+    """Dotted key and value of each number and truth value in a JSON value, and of the length of each list."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from json_numbers(inner, f"{key}.{name}" if key else name)
@@ -612,7 +614,7 @@ def json_numbers(value: Any, key: str) -> Iterator[tuple[str, Any]]:
 
 
 def renamed_key(key: str, renamed: Mapping[str, str]) -> str:
-    """The key after the renames, each of which applies to the whole key or to its last parts."""
+    """The key after the renames; a rename applies to the whole key or to its end after a dot."""
     for old, new in renamed.items():
         if key == old or key.endswith(f".{old}"):
             return key[: len(key) - len(old)] + new
@@ -620,17 +622,17 @@ def renamed_key(key: str, renamed: Mapping[str, str]) -> str:
 
 
 def first_other_number(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """The first key at which two tables of numbers differ."""
+    """A description of the first key whose numbers differ; `None` if all are equal."""
     for key in (*one, *other):
         if key not in one or key not in other:
-            return f"{key} is only in the {'first' if key in one else 'second'}"
+            return f"{key} is only in the {'first' if key in one else 'second'} result"
         if type(one[key]) is not type(other[key]) or one[key] != other[key]:
             return f"{key}: {one[key]} and {other[key]}"
     return None
 
 
 def compare_tables(a: Path, b: Path, renamed: Mapping[str, str]) -> tuple[int, str | None]:
-    """The count of the numbers compared, and the first difference of the columns of two tables that hold no text."""
+    """Compares the columns of two tables that hold no text; returns the count of values and the first difference."""
     import polars as pl
 
     one, other = pl.read_parquet(a), pl.read_parquet(b)
@@ -664,7 +666,7 @@ def tools_of(arguments: argparse.Namespace) -> Tools:
     nandlab = (command or here / ".venv/bin/nandlab").absolute()
     root = arguments.root
     if root is None:
-        # A command in .venv/bin belongs to the repository that contains the folder.
+        # A command in .venv/bin belongs to the repository that contains .venv.
         around = nandlab.parents[2] if len(nandlab.parents) > 2 else here
         root = around if (around / "examples").is_dir() else here
     traces = arguments.traces
@@ -691,21 +693,27 @@ def main() -> int:
     making = verbs.add_parser("make", help="run all jobs and write their results to OUT")
     making.add_argument("out", type=Path, metavar="OUT")
     making.add_argument("--nandlab", type=Path, help="the command; default: .venv/bin/nandlab of this repository")
-    making.add_argument("--root", type=Path, help="repository of examples and studies; default: that of the command")
-    making.add_argument("--traces", type=Path, help="folder of recorded traces: run the studies' real.toml too")
+    making.add_argument(
+        "--root", type=Path, help="repository of examples and studies; default: the repository of the command"
+    )
+    making.add_argument("--traces", type=Path, help="folder of recorded traces: also run the studies in real.toml")
     making.add_argument("--only", metavar="PATTERN", help="run only jobs whose label matches this regular expression")
     comparing = verbs.add_parser("compare", help="compare all files of two results of make")
     comparing.add_argument("out_a", type=Path, metavar="OUT_A")
     comparing.add_argument("out_b", type=Path, metavar="OUT_B")
-    comparing.add_argument("--numbers", action="store_true", help="compare numbers alone: texts may differ")
+    comparing.add_argument("--numbers", action="store_true", help="compare only numbers: texts may differ")
     comparing.add_argument(
-        "--renamed", action="append", default=[], metavar="OLD=NEW", help="with --numbers: a key and its name in OUT_B"
+        "--renamed",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="with --numbers: a key in OUT_A and its new name in OUT_B",
     )
-    stepping = verbs.add_parser("step", help="used by make: drive a drive from Python")
+    stepping = verbs.add_parser("step", help="used by make: send requests to a drive from Python")
     stepping.add_argument("spec", type=Path)
     stepping.add_argument("out", type=Path)
     stepping.add_argument("sets", nargs="*")
-    naming = verbs.add_parser("by-label", help="used by make: write a study's table with labels")
+    naming = verbs.add_parser("by-label", help="used by make: write a study's table with labels of runs")
     naming.add_argument("study", type=Path)
     naming.add_argument("out", type=Path)
     arguments = parser.parse_args()

@@ -111,8 +111,8 @@ def test_a_disk_that_fills_up_leaves_the_earlier_result(spec_file, tmp_path, mon
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", full)
-    told = f"cannot write .*{name}: No space left on device\n  remedy: free some space"
-    with pytest.raises(nandlab.OutputError, match=told):
+    message = f"cannot write .*{name}: No space left on device\n  remedy: free some space"
+    with pytest.raises(nandlab.OutputError, match=message):
         nandlab.run(spec_file, tmp_path / "r")
     assert {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()} == before
     assert hidden(tmp_path) == []

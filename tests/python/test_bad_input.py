@@ -255,10 +255,10 @@ def test_a_spec_that_is_no_toml(lab):
 def test_an_oversized_spec_is_refused_within_seconds(lab, text, names, remedy):
     (lab / "spec.toml").write_text(text)
     begin = time.monotonic()
-    told = refused(lab, "run", "spec.toml", names=names, remedy=remedy)
+    message = refused(lab, "run", "spec.toml", names=names, remedy=remedy)
     # Some of these specs took minutes. Most of the time now is the start of the command.
     assert time.monotonic() - begin < 10
-    assert all(character.isprintable() or character == "\n" for character in told)
+    assert all(character.isprintable() or character == "\n" for character in message)
 
 
 def test_a_spec_without_an_end(lab):

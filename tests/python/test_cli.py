@@ -76,18 +76,18 @@ def test_a_refused_spec_leaves_no_output(command, spec_file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "told"),
+    ("error", "status", "message"),
     [
         ("_core.RunError('the drive is full')", 2, "the drive is full"),
         ("ZeroDivisionError('a bug')", 1, "ZeroDivisionError: a bug"),
         ("BaseException('a panic')", 1, "BaseException: a panic"),
     ],
 )
-def test_a_failed_run_leaves_no_output(command, spec_file, tmp_path, error, status, told):
+def test_a_failed_run_leaves_no_output(command, spec_file, tmp_path, error, status, message):
     """A panic of the core is a `BaseException`, no `Exception`. A bug shows a traceback and where to report it."""
     failing = over(f"class Run:\n    def __init__(self, *_): pass\n    def step(self, ms): raise {error}\n")
     done = command("run", spec_file, "--out", "r", program=failing)
-    assert done.returncode == status and told in done.stderr
+    assert done.returncode == status and message in done.stderr
     for text in ("Traceback", "This is a bug in nandlab"):
         assert (text in done.stderr) == (status == 1)
     assert not (tmp_path / "r").exists()

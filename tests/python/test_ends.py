@@ -438,9 +438,9 @@ def test_unusable_stdout_gives_an_error_that_names_the_written_files(lab, argume
             command = [*NANDLAB, *arguments.split()]
             done = subprocess.run(command, cwd=lab, stderr=subprocess.PIPE, text=True, timeout=60, **options)
             assert done.returncode == status, done.stderr
-            told = done.stderr.splitlines(keepends=True)
-            assert "".join(told[-1:]) == text
-            assert len(told) <= 1 or "spec fit" in arguments, done.stderr
+            error_lines = done.stderr.splitlines(keepends=True)
+            assert "".join(error_lines[-1:]) == text
+            assert len(error_lines) <= 1 or "spec fit" in arguments, done.stderr
     if kept and kept.startswith("o "):
         assert (lab / "o").is_dir()
 

@@ -160,14 +160,14 @@ def test_the_command_shows_a_table_of_conditions_and_a_table_of_levels(folder):
 
 def test_json_has_the_points_and_the_levels(folder):
     done = command("laldpc.toml", "--pe", "0,10000", "--retention", "1h,365d", "--json", cwd=folder)
-    told = json.loads(done.stdout)
-    assert told.keys() == {"reads", "copybacks", "points", "levels"}
-    assert len(told["points"]) == 4
-    assert told["points"][3].keys() == {"kind", "pe_cycles", "retention_s", "rber", "level", "susceptible"}
-    assert told["points"][3]["level"] == 3
-    assert told["points"][3]["retention_s"] == 365 * 86_400
-    assert told["levels"][6]["full_us"] == 1099.0
-    assert len(told["levels"]) == 7
+    printed = json.loads(done.stdout)
+    assert printed.keys() == {"reads", "copybacks", "points", "levels"}
+    assert len(printed["points"]) == 4
+    assert printed["points"][3].keys() == {"kind", "pe_cycles", "retention_s", "rber", "level", "susceptible"}
+    assert printed["points"][3]["level"] == 3
+    assert printed["points"][3]["retention_s"] == 365 * 86_400
+    assert printed["levels"][6]["full_us"] == 1099.0
+    assert len(printed["levels"]) == 7
 
 
 @pytest.mark.parametrize(("name", "magic"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.PNG", b"\x89PNG")])
@@ -300,9 +300,9 @@ size = "4KiB"
 def test_a_new_drive_and_a_cache_of_the_whole_map_are_reported(tmp_path):
     import nandlab
 
-    told = {note.code: note for note in nandlab.run(RUN % ("64MiB", 0, "0d")).summary.notes}
-    assert "reliability.pe_cycles" in told["first-level-only"].text
-    assert "ftl.map.demand.cache" in told["whole-map-cached"].text
+    notes = {note.code: note for note in nandlab.run(RUN % ("64MiB", 0, "0d")).summary.notes}
+    assert "reliability.pe_cycles" in notes["first-level-only"].text
+    assert "ftl.map.demand.cache" in notes["whole-map-cached"].text
 
 
 def test_reads_that_no_level_decodes_are_reported(tmp_path):

@@ -123,8 +123,8 @@ def test_a_result_of_another_version_is_refused(tmp_path, change):
     else:
         summary["requests"] = "many"
     path.write_text(json.dumps(summary))
-    told = r"summary\.json was made by another version of nandlab .*: run it again"
-    with pytest.raises(nandlab.OutputError, match=told):
+    message = r"summary\.json was made by another version of nandlab .*: run it again"
+    with pytest.raises(nandlab.OutputError, match=message):
         nandlab.RunResult.read(tmp_path / "r")
 
 

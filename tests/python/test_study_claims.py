@@ -151,7 +151,7 @@ def test_metrics_use_values_facts_and_other_variants(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "told"),
+    ("right", "wrong", "message"),
     [
         ('"{k}"', '"{kk}"', "gc.victim: nothing is called {kk}"),
         ("waf['random']", "waf['rnadom']", 'there is no variant "rnadom"'),
@@ -160,7 +160,7 @@ def test_metrics_use_values_facts_and_other_variants(tmp_path):
         ("total(by_number)", "total(waf)", 'no metric "waf.*"'),
     ],
 )
-def test_errors_in_values_and_variants_are_reported(tmp_path, right, wrong, told):
+def test_errors_in_values_and_variants_are_reported(tmp_path, right, wrong, message):
     import nandlab
 
     assert right in VALUES
@@ -168,7 +168,7 @@ def test_errors_in_values_and_variants_are_reported(tmp_path, right, wrong, told
     (tmp_path / "s.toml").write_text(VALUES.replace(right, wrong, 1))
     with pytest.raises(nandlab.NandlabError) as refused:
         nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_expressions_select_metrics_by_number():
@@ -369,7 +369,7 @@ def test_factors_make_variants_and_effects(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "told"),
+    ("right", "wrong", "message"),
     [
         ("[factors.A]", "[factors.skew]", 's.toml:5: factors.skew: "skew" is no letter'),
         ('on = { "gc.victim" = "fifo" }', "", "s.toml:5: factors.A.on: missing"),
@@ -397,7 +397,7 @@ def test_factors_make_variants_and_effects(tmp_path):
         (FACTORS[FACTORS.index("[factors.A]") : FACTORS.index("[variants")], "", "the study has no factors"),
     ],
 )
-def test_errors_in_factors_are_reported(tmp_path, right, wrong, told):
+def test_errors_in_factors_are_reported(tmp_path, right, wrong, message):
     import nandlab
 
     assert right in FACTORS
@@ -405,7 +405,7 @@ def test_errors_in_factors_are_reported(tmp_path, right, wrong, told):
     (tmp_path / "s.toml").write_text(FACTORS.replace(right, wrong, 1))
     with pytest.raises(nandlab.NandlabError) as refused:
         nandlab.Study.load(tmp_path / "s.toml")
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_exposure_counts_dirty_pages_beyond_the_capability():

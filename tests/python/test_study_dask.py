@@ -82,11 +82,11 @@ def test_a_dask_worker_of_another_build_is_refused_with_its_address(here, schedu
     worker(PYTHONPATH=str(other_build))
     done = command("study", "s.toml", "--out", "o", "--dask", address, cwd=here)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    told = re.fullmatch(
+    match = re.fullmatch(
         r"worker (tcp://127\.0\.0\.1:\d+) has nandlab (\S+), not (\S+)\n  remedy: install the build .*\n", done.stderr
     )
-    assert told and told[3] == build_identity() != told[2]
-    assert told[2].split("+")[0] == told[3].split("+")[0], "the versions differ: the build identity is not tested"
+    assert match and match[3] == build_identity() != match[2]
+    assert match[2].split("+")[0] == match[3].split("+")[0], "the versions differ: the build identity is not tested"
     assert not finished(here / "o")
 
 

@@ -50,15 +50,15 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("right", "wrong", "told"), MISTAKES)
-def test_an_error_is_reported_with_its_line(here, right, wrong, told):
+@pytest.mark.parametrize(("right", "wrong", "message"), MISTAKES)
+def test_an_error_is_reported_with_its_line(here, right, wrong, message):
     import nandlab
 
     assert right in STUDY
     (here / "s.toml").write_text(STUDY.replace(right, wrong, 1))
     with pytest.raises(nandlab.NandlabError) as refused:
         nandlab.Study.load(here / "s.toml").run(here / "o", workers=1)
-    assert told in str(refused.value).replace(f"{here}/", "")
+    assert message in str(refused.value).replace(f"{here}/", "")
     assert not (here / "o" / "report.html").exists()
 
 
@@ -83,9 +83,9 @@ def test_a_name_cannot_lead_out_of_the_folder(here, what, name):
     right["figures.0.id"] = ('id = "waf"', f'id = "{name}"', 24)
     before, after, line = right[what]
     (here / "s.toml").write_text(STUDY.replace(before, after, 1))
-    told = refused(here / "s.toml")
-    assert f's.toml:{line}: {what}: "{name[:77]}' in told
-    assert "cannot name a file\n  remedy: letters, digits" in told
+    message = refused(here / "s.toml")
+    assert f's.toml:{line}: {what}: "{name[:77]}' in message
+    assert "cannot name a file\n  remedy: letters, digits" in message
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize(("secret", "told"), SECRETS, ids=range(len(SECRETS)))
-def test_an_error_does_not_quote_a_base_that_is_no_spec(here, secret, told):
+@pytest.mark.parametrize(("secret", "message"), SECRETS, ids=range(len(SECRETS)))
+def test_an_error_does_not_quote_a_base_that_is_no_spec(here, secret, message):
     (here / "base.toml").write_text(secret, errors="surrogateescape")
     text = refused(here / "s.toml")
-    assert text.startswith("s.toml:4: study.base: ") and told in text and "remedy: " in text
+    assert text.startswith("s.toml:4: study.base: ") and message in text and "remedy: " in text
     assert "S3CRET" not in text
 
 
@@ -135,8 +135,8 @@ def test_pipes_and_devices_are_not_read(here, key):
     for path in ("pipe", "/dev/zero"):
         text = STUDY.replace("base.toml", path) if key == "base" else STUDY + f'[workloads.w]\ntrace = "{path}"\n'
         (here / "s.toml").write_text(text)
-        told = f"cannot read {path}: Not a file" if key == "base" else f"{path} can be read only once, like a pipe"
-        assert told in refused(here / "s.toml")
+        message = f"cannot read {path}: Not a file" if key == "base" else f"{path} can be read only once, like a pipe"
+        assert message in refused(here / "s.toml")
 
 
 EXPRESSIONS = [
@@ -155,12 +155,12 @@ EXPRESSIONS = [
 @pytest.mark.parametrize("expression", EXPRESSIONS, ids=range(len(EXPRESSIONS)))
 def test_an_expression_has_limits(here, expression):
     (here / "s.toml").write_text(STUDY.replace('metric = "steady.waf"', f'metric = "{expression}"'))
-    told = refused(here / "s.toml")
+    message = refused(here / "s.toml")
     what = "operations or brackets more than 50 deep"
     if len(expression) > 1000:
         what = f"an expression of {len(expression):,} characters; the limit is 1,000"
     remedy = "make parts of it metrics of their own, under [metrics]"
-    assert told == f"s.toml:26: figures.0.metric: {what}\n  remedy: {remedy}"
+    assert message == f"s.toml:26: figures.0.metric: {what}\n  remedy: {remedy}"
 
 
 def test_expressions_within_the_limits():
@@ -203,13 +203,13 @@ LIMITS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "told"), LIMITS, ids=range(len(LIMITS)))
-def test_a_study_file_has_limits(here, text, told):
+@pytest.mark.parametrize(("text", "message"), LIMITS, ids=range(len(LIMITS)))
+def test_a_study_file_has_limits(here, text, message):
     head = (
         '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n[variants.a]\n[variants.b]\n[variants.c]\n[values]\n'
     )
     (here / "s.toml").write_text(head + text + "\n")
-    assert told in refused(here / "s.toml")
+    assert message in refused(here / "s.toml")
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,8 @@ def test_a_study_file_has_limits(here, text, told):
 )
 def test_an_error_quotes_only_a_part_of_a_long_value(here, right, wrong):
     (here / "s.toml").write_text(STUDY.replace(right, wrong.format("x" * 900), 1))
-    told = refused(here / "s.toml")
-    assert "x" * 90 not in told and "xxx..." in told
+    message = refused(here / "s.toml")
+    assert "x" * 90 not in message and "xxx..." in message
 
 
 def test_similar_names_are_suggested_for_at_most_20_wrong_names(here):
@@ -254,8 +254,8 @@ def test_all_errors_are_reported_together_and_nothing_is_run(here):
     assert done.returncode == 2
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    for told in ("s.toml:2: study.title", "s.toml:36: figures.1.kind", "s.toml:49: claims.0.vlaue: unknown key"):
-        assert told in done.stderr
+    for message in ("s.toml:2: study.title", "s.toml:36: figures.1.kind", "s.toml:49: claims.0.vlaue: unknown key"):
+        assert message in done.stderr
     assert "did you mean value?" in done.stderr
     assert not (here / "out").exists()
 

@@ -125,10 +125,13 @@ def test_a_known_vulnerability_fails_unless_it_is_accepted(capsys):
 def test_distributions_without_audit_data_are_reported(capsys):
     unknown = {"name": "made-up", "skip_reason": "not found"}
     known = {"name": "other", "version": "1.0", "vulns": []}
-    for dependencies, said in (([unknown], "no data on any of them\n"), ([unknown, known], "no data on made-up\n")):
+    for dependencies, end_of_line in (
+        ([unknown], "no data on any of them\n"),
+        ([unknown, known], "no data on made-up\n"),
+    ):
         assert supply_chain.audit_problems({"dependencies": dependencies}, ()) == []
         out = capsys.readouterr().out
-        assert out.startswith("skipped: ") and out.endswith(said)
+        assert out.startswith("skipped: ") and out.endswith(end_of_line)
 
 
 def test_every_pin_is_read():

@@ -413,8 +413,8 @@ def test_the_checker_reports_a_broken_timeline(play, how):
 def test_the_checker_runs_as_a_program(play, tmp_path):
     text, file = play(1000)[0].timeline, tmp_path / "timeline.json"
     script = Path(timeline_check.__file__)
-    for how, status, told in (("sound", 0, ": 0 problems"), ("no arrow", 1, "no arrow")):
+    for how, status, message in (("sound", 0, ": 0 problems"), ("no arrow", 1, "no arrow")):
         file.write_text(text if how == "sound" else broken(text, how))
         done = subprocess.run([sys.executable, script, file], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (status, "")
-        assert told in done.stdout
+        assert message in done.stdout
