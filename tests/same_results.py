@@ -237,7 +237,7 @@ def study_jobs(tools: Tools) -> Iterator[Job]:
 
 
 def example_jobs(tools: Tools) -> Iterator[Job]:
-    """A job for each example (`life` by `nandlab life`, `trace` with a generated trace); two lives with other settings."""
+    """A job for each example (`life` by `nandlab life`, `trace` on a generated trace), and for two more lives."""
     for path in sorted((tools.root / "examples").glob("*.toml")):
         inputs = {path.name: path.read_bytes()}
         command = tools.run(path.stem)

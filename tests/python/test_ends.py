@@ -353,7 +353,7 @@ def test_ctrl_c_while_a_result_is_replaced_leaves_the_earlier_one(spec_file, tmp
     assert hidden(tmp_path) == []
 
 
-def test_whole_files_replace_files_only(tmp_path):
+def test_write_file_replaces_only_files(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(nandlab.OutputError, match="not replaced"):
         whole.write_file(tmp_path / "pipe", b"")

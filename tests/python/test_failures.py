@@ -198,7 +198,7 @@ def test_refresh_that_cannot_keep_up_is_reported(tmp_path):
 
 
 def test_ctrl_c_interrupts_advance_and_run_until_idle():
-    """`advance` and `run_until_idle` could not be interrupted."""
+    """Ctrl-C did not interrupt `advance` and `run_until_idle`."""
     program = f"""
 import signal, time
 import nandlab

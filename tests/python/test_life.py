@@ -66,7 +66,7 @@ def test_fast_forward_agrees_with_full_simulation(spec, tmp_path):
     assert full.facts.simulated_share > 0.999 > 0.6 > facts.simulated_share
     assert facts.requests < 0.6 * full.facts.requests
     error = facts.error
-    # The measured errors are up to 2.5 %.
+    # Measured errors of fast-forward: up to 2.5 %.
     for key in ("years", "host_tb_written", "waf", "read_us_mean", "read_level_mean"):
         assert abs(error[key].relative) < 0.05, (key, error[key])
     # The capacitor loses 30 % of its capacitance in five years at 60 degrees, with and without fast-forward.

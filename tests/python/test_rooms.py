@@ -22,7 +22,7 @@ LINES_MAX = 600
 
 
 def code(path: Path) -> str:
-    """The file without comments and unit tests."""
+    """The text of a file without comments and unit tests."""
     text = re.sub(r"(?s)#\[cfg\(test\)\]\s*mod \w+ \{.*", "", path.read_text())
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
 

@@ -1,4 +1,4 @@
-"""If a run has the verdict `steady`, a run of twice the length has the same verdict and the same WAF."""
+"""If a run has the verdict `steady`, a run of twice the length has the same verdict, and the same WAF within 5 %."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-#: A look-alike of hm_0 on a drive that refreshes more pages than the host writes.
+#: A look-alike of hm_0 on a drive whose refresh programs more than half as many pages as the host writes.
 REFRESHED = """\
 seed = 3
 [drive]

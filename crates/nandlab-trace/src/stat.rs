@@ -1,7 +1,7 @@
 //! Statistics of a source: counts, sizes, footprint, rewrites, skew.
 //!
 //! Pages are 4 KiB; each page that a request overlaps is one page reference. A write to a page that was written before
-//! is a rewrite; the time between the two writes is its rewrite interval. Memory: 32 to 64 bytes per page referenced,
+//! is a rewrite; the time between the two writes is its rewrite interval. Memory: 32 to 64 bytes per distinct page,
 //! because the slots of the hash table have 24 bytes and 3/8 to 3/4 of them are used; 96 bytes while the table grows. A
 //! failed allocation is an error.
 
@@ -55,7 +55,7 @@ pub struct TraceStat {
     pub unaligned_share: f64,
     /// Share of reads and writes that start where the previous read or write ended.
     pub sequential_share: f64,
-    /// Share of page writes that are rewrites: of a page that was written before.
+    /// Share of page writes that go to a page that was written before.
     pub rewrite_ratio: f64,
     /// Share of page writes that go to the most written 1 % of the written pages.
     pub top_1pct_written_share: f64,

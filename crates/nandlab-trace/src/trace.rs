@@ -74,7 +74,7 @@ pub(crate) struct TraceSource {
     window: Window,
     spread: SecondSpread,
     ready: VecDeque<Request>,
-    /// Records read ahead: with `lenient` they tell a damaged time from a gap.
+    /// Records read ahead: with `lenient` they distinguish a damaged time from a gap.
     ahead: VecDeque<Item>,
     first_ns: Option<u64>,
     /// Time and number of the last record.

@@ -65,7 +65,7 @@ pub(crate) struct Raw<'a> {
     pub(crate) device: &'a [u8],
     pub(crate) op: Op,
     pub(crate) fua: bool,
-    /// Whether the record also stands for a flush before this request.
+    /// Whether the host flushes before this request, by the same record.
     pub(crate) flush_first: bool,
     pub(crate) offset: u64,
     pub(crate) len: u64,
