@@ -256,7 +256,7 @@ def test_an_oversized_spec_is_refused_within_seconds(lab, text, names, remedy):
     (lab / "spec.toml").write_text(text)
     begin = time.monotonic()
     message = refused(lab, "run", "spec.toml", names=names, remedy=remedy)
-    # Some of these specs took minutes. Most of the time now is the start of the command.
+    # Some of these specs took minutes before. Most of the time is the start of the command.
     assert time.monotonic() - begin < 10
     assert all(character.isprintable() or character == "\n" for character in message)
 

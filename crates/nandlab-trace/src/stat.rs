@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_every_size_are_within_a_percent() {
+    fn medians_of_intervals_of_every_size_are_within_1_percent() {
         for ns in [0, 1_000, 127_000, 128_000, 129_000, 1_000_000, 60_000_000_000, u64::MAX] {
             let mut intervals = Intervals::new();
             intervals.add(Span::from_ns(ns));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn same_seed_same_requests() {
+    fn the_same_seed_gives_the_same_requests() {
         for address in EVERY {
             assert_eq!(all(&spec(address), 5), all(&spec(address), 5));
         }

@@ -36,7 +36,7 @@ fn limits(format: &str) -> (bool, bool, bool, u64, u64) {
         "alibaba" => (false, false, false, 1000, 1),
         "tencent" => (false, false, false, 1_000_000_000, 512),
         "vscsi" => (false, true, false, 1000, 512),
-        _ => panic!("limits() does not know the format {format}: add its limits"),
+        _ => panic!("limits() has no line for the format {format}: add its limits"),
     }
 }
 

@@ -316,7 +316,7 @@ fn a_line_above_1_mib_is_refused() {
 }
 
 #[test]
-fn a_binary_record_cut_short_is_refused_by_its_offset() {
+fn a_binary_record_cut_short_is_refused_with_its_offset() {
     let mut content = Vec::new();
     for i in 0..3u64 {
         for word in [i as u32, 512, 1, 0x0100_002a] {
