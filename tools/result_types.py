@@ -1,7 +1,7 @@
-"""The classes of what is in a result, written from the schema that the core gives.
+"""Generates the classes of the results from the schema of the core.
 
-python tools/result_types.py          writes python/nandlab/result_types.py anew
-python tools/result_types.py check    fails where that file is not what would be written
+python tools/result_types.py          rewrites python/nandlab/result_types.py
+python tools/result_types.py check    fails when that file is out of date
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UNITS = {"s": "seconds", "us": "microseconds", "j": "joules"}
 
 
 class Schema(TypedDict, total=False):
-    """What of JSON Schema the core uses."""
+    """The part of JSON Schema that the core uses."""
 
     type: str | list[str]
     description: str
@@ -54,7 +54,7 @@ class Schema(TypedDict, total=False):
 
 
 def generate(schema_text: str) -> str:
-    """The whole module."""
+    """The source text of the module."""
     whole = json.loads(schema_text)
     definitions: dict[str, Schema] = whole.pop("$defs")
     classes = _Writer(definitions).classes({whole["title"]: cast(Schema, whole)})
@@ -72,7 +72,7 @@ class _Writer:
         self._definitions = definitions
 
     def classes(self, first: dict[str, Schema]) -> Iterator[str]:
-        """The root's class, then every other one in the order in which they are named."""
+        """The class of the root, then the other classes in the order of their definitions."""
         waiting = first | {name: schema for name, schema in self._definitions.items() if "properties" in schema}
         while waiting:
             name = next(iter(waiting))
@@ -85,7 +85,7 @@ class _Writer:
         for key in sorted(fields, key=lambda key: key not in required):
             field = fields[key]
             if "properties" in field:
-                # A group of counters: a class of its own.
+                # A group of counters has a class of its own.
                 kind = name.removesuffix("Summary") + key.capitalize()
                 field = {"description": f"The counters under `{key}`.", **field}
                 waiting[kind] = field
@@ -94,7 +94,7 @@ class _Writer:
             if key not in required:
                 kind = kind if kind.endswith("None") else f"{kind} | None"
                 kind += " = None"
-            lines += [f"    {key}: {kind}", *_docstring(_told(field))]
+            lines += [f"    {key}: {kind}", *_docstring(_description(field))]
         return "\n".join(lines) + "\n"
 
     def _type(self, schema: Schema) -> str:
@@ -121,8 +121,8 @@ class _Writer:
         return _PLAIN[kinds]
 
 
-def _told(schema: Schema) -> str:
-    """The description, with its unit where that does not say it."""
+def _description(schema: Schema) -> str:
+    """The description, with the unit unless the description contains it."""
     text, unit = re.sub(r"\bnull\b", "None", schema["description"]), schema.get("unit", "")
     unit = _UNITS.get(unit, unit)
     if not unit or unit.lower() in text.lower():
@@ -141,11 +141,11 @@ def _docstring(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Writes the module, or checks it."""
+    """Write the module, or check it."""
     text = generate(_core.result_schema())
     if sys.argv[1:] == ["check"]:
         if TARGET.read_text(encoding="utf-8") != text:
-            sys.exit(f"{TARGET} is not what the core declares: run `make result-types`")
+            sys.exit(f"{TARGET} is out of date: run `make result-types`")
         return
     TARGET.write_text(text, encoding="utf-8")
 

@@ -1,11 +1,11 @@
-"""What nandlab depends on: licences, sources, known vulnerabilities, and the notices of what is linked in.
+"""Checks the dependencies of nandlab (licences, sources, known vulnerabilities), and writes the third-party notices.
 
-python tools/supply_chain.py check      fails on what is not allowed; part of `make check`
-python tools/supply_chain.py notices    writes THIRD-PARTY-NOTICES.txt anew
+python tools/supply_chain.py check      fails on a dependency that is not allowed; part of `make check`
+python tools/supply_chain.py notices    rewrites THIRD-PARTY-NOTICES.txt
 
-The rules are those of deny.toml. A known vulnerability fails the check, mended in another version or not. One that does
-not concern nandlab is named with a reason: a crate's in deny.toml, a Python distribution's in ACCEPTED. Data that
-cannot be reached (no network, a registry without advisories) is skipped in one line and fails nothing.
+deny.toml has the rules. A known vulnerability fails the check, with or without a fixed version. A vulnerability that
+does not concern nandlab is listed with a reason: for a crate in deny.toml, for a Python distribution in ACCEPTED. A
+check whose data is not available (no network, a registry without advisories) prints a line and does not fail.
 """
 
 import importlib.metadata
@@ -25,10 +25,10 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTICES = ROOT / "THIRD-PARTY-NOTICES.txt"
 REQUIREMENTS = ROOT / "requirements.txt"
 
-# The lock file's name of the only registry.
+# The only registry, by its name in the lock file.
 CRATES_IO = "registry+https://github.com/rust-lang/crates.io-index"
 
-# Linked crates that bring native code, which no manifest speaks for: its licence was read in their sources.
+# Linked crates with native code. Manifests do not cover it, so its licences were read in the sources.
 NATIVE = {
     "liblzma-sys": "liblzma of XZ Utils is compiled in, under 0BSD",
     "pyo3": "none: Python is the program that loads the module",
@@ -36,29 +36,29 @@ NATIVE = {
     "zstd-sys": "zstd is compiled in, without dictionary builder and old formats, under BSD-3-Clause (or GPL-2.0)",
 }
 
-# Python distributions run beside nandlab and are not linked in; these are permissive too.
+# Further permissive licences for Python distributions, which are not linked in.
 PYTHON_ALLOWED = {"BSD-2-Clause", "CC0-1.0", "MIT-CMU", "PSF-2.0"}
 
-# For distributions that name no SPDX expression.
+# SPDX expressions for distributions that have only a classifier.
 CLASSIFIERS = {
     "BSD License": "BSD-3-Clause",
     "MIT License": "MIT",
     "Python Software Foundation License": "PSF-2.0",
 }
 
-# Advisories on the pins of requirements.txt that do not concern nandlab: id to reason.
+# Advisories on pinned distributions that do not concern nandlab: id and reason.
 ACCEPTED: dict[str, str] = {}
 
-# The first cargo-deny known to read this lock file and deny.toml.
+# The oldest cargo-deny that is known to read this lock file and deny.toml.
 CARGO_DENY = (0, 20)
 
 Package = dict[str, Any]
 
 
 def is_allowed(expression: str, allowed: Collection[str]) -> bool:
-    """Whether an SPDX expression can be met with allowed licences alone; ValueError if it is none.
+    """Whether allowed licences satisfy an SPDX expression; raises `ValueError` for any other text.
 
-    A licence WITH an exception has to be allowed as such. `/` is cargo's old spelling of OR.
+    A licence WITH an exception is allowed only as a whole. `/` is cargo's old spelling of OR.
     """
     tokens = re.findall(r"[()/]|[^\s()/]+", expression)
 
@@ -105,7 +105,7 @@ def is_allowed(expression: str, allowed: Collection[str]) -> bool:
 
 
 def licence_problem(what: str, expression: str, allowed: Collection[str]) -> list[str]:
-    """The reason why something may not be used under its licence, if there is one."""
+    """The problem with the licence of a dependency, if any."""
     try:
         if is_allowed(expression, allowed):
             return []
@@ -115,12 +115,12 @@ def licence_problem(what: str, expression: str, allowed: Collection[str]) -> lis
 
 
 def rules() -> dict[str, Any]:
-    """What deny.toml says."""
+    """The rules in deny.toml."""
     return tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
 
 
 def clarifications() -> dict[str, Any]:
-    """The crates whose manifest does not say all, by name."""
+    """The clarifications of incomplete manifests, by crate."""
     return {entry["crate"]: entry for entry in rules()["licenses"].get("clarify", [])}
 
 
@@ -128,12 +128,12 @@ def clarifications() -> dict[str, Any]:
 
 
 def cargo(*arguments: str) -> str:
-    """What a cargo command prints."""
+    """The output of a cargo command."""
     return subprocess.run(["cargo", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
 
 
 def crates() -> list[Package]:
-    """Every crate of the lock file, for building and testing too."""
+    """All crates of the lock file, including those for building and testing."""
     packages: list[Package] = json.loads(cargo("metadata", "--format-version", "1", "--locked"))["packages"]
     for package in packages:
         clarified = clarifications().get(package["name"], {}).get("expression")
@@ -142,9 +142,9 @@ def crates() -> list[Package]:
 
 
 def linked(packages: list[Package]) -> list[Package]:
-    """Those of others that are linked into the extension module on some platform of deny.toml.
+    """The third-party crates that are linked into the extension module on a platform of deny.toml.
 
-    Resolved by `cargo tree`: the graph of `cargo metadata` has features that only tests enable.
+    `cargo tree` resolves them, because the graph of `cargo metadata` includes features that only tests enable.
     """
     targets = [argument for target in rules()["graph"]["targets"] for argument in ("--target", target)]
     edges = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]
@@ -155,7 +155,7 @@ def linked(packages: list[Package]) -> list[Package]:
 
 
 def crate_problems(packages: list[Package], allowed: Collection[str]) -> list[str]:
-    """Licences and sources of crates that are not allowed."""
+    """The crates with a licence or source that is not allowed."""
     problems = []
     for package in packages:
         what = f"crate {package['name']} {package['version']}"
@@ -166,9 +166,9 @@ def crate_problems(packages: list[Package], allowed: Collection[str]) -> list[st
 
 
 def native_problems(packages: list[Package]) -> list[str]:
-    """Linked crates with native code that nobody has looked at."""
+    """The linked crates with native code that are not in NATIVE."""
     return [
-        f"crate {p['name']}: brings native code; read its licence and name it in NATIVE ({Path(__file__).name})"
+        f"crate {p['name']}: contains native code: read its licence and add the crate to NATIVE ({Path(__file__).name})"
         for p in packages
         if p["links"] and p["name"] not in NATIVE
     ]
@@ -191,7 +191,7 @@ def licence_texts(package: Package) -> list[str]:
 
 def notices(packages: list[Package]) -> str:
     """The text of THIRD-PARTY-NOTICES.txt. It depends on the lock file and deny.toml, not on the machine."""
-    texts: dict[str, tuple[str, list[str]]] = {}  # by their words: the text, and whose it is
+    texts: dict[str, tuple[str, list[str]]] = {}  # by words: the text, and its crates
     for package in packages:
         for text in licence_texts(package):
             owners = texts.setdefault(" ".join(text.split()), (text, []))[1]
@@ -235,37 +235,37 @@ def notices(packages: list[Package]) -> str:
 
 
 def notices_problems(packages: list[Package]) -> list[str]:
-    """Whether the notices are those of the lock file."""
+    """The problem of outdated notices, if any."""
     if NOTICES.exists() and NOTICES.read_text(encoding="utf-8") == notices(packages):
         return []
-    return [f"{NOTICES.name} is not that of Cargo.lock: run `python tools/supply_chain.py notices`"]
+    return [f"{NOTICES.name} does not match Cargo.lock: run `python tools/supply_chain.py notices`"]
 
 
 # Python distributions
 
 
 def pins() -> dict[str, str]:
-    """The distributions of requirements.txt and their versions."""
+    """The distributions in requirements.txt with their versions."""
     lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
     return dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
 
 
 def distribution_licence(metadata: PackageMetadata) -> str:
-    """A distribution's SPDX expression, or the nearest to it that its metadata has."""
+    """The SPDX expression of a distribution, or an equivalent from its classifiers."""
     fields: Mapping[str, str] = metadata.json  # type: ignore[assignment]
     for field in ("license_expression", "license"):
         text = fields.get(field, "")
         try:
             is_allowed(text, ())
         except ValueError:
-            continue  # older metadata has the name in words here, or the whole text
+            continue  # older metadata has a name in words, or the whole licence text
         return text
     classifiers = [c.split(" :: ")[-1] for c in fields.get("classifier", []) if c.startswith("License :: ")]
     return " AND ".join(CLASSIFIERS.get(c, c) for c in classifiers)
 
 
 def python_problems(pinned: Mapping[str, str], allowed: Collection[str]) -> list[str]:
-    """Licences of Python distributions that are not allowed."""
+    """The Python distributions that have a licence that is not allowed, or are not installed as pinned."""
     problems = []
     for name, version in pinned.items():
         try:
@@ -283,28 +283,28 @@ def python_problems(pinned: Mapping[str, str], allowed: Collection[str]) -> list
 
 
 def skipped(what: str, why: str) -> None:
-    """Says that something was not checked."""
+    """Print that a check was skipped."""
     print(f"skipped: {what}: {why}")
 
 
 def audit_problems(report: dict[str, Any], accepted: Collection[str]) -> list[str]:
-    """The vulnerabilities of a report of pip-audit that are not accepted."""
+    """The vulnerabilities in a report of pip-audit that are not accepted."""
     problems = []
     unknown = [d["name"] for d in report["dependencies"] if "skip_reason" in d]
     if unknown:
-        names = "any of them" if len(unknown) == len(report["dependencies"]) else ", ".join(unknown)
+        names = "any of the distributions" if len(unknown) == len(report["dependencies"]) else ", ".join(unknown)
         skipped("known vulnerabilities of Python distributions", f"the registry has no data on {names}")
     for distribution in report["dependencies"]:
         for found in distribution.get("vulns", []):
             if not {found["id"], *found.get("aliases", [])} & set(accepted):
                 fixed = ", ".join(found["fix_versions"]) or "no version"
                 what = f"Python distribution {distribution['name']} {distribution['version']}"
-                problems.append(f"{what}: {found['id']}, mended in {fixed}")
+                problems.append(f"{what}: {found['id']}, fixed in {fixed}")
     return problems
 
 
 def pip_audit() -> list[str]:
-    """Known vulnerabilities of what requirements.txt pins."""
+    """Known vulnerabilities of the pinned distributions."""
     what = "known vulnerabilities of Python distributions"
     if importlib.util.find_spec("pip_audit") is None:
         skipped(what, "pip-audit is not installed")
@@ -325,7 +325,7 @@ def pip_audit() -> list[str]:
 
 
 def cargo_deny() -> list[str]:
-    """All checks of deny.toml, by cargo-deny."""
+    """The checks of deny.toml by cargo-deny."""
     version = subprocess.run(["cargo", "deny", "--version"], cwd=ROOT, capture_output=True, encoding="utf-8")
     if version.returncode:
         skipped("advisories on crates", "cargo-deny is not installed (`cargo install cargo-deny --locked`)")
@@ -338,13 +338,13 @@ def cargo_deny() -> list[str]:
         subprocess.run(["cargo", "deny", "fetch", "db"], cwd=ROOT, check=True, capture_output=True, timeout=60)
         checks.append("advisories")
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-        skipped("advisories on crates", "their database cannot be reached")
+        skipped("advisories on crates", "the advisory database cannot be reached")
     done = subprocess.run(["cargo", "deny", "--locked", "check", *checks], cwd=ROOT)
     return ["cargo deny check failed"] if done.returncode else []
 
 
 def check() -> int:
-    """Everything; the exit status."""
+    """Run all checks; returns the exit status."""
     allowed = set(rules()["licenses"]["allow"])
     packages = crates()
     inside = linked(packages)
@@ -354,7 +354,7 @@ def check() -> int:
         *native_problems(inside),
         *python_problems(pinned, allowed | PYTHON_ALLOWED),
     ]
-    if not problems:  # the notices are of what is allowed
+    if not problems:  # the notices list allowed crates only
         problems += notices_problems(inside)
     problems += cargo_deny() + pip_audit()
     for problem in problems:
@@ -365,7 +365,7 @@ def check() -> int:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command; returns its exit status."""
     if sys.argv[1:] == ["check"]:
         return check()
     if sys.argv[1:] == ["notices"]:
