@@ -153,8 +153,8 @@ def test_metrics_use_values_facts_and_other_variants(tmp_path):
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        ('"{k}"', '"{kk}"', "gc.victim: nothing is called {kk}"),
-        ("waf['random']", "waf['rnadom']", 'there is no variant "rnadom"'),
+        ('"{k}"', '"{kk}"', "gc.victim: unknown value {kk}"),
+        ("waf['random']", "waf['rnadom']", 'unknown variant "rnadom"'),
         ("total(by_number)", "total(1)", "write at(ecc.levels, 1) or total(ecc.levels)"),
         ("half = 0.5", 'half = "x"', "workloads.zipf.facts.half: expected a number, found a string"),
         ("total(by_number)", "total(waf)", 'no metric "waf.*"'),
@@ -371,7 +371,7 @@ def test_factors_make_variants_and_effects(tmp_path):
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        ("[factors.A]", "[factors.skew]", 's.toml:5: factors.skew: "skew" is no letter'),
+        ("[factors.A]", "[factors.skew]", 's.toml:5: factors.skew: expected a letter, found "skew"'),
         ('on = { "gc.victim" = "fifo" }', "", "s.toml:5: factors.A.on: missing"),
         (
             '"gc.victim" = "fifo" }\n[factors.B]',
@@ -379,21 +379,33 @@ def test_factors_make_variants_and_effects(tmp_path):
             "s.toml:8: gc.victm: unknown key",
         ),
         ('on = { "drive.op" = 0.5 }', 'on = { "gc.victim" = "fifo" }', "gc.victim: set here and in line 7"),
-        ("[variants.other]", "[variants.AB]", "variants.AB: the factors make a variant of this name"),
-        ('effect = "A" }', "}", "claims.0.measure.effect: missing\n  remedy: say which"),
-        ('effect = "A" }', 'effect = "C" }', 'claims.0.measure.effect: there is no factor "C"'),
-        ('effect = "A" }', 'effect = "A:A" }', 'claims.0.measure.effect: "A:A" is neither a factor nor a pair'),
+        ("[variants.other]", "[variants.AB]", "variants.AB: a combination of the factors has this name"),
+        ('effect = "A" }', "}", "claims.0.measure.effect: missing\n  remedy: name the effect"),
+        ('effect = "A" }', 'effect = "C" }', 'claims.0.measure.effect: unknown factor "C"'),
+        (
+            'effect = "A" }',
+            'effect = "A:A" }',
+            'claims.0.measure.effect: expected a factor or a pair of factors, found "A:A"',
+        ),
         ('effect = "A" }', 'effect = "A", reduce = "sum" }', 'claims.0.measure.reduce: unknown value "sum"'),
         ('effect = "A" }', 'effect = "A", normalised_to = "none" }', "an effect is relative already"),
-        ('effect = "A" }', 'effect = "A", where = { variant = ["none", "B"] } }', "its runs do not vary A"),
-        ('metric = "waf"', 'metric = "waf"\nover = "seed"', "figures.0.over: a figure of effects has none"),
+        ('effect = "A" }', 'effect = "A", where = { variant = ["none", "B"] } }', "the runs do not vary A"),
+        (
+            'metric = "waf"',
+            'metric = "waf"\nover = "seed"',
+            "figures.0.over: a figure of effects does not have this key",
+        ),
         ('metric = "waf"', 'metric = "waf"\nscale = "log"', 'figures.0.scale: unknown value "log"'),
         (
             'kind = "effects"',
             'kind = "bar"\nover = "seed"',
             "claims.0.measure.effect: the figure of this claim shows no",
         ),
-        ('metric = "waf"', 'metric = "waf"\nwhere = { variant = ["none", "A", "B"] }', "not all there: no AB"),
+        (
+            'metric = "waf"',
+            'metric = "waf"\nwhere = { variant = ["none", "A", "B"] }',
+            "the runs lack the combinations AB",
+        ),
         (FACTORS[FACTORS.index("[factors.A]") : FACTORS.index("[variants")], "", "the study has no factors"),
     ],
 )

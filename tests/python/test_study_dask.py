@@ -97,7 +97,7 @@ def test_a_dask_worker_without_nandlab_is_refused_with_its_address(here, schedul
     worker(PYTHONPATH=str(here / "none"))
     done = command("study", "s.toml", "--out", "o", "--dask", address, cwd=here)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert re.match(r"worker tcp://127\.0\.0\.1:\d+ does not load nandlab: ", done.stderr), done.stderr
+    assert re.match(r"worker tcp://127\.0\.0\.1:\d+ cannot load nandlab: ", done.stderr), done.stderr
 
 
 def test_a_dask_worker_of_another_build_that_joins_later_ends_the_study(scheduler, other_build):
@@ -109,7 +109,9 @@ def test_a_dask_worker_of_another_build_that_joins_later_ends_the_study(schedule
     workers = DaskWorkers(address, "send")
     try:
         worker(PYTHONPATH=str(other_build))
-        with pytest.raises(nandlab.OutputError, match=r"(?s)worker tcp://\S+ has nandlab .*finished runs are kept"):
+        with pytest.raises(
+            nandlab.OutputError, match=r"(?s)worker tcp://\S+: expected nandlab .*finished runs are kept"
+        ):
             wait_for(lambda: workers.poll(0.1))
     finally:
         workers.close()

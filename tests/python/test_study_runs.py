@@ -31,7 +31,7 @@ def test_a_study_writes_figures_verdicts_and_a_report(here):
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert str(here) not in page
     again = command("study", "s.toml", cwd=here)
-    assert "0 runs done, 8 were there" in again.stdout
+    assert "0 runs done, 8 kept" in again.stdout
     # A kept run is a complete result, of which a report can be made.
     assert command("report", out / "runs" / finished(out)[0], "--out", "r.html", cwd=here).returncode == 0
 
@@ -90,7 +90,7 @@ def test_a_killed_and_resumed_study_equals_an_undisturbed_study(here, undisturbe
     done = command("study", "s.toml", "--out", "killed", cwd=here)
     assert done.returncode == 0, done.stderr
     # The workers notice that their study was killed, and keep no further run.
-    assert f"{8 - len(before)} runs done, {len(before)} were there" in done.stdout
+    assert f"{8 - len(before)} runs done, {len(before)} kept" in done.stdout
     for name, changed in before.items():
         assert (here / "killed/runs" / name / "run.json").stat().st_mtime_ns == changed
     assert outcome(here / "killed") == undisturbed
@@ -110,7 +110,7 @@ def test_the_run_of_a_killed_worker_is_done_again(here, undisturbed):
     os.kill(children(process.pid)[0], signal.SIGKILL)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    assert "lost and tried again" in out
+    assert "lost and repeated" in out
     assert outcome(here / "hurt") == undisturbed
 
 
@@ -162,7 +162,7 @@ def test_a_run_that_fails_keeps_the_others_and_writes_no_report(here):
     done = command("study", "s.toml", "--workers", "2", cwd=here)
     assert done.returncode == 2, done
     assert ":2" in done.stderr
-    assert "4 of 8 runs could not be done" in done.stderr
+    assert "4 of 8 runs failed" in done.stderr
     assert len(finished(here / "out/s")) == 4
     assert not (here / "out/s/report.html").exists()
 

@@ -1,4 +1,4 @@
-"""What the runs of a study differ in: variants, workloads, the points of its grid, and the parts that combine them."""
+"""The differences between the runs of a study: variants, workloads, points of the grid, and parts that combine them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ T = TypeVar("T")
 
 @dataclass
 class Axes:
-    """All that runs differ in."""
+    """The differences between the runs of a study."""
 
     values: Mapping[str, Any]
     factors: tuple[Factor, ...] = ()
     parts: list[Part] = field(default_factory=list)
     titles: dict[tuple[str, Any], str] = field(default_factory=dict)
-    #: Names of the numbers that variants and workloads have for expressions.
+    #: Names of the facts of variants and workloads, for expressions.
     facts: set[str] = field(default_factory=set)
 
 
 def read_axes(reading: Reading, file: StudyFile, values: Mapping[str, Any]) -> Axes:
-    """Variants, workloads and grid of the whole study, as its parts combine them."""
+    """The parts of a study, each with its variants, workloads and grid."""
     axes = Axes(values)
     variants = [_choice(reading, axes, "variant", name, table) for name, table in _given(file.variants)]
     axes.factors = tuple(_factor(reading, name, table) for name, table in _given(file.factors))
@@ -48,7 +48,7 @@ def read_axes(reading: Reading, file: StudyFile, values: Mapping[str, Any]) -> A
 
 
 def values_of(column: str, parts: list[Part]) -> list[Any]:
-    """What a column of the results table can hold."""
+    """The values that a column of the results table can have."""
     found: dict[Any, None] = {}
     for part in parts:
         if column == "part":
@@ -65,7 +65,7 @@ def _given(tables: Mapping[str, T | None] | None) -> list[tuple[str, T]]:
 
 
 def _choice(reading: Reading, axes: Axes, column: str, name: str, table: ChoiceTable) -> Choice:
-    """A variant or a workload; keys of a workload that are no keys of its table are those of [workload]."""
+    """A variant or a workload; further keys of a workload are keys of [workload]."""
     path = (f"{column}s", name)
     title = name if table.title is None else table.title
     sets = list(reading.sets(table.set, (*path, "set")))
@@ -80,28 +80,28 @@ def _choice(reading: Reading, axes: Axes, column: str, name: str, table: ChoiceT
 def _factor(reading: Reading, name: str, table: FactorTable) -> Factor:
     path = ("factors", name)
     if len(name) != 1 or not name.isalpha():
-        remedy = "variants are named by the letters that are on: write [factors.A]"
-        reading.say(path, f'"{shown(name)}" is no letter', remedy)
+        remedy = "write [factors.A]; the letters name the variants"
+        reading.report(path, f'expected a letter, found "{shown(name)}"', remedy)
     off, on = reading.sets(table.off, (*path, "off")), reading.sets(table.on, (*path, "on"))
     return Factor(name, name if table.title is None else table.title, off, on, reading.line(path))
 
 
 def _combinations(reading: Reading, axes: Axes, there: list[str]) -> list[Choice]:
-    """A variant for every combination of the factors, those with few on first."""
+    """A variant for each combination of the factors, ordered by the number of factors that are on."""
     factors = axes.factors
     if not factors:
         return []
     if len(factors) > MAX_FACTORS:
-        told = f"{len(factors)} factors make {2 ** len(factors)} variants"
-        reading.say(("factors",), told, f"give {MAX_FACTORS} or fewer")
+        message = f"{len(factors)} factors make {2 ** len(factors)} variants"
+        reading.report(("factors",), message, f"give at most {MAX_FACTORS} factors")
         return []
     found = []
     for size in range(len(factors) + 1):
         for chosen in itertools.combinations(factors, size):
             name = "".join(factor.name for factor in chosen) or NO_FACTOR
             if name in there:
-                told = "the factors make a variant of this name"
-                reading.say(("variants", name), told, "choose another name")
+                message = "a combination of the factors has this name"
+                reading.report(("variants", name), message, "choose another name")
             sets = [override for f in factors for override in (f.on if f in chosen else f.off)]
             axes.titles[("variant", name)] = name
             found.append(Choice(name, name, name, tuple(sets)))
@@ -112,16 +112,16 @@ def _grid(reading: Reading, axes: Axes, grid: Grid | None, path: Path) -> dict[s
     found: dict[str, tuple[Choice, ...]] = {}
     for axis, listed in (grid or {}).items():
         if axis in LABELS:
-            told = "a column of this name is there already"
-            reading.say((*path, axis), told, "choose another name for the axis")
+            message = "a column has this name already"
+            reading.report((*path, axis), message, "choose another name for the axis")
             continue
         entries = [(index, entry) for index, entry in enumerate(listed or []) if entry is not None]
         points = [_point(reading, axes, (*path, axis, index), entry) for index, entry in entries]
         seen: set[str] = set()
         for (index, _), point in zip(entries, points, strict=True):
             if repr(point.value) in seen:
-                told = f"{shown(repr(point.value))} is there already"
-                reading.say((*path, axis, index), told, "name each value once")
+                message = f"duplicate value {shown(repr(point.value))}"
+                reading.report((*path, axis, index), message, "list each value once")
             seen.add(repr(point.value))
         found[axis] = tuple(points)
     return found
@@ -170,25 +170,25 @@ def _part(
 
 
 def smaller(reading: Reading, axes: Axes, table: SmokeTable) -> Axes:
-    """The same study, small: fewer variants, workloads and points, and other values."""
+    """The axes of the smoke size: fewer parts, variants, workloads and points, and other values."""
     parts = axes.parts
     kept = reading.names(table.parts, ("smoke", "parts"), [part.name for part in parts])
     variants = reading.names(table.variants, ("smoke", "variants"), values_of("variant", parts))
     workloads = reading.names(table.workloads, ("smoke", "workloads"), values_of("workload", parts))
     for key in table.values or {}:
         if key not in axes.values:
-            reading.say(("smoke", "values", key), "no value of this name", near(key, axes.values))
+            reading.report(("smoke", "values", key), "unknown value", near(key, axes.values))
     wanted = {axis: values for axis, values in (table.grid or {}).items() if values is not None}
     for axis, values in wanted.items():
         points = values_of(axis, parts)
         if not points:
             there = dict.fromkeys(name for part in parts for name in part.grid)
-            reading.say(("smoke", "grid", axis), "no axis of this name", near(axis, there))
+            reading.report(("smoke", "grid", axis), "unknown axis", near(axis, there))
             continue
         for index, value in enumerate(values):
             if value not in points:
-                told = f"{shown(repr(value))} is no value of this axis"
-                reading.say(("smoke", "grid", axis, index), told, near(value, map(str, points)))
+                message = f"{shown(repr(value))} is not a value of this axis"
+                reading.report(("smoke", "grid", axis, index), message, near(value, map(str, points)))
     small = [
         replace(
             part,

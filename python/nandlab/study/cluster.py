@@ -1,4 +1,4 @@
-"""Runs on a Dask cluster: workers need the nandlab package and nothing else; results travel back."""
+"""Runs on a Dask cluster: the workers need only the nandlab package, and send the results back."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from nandlab.errors import OutputError
 from nandlab.study.local import Event
 from nandlab.study.plan import InputFile, Task, build_identity
 from nandlab.study.problems import shown
-from nandlab.study.work import At, Done, Failed, Files, Lost, do
+from nandlab.study.work import Done, Failed, Files, Lost, Progressed, do
 
-#: Traces are sent in pieces of this many bytes.
+#: Bytes of the pieces in which files are sent.
 _PIECE = 16 << 20
-#: Between two words of a run on how far it is.
-_TELL_S = 1.0
-#: Between two looks at which workers there are.
-_LOOK_S = 0.5
+#: Time between two progress messages of a run.
+_PROGRESS_S = 1.0
+#: Time between two updates of the list of workers.
+_UPDATE_S = 0.5
 
 
 class DaskWorkers:
-    """The workers of a Dask scheduler; what comes and goes there is followed."""
+    """The workers of a Dask scheduler; workers may join and leave."""
 
     def __init__(self, address: str, traces: str) -> None:
         try:
             distributed: Any = importlib.import_module("distributed")
         except ImportError:
             raise OutputError(
-                "--dask needs the package distributed: install nandlab[dask] here and on the workers"
+                "--dask needs the package distributed\n  remedy: install nandlab[dask] here and on the workers"
             ) from None
         if not re.fullmatch(r"(\w+://)?[^/]+:\d+/?", address):
-            raise OutputError(f"--dask {address}: not an address, such as tcp://host:8786")
+            raise OutputError(f"--dask: expected an address such as tcp://host:8786, found {address}")
         try:
             self._client: Any = distributed.Client(address, timeout=5, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise OutputError(f"no Dask scheduler at {address}: {error}") from None
-        # What goes wrong is told by this class; their log would break into the progress.
+        # This class reports errors; the log of the package would disturb the progress display.
         for name in ("client", "core", "utils", "comm"):
             logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
         self._traces = traces
         self._found: dict[str, dict[str, Any]] = {}
-        self._looked_s = 0.0
-        #: Workers whose build is known to be ours.
+        self._updated_s = 0.0
+        #: Addresses of workers with the build of this process.
         self._checked: set[str] = set()
         self._topic = f"nandlab-{uuid.uuid4().hex}"
         self._events: queue.Queue[Any] = queue.Queue()
@@ -65,28 +65,31 @@ class DaskWorkers:
 
     def _hear(self, event: Any) -> None:
         _, message = event
-        self._events.put(At(*message))
+        self._events.put(Progressed(*message))
 
     def _wait_for_workers(self, timeout_s: float) -> None:
         until = time.monotonic() + timeout_s
         while not self._workers():
             if time.monotonic() > until:
-                raise OutputError("the Dask scheduler has no workers: start some with `dask worker ADDRESS`")
+                raise OutputError(
+                    "the Dask scheduler has no workers\n  remedy: start workers with `dask worker ADDRESS`"
+                )
             time.sleep(0.1)
 
     def _workers(self) -> dict[str, dict[str, Any]]:
         if self._client.status != "running":
             raise OutputError(
-                "the Dask scheduler is gone: finished runs are kept; start it again, and the study goes on from them"
+                "the connection to the Dask scheduler is lost; finished runs are kept\n"
+                "  remedy: start the scheduler and the study again"
             )
-        if time.monotonic() - self._looked_s > _LOOK_S:
+        if time.monotonic() - self._updated_s > _UPDATE_S:
             self._found = self._client.scheduler_info(n_workers=-1).get("workers", {})
             self._refuse_other_builds()
-            self._looked_s = time.monotonic()
+            self._updated_s = time.monotonic()
         return self._found
 
     def _refuse_other_builds(self) -> None:
-        """Every worker runs the build that the study was planned with, or the results would not be one build's."""
+        """Refuse workers with another build than the one that planned the study, since results depend on the build."""
         self._checked &= self._found.keys()
         new = [address for address in self._found if address not in self._checked]
         if not new:
@@ -95,18 +98,18 @@ class DaskWorkers:
         wrong = []
         for address, theirs in self._client.run(build_identity, workers=new, on_error="return").items():
             if isinstance(theirs, OSError):
-                continue  # it has just gone; asked again should it come back
+                continue  # the worker has just left; it is checked again if it returns
             self._checked.add(address)
             if isinstance(theirs, BaseException):
-                wrong.append(f"worker {address} does not load nandlab: {shown(theirs)}")
+                wrong.append(f"worker {address} cannot load nandlab: {shown(theirs)}")
             elif theirs != ours:
-                wrong.append(f"worker {address} has nandlab {theirs}, not {ours}")
+                wrong.append(f"worker {address}: expected nandlab {ours}, found {theirs}")
         if wrong:
             more = f"\nand {len(wrong) - 8} more" if len(wrong) > 8 else ""
             raise OutputError(
                 "\n".join(wrong[:8])
-                + f"{more}\n  remedy: install the build of this machine there and start the worker again, or stop it; "
-                "finished runs are kept"
+                + f"{more}\n  remedy: install the build of this machine on these workers and restart them, or stop "
+                "them; finished runs are kept"
             )
 
     @property
@@ -115,7 +118,7 @@ class DaskWorkers:
 
     @property
     def free(self) -> int:
-        # One more than there are places, so that none waits for the way here and back.
+        # Queue more tasks than slots, so that no slot is idle while a result travels back.
         slots = self.slots
         return max(slots + min(slots, 8) - len(self._running), 0)
 
@@ -133,12 +136,12 @@ class DaskWorkers:
         future.add_done_callback(lambda done, identity=task.identity: self._events.put((identity, done)))
 
     def _send_files(self, task: Task) -> None:
-        """Have every worker hold the files of a task; each worker gets each file once."""
+        """Send the files of a task to all workers; each worker gets each file once."""
         if self._traces != "send":
             return
         for file in task.files:
-            lacking = [address for address in self._workers() if (address, file.digest) not in self._sent]
-            if not lacking:
+            missing = [address for address in self._workers() if (address, file.digest) not in self._sent]
+            if not missing:
                 continue
             with open(file.path, "rb") as source:
                 offset = 0
@@ -146,30 +149,30 @@ class DaskWorkers:
                     piece = source.read(_PIECE)
                     if offset and not piece:
                         break
-                    self._client.run(_put, file, piece, offset, workers=lacking, on_error="ignore")
+                    self._client.run(_put, file, piece, offset, workers=missing, on_error="ignore")
                     offset += len(piece)
                     if not piece:
                         break
-            self._sent.update((address, file.digest) for address in lacking)
+            self._sent.update((address, file.digest) for address in missing)
 
     def poll(self, timeout_s: float) -> Iterable[Event]:
         events: list[Event] = []
         self._workers()
         try:
-            said = self._events.get(timeout=max(timeout_s, 0.001))
+            message = self._events.get(timeout=max(timeout_s, 0.001))
             while True:
-                event = self._event(said)
+                event = self._event(message)
                 if event is not None:
                     events.append(event)
-                said = self._events.get_nowait()
+                message = self._events.get_nowait()
         except queue.Empty:
             pass
         return events
 
-    def _event(self, said: Any) -> Event | None:
-        if isinstance(said, At):
-            return said if said.identity in self._running else None
-        identity, future = said
+    def _event(self, message: Any) -> Event | None:
+        if isinstance(message, Progressed):
+            return message if message.identity in self._running else None
+        identity, future = message
         if identity not in self._running or self._running[identity][1] is not future:
             return None
         del self._running[identity]
@@ -178,12 +181,12 @@ class DaskWorkers:
         except BaseException as error:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
-            # Its worker was killed too often, or the future was lost with its worker.
+            # The worker was killed too often, or the future was lost with the worker.
             outcome = Lost(identity, f"{type(error).__name__}: {error}")
         finally:
             future.release()
         if isinstance(outcome, Lost):
-            # It may be that a worker is new, or has lost its files: look again.
+            # A worker may be new, or may have lost its files: send all files again.
             self._sent.clear()
         return outcome
 
@@ -194,7 +197,7 @@ class DaskWorkers:
             if self._running:
                 self._client.run(_stop, self._topic, on_error="ignore")
         except Exception:
-            pass  # the scheduler may be gone
+            pass  # the scheduler may have ended
         self._client.close(timeout=5)
 
 
@@ -206,7 +209,7 @@ _stopped: set[str] = set()
 
 
 def _held() -> Files:
-    """The files of this worker process, in a directory that goes when it does."""
+    """The files of this worker process, in a directory that is removed at its end."""
     global _files
     with _files_lock:
         if _files is None:
@@ -222,7 +225,7 @@ def _put(file: InputFile, piece: bytes, offset: int) -> None:
     if offset == 0 and files.has(file):
         return
     if offset and not (files.directory / (file.name + ".partial")).exists():
-        return  # it had the file already
+        return  # this worker has the file already
     files.put(file, piece, offset)
 
 
@@ -231,7 +234,7 @@ def _stop(topic: str) -> None:
 
 
 def _run(task: Task, topic: str, traces: str) -> Done | Failed | Lost:
-    """One run, in a thread of a Dask worker."""
+    """Do one run in a thread of a Dask worker."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -242,18 +245,18 @@ def _run(task: Task, topic: str, traces: str) -> Done | Failed | Lost:
         if traces == "path" and files.link(file, check=True):
             continue
         how = (
-            "it is not there under this path, or differs: put it there, or use --traces send"
+            "the file at this path is missing or different; copy the file there, or use --traces send"
             if traces == "path"
-            else "it has not been sent yet"
+            else "the file has not been sent yet"
         )
         return Lost(task.identity, f"worker {worker.address} has no {Path(file.path).name}: {how}")
-    told_s = 0.0
+    sent_s = 0.0
 
     def tell(phase: str, share: float) -> bool:
-        nonlocal told_s
+        nonlocal sent_s
         now = time.monotonic()
-        if now - told_s >= _TELL_S:
-            told_s = now
+        if now - sent_s >= _PROGRESS_S:
+            sent_s = now
             worker.log_event(topic, (task.identity, phase, share))
         return topic not in _stopped
 

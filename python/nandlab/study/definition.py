@@ -1,4 +1,4 @@
-"""From a study file to a study; what the runs' specs say is checked in `plan`."""
+"""Reads a study file into a `Definition`; `plan` checks the specs of the runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_RUNS = 10_000
 
 
 def read(path: Path, *, smoke: bool = False) -> Definition:
-    """Read a study file; raises `StudyError` with everything that is wrong, `OutputError` when it cannot be read."""
+    """Read a study file; raises `StudyError` with all errors, `OutputError` for a file that cannot be read."""
     origin = str(path)
     try:
         text = read_text(path)
@@ -34,14 +34,14 @@ def read(path: Path, *, smoke: bool = False) -> Definition:
     except SpecError as error:
         raise StudyError(error.errors) from None
     except ValueError as error:
-        raise OutputError(f"{path}: {error}; a study is TOML in UTF-8") from None
+        raise OutputError(f"{path}: {error}\n  remedy: save the study as TOML in UTF-8") from None
     check_size(origin, data, lines)
     if "study" not in data:
-        what = "a spec, not a study" if {"drive", "workload", "gc"} & data.keys() else "no study"
+        found = "a spec" if {"drive", "workload", "gc"} & data.keys() else "a file without [study]"
         remedy = "write [study] with title, question and base; `nandlab run` runs a spec"
-        raise StudyError([problem(origin, None, "", f"this is {what}: it has no [study]", remedy)])
+        raise StudyError([problem(origin, None, "", f"expected a study, found {found}", remedy)])
     reading = Reading(path, lines)
-    return _read(reading, read_tables(data, reading.say), text, smoke)
+    return _read(reading, read_tables(data, reading.report), text, smoke)
 
 
 def _read(reading: Reading, file: StudyFile, text: str, smoke: bool) -> Definition:
@@ -51,10 +51,10 @@ def _read(reading: Reading, file: StudyFile, text: str, smoke: bool) -> Definiti
     base = _base(reading, file, study)
     values = _values(reading, file)
     axes = read_axes(reading, file, values)
-    # A part without variants counts too: what it has is looked through.
+    # A part without variants counts as one run, because its tables are read too.
     if sum(map(_size, axes.parts)) > MAX_RUNS:
-        told = f"more than {MAX_RUNS:,} runs"
-        reading.say(("grid",), told, "give fewer axes, values or parts, or make two studies")
+        message = f"more than {MAX_RUNS:,} runs"
+        reading.report(("grid",), message, "give fewer axes, values or parts, or make two studies")
         reading.refuse()
     all_axes = list(dict.fromkeys(axis for part in axes.parts for axis in part.grid))
     smoke_sets: tuple[Override, ...] = ()
@@ -95,12 +95,12 @@ def _read(reading: Reading, file: StudyFile, text: str, smoke: bool) -> Definiti
 
 
 def _size(part: Part) -> int:
-    """Runs of a part."""
+    """The number of runs of a part."""
     return math.prod(max(len(found), 1) for found in (part.variants, part.workloads, *part.grid.values()))
 
 
 def _own_name(path: Path) -> str:
-    """What the study is called that says nothing: as its file, or as the folder of a study.toml."""
+    """The default name of a study: that of its file, or of the folder of a study.toml."""
     path = Path(os.path.abspath(path))
     own = path.parent.name if path.stem == "study" else path.stem
     named = re.sub(r"[^\w.-]+", "-", own).lstrip(".").encode()[:MAX_NAME].decode(errors="ignore")
@@ -108,48 +108,48 @@ def _own_name(path: Path) -> str:
 
 
 def _values(reading: Reading, file: StudyFile) -> dict[str, Any]:
-    """What `{name}` in an override stands for."""
+    """The values of `{name}` in overrides."""
     for key, value in (file.values or {}).items():
         if len(str(value)) > MAX_LENGTH:
-            reading.say(("values", key), f"more than {MAX_LENGTH:,} characters", "write less")
+            reading.report(("values", key), f"more than {MAX_LENGTH:,} characters", "write a shorter value")
     return dict(file.values or {})
 
 
 def _metrics(reading: Reading, file: StudyFile, columns: Mapping[str, Any]) -> dict[str, Expression]:
     for key in file.metrics or {}:
         if key in columns:
-            reading.say(("metrics", key), "a column of this name is there already", "choose another name")
+            reading.report(("metrics", key), "a column has this name already", "choose another name")
     return {key: expression for key, expression in (file.metrics or {}).items() if expression is not None}
 
 
 def _base(reading: Reading, file: StudyFile, study: StudyTable) -> dict[str, Any]:
-    """The base spec: a file, or the keys under [base]."""
+    """The base spec: a file, or the keys in [base]."""
     path = ("study", "base")
     if not study.base:
         if not file.has("base") and not study.has("base"):
-            remedy = 'name a spec, base = "base.toml", or write its keys under [base]'
-            reading.say(path, "missing", remedy)
+            remedy = 'name a spec, base = "base.toml", or write its keys in [base]'
+            reading.report(path, "missing", remedy)
         origin = str(reading.path)
         sets = reading.sets(file.base, ("base",))
         return {"base_text": "", "base_data": {}, "base_name": "study", "base_path": origin, "base_sets": sets}
     if file.base:
-        reading.say(path, "a base file is named, and [base] is there as well", "keep one of the two")
+        reading.report(path, "the study has a base file and [base]", "keep one of them")
     base = reading.path.parent / study.base
     reading.base_dir = base.parent.absolute()
     text: str = ""
     data: dict[str, Any] = {}
-    # What is in the file is not told: it may be any that the user can read.
+    # Messages do not quote the file, which may be any file that the user can read.
     try:
         text = read_text(base)
         data, _ = parse(text, "")
     except OSError as error:
-        told = os_error_text("read", shown(base, 200), error)
-        reading.say(path, told, "a relative path counts from the study's directory")
+        message = os_error_text("read", shown(base, 200), error)
+        reading.report(path, message, "a relative path is relative to the study's directory")
     except (SpecError, StudyError) as error:
         first = error.errors[0]
         what = first["message"].split(":")[0]
-        remedy = "write it as TOML, with few tables and lists within one another"
-        reading.say(path, f"the base spec is no spec: {shown(base, 200)}:{first['line']}: {what}", remedy)
+        remedy = "write the base spec as TOML with fewer nested tables and lists"
+        reading.report(path, f"the base spec is not valid: {shown(base, 200)}:{first['line']}: {what}", remedy)
     except ValueError as error:
-        reading.say(path, f"cannot read {shown(base, 200)}: {error}", "a spec is a file of TOML in UTF-8")
+        reading.report(path, f"cannot read {shown(base, 200)}: {error}", "save the spec as TOML in UTF-8")
     return {"base_text": text, "base_data": data, "base_name": base.name, "base_path": str(base), "base_sets": ()}

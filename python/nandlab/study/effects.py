@@ -1,17 +1,18 @@
-"""Effects of two-level factors: what each does alone, and what it does to the effect of another.
+"""Effects of two-level factors: main effects, and interactions of two factors.
 
-The factors that the selected runs vary make a full set of combinations for each replicate (whatever columns the runs
-differ in beside the variant). m is the metric of a run.
+The selected runs contain, for each replicate, all combinations of the factors that they vary. Runs with equal labels
+and axis values, except the variant, are one replicate. m is the metric of a run.
 
 scale = "ratio"
     Main effect of A: the geometric mean, over all pairs of runs that differ in A only, of m(on) / m(off), minus 1.
-    Interaction A:B: that mean over the pairs with B on, divided by that over the pairs with B off, minus 1: by how
-    much the effect of A is multiplied when B is on. It is the same for B:A.
+    Interaction A:B: the mean over the pairs with B on, divided by the mean over the pairs with B off, minus 1. A:B and
+    B:A are equal.
 scale = "difference"
-    The same with arithmetic means of m(on) - m(off), and a difference of them; for metrics that can be 0.
+    The same with arithmetic means of m(on) - m(off) and their difference, for metrics that can be 0.
 
-Each is computed for each replicate; what is told is their mean (of the ratios the geometric one), the smallest and the
-largest. A replicate that lacks a value, or on the scale of ratios has one that is not above 0, has no effects.
+An effect is computed for each replicate; the result is the mean of the replicates (for ratios the geometric mean), the
+smallest and the largest replicate. A replicate with a missing value, or for ratios with a value that is not above 0,
+has no effects.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ On = frozenset[str]
 
 @dataclass(frozen=True)
 class Effect:
-    """One effect over the replicates."""
+    """An effect, with its value in each replicate."""
 
-    #: One factor, or two.
+    #: One factor for a main effect, two for an interaction.
     names: tuple[str, ...]
     replicates: tuple[float, ...]
     scale: str
@@ -53,7 +54,7 @@ class Effect:
 
 
 def combination(variant: str, factors: Sequence[str]) -> On | None:
-    """The factors that are on in a variant; `None` for a variant that is not of the factors."""
+    """The factors that are on in a variant; `None` for a variant that is no combination of factors."""
     if variant == NO_FACTOR:
         return frozenset()
     letters = frozenset(variant)
@@ -66,7 +67,7 @@ def varied(factors: Sequence[str], there: set[On]) -> list[str]:
 
 
 def missing(factors: Sequence[str], there: set[On]) -> list[str]:
-    """The variants that the full set of the factors varied has, and `there` lacks."""
+    """The combinations of the varied factors that are not in `there`, as names of variants."""
     fixed = frozenset.intersection(*there) if there else frozenset()
     names = varied(factors, there)
     wanted = [fixed | set(chosen) for size in range(len(names) + 1) for chosen in itertools.combinations(names, size)]
@@ -74,7 +75,7 @@ def missing(factors: Sequence[str], there: set[On]) -> list[str]:
 
 
 def effects(factors: Sequence[str], rows: Sequence[tuple[Mapping[str, Any], float | None]], scale: str) -> list[Effect]:
-    """All effects of the factors that the rows vary; a row is what names a run, and its metric."""
+    """All effects of the factors that the rows vary; a row has the labels and axis values of a run, and its metric."""
     sets: dict[tuple[Any, ...], dict[On, float | None]] = {}
     for row, value in rows:
         on = combination(str(row["variant"]), factors)
@@ -90,7 +91,7 @@ def effects(factors: Sequence[str], rows: Sequence[tuple[Mapping[str, Any], floa
 def _whole(
     factors: Sequence[str], names: list[str], values: Mapping[On, float | None], scale: str
 ) -> dict[On, float] | None:
-    """The values of a replicate, of ratios their logarithms; `None` when one is not there."""
+    """The values of a complete replicate, for ratios their logarithms; `None` for an incomplete one."""
     if varied(factors, set(values)) != names or missing(factors, set(values)):
         return None
     found = {}

@@ -1,4 +1,4 @@
-"""From the runs that are wanted to the runs that are kept."""
+"""Executes the runs of a study on workers, and keeps finished runs in the store."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nandlab.study.local import Event
 from nandlab.study.plan import Task
 from nandlab.study.problems import RunsFailed, shown
 from nandlab.study.store import Store
-from nandlab.study.work import At, Done, Failed, Lost
+from nandlab.study.work import Done, Failed, Lost, Progressed
 
-#: How often a run is tried whose worker is lost.
+#: The most attempts of a run whose worker is lost.
 TRIES = 4
 
 
 class Workers(Protocol):
-    """Somewhere to run tasks."""
+    """Workers that run tasks: local processes or a cluster."""
 
     @property
     def slots(self) -> int: ...
@@ -34,28 +34,28 @@ class Workers(Protocol):
 
 @dataclass
 class State:
-    """Where a study stands."""
+    """The progress of a study."""
 
     total: int
-    #: Runs that were there before.
+    #: Runs that were finished before.
     kept: int
-    #: Runs that go on at the same time.
+    #: Runs that can be under way at the same time.
     slots: int = 1
     done: int = 0
     lost: int = 0
     begin_s: float = field(default_factory=time.monotonic)
-    #: Runs under way, by identity: label, share done, start.
+    #: Runs under way, by identity.
     running: dict[str, Running] = field(default_factory=dict)
-    #: Wall time of every run that was done here, in seconds.
+    #: Wall times of the runs done in this call, in seconds.
     walls_s: list[float] = field(default_factory=list)
     cpu_s: float = 0.0
     workers: set[str] = field(default_factory=set)
 
     def left_s(self) -> float | None:
-        """An estimate of the time left; `None` while there is nothing to judge by."""
+        """An estimate of the remaining time in seconds; `None` without data for an estimate."""
         now = time.monotonic()
         left = self.total - self.kept - self.done
-        under_way = [run for run in self.running.values() if run.heard]
+        under_way = [run for run in self.running.values() if run.has_begun]
         shares = sum(run.share for run in under_way)
         worked = sum(self.walls_s) + sum(now - run.begin_s for run in under_way)
         finished = self.done + shares
@@ -74,8 +74,8 @@ class Running:
     begin_s: float
     phase: str = "precondition"
     share: float = 0.0
-    #: Whether it is known to have begun; on a cluster it may wait for its turn.
-    heard: bool = False
+    #: Whether the worker has reported a beginning; a task on a cluster may wait in a queue.
+    has_begun: bool = False
     run_begin_s: float | None = None
 
     def left_s(self, now: float) -> float | None:
@@ -92,9 +92,9 @@ def execute(
     *,
     check_first: Callable[[Task], None],
 ) -> State:
-    """Do the tasks that are not kept yet, and keep each once it is done.
+    """Do the tasks that are not in the store, and store each finished run.
 
-    `check_first` is told of the first run that is finished. Raises `RunsFailed` at the end when runs cannot be done.
+    `check_first` is called with the first finished run. Raises `RunsFailed` at the end when runs have failed.
     """
     wanted = list(dict.fromkeys(tasks))
     there = [store.has(task.identity) for task in wanted]
@@ -124,10 +124,10 @@ def execute(
                 for event in workers.poll(0.1 if state.running else 0.0):
                     running = state.running.get(event.identity)
                     if running is None:
-                        continue  # said before it was lost
-                    if isinstance(event, At):
-                        if not running.heard:
-                            running.heard, running.begin_s = True, time.monotonic()
+                        continue  # an event of a run that is lost by now
+                    if isinstance(event, Progressed):
+                        if not running.has_begun:
+                            running.has_begun, running.begin_s = True, time.monotonic()
                         if event.phase not in BEFORE_THE_RUN and running.run_begin_s is None:
                             running.run_begin_s = time.monotonic()
                         running.phase, running.share = event.phase, event.share
@@ -145,7 +145,7 @@ def execute(
                         if tries[task.identity] < TRIES:
                             queue.appendleft(task)
                         else:
-                            text = f"tried {TRIES} times, and lost each time: {event.text}"
+                            text = f"lost in each of {TRIES} attempts: {event.text}"
                             failures.append((task.label, Failed(task.identity, text, False)))
                     else:
                         failures.append((task.label, event))
@@ -169,10 +169,11 @@ def _raise(failures: list[tuple[str, Failed]], state: State, store: Store) -> No
     bugs = [failed for _, failed in failures if failed.is_bug]
     if bugs:
         raise AssertionError(f"a run ended in a bug:\n{bugs[0].text}")
-    told = [f"run {shown(label)}: {failed.text}" for label, failed in failures[:8]]
-    if len(failures) > len(told):
-        told.append(f"and {len(failures) - len(told)} more")
+    lines = [f"run {shown(label)}: {failed.text}" for label, failed in failures[:8]]
+    if len(failures) > len(lines):
+        lines.append(f"and {len(failures) - len(lines)} more")
     raise RunsFailed(
-        "\n".join(told) + f"\n{len(failures)} of {state.total} runs could not be done; what is finished is kept "
-        f"in {store.runs}\n  remedy: mend these runs in the study and start it again; no report was written"
+        "\n".join(lines)
+        + f"\n{len(failures)} of {state.total} runs failed, and no report was written; finished runs are "
+        f"kept in {store.runs}\n  remedy: correct these runs in the study, and start the study again"
     )

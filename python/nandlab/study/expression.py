@@ -1,8 +1,8 @@
-"""Small arithmetic over the metrics of a run: `flash.program.gc / flash.program.host`, `1 - steady.free_share`.
+"""Arithmetic over the metrics of a run: `flash.program.gc / flash.program.host`, `1 - steady.free_share`.
 
-`waf['fifo']` is the metric of the run that differs in its variant only. Of metrics that are kept by number,
-`at(ecc.levels, 1)` is one (0 when it is not there; the number may be an expression, such as an axis),
-`total(ecc.levels)` their sum.
+`waf['fifo']` is the metric of the run that differs only in its variant, which is `fifo`. Some metrics have an entry per
+number: `at(ecc.levels, 1)` is one entry (0 when it is missing; the number may be an expression, such as an axis),
+`total(ecc.levels)` the sum of the entries.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Any
 
 from nandlab.study.problems import shown
 
-#: Of an expression: its characters, and its operations within one another (a sum of n terms is n - 1 deep).
+#: Limits of an expression: characters, and levels of nested operations (a sum of n terms has n - 1 levels).
 MAX_LENGTH = 1000
 MAX_DEPTH = 50
 
 
 class ExpressionError(ValueError):
-    """An expression that cannot be read; the text says why, the remedy what helps."""
+    """An expression that is refused, with a remedy."""
 
     def __init__(
         self,
         text: str,
-        remedy: str = 'a metric of summary.json, such as "latency_us.read.p99", or arithmetic of them',
+        remedy: str = 'write a metric of summary.json, such as "latency_us.read.p99", or arithmetic over metrics',
     ) -> None:
         super().__init__(text)
         self.remedy = remedy
 
 
 def lambert_w(x: float) -> float:
-    """Lambert's W, the branch through 0: w with w exp(w) = x, for x >= -1/e."""
+    """Lambert W function, principal branch: the w with w exp(w) = x, for x >= -1/e."""
     w = -0.5 if x < -0.25 else math.log1p(x) if x > -0.9 else 0.0
     for _ in range(100):
         e = math.exp(w)
@@ -60,10 +60,10 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "sqrt": math.sqrt,
 }
 
-#: Of metrics kept by number: `at(NAME, number)`, `total(NAME)`.
+#: Functions of metrics with an entry per number, and their arguments: `at(NAME, number)`, `total(NAME)`.
 _BY_NUMBER = {"at": 2, "total": 1}
 
-#: The metrics of the run that differs in its variant only; `None` when there is none.
+#: The metrics of the run with another variant and equal otherwise, by variant; `None` without such a run.
 Others = Callable[[str], Mapping[str, Any] | None]
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -77,7 +77,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression, parsed; `names` are the metrics it needs, `variants` the others whose metrics it needs."""
+    """A parsed expression; `names` are the metrics that it uses, `variants` the variants that it names."""
 
     text: str
     names: tuple[str, ...]
@@ -86,19 +86,19 @@ class Expression:
 
     @staticmethod
     def parse(text: str) -> Expression:
-        """Raises `ExpressionError`."""
+        """Parse an expression; raises `ExpressionError`."""
         text = text.strip()
         if len(text) > MAX_LENGTH:
             raise ExpressionError(f"an expression of {len(text):,} characters; the limit is {MAX_LENGTH:,}", _SPLIT)
-        too_deep = ExpressionError(f"operations or brackets more than {MAX_DEPTH} deep", _SPLIT)
+        too_deep = ExpressionError(f"operations or brackets nested more than {MAX_DEPTH} levels deep", _SPLIT)
         if max(itertools.accumulate((char in "([") - (char in ")]") for char in text), default=0) > MAX_DEPTH:
             raise too_deep
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of the parser, about Python
+                warnings.simplefilter("ignore")  # warnings of the parser about Python code
                 tree = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError):
-            raise ExpressionError(f"'{shown(text)}' is no expression") from None
+            raise ExpressionError(f"'{shown(text)}' is not an expression") from None
         except (RecursionError, MemoryError):
             raise too_deep from None
         if _depth(tree) > MAX_DEPTH:
@@ -109,7 +109,9 @@ class Expression:
         return Expression(text, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(variants)), tree)
 
     def value(self, values: Mapping[str, Any], others: Others = lambda _variant: None) -> float | None:
-        """Its value for one run; `None` where it is undefined (a division by zero, a metric the run does not have)."""
+        """The value for a run; `None` if undefined, as after a division by 0 or for a metric that the run does not
+        have.
+        """
         try:
             found = _value(self._tree, values, others)
         except (ZeroDivisionError, OverflowError, ValueError, _Undefined):
@@ -121,11 +123,11 @@ class _Undefined(Exception):
     pass
 
 
-_SPLIT = "make parts of it metrics of their own, under [metrics]"
+_SPLIT = "define parts of the expression as metrics in [metrics]"
 
 
 def _depth(tree: ast.expr) -> int:
-    """Not recursive: the tree may be as deep as its text is long."""
+    """The depth of a tree, without recursion, because the tree may be as deep as its text is long."""
     depth, level = 0, [tree]
     while level := [node for above in level for node in ast.iter_child_nodes(above) if isinstance(node, ast.expr)]:
         depth += 1
@@ -146,7 +148,7 @@ def _name(node: ast.expr) -> str | None:
 
 
 def _by_number(node: ast.expr) -> tuple[str, ast.expr | None] | None:
-    """What an `at` or `total` names: the metrics, and which of them."""
+    """The metric and the number in an `at` or `total`."""
     if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Name):
         return None
     if node.func.id not in _BY_NUMBER or len(node.args) != _BY_NUMBER[node.func.id]:
@@ -156,7 +158,7 @@ def _by_number(node: ast.expr) -> tuple[str, ast.expr | None] | None:
 
 
 def _elsewhere(node: ast.expr) -> tuple[ast.expr, str] | None:
-    """`NAME['variant']`: the metric, the variant."""
+    """The metric and the variant in `NAME['variant']`."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
         return node.value, node.slice.value
     return None
@@ -181,22 +183,24 @@ def _check(text: str, node: ast.expr, names: list[str], variants: list[str]) -> 
     elif isinstance(node, ast.Call) and not node.keywords:
         function = _name(node.func)
         if function in _BY_NUMBER:
-            raise ExpressionError(f"{_part(text, node)}: write at(ecc.levels, 1) or total(ecc.levels)")
+            raise ExpressionError(
+                f"wrong arguments in {_part(text, node)}", "write at(ecc.levels, 1) or total(ecc.levels)"
+            )
         if function not in FUNCTIONS:
             there = ", ".join([*FUNCTIONS, *_BY_NUMBER])
-            raise ExpressionError(f"there is no function {shown(function)}; there are {there}")
+            raise ExpressionError(f"unknown function {shown(function)}", f"use one of {there}")
         for argument in node.args:
             _check(text, argument, names, variants)
     elif not (
         isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
     ):
-        raise ExpressionError(f"{_part(text, node)} is none of: a metric, a number, + - * / **, ( ), a function")
+        raise ExpressionError(f"{_part(text, node)}: expected a metric, a number, + - * / **, ( ) or a function")
 
 
 def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:
     name = _name(node)
     if name is not None:
-        # Other runs may have it: `power` where power failed, an axis of another part, a fact of another workload.
+        # Another run may have the name: `power` after a loss, an axis of another part, a fact of another workload.
         value = values.get(name)
         if value is None or isinstance(value, str):
             raise _Undefined

@@ -1,6 +1,6 @@
-"""The tables of a study file: their keys, and what each may hold.
+"""The tables of a study file: their keys and the types of their values.
 
-A value that is refused is told and is `None` from then on, as is a key that is missing: TOML has no such value.
+A refused value is reported and replaced by `None`, which TOML does not have; a missing key is `None` too.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from nandlab.study.problems import near, shown
 from nandlab.study.source import MAX_NAME, Path
 
 KINDS = ("line", "bar", "cdf", "effects")
-#: How two runs are compared by an effect: m(on) / m(off) - 1, or m(on) - m(off).
+#: The scales of an effect on a metric m: m(on) / m(off) - 1, or m(on) - m(off).
 SCALES = ("ratio", "difference")
 REDUCTIONS = ("only", "mean", "geomean", "median", "min", "max", "sum")
-#: How the replicates of an effect become one number.
+#: Reductions of the replicates of an effect to one number.
 EFFECT_REDUCTIONS = ("mean", "median", "min", "max")
-#: What may name a file or a folder.
+#: Names that are allowed for files and folders.
 _SAFE = re.compile(r"[\w-][\w.-]*")
 _METRIC = 'a metric, such as "waf" or "flash.program.gc / flash.program.host"'
 
@@ -86,11 +86,11 @@ def _not_empty(value: str) -> str:
 
 
 def _file_name(value: str) -> str:
-    """A name that becomes one of a file or a folder: it must not lead elsewhere."""
+    """Check a name that becomes a file or folder name, and must not lead out of its folder."""
     if not _SAFE.fullmatch(value) or len(value.encode()) > MAX_NAME:
         raise _refused(
             f'"{shown(value)}" cannot name a file',
-            f"letters, digits, - and _, and points but for the first character; at most {MAX_NAME} bytes",
+            f"use letters, digits, -, _ and, after the first character, points; at most {MAX_NAME} bytes",
         )
     return value
 
@@ -121,7 +121,7 @@ def _one_or_list(value: object) -> object:
     if isinstance(value, str):
         return [value]
     if value is not None and not isinstance(value, list):
-        raise _expected("the name of a column, or a list of them", value)
+        raise _expected("the name of a column, or a list of names", value)
     return value
 
 
@@ -145,19 +145,19 @@ Metric = Annotated[Expression | None, PlainValidator(_expression), Field(descrip
 Names = Annotated[list[Any] | None, Field(description="a list of names")]
 Column = Annotated[str | None, Field(description="the name of a column")]
 Variant = Annotated[str | None, Field(description="the name of a variant")]
-#: Keys of a spec.
+#: Keys of the spec with their values.
 Sets = dict[str, Any]
 #: Numbers that expressions may use.
 Facts = dict[str, Number | None]
 
 
 class Table(BaseModel):
-    """A table of the file."""
+    """A table of the study file."""
 
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
     def has(self, key: str) -> bool:
-        """Whether the file gives the key."""
+        """Whether the file has the key."""
         return key in self.model_fields_set
 
 
@@ -184,7 +184,7 @@ class FactorTable(Table):
 
 
 class WorkloadTable(ChoiceTable):
-    """Other keys are those of [workload]."""
+    """A workload; its further keys are keys of [workload]."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -195,7 +195,7 @@ class PointTable(Table):
     set: Sets | None = None
 
 
-#: A value of an axis, or what several keys are set to at it.
+#: A value of an axis, or a point that sets several keys.
 Entry = Annotated[PointTable, WrapValidator(_point_or_value)]
 Grid = dict[str, Annotated[list[Entry] | None, BeforeValidator(_axis)]]
 
@@ -274,7 +274,7 @@ class ClaimTable(Table):
 
 
 class StudyFile(Table):
-    """The whole file."""
+    """The whole study file."""
 
     study: StudyTable | None
     base: Sets | None = None
@@ -290,17 +290,17 @@ class StudyFile(Table):
     claims: list[ClaimTable | None] | None = None
 
 
-Say = Callable[[Path, str, str], None]
+Report = Callable[[Path, str, str], None]
 
 
-def read_tables(data: dict[str, Any], say: Say) -> StudyFile:
-    """The tables of the file; `say` is told each mistake: its path, message and remedy. `data` loses what is wrong."""
+def read_tables(data: dict[str, Any], report: Report) -> StudyFile:
+    """The tables of the file; `report` receives path, message and remedy of each error. Wrong values leave `data`."""
     try:
         return StudyFile.model_validate(data)
     except ValidationError as error:
         for entry in error.errors(include_url=False):
             path = entry["loc"]
-            say(path, *_told(path, entry))
+            report(path, *_error_text(path, entry))
             holder: Any = data
             for key in path[:-1]:
                 holder = holder[key]
@@ -311,7 +311,7 @@ def read_tables(data: dict[str, Any], say: Say) -> StudyFile:
         return StudyFile.model_validate(data)
 
 
-#: What pydantic's own types expect.
+#: The expected values by pydantic's error types.
 _TYPES = {
     "string_type": "a string",
     "bool_type": "true or false",
@@ -321,8 +321,8 @@ _TYPES = {
 }
 
 
-def _told(path: Path, error: ErrorDetails) -> tuple[str, str]:
-    """Message and remedy."""
+def _error_text(path: Path, error: ErrorDetails) -> tuple[str, str]:
+    """Message and remedy of an error."""
     context: Mapping[str, str] = error.get("ctx", {})
     if error["type"] == "refused":
         return context["message"], context["remedy"]
@@ -346,7 +346,7 @@ def _told(path: Path, error: ErrorDetails) -> tuple[str, str]:
 
 
 def _fields_at(path: Path) -> Mapping[str, FieldInfo]:
-    """The keys of the table at a path; none where the names in it are the user's own."""
+    """The keys of the table at a path; none for a table whose keys the user names."""
     table: type[Table] = StudyFile
     parts = iter(path)
     for part in parts:

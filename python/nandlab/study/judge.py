@@ -1,4 +1,4 @@
-"""Numbers out of the results: what figures show, and what became of the claims."""
+"""Evaluates the results of a study: the data of its figures, and the verdicts on its claims."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nandlab.study.model import Claim, Definition, Figure, Measure, Where
 REPRODUCED = "reproduced"
 SAME_DIRECTION = "same direction"
 NOT_REPRODUCED = "not reproduced"
-#: The place of the mean on the x axis.
+#: The place of the mean over all places on the x axis.
 MEAN = "mean"
 #: The curves of a figure of effects.
 EFFECT, SMALLEST, LARGEST = "effect", "smallest replicate", "largest replicate"
-#: Only at smoke size, where the runs of a claim may be left out.
+#: A verdict of the smoke size, where the runs of a claim may be left out.
 NOT_MEASURED = "not measured"
 
 _REDUCE: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -41,13 +41,13 @@ class Curve:
     name: str
     x: list[Any]
     y: list[float]
-    #: Computed, not measured.
+    #: Whether the curve is computed, not measured.
     is_reference: bool = False
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What a source reports, as a point beside the curve it belongs to."""
+    """The reported value of a claim, as a point beside its curve."""
 
     series: str
     x: Any
@@ -68,7 +68,7 @@ class Drawn:
 
     figure: Figure
     panels: list[Panel]
-    #: Titles of the places on the x axis when it is no axis of numbers.
+    #: Titles of the places on the x axis; `None` for an axis of numbers.
     places: list[str] | None
 
 
@@ -102,7 +102,7 @@ class Verdict:
 
 
 def _values(results: Results, metric: Expression, normalised_to: str | None) -> list[float | None]:
-    """The metric of every run, divided by that of the variant it is normalised to."""
+    """The metric of each run, divided by the metric of the same run with the variant `normalised_to`."""
     values = results.evaluate(metric)
     if normalised_to is None:
         return values
@@ -119,7 +119,7 @@ def _values(results: Results, metric: Expression, normalised_to: str | None) -> 
 
 
 def measured(results: Results, measure: Measure) -> float | None:
-    """The number that a claim is about; `None` when no run of it was done."""
+    """The measured value of a claim; `None` when no run has a value."""
     if measure.effect:
         wanted = set(measure.effect)
         found = effects_of(results, measure.metric, measure.where, measure.scale)
@@ -136,14 +136,14 @@ def measured(results: Results, measure: Measure) -> float | None:
 
 
 def effects_of(results: Results, metric: Expression, where: Where, scale: str) -> list[Effect]:
-    """The effects of the factors on a metric."""
+    """The effects of the factors on a metric in the selected runs."""
     values = results.evaluate(metric)
     rows = [(run.row, value) for run, value in zip(results.runs, values, strict=True) if where.matches(run.row)]
     return effects(results.factors, rows, scale)
 
 
 def judge(study: Definition, results: Results) -> list[Verdict]:
-    """The verdict on every claim."""
+    """The verdicts on all claims."""
     return [_judge(study, results, claim) for claim in study.claims]
 
 
@@ -151,7 +151,7 @@ def _judge(study: Definition, results: Results, claim: Claim) -> Verdict:
     value = measured(results, claim.measure)
     baseline = measured(results, claim.baseline) if isinstance(claim.baseline, Measure) else claim.baseline
     if value is None:
-        # At smoke size the combinations of an effect may be left out, too.
+        # At smoke size, combinations of an effect may be left out too.
         any_run = any(claim.measure.where.matches(run.row) for run in results.runs) and not (
             study.smoke and claim.measure.effect
         )
@@ -168,7 +168,7 @@ def _judge(study: Definition, results: Results, claim: Claim) -> Verdict:
 
 
 def title_of(study: Definition, column: str, value: Any) -> str:
-    """How a value of a column is called in figures."""
+    """The title of a value of a column in figures."""
     found = study.titles.get((column, value))
     return str(value) if found is None else found
 
@@ -179,7 +179,7 @@ def _series_name(study: Definition, figure: Figure, row: Mapping[str, Any]) -> s
 
 
 def draw(study: Definition, results: Results, verdicts: list[Verdict]) -> list[Drawn]:
-    """The data of every figure."""
+    """The data of all figures."""
     return [_draw(study, results, figure, verdicts) for figure in study.figures]
 
 
@@ -262,7 +262,7 @@ def _panel(study: Definition, figure: Figure, row: Mapping[str, Any]) -> str:
 def _mark(
     study: Definition, results: Results, figure: Figure, verdicts: list[Verdict], panels: dict[str, Panel]
 ) -> None:
-    """Claims that are about one place of this figure are drawn there."""
+    """Add a mark for each claim on one place of the figure."""
     for verdict in verdicts:
         claim = verdict.claim
         marked = claim.value
@@ -276,7 +276,7 @@ def _mark(
         rows = [run.row for run in results.runs if claim.measure.where.matches(run.row)]
         places = {(_panel(study, figure, row), _series_name(study, figure, row), row.get(figure.over)) for row in rows}
         if figure.mean and claim.measure.reduce == "mean":
-            # A mean over the places stands at the last one.
+            # A mean over the places is marked at the bar of the mean.
             places = {(panel, series, MEAN) for panel, series, _ in places}
         if len(places) == 1:
             panel, series, x = places.pop()
@@ -285,7 +285,7 @@ def _mark(
 
 
 def cdf_title(figure: Figure) -> str:
-    """What the y axis of a distribution is: on a log axis its tail, else the distribution itself."""
+    """The title of the y axis of a distribution; a logarithmic axis shows its tail."""
     return "share of requests that take longer" if figure.log_y else "share of requests"
 
 

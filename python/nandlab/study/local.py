@@ -1,4 +1,4 @@
-"""Runs on this machine: worker processes that stay, so that a run costs no more than itself."""
+"""Runs on this machine, in worker processes that do many runs each, so that a run does not include a start."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from nandlab.study.plan import Task
-from nandlab.study.work import At, Done, Failed, Lost
+from nandlab.study.work import Done, Failed, Lost, Progressed
 
-Event = At | Done | Failed | Lost
+Event = Progressed | Done | Failed | Lost
 
 
 @dataclass
@@ -28,7 +28,7 @@ class _Worker:
 
 
 class LocalWorkers:
-    """Worker processes; one that dies is replaced."""
+    """Local worker processes; a process that dies is replaced."""
 
     def __init__(self, workers: int) -> None:
         self._workers = [_start() for _ in range(workers)]
@@ -36,39 +36,39 @@ class LocalWorkers:
 
     @property
     def slots(self) -> int:
-        """How many runs go on at the same time."""
+        """The number of runs that can be under way at the same time."""
         return len(self._workers)
 
     @property
     def free(self) -> int:
-        """How many tasks may be handed over now."""
+        """The number of tasks that can be submitted now."""
         return sum(1 for worker in self._workers if worker.task is None)
 
     def submit(self, task: Task) -> None:
-        """Hand a task to a worker that has none."""
+        """Send a task to an idle worker."""
         worker = min((w for w in self._workers if w.task is None), key=lambda w: not w.ready)
         worker.task = task
-        # A worker that is dead already is found by `poll`.
+        # `poll` detects a dead worker.
         with contextlib.suppress(OSError):
             worker.connection.send(task)
 
     def poll(self, timeout_s: float) -> Iterable[Event]:
-        """What the workers have said; waits for something, but not for long."""
+        """The events of the workers; waits for an event, at most `timeout_s`."""
         events: list[Event] = []
         by_connection: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers}
         for connection in wait(list(by_connection), timeout_s):
             worker = by_connection[connection]
             try:
-                said = worker.connection.recv()
+                message = worker.connection.recv()
             except (EOFError, OSError):
                 events += self._replace(worker)
                 continue
-            if isinstance(said, tuple):
+            if isinstance(message, tuple):
                 worker.ready = True
                 continue
-            if not isinstance(said, At):
+            if not isinstance(message, Progressed):
                 worker.task = None
-            events.append(said)
+            events.append(message)
         return events
 
     def _replace(self, worker: _Worker) -> Iterable[Event]:
@@ -77,17 +77,17 @@ class LocalWorkers:
         if not worker.ready:
             self._deaths += 1
             if self._deaths > 2 * len(self._workers):
-                raise RuntimeError(f"the worker processes do not start (exit status {status})")
+                raise RuntimeError(f"the worker processes cannot start (exit status {status})")
         self._workers[self._workers.index(worker)] = _start()
         if worker.task is not None:
             how = f"signal {-status}" if status < 0 else f"exit status {status}"
-            yield Lost(worker.task.identity, f"its worker process died ({how})")
+            yield Lost(worker.task.identity, f"the worker process died ({how})")
 
     def close(self) -> None:
-        """End the workers, whatever they do."""
+        """End the workers; runs under way are lost."""
         for worker in self._workers:
             worker.connection.close()
-            # One without work leaves by itself once its connection is closed, and tidies up.
+            # An idle worker ends when its connection is closed, and removes its files.
             if worker.task is not None:
                 worker.process.terminate()
         until = time.monotonic() + 5
@@ -101,7 +101,7 @@ class LocalWorkers:
 
 def _start() -> _Worker:
     ours, theirs = socket.socketpair()
-    # What this process can import, the worker can.
+    # The worker has the import path of this process.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with theirs:
         process = subprocess.Popen(

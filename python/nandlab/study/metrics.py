@@ -1,4 +1,4 @@
-"""The metrics of a run: what summary.json and smart.json hold, flattened, and what only the steady part says."""
+"""The metrics of a run: summary.json and smart.json by dotted names, and metrics of the series."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nandlab.study.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-#: Facts of summary.json that are no metric.
+#: Values of summary.json that are no metrics.
 _NO_METRIC = ("nandlab", "spec_hash", "complete")
 
 
@@ -31,7 +31,7 @@ def flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def metrics(store: Store, run: PlannedRun) -> dict[str, Any]:
-    """Every metric of a kept run."""
+    """All metrics of a stored run."""
     found = {
         name: value for name, value in flat(store.read_json(run.identity, "summary.json")) if name not in _NO_METRIC
     }
@@ -45,12 +45,12 @@ def metrics(store: Store, run: PlannedRun) -> dict[str, Any]:
 
 
 def settings(run: PlannedRun) -> dict[str, Any]:
-    """The resolved spec, as `spec.*` in expressions."""
+    """The resolved spec, as the names `spec.*` of expressions."""
     return dict(flat(json.loads(run.spec.canonical_json()), "spec."))
 
 
 def read_table(store: Store, identity: str, name: str) -> pl.DataFrame:
-    """A Parquet file of a kept run."""
+    """A table of a stored run; raises `OutputError`."""
     import polars as pl
 
     path = store.directory(identity) / f"{name}.parquet"
@@ -61,7 +61,7 @@ def read_table(store: Store, identity: str, name: str) -> pl.DataFrame:
 
 
 def steady(series: pl.DataFrame) -> dict[str, float | None]:
-    """The second half of the run, by simulated time: `steady.waf`, `steady.free_share`, `steady.iops` ..."""
+    """Metrics of the second half of the simulated time, such as `steady.waf` and `steady.free_share`."""
     columns = {name: series[name].to_numpy() for name in series.columns if series[name].dtype.is_numeric()}
     time_s = columns.get("time_s")
     if time_s is None or len(time_s) == 0:
@@ -98,9 +98,10 @@ def steady(series: pl.DataFrame) -> dict[str, float | None]:
 
 
 def exposure(series: pl.DataFrame) -> dict[str, float | None]:
-    """Dirty pages of the cache beyond what the capacitor can save, over the run as the series samples it.
+    """Dirty pages beyond the capability of the capacitor, over the intervals of the series.
 
-    `exposure.pages` and `exposure.pages_max`, and `exposure.time_share`, the share of the time with any.
+    `exposure.pages` is their mean, `exposure.pages_max` their maximum, and `exposure.time_share` the share of the time
+    with such pages.
     """
     if "capacitor_pages" not in series.columns:
         return {}
@@ -120,7 +121,7 @@ def exposure(series: pl.DataFrame) -> dict[str, float | None]:
 
 
 class Results:
-    """The rows of a study: one a run, in the order of the plan."""
+    """The results of a study: one row per run, in the order of the plan."""
 
     def __init__(
         self, store: Store, runs: list[PlannedRun], named: Mapping[str, Expression], factors: Sequence[str] = ()
@@ -144,7 +145,7 @@ class Results:
                 "workload": run.workload,
             }
             row.update((axis, run.point.get(axis)) for axis in axes)
-            # An axis that is a metric's namesake keeps its column.
+            # An axis takes precedence over a metric of the same name.
             row.update((name, value) for name, value in cache[run.identity].items() if name not in row)
             values = {**settings(run), **run.facts, **row}
             self.rows.append(row)
@@ -155,24 +156,24 @@ class Results:
                 values[name] = row[name] = found
 
     def evaluate(self, expression: Expression) -> list[float | None]:
-        """Its value in every run."""
+        """The value of an expression in each run; `None` where it is undefined."""
         return [
             expression.value(values, self._elsewhere[elsewhere(run.row)].get)
             for run, values in zip(self.runs, self.values, strict=True)
         ]
 
     def names(self) -> set[str]:
-        """All names that some run has."""
+        """All names that at least one run has."""
         return {name for values in self.values for name in values}
 
     def null_sections(self) -> tuple[str, ...]:
-        """Beginnings of names that no run has because it never had what they tell of: `power.` without a loss."""
+        """Prefixes of names that no run has because the section is null in all runs: `power.` without a power loss."""
         names = self.names()
         null = {f"{name}." for values in self.values for name, value in values.items() if value is None}
         return tuple(section for section in sorted(null) if not any(name.startswith(section) for name in names))
 
     def frame(self) -> pl.DataFrame:
-        """One tidy table."""
+        """The results as one table."""
         import polars as pl
 
         names = list(dict.fromkeys(name for row in self.rows for name in row))
@@ -180,7 +181,7 @@ class Results:
 
 
 def elsewhere(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What names a run, but for its variant."""
+    """The labels and axis values of a run, without its variant."""
     return tuple((name, value) for name, value in row.items() if name != "variant")
 
 
@@ -198,7 +199,7 @@ def _column(name: str, values: list[Any]) -> pl.Series:
 
 
 def names_before(store: Store, done: PlannedRun, runs: Iterable[PlannedRun]) -> set[str]:
-    """What an expression may name, as far as the metrics of one run and the specs of all tell."""
+    """The names for expressions that the metrics of one run and the specs of all runs have."""
     return set(metrics(store, done)).union(*(settings(run) for run in runs))
 
 

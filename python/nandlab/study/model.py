@@ -1,4 +1,4 @@
-"""A study: what its runs set, what is drawn, what is claimed."""
+"""The model of a study: settings of its runs, figures, claims."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from nandlab.spec import set_arguments
 from nandlab.study.expression import Expression
 
-#: Columns of the results table that are no metric and no grid axis.
+#: Columns of the results table beside metrics and grid axes.
 LABELS = ("part", "variant", "workload")
-#: The variant with no factor on.
+#: The variant with all factors off.
 NO_FACTOR = "none"
-#: Spec keys that hold a path; the content of the file counts, not its name.
+#: Spec keys whose value is a path; the identity of a run depends on the content of the file, not on its path.
 PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
 
 
 @dataclass(frozen=True)
 class Override:
-    """One key of the spec that the study sets."""
+    """A key of the spec with the value that the study sets."""
 
     key: str
     value: Any
@@ -33,7 +33,7 @@ class Override:
 
 @dataclass(frozen=True)
 class Choice:
-    """A variant, a workload, or a point of a grid axis: a name and what it sets."""
+    """A variant, a workload, or a point of a grid axis, with the keys that it sets."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Factor:
-    """Something that is off or on; the study has a variant for each combination."""
+    """A factor with two levels, off and on; the study has a variant for each combination of its factors."""
 
     #: A letter.
     name: str
@@ -70,7 +70,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Where:
-    """Which rows: allowed values by column."""
+    """A selection of rows: allowed values by column."""
 
     columns: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     lines: Mapping[str, int | None] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Reference:
-    """A curve that is computed, to stand beside the measured ones."""
+    """A computed curve beside the measured ones."""
 
     name: str
     expression: Expression
@@ -104,7 +104,7 @@ class Figure:
     where: Where
     normalised_to: str | None
     reduce: str
-    #: Whether the mean over all places is drawn as one more.
+    #: Whether a bar for the mean over all places is added.
     mean: bool
     log_x: bool
     log_y: bool
@@ -112,20 +112,20 @@ class Figure:
     y_title: str
     references: tuple[Reference, ...]
     line: int | None
-    #: Of effects.
+    #: The scale of effects: `ratio` or `difference`.
     scale: str = "ratio"
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How a number is taken out of the results."""
+    """The number of a claim, as a selection and reduction of results."""
 
     metric: Expression
     where: Where
     reduce: str
     normalised_to: str | None
     line: int | None
-    #: One factor, or two for their interaction: the number is an effect on the metric, on this scale.
+    #: One factor for a main effect, two for an interaction; empty when the number is no effect.
     effect: tuple[str, ...] = ()
     scale: str = "ratio"
 
@@ -148,7 +148,7 @@ class Claim:
     id: str
     figure: str
     what: str
-    #: `None`: only the direction is claimed.
+    #: `None` when only a direction is claimed.
     value: float | None
     relative: float | None
     absolute: float | None
@@ -162,9 +162,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Definition:
-    """A study."""
+    """A study as its file defines it."""
 
-    #: As the user named the file.
+    #: The path of the file as the user gave it.
     path: str
     name: str
     title: str
@@ -172,19 +172,21 @@ class Definition:
     notes: str
     base_text: str
     base_data: Mapping[str, Any]
-    #: Name of the base in messages and its directory.
+    #: Name of the base spec in the errors of the core.
     base_name: str
+    #: Path of the base spec in messages.
     base_path: str
+    #: Directory of relative paths in the base spec.
     base_dir: Path
     base_sets: tuple[Override, ...]
     factors: tuple[Factor, ...]
     parts: tuple[Part, ...]
     axes: tuple[str, ...]
-    #: Columns and facts that expressions may name, with those of runs that the small size leaves out.
+    #: Columns and facts that expressions may name, including those of runs that the smoke size leaves out.
     names: frozenset[str]
     smoke: bool
     smoke_sets: tuple[Override, ...]
-    #: What `{name}` in an override stands for, where no axis of that name says otherwise.
+    #: The values of `{name}` in overrides; an axis of that name takes precedence.
     values: Mapping[str, Any]
     metrics: Mapping[str, Expression]
     metric_lines: Mapping[str, int | None]

@@ -1,4 +1,4 @@
-"""The runs of a study: their specs resolved and checked, and what each is known by."""
+"""The runs of a study, with resolved and checked specs and the identity of each run."""
 
 from __future__ import annotations
 
@@ -21,27 +21,29 @@ from nandlab.study.model import PATH_KEYS, Choice, Definition, Measure, Override
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.trace import is_read_once
 
-#: Signs of all that one run sets on top of the base.
+#: The most characters of the overrides of a run.
 MAX_SETS = 20_000
-#: Raised when what is kept of a run changes.
+#: Version of the stored runs; a new version changes the identity of each run.
 _FORMAT = 1
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file that a run reads, known by its content."""
+    """An input file of a run, identified by its content."""
 
-    #: Where it is on this machine.
+    #: The path on this machine.
     path: str
+    #: SHA-256 of the content, in hexadecimal digits.
     digest: str
+    #: Size in bytes.
     size: int
-    #: Its name in the run's spec.
+    #: The path in the spec of the run.
     name: str
 
 
 @dataclass(frozen=True)
 class Task:
-    """All that a worker needs for a run; small, but for the files."""
+    """Everything that a worker needs for a run, except the content of the input files."""
 
     identity: str
     label: str
@@ -54,13 +56,13 @@ class Task:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a study under one name; equal runs under several names are done once."""
+    """A run of a study under its labels; runs with equal identities are done once."""
 
     part: str
     variant: str
     workload: str
     point: Mapping[str, Any]
-    #: Numbers of its workload and variant that expressions may use.
+    #: Facts of the workload and the variant, for expressions.
     facts: Mapping[str, float]
     #: The whole resolved spec, without the paths of its files.
     spec: Spec
@@ -68,25 +70,25 @@ class PlannedRun:
 
     @property
     def identity(self) -> str:
-        """Hash of the resolved spec, of the content of its files, and of the program."""
+        """Hash of the resolved spec, the content of the input files, and the build."""
         return self.task.identity
 
     @property
     def row(self) -> dict[str, Any]:
-        """What names this run in the results table."""
+        """The labels and axis values of this run in the results table."""
         return {"part": self.part, "variant": self.variant, "workload": self.workload, **self.point}
 
 
 @functools.cache
 def build_identity() -> str:
-    """The program: its version and the bytes of its core."""
+    """The build of nandlab: its version, and a hash of the compiled core."""
     file = getattr(_core, "__file__", None)
     digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else "none"
     return f"{_core.version()}+{digest}"
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file."""
+    """SHA-256 of a file, in hexadecimal digits; raises `OSError`."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -97,7 +99,7 @@ def _digest(path: str, _size: int, _changed: int) -> str:
 
 
 def plan(study: Definition) -> list[PlannedRun]:
-    """Every run, in the order of the file; raises `StudyError` with all that is wrong with any of them."""
+    """All runs, in the order of the study file; raises `StudyError` with the errors of all runs."""
     runs: list[PlannedRun] = []
     problems: dict[tuple[Any, ...], tuple[Problem, list[str]]] = {}
     seen: dict[str, Task] = {}
@@ -120,7 +122,7 @@ def plan(study: Definition) -> list[PlannedRun]:
             spec, task = _resolve(study, overrides, files, label)
         except SpecError as error:
             for entry in error.errors:
-                note(_told(study, overrides, entry), label)
+                note(_located(study, overrides, entry), label)
             if len(problems) >= MAX_PROBLEMS:
                 break
             continue
@@ -131,7 +133,7 @@ def plan(study: Definition) -> list[PlannedRun]:
     if problems:
         raise StudyError(_with_runs(*entry) for entry in problems.values())
     if not runs:
-        raise StudyError([problem(study.path, None, "", "the study has no run", "name variants, workloads or a grid")])
+        raise StudyError([problem(study.path, None, "", "the study has no run", "give variants, workloads or a grid")])
     _check_measures(study, runs)
     return runs
 
@@ -160,20 +162,20 @@ def _overrides(
     note: Any,
     label: str,
 ) -> list[Override]:
-    """What is set on top of the base, the last one winning."""
+    """The overrides of the base spec; a later one replaces an earlier one of the same key."""
     free = [*workload.sets, *(override for point in points for override in point.sets), *variant.sets]
     first: dict[str, Override] = {}
     for override in free:
         before = first.setdefault(override.key, override)
         if before is not override:
-            where = f"line {before.line}" if before.line else "another place"
+            where = f"in line {before.line}" if before.line else "elsewhere"
             note(
                 problem(
                     study.path,
                     override.line,
                     override.key,
-                    f"set here and in {where} for the same run",
-                    "set it in one of variants, workloads and grid",
+                    f"set here and {where} for the same run",
+                    "set the key in only one of variants, workloads and grid",
                 ),
                 label,
             )
@@ -181,7 +183,7 @@ def _overrides(
 
 
 def _filled(study: Definition, override: Override, values: Mapping[str, Any], note: Any, label: str) -> Override:
-    """`{name}` in its value replaced by what it stands for."""
+    """An override with `{name}` in its value replaced."""
 
     def fill(value: Any) -> Any:
         if isinstance(value, dict):
@@ -192,10 +194,8 @@ def _filled(study: Definition, override: Override, values: Mapping[str, Any], no
             return value
         name = value[1:-1]
         if name not in values:
-            told = problem(
-                study.path, override.line, override.key, f"nothing is called {shown(value)}", near(name, values)
-            )
-            note(told, label)
+            message = f"unknown value {shown(value)}"
+            note(problem(study.path, override.line, override.key, message, near(name, values)), label)
         return values.get(name, value)
 
     return Override(override.key, fill(override.value), override.line)
@@ -207,7 +207,7 @@ class _NoFile(Exception):
 
 
 def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]:
-    """The files that a run reads, by the spec key that names them."""
+    """The input files of a run, by the spec key with their path."""
     named: dict[str, tuple[str, Override | None]] = {}
     for key in PATH_KEYS:
         section, name = key.split(".", 1)
@@ -224,20 +224,20 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
         path = os.path.normpath(os.path.join(study.base_dir, written))
         origin, line = (study.path, source.line) if source is not None else (study.base_path, None)
         if is_read_once(path):
-            told = f"{shown(written)} can be read only once, like a pipe, and a study reads it again"
-            raise _NoFile(problem(origin, line, key, told, "save it in a file first"))
+            message = f"{shown(written)} can be read only once, and a study reads its files several times"
+            raise _NoFile(problem(origin, line, key, message, "save the data in a file first"))
         try:
             facts = os.stat(path)
             digest = _digest(path, facts.st_size, facts.st_mtime_ns)
         except OSError as error:
-            told = os.path.relpath(path, Path(origin).parent.absolute()) if not os.path.isabs(written) else written
+            relative = os.path.relpath(path, Path(origin).parent.absolute()) if not os.path.isabs(written) else written
             raise _NoFile(
                 problem(
                     origin,
                     line,
                     key,
-                    f"cannot read {shown(told, 200)}: {error.strerror}",
-                    "name a file that is there; a relative path counts from the file that names it",
+                    f"cannot read {shown(relative, 200)}: {error.strerror}",
+                    "name an existing file; a relative path is relative to the directory of the file that names it",
                 )
             ) from None
         found[key] = InputFile(path, digest, facts.st_size, f"{digest[:16]}/{os.path.basename(path)}")
@@ -249,8 +249,10 @@ def _resolve(
 ) -> tuple[Spec, Task]:
     sets = [override.argument for override in overrides]
     if sum(map(len, sets)) > MAX_SETS:
-        message = f"the run {shown(label)} sets keys of the spec in more than {MAX_SETS:,} characters"
-        raise StudyError([problem(study.path, None, "", message, "set less, or write it into the base")])
+        message = f"the overrides of the run {shown(label)} have more than {MAX_SETS:,} characters"
+        raise StudyError(
+            [problem(study.path, None, "", message, "override fewer keys, or set the keys in the base spec")]
+        )
     sets += set_arguments({key: file.name for key, file in files.items()})
     spec = Spec.load(study.base_text, study.base_name, str(study.base_dir), sets)
     content = {
@@ -268,16 +270,16 @@ def _resolve(
     return spec, task
 
 
-def _told(study: Definition, overrides: list[Override], entry: Problem) -> Problem:
-    """A mistake in a resolved spec, told where the study or its base makes it."""
+def _located(study: Definition, overrides: list[Override], entry: Problem) -> Problem:
+    """An error in a resolved spec, at its place in the study file or in the base spec."""
     if entry["origin"] == "--set":
         for override in reversed(overrides):
             if (entry["key"] + ".").startswith(override.key + ".") or override.key.startswith(entry["key"] + "."):
                 return {**entry, "origin": study.path, "line": override.line}
         return {**entry, "origin": study.path, "line": None}
     if entry["origin"] == study.base_name:
-        # A line of the base is not told: it may be any file that the user can read.
-        remedy = "write it as TOML" if entry["message"].startswith("not TOML") else entry["remedy"]
+        # Messages do not quote the base spec, which may be any file that the user can read.
+        remedy = "write the base spec as TOML" if entry["message"].startswith("not TOML") else entry["remedy"]
         return {**entry, "origin": study.base_path, "remedy": remedy}
     return entry
 
@@ -288,7 +290,7 @@ def _with_runs(found: Problem, labels: list[str]) -> Problem:
 
 
 def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
-    """Claims and figures that select nothing, or too much, are mistakes; at smoke size there is less to select."""
+    """Refuse claims and figures that select no run or too many runs; the smoke size may leave runs out."""
     if study.smoke:
         return
     rows = [run.row for run in runs]
@@ -300,12 +302,11 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
     for key, line, expression in named:
         for name in expression.variants:
             if name not in variants and len(found) < MAX_PROBLEMS:
-                found.append(
-                    problem(study.path, line, key, f'there is no variant "{shown(name)}"', near(name, variants))
-                )
+                found.append(problem(study.path, line, key, f'unknown variant "{shown(name)}"', near(name, variants)))
     for figure in study.figures:
         if not any(figure.where.matches(row) for row in rows):
-            found.append(problem(study.path, figure.line, f"figures.{figure.id}.where", "matches no run", "widen it"))
+            remedy = "widen the figure's `where`"
+            found.append(problem(study.path, figure.line, f"figures.{figure.id}.where", "matches no run", remedy))
         elif figure.kind == "effects":
             found += _check_effects(study, rows, figure.where, f"figures.{figure.id}.where", figure.line, ())
     for claim in study.claims:
@@ -316,12 +317,13 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
             key = f"claims.{claim.id}.{what}"
             line = measure.line if measure.line is not None else claim.line
             if count == 0:
-                found.append(problem(study.path, line, key, "matches no run", "widen its where"))
+                found.append(problem(study.path, line, key, "matches no run", f"widen the {what}'s `where`"))
             elif measure.effect:
                 found += _check_effects(study, rows, measure.where, key, line, measure.effect)
             elif count > 1 and measure.reduce == "only":
-                text = f"matches {count} runs, and one is wanted"
-                found.append(problem(study.path, line, key, text, 'narrow its where, or say reduce = "mean"'))
+                text = f"expected one run, found {count}"
+                remedy = f'narrow the {what}\'s `where`, or set reduce = "mean"'
+                found.append(problem(study.path, line, key, text, remedy))
     if found:
         raise StudyError(found)
 
@@ -334,16 +336,16 @@ def _check_effects(
     line: int | None,
     wanted: tuple[str, ...],
 ) -> list[Problem]:
-    """Effects need runs with every combination of the factors that they vary."""
+    """Effects need runs with all combinations of the factors that the runs vary."""
     factors = [factor.name for factor in study.factors]
     found = [combination(row["variant"], factors) for row in rows if where.matches(row)]
     there = {on for on in found if on is not None}
-    lacking = missing(factors, there)
-    if lacking:
-        text = f"the combinations are not all there: no {shown(', '.join(lacking))}"
-        return [problem(study.path, line, key, text, "widen its where, or let its part have these variants")]
+    absent = missing(factors, there)
+    if absent:
+        text = f"the runs lack the combinations {shown(', '.join(absent))}"
+        return [problem(study.path, line, key, text, "widen the `where`, or add these variants to the part")]
     fixed = [name for name in wanted if name not in varied(factors, there)]
     if fixed or not varied(factors, there):
-        text = f"its runs do not vary {', '.join(fixed) or 'any factor'}"
-        return [problem(study.path, line, key, text, "widen its where")]
+        text = f"the runs do not vary {', '.join(fixed) or 'any factor'}"
+        return [problem(study.path, line, key, text, "widen the `where`")]
     return []

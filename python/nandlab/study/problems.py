@@ -1,4 +1,4 @@
-"""What is wrong with a study file, told as the specs' mistakes are: file, line, key, what, and what would be right."""
+"""Errors in a study file, in the form of errors in specs: file, line, key, message, remedy."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from collections.abc import Iterable
 from nandlab._core import NandlabError
 from nandlab._types import Problem
 
-#: No more mistakes are told at once.
+#: The most errors that are reported at once.
 MAX_PROBLEMS = 20
 
 
 class StudyError(NandlabError):
-    """A study that is refused; `errors` lists what is wrong."""
+    """A study that is refused; `errors` lists its errors, and the text has the first 20 with line and remedy."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.errors = list(problems)
-        told = [_text(problem) for problem in self.errors[:MAX_PROBLEMS]]
+        lines = [_text(problem) for problem in self.errors[:MAX_PROBLEMS]]
         if len(self.errors) > MAX_PROBLEMS:
-            told.append(f"and {len(self.errors) - MAX_PROBLEMS} more")
-        super().__init__("\n".join(told))
+            lines.append(f"and {len(self.errors) - MAX_PROBLEMS} more")
+        super().__init__("\n".join(lines))
 
 
 class RunsFailed(NandlabError):
-    """Runs of a study that could not be done; the others are kept."""
+    """Runs of a study have failed; finished runs are kept."""
 
 
 def problem(origin: str, line: int | None, key: str, message: str, remedy: str) -> Problem:
-    """One mistake."""
+    """One error."""
     return {"origin": origin, "line": line, "key": shown(key), "message": message, "remedy": remedy}
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """A value of a file as an error echoes it: a part of one line."""
+    """A value of a file for a message: at most `limit` printable characters."""
     text = str(value)
     text = text if len(text) <= limit else text[: limit - 3] + "..."
     return "".join(char if char.isprintable() else "?" for char in text)
@@ -47,11 +47,11 @@ def _text(problem: Problem) -> str:
 
 
 def near(name: object, names: Iterable[str]) -> str:
-    """What may have been meant, and what there is."""
+    """The remedy for an unknown name: a similar name, and all known names."""
     wanted, known = shown(name), [shown(there, 60) for there in names]
-    told = known
+    listed = known
     if len(known) > 16:
-        # The quick ratio first: the true one of a thousand names takes seconds.
+        # Preselect by the quick ratio: the exact ratio of a thousand names takes seconds.
         likeness = difflib.SequenceMatcher(None, "", wanted)
 
         def quick(there: str) -> float:
@@ -59,7 +59,7 @@ def near(name: object, names: Iterable[str]) -> str:
             return likeness.quick_ratio()
 
         known = sorted(known, key=quick, reverse=True)[:12]
-        told = [*known, "..."]
+        listed = [*known, "..."]
     found = difflib.get_close_matches(wanted, known, n=1, cutoff=0.55)
     hint = f"did you mean {found[0]}? " if found else ""
-    return f"{hint}there is: {', '.join(told)}" if known else f"{hint}there is none"
+    return f"{hint}choose from: {', '.join(listed)}" if known else f"{hint}none is defined"

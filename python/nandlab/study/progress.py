@@ -1,4 +1,4 @@
-"""What a terminal shows while a study runs: the whole, the slowest run, and how long it will take."""
+"""Progress of a study on a terminal: the whole study, the slowest run, and the remaining time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nandlab.simulate import DOING
 from nandlab.study.execute import Running, State
 from nandlab.units import duration
 
-#: Nothing shorter than this gets a progress bar.
-_QUIET_S = 1.0
-#: Between two progress lines where there is no terminal.
+#: Wall time after which the progress bars appear.
+_BAR_AFTER_S = 1.0
+#: Wall time between two progress lines on a stderr that is no terminal.
 _LINE_S = 10.0
 
 
 class StudyProgress:
-    """Two bars on a terminal, else a line every ten seconds; nothing for short studies."""
+    """On a terminal two bars after a second, else a line every ten seconds."""
 
     def __init__(self, name: str, *, bar: bool = True) -> None:
         self.name = name
@@ -40,7 +40,7 @@ class StudyProgress:
         now = time.monotonic()
         wall_s = now - state.begin_s
         if self._is_terminal:
-            if wall_s < _QUIET_S or now - self._last_s < 0.1:
+            if wall_s < _BAR_AFTER_S or now - self._last_s < 0.1:
                 return
             self._last_s = now
             if self._bars is None:
@@ -73,7 +73,7 @@ class StudyProgress:
         if state.slots == 0:
             facts.append("no worker at present")
         if state.lost:
-            facts.append(f"{state.lost} lost and tried again")
+            facts.append(f"{state.lost} lost and repeated")
         left_s = state.left_s()
         if left_s is not None and state.running:
             facts.append(f"{duration(left_s)} left")
@@ -85,8 +85,10 @@ def _share(state: State) -> float:
 
 
 def _slowest(state: State, now: float) -> Running | None:
-    """The run that has been under way for longest."""
-    return max((run for run in state.running.values() if run.heard), key=lambda run: now - run.begin_s, default=None)
+    """The run that has been under way for the longest time."""
+    return max(
+        (run for run in state.running.values() if run.has_begun), key=lambda run: now - run.begin_s, default=None
+    )
 
 
 def _run_facts(run: Running, now: float) -> str:

@@ -1,4 +1,4 @@
-"""A study file that is being read: where its keys stand, what is wrong with them, what its keys of the spec set."""
+"""The state while a study file is read: the lines of its keys, its errors, and its overrides of the spec."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from nandlab.study.source import Lines, Path, line_of
 
 
 class Reading:
-    """Collects the mistakes, and refuses the file when there are too many."""
+    """Collects the errors of a study file, and refuses the file at the 20th error."""
 
     def __init__(self, path: FilePath, lines: Lines) -> None:
         self.path = path
         self.lines = lines
         self.problems: list[Problem] = []
-        #: What relative paths in the base count from.
+        #: The directory of relative paths in the base spec.
         self.base_dir = path.parent.absolute()
 
     def line(self, path: Path) -> int | None:
         return line_of(self.lines, path)
 
-    def say(self, path: Path, message: str, remedy: str) -> None:
-        """Note a mistake."""
+    def report(self, path: Path, message: str, remedy: str) -> None:
+        """Record an error."""
         name = ".".join(str(part) for part in path)
         self._note(problem(str(self.path), self.line(path), name, message, remedy))
 
@@ -41,7 +41,7 @@ class Reading:
         raise StudyError(sorted(self.problems, key=lambda entry: entry["line"] or 0))
 
     def sets(self, table: Mapping[str, Any] | None, path: Path) -> tuple[Override, ...]:
-        """Keys of a spec: quoted dotted keys as they are; a section written as a table, key by key."""
+        """The overrides in a table: quoted dotted keys, and sections of the spec as tables of keys."""
         found = []
         for key, value in (table or {}).items():
             if isinstance(value, dict) and "." not in key:
@@ -52,15 +52,15 @@ class Reading:
         return tuple(self.placed(override) for override in found)
 
     def placed(self, override: Override) -> Override:
-        """A relative path in a study counts from the study's directory; the spec counts from its base's."""
+        """Make a path that is relative to the study's directory relative to the directory of the base spec."""
         if override.key not in PATH_KEYS or not isinstance(override.value, str):
             return override
         written = os.path.expandvars(override.value)
         if missing := re.search(r"\$\{?(\w+)", written):
             name = shown(missing[1])
-            told = f"the environment has no {name}"
+            message = f"the environment variable {name} is not set"
             remedy = f"export {name}=FOLDER, the folder with these files"
-            self._note(problem(str(self.path), override.line, override.key, told, remedy))
+            self._note(problem(str(self.path), override.line, override.key, message, remedy))
             return override
         if os.path.isabs(written):
             return Override(override.key, written, override.line)
@@ -68,19 +68,19 @@ class Reading:
         return Override(override.key, os.path.relpath(there, self.base_dir), override.line)
 
     def names(self, listed: list[Any] | None, path: Path, known: Iterable[str]) -> list[str] | None:
-        """Those of a list of names that there are."""
+        """The known names of a list; unknown names are errors."""
         if listed is None:
             return None
         names = dict.fromkeys(known)
         for index, name in enumerate(listed):
             if not isinstance(name, str) or name not in names:
-                self.say((*path, index), f'there is no "{shown(name)}"', near(name, names))
+                self.report((*path, index), f'unknown name "{shown(name)}"', near(name, names))
         return [name for name in listed if isinstance(name, str) and name in names]
 
     def unique(self, key: str, ids: Iterable[str | None]) -> None:
-        """Ids that are given to one figure or claim only."""
+        """Check that the ids of figures or claims are unique."""
         seen: set[str] = set()
         for index, name in enumerate(ids):
             if name is not None and name in seen:
-                self.say((key, index, "id"), f'"{shown(name)}" is there already', "give each an id of its own")
+                self.report((key, index, "id"), f'duplicate id "{shown(name)}"', "use each id once")
             seen.add(name or "")

@@ -1,4 +1,4 @@
-"""Where a study keeps its runs: a directory each, named by the run's identity, whole or not there."""
+"""The store of finished runs: a directory per run, named by the run's identity and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARKER = "nandlab-study.json"
 
 
 class Store:
-    """The folder of a study; one study at a time has it."""
+    """The folder of a study; a lock admits one study at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,19 +30,23 @@ class Store:
         self._lock: IO[str] | None = None
 
     def open(self, name: str) -> None:
-        """Take the folder, make it where it is not there, and clear what a killed study left half done."""
+        """Create and lock the folder, and remove the unfinished files of a killed study; raises `OutputError`."""
         path = self.path
         try:
             if path.exists() and not path.is_dir():
                 raise OutputError(f"{path} is a file: choose another directory with --out")
             if path.is_dir() and not (path / MARKER).exists() and any(path.iterdir()):
-                raise OutputError(f"{path} holds files that are not of a study: choose another directory with --out")
+                raise OutputError(
+                    f"{path} has files that do not belong to a study: choose another directory with --out"
+                )
             self.runs.mkdir(parents=True, exist_ok=True)
             self._lock = open(path / ".lock", "w")  # noqa: SIM115  # held until close()
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise OutputError(f"another study is writing to {path}: wait for it, or choose another --out") from None
+                raise OutputError(
+                    f"another study is writing to {path}: wait for its end, or choose another --out"
+                ) from None
             for left in self.runs.glob(".*.partial"):
                 shutil.rmtree(left)
             for directory in (path, path / "figures"):
@@ -55,7 +59,7 @@ class Store:
 
     def close(self) -> None:
         if self._lock is not None:
-            # The lock file stays: removing it would let two studies hold two locks.
+            # Removing the lock file would allow two studies to lock two files.
             self._lock.close()
             self._lock = None
 
@@ -63,7 +67,7 @@ class Store:
         return self.runs / identity
 
     def has(self, identity: str) -> bool:
-        """Whether a run is there, and its files are as they were written."""
+        """Whether a run is stored, and its files have their recorded hashes."""
         directory = self.directory(identity)
         try:
             kept = json.loads((directory / "run.json").read_text(encoding="utf-8"))
@@ -75,7 +79,7 @@ class Store:
             return False
 
     def put(self, task: Task, done: Done) -> None:
-        """Keep a run: on the disk when this returns."""
+        """Store a run, synced to the disk; raises `OutputError`."""
         directory = self.directory(task.identity)
         partial = self.runs / f".{task.identity}.partial"
         try:
@@ -103,7 +107,7 @@ class Store:
             raise OutputError(os_error_text("write", directory, error)) from None
 
     def forget(self, identity: str) -> None:
-        """Drop a run."""
+        """Remove a stored run."""
         shutil.rmtree(self.directory(identity), ignore_errors=True)
 
     def read_json(self, identity: str, name: str) -> dict[str, Any]:
@@ -118,7 +122,7 @@ class Store:
 
 
 def _sync(directory: Path) -> None:
-    """Have the names in a directory on the disk too."""
+    """Sync the entries of a directory to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

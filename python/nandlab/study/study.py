@@ -1,4 +1,4 @@
-"""A study from Python: load, look at its runs, run it, take the results as one table."""
+"""The Python interface of studies: load a study, do its runs, take the results as one table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# What begins so may be in some runs' summaries only.
+# Prefixes of metrics that only some runs may have.
 SOMETIMES = (
     "capacitor.",
     "ecc.host.levels.",
@@ -46,61 +46,63 @@ SOMETIMES = (
 
 @dataclass
 class StudyResult:
-    """What a study gave."""
+    """The result of a study."""
 
-    #: Its folder.
+    #: The folder of the study.
     path: Path
-    #: One tidy table: a row a run, with `run` (its identity), `part`, `variant`, `workload`, the grid's axes, and
-    #: every metric by its dotted name.
+    #: One row per run: `run` (the identity of the run), `part`, `variant`, `workload`, a column per grid axis, and a
+    #: column per metric under its dotted name.
     results: pl.DataFrame
-    #: What became of each claim, as in claims.json.
+    #: The claims with measured values and verdicts, as in claims.json.
     claims: list[dict[str, Any]]
-    #: Runs done now, and those that were there before.
+    #: Runs done in this call.
     runs_done: int
+    #: Runs that were finished before.
     runs_kept: int
+    #: Attempts that were lost with their worker.
     runs_lost: int
     _frames: dict[str, pl.DataFrame]
 
     @property
     def report(self) -> Path:
-        """The HTML report."""
+        """The path of the HTML report."""
         return self.path / REPORT
 
     def figure(self, name: str) -> pl.DataFrame:
-        """The data of a figure: `panel`, `series`, `x`, `y`, `is_reference`."""
+        """The data of the figure with the id `name`: `panel`, `series`, `x`, `y`, `is_reference`; raises `KeyError`."""
         if name not in self._frames:
-            raise KeyError(f"no figure {name!r}; there is: {', '.join(self._frames)}")
+            raise KeyError(f"no figure {name!r}; this study has {', '.join(self._frames)}")
         return self._frames[name]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The tidy table as a pandas data frame; needs pandas."""
+        """`results` as a pandas data frame; needs the package pandas."""
         import pandas
 
         return pandas.DataFrame(self.results.to_dict(as_series=False))
 
 
 class Study:
-    """A study: variants x workloads x grid of one base spec, with figures and claims.
+    """A study: variants x workloads x grid of a base spec, with figures and claims.
 
     study = nandlab.Study.load("studies/garbage-collection/study.toml")
     len(study.runs)
     result = study.run(workers=2)
-    result.results                        # one tidy polars data frame
+    result.results                        # one polars data frame
     """
 
     def __init__(self, read: Definition, runs: Sequence[PlannedRun]) -> None:
         self.definition = read
-        #: Every run, in the order of the file.
+        #: All runs, in the order of the study file.
         self.runs = list(runs)
-        #: What `run` gave last.
+        #: The result of the last `run`.
         self.result: StudyResult | None = None
 
     @staticmethod
     def load(source: str | os.PathLike[str], *, smoke: bool = False) -> Study:
-        """Read a study file, or the study of a folder or of that name below studies/.
+        """Read a study: `source` is a study file, a folder with a study.toml, or the name of a folder in studies/.
 
-        Raises `StudyError`, whose text names every mistake with its line, those in the runs' specs included. `smoke`
-        takes the small size that the file's [smoke] describes.
+        `smoke` selects the smoke size, which [smoke] of the file describes. Raises `StudyError`, whose text names the
+        errors of the study and of the specs of its runs with their lines, and `OutputError` for a missing file.
         """
         from nandlab.study import definition
 
@@ -113,13 +115,13 @@ class Study:
 
     @property
     def results(self) -> pl.DataFrame:
-        """The tidy table of the last `run`."""
+        """The table of the last `run`, one row per run; raises `OutputError` before the first `run`."""
         if self.result is None:
             raise OutputError("this study has not been run: call run()")
         return self.result.results
 
     def to_pandas(self) -> pandas.DataFrame:
-        """`results` as a pandas data frame; needs pandas."""
+        """`results` as a pandas data frame; needs the package pandas. Raises `OutputError` before the first `run`."""
         if self.result is None:
             raise OutputError("this study has not been run: call run()")
         return self.result.to_pandas()
@@ -134,11 +136,15 @@ class Study:
         fresh: bool = False,
         progress: Callable[[State], None] | None = None,
     ) -> StudyResult:
-        """Do the runs that are not kept yet, and write results, claims, figures and report.
+        """Do the runs that are not finished yet, and write results, claims, figures and report to `out`.
 
-        Into `out`, by default out/NAME. `workers` is the number of local processes (one a processor when absent);
-        `dask` the address of a scheduler instead, whose workers get the traces sent, or find them by their path
-        (`traces="path"`). `fresh` does all runs again. The same study gives the same files, however it was run.
+        `out` is by default out/NAME. `workers` is the number of local processes, by default one per processor; `dask`
+        is the address of a Dask scheduler, whose workers do the runs instead. Trace files are sent to the Dask workers,
+        or read at the same path (`traces="path"`). `fresh` repeats finished runs. `progress` is called about ten times
+        per second. The same study gives the same files, independent of workers and interruptions.
+
+        Raises `StudyError` for a name that no run has, `OutputError` when a file cannot be read or written or Dask is
+        not available, `NandlabError` when runs have failed; finished runs are kept.
         """
         store = Store(Path(out) if out is not None else Path("out") / self.name)
         store.open(self.name)
@@ -171,7 +177,7 @@ class Study:
         return self.result
 
     def _check_names(self, known: set[str], later: tuple[str, ...] = ()) -> None:
-        """Refuse names that no run has; those that begin with one of `later` may come with another run."""
+        """Refuse names that no run has, unless they begin with one of the prefixes `later`."""
         study = self.definition
         found: list[Problem] = []
         known = known | study.names
@@ -199,7 +205,7 @@ class Study:
             raise StudyError(found)
 
     def _finish(self, store: Store, state: State) -> StudyResult:
-        """The files that readers see; nothing in them depends on when, where or in what order runs were done."""
+        """Write the result files, which do not depend on time, place and order of the runs."""
         from nandlab.reporting.paper import paper
         from nandlab.reporting.study_page import study_page
 
@@ -210,7 +216,7 @@ class Study:
         verdicts = judge(study, results)
         drawn = draw(study, results, verdicts)
         claims = [verdict.as_json() for verdict in verdicts]
-        told = {"study": self.name, "title": study.title, "smoke": study.smoke, "claims": claims}
+        judged = {"study": self.name, "title": study.title, "smoke": study.smoke, "claims": claims}
         page = study_page(study, self.runs, drawn, verdicts, _core.version())
         figures = store.path / "figures"
         try:
@@ -225,7 +231,7 @@ class Study:
         for figure in drawn:
             for kind, data in paper(figure).items():
                 write_file(figures / f"{figure.figure.id}.{kind}", data)
-        write_file(store.path / "claims.json", (json.dumps(told, indent=2) + "\n").encode())
+        write_file(store.path / "claims.json", (json.dumps(judged, indent=2) + "\n").encode())
         write_file(store.path / REPORT, page.encode())
         if state.done:
             write_file(store.path / "sim.json", (json.dumps(_measured(state), indent=2) + "\n").encode())
@@ -241,7 +247,7 @@ class Study:
 
 
 def _measured(state: State) -> Mapping[str, Any]:
-    """What is measured of the study itself; differs between equal studies, so it has a file of its own."""
+    """Measurements of the execution, in a file of their own because they differ between equal studies."""
     import time
 
     wall_s = time.monotonic() - state.begin_s
@@ -269,7 +275,7 @@ def _data(drawn: Drawn) -> pl.DataFrame:
 
 
 def find(source: str | os.PathLike[str]) -> Path:
-    """The file of a study that is named by its path, its folder, or its name below studies/."""
+    """The file of a study: `source` is its path, its folder, or the name of its folder in studies/."""
     path = Path(source)
     if path.is_file():
         return path
@@ -280,10 +286,10 @@ def find(source: str | os.PathLike[str]) -> Path:
         raise OutputError(f"no study {path}{near_specs(path)}")
     there = sorted(entry.parent.name for entry in Path("studies").glob("*/study.toml"))
     if there:
-        raise OutputError(f"no study {path}\n  {near(path.name, there)}")
+        raise OutputError(f"no study {path}\n  remedy: {near(path.name, there)}")
     raise OutputError(
-        f"no study {path}, and the current directory has no studies/ to look in\n"
-        "  name a study file, or a folder that holds a study.toml"
+        f"no study {path}, and the current directory has no studies/\n"
+        "  remedy: name a study file, or a folder with a study.toml"
     )
 
 

@@ -1,4 +1,4 @@
-"""Doing one run of a study, in whatever process that is: from a task to the bytes of its files."""
+"""Does one run of a study in any process: from a task to the bytes of its files."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nandlab._core import NandlabError, Spec
 from nandlab.results import OutputDirectory
 from nandlab.study.plan import InputFile, Task, build_identity, file_digest
 
-#: Told while a run goes on: phase, share done. `False`: stop.
+#: Called during a run with phase and share done; returns `False` to stop the run.
 Tell = Callable[[str, float], bool]
 
 
 @dataclass(frozen=True)
 class Done:
-    """A run that was finished: its files."""
+    """A finished run with its files."""
 
     identity: str
     files: dict[str, bytes]
-    #: CPU and wall time in the worker, in seconds.
+    #: Wall and CPU time in the worker, in seconds.
     wall_s: float
     cpu_s: float
     worker: str
@@ -34,25 +34,25 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """A run that cannot be done; doing it again would not help."""
+    """A run that has failed, and would fail again."""
 
     identity: str
     text: str
-    #: A bug in nandlab rather than something in the input.
+    #: Whether the cause is a bug in nandlab, not an error in the input.
     is_bug: bool
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A run whose worker was lost, or that the worker cannot do; another may."""
+    """A run whose worker was lost or cannot do it; another attempt may succeed."""
 
     identity: str
     text: str
 
 
 @dataclass(frozen=True)
-class At:
-    """Where a run stands."""
+class Progressed:
+    """The progress of a run."""
 
     identity: str
     phase: str
@@ -60,7 +60,7 @@ class At:
 
 
 class _InMemory(OutputDirectory):
-    """Takes what a result directory would hold."""
+    """Collects the files of a result directory in memory."""
 
     def __init__(self) -> None:
         super().__init__(Path("."))
@@ -72,7 +72,7 @@ class _InMemory(OutputDirectory):
 
 
 class Files:
-    """The files that runs read, by their content, in a directory of this process."""
+    """The input files of runs, named by their content, in a directory of this process."""
 
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="nandlab-study-"))
@@ -84,7 +84,7 @@ class Files:
         return (self.directory / file.name).exists()
 
     def link(self, file: InputFile, path: str | None = None, *, check: bool = False) -> bool:
-        """Use the file where it is; whether it is there, with the content that is wanted."""
+        """Link to a file at its path; whether the file is there with the expected size (and, with `check`, content)."""
         target = self.directory / file.name
         if target.exists():
             return True
@@ -100,7 +100,7 @@ class Files:
         return True
 
     def put(self, file: InputFile, data: bytes, offset: int) -> None:
-        """A piece of a file that was sent; the file appears when its last piece is there."""
+        """Write a piece of a received file; the file appears with its last piece."""
         target = self.directory / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(target.name + ".partial")
@@ -112,11 +112,11 @@ class Files:
 
 
 def do(task: Task, files: Files, tell: Tell) -> Done | Failed | Lost:
-    """Do one run."""
+    """Do one run, and report its progress to `tell`."""
     if task.build != build_identity():
         return Lost(
             task.identity,
-            f"this worker has nandlab {build_identity()}, the study was planned with {task.build}: "
+            f"the worker has nandlab {build_identity()}, and the study was planned with {task.build}: "
             "install the same build on every worker",
         )
     stopped = False
@@ -143,7 +143,7 @@ def do(task: Task, files: Files, tell: Tell) -> Done | Failed | Lost:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:
-        # A panic in the core is no `Exception`.
+        # A panic in the core is a `BaseException`.
         return Failed(task.identity, traceback.format_exc(), True)
     end = os.times()
     cpu_s = end.user + end.system - begin.user - begin.system
