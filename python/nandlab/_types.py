@@ -1,12 +1,14 @@
-"""Dictionaries that the core hands out."""
+"""Dictionaries that the core returns."""
 
 from typing import TypedDict
 
 
 class Problem(TypedDict):
-    """One thing wrong with a spec."""
+    """One error in a spec or in a study file."""
 
+    #: The file, or `--set`.
     origin: str
+    #: From 1; `None` for an error without a line.
     line: int | None
     key: str
     message: str
@@ -14,15 +16,16 @@ class Problem(TypedDict):
 
 
 class PolicyRow(TypedDict):
-    """One policy that can be named in a spec."""
+    """One policy that a spec can name."""
 
+    #: The spec key, such as `gc.victim`.
     slot: str
     name: str
     description: str
 
 
 class StepReport(TypedDict):
-    """Where a run stands after a step."""
+    """The progress of a run after a step."""
 
     phase: str
     done: bool

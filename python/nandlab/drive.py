@@ -1,4 +1,4 @@
-"""The stepping interface: a drive that is driven request by request.
+"""The stepping interface: requests are submitted to a simulated drive one at a time.
 
 drive = nandlab.Drive(nandlab.load("examples/demo.toml"))
 drive.write(offset=0, length=4096)
@@ -26,61 +26,68 @@ if TYPE_CHECKING:
 
 
 class Completion(NamedTuple):
-    """One request that is done. Times are simulated nanoseconds."""
+    """One request that has ended. Times are simulated times in nanoseconds since the start of the run."""
 
+    #: The number that `Drive.submit` returned.
     id: int
     #: `"read"`, `"write"`, `"trim"` or `"flush"`.
     op: str
     arrival_ns: int
     completed_ns: int
-    #: Why it has failed: `"uncorrectable"` (no read level decodes a page that it needs, or the page has been lost),
-    #: `"worn_out"` (no block is left for a page of it) or `"power_lost"` (it was outstanding when power failed);
-    #: `None` of one that is done.
+    #: Why the request failed: `"uncorrectable"` (no read level decodes a page of the request, or the page has been
+    #: lost), `"worn_out"` (no block is left for a page of the request) or `"power_lost"` (the request was outstanding
+    #: when power failed); `None` for a request that succeeded.
     reason: str | None
 
     @property
     def failed(self) -> bool:
-        """Whether it has failed; `reason` says why."""
+        """Whether the request failed; `reason` is the cause."""
         return self.reason is not None
 
     @property
     def latency_us(self) -> float:
-        """Arrival to completion, in microseconds."""
+        """Time from arrival to completion, in microseconds."""
         return (self.completed_ns - self.arrival_ns) / 1000
 
 
 class Capacitor(NamedTuple):
-    """The capacitor now."""
+    """The capacitor at the present simulated time."""
 
-    #: `"charged"`, or where a detection or a recharge is: `"syncing"`, `"draining"`, `"settling"`, `"recharging"`.
+    #: `"charged"`, or the stage of a detection or of a recharge: `"syncing"`, `"draining"`, `"settling"`,
+    #: `"recharging"`.
     stage: str
-    #: What an emergency flush could use now, in joules.
+    #: Energy that an emergency flush could use, in joules.
     energy_j: float
-    #: Pages of the write cache that it could save if it were full.
+    #: Pages of the write cache that the full capacitor could save.
     capability_pages: float
 
 
 class CachePages(NamedTuple):
-    """The write cache now, in pages."""
+    """The write cache at the present simulated time, in pages."""
 
-    #: That fit.
+    #: Pages that the cache can hold.
     capacity: int
-    #: That may be dirty.
+    #: Pages that may be dirty (the dirty budget).
     budget: int
-    #: That are dirty.
+    #: Pages that are dirty.
     dirty: int
 
 
 class Drive:
-    """A simulated drive, preconditioned as its spec says. Offsets and lengths are bytes; time only moves by
-    `advance` and `run_until_idle`.
+    """A simulated drive, preconditioned as its spec says.
 
-    Both end on Ctrl-C, between two events; the drive can go on afterwards. A drive that cannot go on and is not worn
-    out has met a fault in nandlab: then every call that simulates raises `RunError`, which says what to report.
+    Offsets and lengths are bytes. Only `advance`, `run_until_idle` and `cut_power` advance the simulated time. Ctrl-C
+    interrupts `advance` and `run_until_idle` between two events, and the drive can continue afterwards. A drive that
+    cannot continue, although it is not worn out, shows a bug in nandlab: from then on every method that simulates
+    raises `RunError`, whose text says what to report.
     """
 
     def __init__(self, spec: _core.Spec, *, verify: bool = False) -> None:
-        """`verify` checks every read against a reference model of the drive (slower)."""
+        """Build and precondition the drive of a spec.
+
+        `verify` checks every read against a reference model of the drive, which is slower. Raises `RunError` when the
+        drive does not fit into memory.
+        """
         memory.check(spec, verify)
         self._core = _core.Drive(spec, verify)
         self._page_bytes = spec.page_bytes
@@ -92,107 +99,119 @@ class Drive:
 
     @property
     def outstanding(self) -> int:
-        """Requests that have been submitted and are not complete."""
+        """The number of requests that are submitted and not completed."""
         return self._core.outstanding
 
     def submit(self, op: str, offset: int = 0, length: int = 0, *, fua: bool = False) -> int:
-        """Submit a `"read"`, `"write"`, `"trim"` or `"flush"` now; the id comes back with its completion."""
+        """Submit a request at the present simulated time; returns the `id` of its completion.
+
+        `op` is `"read"`, `"write"`, `"trim"` or `"flush"`; `offset` and `length` are bytes. With `fua` a write
+        completes only when it is in flash. Raises `ValueError` for an unknown `op` and `RunError` for a request that
+        the drive refuses.
+        """
         return self._core.submit(op, offset, length, fua)
 
     def read(self, offset: int, length: int) -> int:
-        """Submit a read."""
+        """Submit a read of `length` bytes at byte `offset`; see `submit`."""
         return self.submit("read", offset, length)
 
     def write(self, offset: int, length: int, *, fua: bool = False) -> int:
-        """Submit a write; with `fua` it completes only once it is in flash."""
+        """Submit a write of `length` bytes at byte `offset`; see `submit`."""
         return self.submit("write", offset, length, fua=fua)
 
     def trim(self, offset: int, length: int) -> int:
-        """Submit a TRIM."""
+        """Submit a TRIM of `length` bytes at byte `offset`, which deallocates whole pages only; see `submit`."""
         return self.submit("trim", offset, length)
 
     def flush(self) -> int:
-        """Submit a flush: it completes once everything acknowledged before it is in flash."""
+        """Submit a flush, which completes when all earlier writes are in flash; see `submit`."""
         return self.submit("flush")
 
     def advance(self, to_ns: int) -> None:
-        """Simulate up to the instant `to_ns` (absolute, in nanoseconds). Raises `RunError` when the drive fails."""
+        """Simulate until the simulated time `to_ns`, in nanoseconds since the start; raises `RunError` on a failure."""
         self._core.advance(to_ns)
 
     def run_until_idle(self, limit_s: float = 60.0) -> None:
-        """Simulate until every request is complete and the drive does nothing in the background.
+        """Simulate until every request has completed and no background work is left.
 
-        Raises `RunError` when something still goes on after `limit_s` seconds of simulated time, such as the refresh of
-        blocks that are due again before all are refreshed; and when the drive fails.
+        Raises `RunError` when work is left after `limit_s` seconds of simulated time, for example because blocks come
+        due for refresh faster than they are refreshed, and when the drive fails. Raises `ValueError` for a `limit_s`
+        below 0.
         """
         self._core.run_until_idle(limit_s)
 
     def completions(self) -> list[Completion]:
-        """Take the requests that have completed since the last call, in order of completion."""
+        """Return the requests that have ended since the last call, in order of completion."""
         return [Completion(*completion) for completion in self._core.completions()]
 
     @property
     def capacitor(self) -> Capacitor | None:
-        """The capacitor now; `None` without one."""
+        """The capacitor at the present simulated time; `None` for a drive without a capacitor."""
         found = self._core.capacitor
         return None if found is None else Capacitor(*found)
 
     @property
     def cache_pages(self) -> CachePages:
-        """The write cache now, in pages; all 0 without one."""
+        """The write cache at the present simulated time, in pages; all 0 for a drive without a write cache."""
         return CachePages(*self._core.cache_pages)
 
     def cut_power(self) -> LossRecord:
-        """Power fails now; the drive saves what it can, recovers, and goes on. Returns the loss as `power.json` has it.
+        """Cut power at the present simulated time: emergency flush, recovery, and the drive is ready again.
 
-        Requests under way end as failed completions. A drive whose spec has neither capacitor nor power cut keeps no
-        sequence numbers to recover from: `RunError`, unless it was made with `verify`.
+        Returns the loss as it is in `power.json`. Outstanding requests end as failed completions. Raises `RunError` for
+        a drive whose spec sets neither a capacitor nor a power cut, because such a drive keeps no sequence numbers for
+        recovery; with `verify` every drive keeps them.
         """
         self._core.cut_power()
         return self.power().losses[-1]
 
     def detect_budget(self) -> bool:
-        """Measure the capacitor now, whatever the host does; it is done some simulated time later, see `power`.
+        """Begin a detection of the dirty page budget now, without waiting for an idle time.
 
-        Whether it has begun: not while it is being measured or recharged. `RunError` without capacitor or write cache.
+        Returns `False`, and begins none, while a detection or a recharge is under way. The detection takes simulated
+        time; `power` has its result. Raises `RunError` for a drive without a capacitor or without a write cache.
         """
         return self._core.detect_budget()
 
     def power(self) -> PowerRecord:
-        """What `power.json` would hold now: `losses` with the acknowledged writes they took, and `detections`."""
+        """The present content of `power.json`: `losses`, with the acknowledged writes they took, and `detections`."""
         text = self._core.power()
         if text is None:
             return PowerRecord(page_bytes=self._page_bytes, losses=(), detections=())
         return parse(text, PowerRecord, "power.json")
 
     def summary(self) -> Summary:
-        """What `summary.json` would hold now."""
+        """The present content of `summary.json`."""
         return parse(self._core.summary(), Summary, "summary.json")
 
     def smart(self) -> Smart:
-        """What `smart.json` would hold now: NVMe health log and OCP C0h log."""
+        """The present content of `smart.json`: NVMe health log and OCP C0h log."""
         return parse(self._core.smart(), Smart, "smart.json")
 
     def numpy(self, name: str) -> Columns:
-        """The table `name` (`"series"`, `"blocks"` ...) as one numpy array per column."""
+        """The table `name`, such as `"series"` or `"blocks"`, as one numpy array per column.
+
+        Raises `KeyError` for a table that the drive does not have.
+        """
         tables = self._core.tables()
         if name not in tables:
             raise KeyError(f"no table {name!r}; this drive has {', '.join(tables)}")
         return decode(tables[name])
 
     def table(self, name: str) -> pl.DataFrame:
-        """The table `name` as a polars data frame."""
+        """The table `name` as a polars data frame; raises `KeyError` as `numpy` does."""
         return to_frame(self.numpy(name))
 
     def audit(self) -> None:
-        """Check the whole drive (map and reverse map, valid counts, free lists); raises `RunError` on a fault."""
+        """Check the whole state of the drive: map, reverse map, valid counts, free lists; raises `RunError`."""
         self._core.audit()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the drive's state, to be loaded by a spec's `[precondition]`.
+        """Save the state of the drive as a snapshot, which `precondition.load` of a spec loads.
 
-        The file is written beside `path` and renamed. Raises `RunError` while operations are under way, and while the
-        write cache holds pages that flash does not have: `flush()` and `run_until_idle()` first.
+        The snapshot is written beside `path` and renamed. Raises `RunError` while operations are under way or the write
+        cache has dirty pages (call `flush()` and `run_until_idle()` first), and `OutputError` when the file cannot be
+        written.
         """
         try:
             with whole_file(Path(path)) as partial:

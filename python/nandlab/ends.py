@@ -1,4 +1,4 @@
-"""How the command ends: a signal stops it, or what it prints cannot be written."""
+"""The end of the command by a signal, or by a failed write to a standard stream."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from types import FrameType
 from typing import Any, TextIO, cast
 
 _SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
-#: Signals that come so close together are one: `timeout`, shells and terminals send theirs twice.
+#: Signals within this time count as one, because `timeout`, shells and terminals send a signal twice.
 _TOGETHER_S = 0.5
 
 
 class Stop:
-    """Ctrl-C, SIGTERM and SIGHUP, while it is entered: all end the command with a `KeyboardInterrupt`.
+    """Handles Ctrl-C, SIGTERM and SIGHUP in a `with` block: each of them raises `KeyboardInterrupt`.
 
-    In a block of `gently` the first one is only noted, and the second ends the command. One that was ignored when the
-    process started, as `nohup` has it, stays ignored.
+    In a block of `deferred` the first signal is only recorded, and the second one raises. A signal that was ignored
+    when the process started stays ignored; `nohup` ignores SIGHUP.
     """
 
     def __init__(self) -> None:
         self._number = 0
         self._came_s = 0.0
-        self._is_gentle = False
+        self._is_deferred = False
         self._before: dict[int, Any] = {}
 
     def __bool__(self) -> bool:
-        """Whether a signal came."""
+        """Whether a signal has arrived."""
         return self._number != 0
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Stop:
 
     @property
     def status(self) -> int:
-        """The exit status of a command that was stopped."""
+        """The exit status of the stopped command: 128 and the number of the signal."""
         return 128 + (self._number or signal.SIGINT)
 
     def __enter__(self) -> Stop:
@@ -52,18 +52,19 @@ class Stop:
             signal.signal(number, handler)
 
     @contextlib.contextmanager
-    def gently(self) -> Iterator[None]:
-        self._is_gentle = True
+    def deferred(self) -> Iterator[None]:
+        """Only record the first signal; the caller checks whether one has arrived."""
+        self._is_deferred = True
         try:
             yield
         finally:
-            self._is_gentle = False
+            self._is_deferred = False
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         now_s = time.monotonic()
         if not self._number:
             self._number, self._came_s = number, now_s
-            if self._is_gentle:
+            if self._is_deferred:
                 return
         elif now_s - self._came_s < _TOGETHER_S:
             return
@@ -71,7 +72,7 @@ class Stop:
 
 
 class Stream:
-    """A standard stream whose writes do not fail: from the first `error` on, what is written is dropped."""
+    """A standard stream whose writes never raise: after the first `error` the output is discarded."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -92,7 +93,7 @@ class Stream:
 
     def _drop(self, error: OSError) -> None:
         self.error = self.error or error
-        # What is in the buffer would be tried again.
+        # The buffer is written again at exit, then to the null device.
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self._stream.fileno())
         os.close(null)
@@ -103,13 +104,14 @@ class Stream:
 
 @contextlib.contextmanager
 def standard_streams() -> Iterator[Stream]:
-    """Have stdout and stderr as `Stream`s; that of stdout is given."""
+    """Replace stdout and stderr by `Stream`s; yields the one of stdout."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # It was closed, and the next file to be opened would have its number. Writing to this one fails.
+            # The stream was closed at the start, and the next file to be opened would get its descriptor. The read-only
+            # null device takes the descriptor, and a write to it fails.
             null = os.open(os.devnull, os.O_RDONLY)
             os.set_inheritable(null, True)
-            setattr(sys, name, open(null, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # to the end
+            setattr(sys, name, open(null, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # open until exit
     before = sys.stdout, sys.stderr
     out = Stream(sys.stdout)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, Stream(sys.stderr))

@@ -1,12 +1,12 @@
-"""A drive's whole life: from its first P/E cycle of the spec to the first block that is worn out.
+"""The life of a drive: from the P/E cycles at which the spec starts to the first worn-out block.
 
-The workload is played again and again. Windows of it are simulated and measured; between two of them the drive is
-fast-forwarded: it goes on living as it did in the window (wear, time, the capacitor's age), which is not simulated.
-With `full=True` everything is simulated, which tells the error of the fast-forward.
+The workload is repeated without end. Windows of the life are simulated and measured; between two windows the drive is
+fast-forwarded: wear, calendar time and capacitor age advance without simulation as they did in the window.
+`full=True` simulates everything; a comparison with such a life gives the error of the fast-forward.
 
-One window: the drive is played so many requests for it to settle, then as many that are measured. It is measured again,
-up to four times, while the two halves of it differ by more than a tenth in write amplification (in read latency, where
-nothing is written), or while hardly a block is erased in it.
+A window consists of requests that let the drive settle and as many requests that are measured. The measurement is
+repeated, up to four times in all, while its two halves differ by more than a tenth in write amplification (in mean read
+latency, where nothing is written), or while fewer than 50 blocks are erased.
 """
 
 from __future__ import annotations
@@ -40,107 +40,107 @@ if TYPE_CHECKING:
 
 _STEP_MS = 100
 _FORMAT = 1
-#: How often a window is measured until its halves agree.
+#: The most measurements of a window.
 _TRIES = 4
-#: How far they may be apart.
+#: The largest relative difference between the halves of a steady window.
 _STEADY = 0.1
-#: Requests of a window that may be under way at its end; more, and the drive does not keep up.
+#: Outstanding requests at the end of a window, as a share of the window, above which the drive is overloaded.
 _BACKLOG = 0.1
 _REQUESTS_MAX = 1_000_000_000
-#: Fewer erases do not tell how fast a drive wears.
+#: The fewest erases from which the rate of wear is known.
 _ERASES_MIN = 50
 
 _WORN = "the first block reached its endurance"
-#: How a life ends of itself.
+#: The ends of a complete life.
 _ENDS = (_WORN, "the mean reached the endurance", "writes found no room")
 
 Watch = Callable[[Progress], bool | None]
 
 
 class Window(LifeRow, frozen=True, kw_only=True):
-    """A window of a life: a row of `life.parquet`, but for what follows from its other columns."""
+    """A window of a life: a row of `life.parquet`, without the columns that are computed from others."""
 
     pe_begin: float
     """Mean of the blocks' P/E cycles at the beginning."""
     steady: float
-    """1 where the halves of the window agree, else 0."""
+    """1 when the halves of the window differ by at most a tenth, else 0."""
     host_tb_written: float
-    """What the host has written until the end, in terabytes."""
+    """Data that the host has written by the end of the window, in terabytes."""
 
 
 class Difference(Record, frozen=True):
-    """A number of a fast-forwarded life, and that of the same life simulated in full."""
+    """A number of a fast-forwarded life, compared with the same life simulated in full."""
 
     fast: float
-    """The number with the fast-forward."""
+    """The number in the fast-forwarded life."""
     full: float
-    """The number in full."""
+    """The number in the full simulation."""
     relative: float
-    """Their difference, by the number in full."""
+    """Difference of the two numbers, relative to the full simulation."""
     mean_apart: float | None = None
-    """Of a number of windows: the mean of the absolute differences, by the mean in full."""
+    """For a number of each window: mean absolute difference, relative to the mean in the full simulation; else None."""
 
 
 class LifeFacts(Record, frozen=True):
-    """A life as a whole: `life.json`."""
+    """The facts of a life: `life.json`."""
 
     nandlab: str
     """Version of nandlab."""
     spec_hash: str
     """Hash of the resolved spec."""
     complete: bool
-    """Whether the life was lived to its end."""
+    """Whether the life reached its end."""
     end: str
     """How the life ended."""
     problem: str | None
-    """Why it went no further, where that was an error."""
+    """The error that ended the life early; None without an error."""
     years: float
-    """How long the drive lived, on the scaled clock."""
+    """Lifetime in years on the scaled clock."""
     host_tb_written: float
-    """What the host wrote, in terabytes."""
+    """Data that the host wrote, in terabytes."""
     drive_writes: float
-    """How many times the host wrote the logical capacity."""
+    """Data that the host wrote, in logical capacities."""
     drive_writes_per_day: float
-    """The same a day."""
+    """Drive writes per day of the scaled clock."""
     pe_mean: float
     """Mean of the blocks' P/E cycles at the end."""
     pe_spread: float
-    """Most less fewest P/E cycles of a block at the end."""
+    """Difference between the most and the fewest P/E cycles of a block at the end."""
     first_media_error_years: float | None
-    """When the first page was lost; null where none was."""
+    """Time of the first lost page, in years; None without one."""
     windows: int
-    """Windows measured."""
+    """Number of measured windows."""
     windows_unsteady: int
-    """Windows whose halves do not agree."""
+    """Number of windows whose halves differ by more than a tenth."""
     windows_overloaded: int
-    """Windows in which requests came faster than the drive served them."""
+    """Number of windows in which requests arrived faster than the drive served them."""
     requests_a_window: int
-    """Requests measured in a window."""
+    """Measured requests of a window."""
     requests: int
-    """Requests simulated."""
+    """Number of simulated requests."""
     simulated_share: float
-    """Share of the wear that was simulated."""
+    """Share of the wear that was simulated, 0 to 1."""
     error: dict[str, Difference] | None = None
-    """How far the life is from the same one simulated in full, where that was asked for."""
+    """Differences from the same life simulated in full; None unless `against_full` was given."""
 
 
 class LifeStopped(Exception):
-    """The life was stopped before its first window was done: there is nothing to keep."""
+    """The life was stopped before the end of its first window, so there is no result."""
 
 
 @dataclass
 class Life:
-    """What a life gave: one row a window, and the life as a whole."""
+    """The result of a life: its facts, and one row per window."""
 
-    #: How the life ended and after how long, what was written, how much of it was simulated.
+    #: End and length of the life, data written, simulated share.
     facts: LifeFacts
-    #: One row a window, in the order of time; names end in their units. `years`, `pe_mean`, `pe_max` and
-    #: `host_tb_written` are those at its end, everything else is of the window alone.
+    #: One row per window, in the order of time; names end in their units. `years`, `pe_mean`, `pe_max` and
+    #: `host_tb_written` are values at the end of the window; the other columns describe the window alone.
     columns: Columns
     spec_toml: str
     spec_hash: str
     name: str
-    #: The same life with everything simulated, when it was asked for.
+    #: The same life simulated in full, if `against_full` was given.
     full: Life | None = None
     path: Path | None = None
     _frame: pl.DataFrame | None = field(default=None, repr=False)
@@ -154,9 +154,9 @@ class Life:
 
     def _repr_html_(self) -> str:
         from nandlab.presentation import of_life
-        from nandlab.reporting.pieces import glance
+        from nandlab.reporting.pieces import overview
 
-        return glance(of_life(self))
+        return overview(of_life(self))
 
     @property
     def facts_text(self) -> str:
@@ -165,11 +165,14 @@ class Life:
 
     @property
     def complete(self) -> bool:
-        """Whether the life was lived to its end."""
+        """Whether the life reached its end."""
         return self.facts.complete
 
     def save(self, out: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write the directory `out`: `life.json`, `life.parquet`, `spec.toml`; all of it or nothing."""
+        """Write the directory `out` with `life.json`, `life.parquet` and `spec.toml`, completely or not at all.
+
+        Returns its path. `force` replaces a directory with other files. Raises `OutputError`.
+        """
         with OutputDirectory(Path(out), force=force) as output:
             self._write_to(output)
         self.path = output.path
@@ -194,12 +197,12 @@ class Life:
 
     @staticmethod
     def is_in(directory: Path) -> bool:
-        """Whether a directory holds a life."""
+        """Whether a directory contains the result of a life."""
         return (directory / "life.json").is_file()
 
     @staticmethod
     def read(directory: str | os.PathLike[str]) -> Life:
-        """Read what `save` has written."""
+        """Read a directory that `save` has written; raises `OutputError`."""
         import polars as pl
 
         path = Path(directory)
@@ -221,17 +224,17 @@ class Life:
         except OSError as error:
             raise OutputError(os_error_text("read", reading, error)) from None
         except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-            raise OutputError(f"{reading} is damaged: let the life be lived again") from None
+            raise OutputError(f"{reading} is damaged: run `nandlab life` again") from None
 
 
 def _in_full(facts: LifeFacts, columns: Columns) -> LifeFacts:
-    """The facts of a life in full that was read: what `error` compares is kept of them, the rest is the life's."""
-    kept = {
-        key: of.full
-        for key, of in (facts.error or {}).items()
+    """The stored facts of the full simulation: the numbers in `error`; the other facts are those of the life."""
+    stored = {
+        key: difference.full
+        for key, difference in (facts.error or {}).items()
         if key in ("years", "host_tb_written", "pe_mean", "pe_spread")
     }
-    return msgspec.structs.replace(facts, error=None, simulated_share=1.0, windows=len(columns["years"]), **kept)
+    return msgspec.structs.replace(facts, error=None, simulated_share=1.0, windows=len(columns["years"]), **stored)
 
 
 def life(
@@ -247,18 +250,22 @@ def life(
     force: bool = False,
     name: str | None = None,
 ) -> Life:
-    """Let a drive live to its end under its workload, and return what became of it; with `out`, write it there too.
+    """Simulate the life of a drive under its workload until a block is worn out; `out` is its result directory.
 
-    The life has at least `windows` windows (1 to 10,000), at even steps of P/E cycles and at every step of
-    `refresh.interval`; each takes `requests` requests (100 or more) to settle and as many that are measured. `full`
-    simulates everything, which takes long; `against_full` does both and adds `error` to the facts. `progress` is called
-    about ten times a second; when it returns `False` the life ends early, and what is finished is kept
-    (`complete` is `False`).
+    `spec` is a path, TOML text or a `Spec`; `sets` overrides keys, as in `run`. The life has at least `windows` windows
+    (1 to 10,000), at even steps of P/E cycles and at every step of `refresh.interval`. A window has `requests` requests
+    (100 to 1,000,000,000) to settle and as many that are measured. `full` simulates everything, which takes long;
+    `against_full` adds a full simulation and sets `error` in the facts. `progress` is called about ten times per
+    second; when it returns `False`, the life ends early and keeps its finished windows (`complete` is `False`). `force`
+    replaces a directory with other files. `name` is the name of the life, by default that of the spec's file.
+
+    Raises `SpecError`, `TraceError`, `RunError` or `OutputError`, and `LifeStopped` when `progress` stops the life
+    before the end of its first window.
     """
     if not 1 <= windows <= 10_000:
-        raise OutputError(f"{windows} windows: 1 to 10,000")
+        raise OutputError(f"windows: expected 1 to 10,000, found {windows}")
     if not 100 <= requests <= _REQUESTS_MAX:
-        raise OutputError(f"windows of {requests} requests: 100 to {_REQUESTS_MAX:,}")
+        raise OutputError(f"requests of a window: expected 100 to {_REQUESTS_MAX:,}, found {requests}")
     if name is None:
         name = "life" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
     checked = spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
@@ -268,7 +275,7 @@ def life(
         if against_full and lived.complete:
             with contextlib.suppress(LifeStopped):
                 known = _Living(checked, name, windows, requests, True, progress).live()
-                # A part of it is nothing to compare with.
+                # Only complete lives can be compared.
                 if known.complete:
                     lived.full = known
                     lived.facts = msgspec.structs.replace(lived.facts, error=compare(lived, known))
@@ -284,10 +291,11 @@ def life(
 
 
 def compare(fast: Life, full: Life) -> dict[str, Difference]:
-    """How far a fast-forwarded life is from the same one simulated in full: both values and the relative difference.
+    """The differences between a fast-forwarded life and the same life simulated in full, by name.
 
-    Of the numbers of windows the values are means over the life, at equal mean P/E cycles; `mean_apart` is the mean of
-    the absolute differences, relative to the mean in full: in it noise counts that cancels out in the means.
+    For numbers of windows the two values are means over the life, at equal mean P/E cycles. `mean_apart` is the mean
+    absolute difference, relative to the mean in the full simulation; unlike the difference of the means, it includes
+    noise that cancels out.
     """
     found: dict[str, Difference] = {}
     ours, theirs = fast.facts, full.facts
@@ -336,7 +344,7 @@ def _ratio(a: float, b: float) -> float:
 
 
 class _Living:
-    """A life being lived."""
+    """A life under way."""
 
     def __init__(self, spec: Spec, name: str, windows: int, requests: int, full: bool, progress: Watch | None) -> None:
         resolved = json.loads(spec.canonical_json())
@@ -344,7 +352,7 @@ class _Living:
         self._windows, self._requests, self._progress = windows, requests, progress
         self._endurance = float(resolved["drive"]["endurance"])
         is_refreshed = resolved["refresh"]["policy"] != "none"
-        # The interval changes at once: a window on both sides of each change.
+        # The refresh interval changes abruptly, so each change has a window on both sides.
         self._changes = [float(step["pe"]) + 1 for step in resolved["refresh"]["interval"] if is_refreshed]
         self._first = self._pe = float(resolved["reliability"]["pe_cycles"])
         memory.check(spec)
@@ -357,10 +365,10 @@ class _Living:
         self._page_operations = 0
         self._is_stopped = False
         self._rows: list[Window] = []
-        #: What the drive has come to.
+        #: The state of the drive and its statistics at the last count.
         self._now: LifeRow | None = None
         self._first_media_error_years: float | None = None
-        #: Why it went no further.
+        #: The error that ended the life early.
         self._problem: str | None = None
 
     def live(self) -> Life:
@@ -370,7 +378,7 @@ class _Living:
             try:
                 end = self._go_on()
             except _core.RunError as error:
-                # The windows that are done are worth having.
+                # Finished windows are kept.
                 if not self._rows:
                     raise
                 end, self._problem = "an error", str(error)
@@ -392,12 +400,12 @@ class _Living:
         while not self._is_stopped and self._run.step(_STEP_MS, 0)["phase"] == "precondition":
             self._watch("precondition")
         if not self._is_stopped:
-            # A drive that was loaded has its own wear.
+            # A loaded snapshot has its own wear.
             self._run.begin_stretch()
             self._first = self._pe = self._stretch().pe_mean
 
     def _goals(self) -> list[float]:
-        """P/E cycles up to which the drive lives between windows."""
+        """The mean P/E cycles at which the fast-forward after each window ends."""
         first, last = self._first, self._endurance
         steps = [first + (last - first) * k / self._windows for k in range(1, self._windows + 1)]
         return sorted({*steps, *(pe for pe in self._changes if first < pe < last)})
@@ -406,7 +414,7 @@ class _Living:
         return LifeRow(**dict(self._run.stretch()))
 
     def _play(self, requests: int) -> LifeRow:
-        """Plays so many requests of a new stretch; what happened in it."""
+        """Simulate `requests` requests as a new stretch; returns its statistics."""
         self._run.begin_stretch()
         return self._play_on(requests)
 
@@ -418,13 +426,13 @@ class _Living:
             self._sim_time_s, self._page_operations = report["sim_time_s"], report["page_operations"]
             self._watch("run")
             if report["done"]:
-                raise _core.RunError("the workload has ended: a life needs one that has requests")
+                raise _core.RunError("the workload has ended: a life needs a workload with requests")
         row = self._stretch()
         self._pe = row.pe_mean
         return row
 
     def _count(self, row: LifeRow, written: float) -> None:
-        """The drive has come so far, so many bytes of the host's later."""
+        """Record the state `row` after `written` more bytes of the host."""
         self._bytes += written
         self._now = row
         self._simulated_pe += row.pe_mean - self._counted_pe
@@ -439,7 +447,7 @@ class _Living:
         return row
 
     def _measure(self) -> Window:
-        """A window."""
+        """Measure a window, repeatedly until it is steady."""
         for attempt in range(_TRIES):
             before = self._counted_pe = self._pe
             half = self._play(self._requests // 2)
@@ -450,8 +458,8 @@ class _Living:
                 break
             if attempt == _TRIES - 1 and row.erases == 0 and row.outstanding > _BACKLOG * self._requests:
                 raise OutputError(
-                    "requests come so much faster than the drive serves them that it has not yet erased a block\n"
-                    "  remedy: fewer requests a second (workload.arrival, time_scale)"
+                    "requests arrive so much faster than the drive serves them that it has not yet erased a block\n"
+                    "  remedy: fewer requests per second (workload.arrival, time_scale)"
                 )
             if attempt == _TRIES - 1 and row.erases == 0:
                 raise OutputError(
@@ -463,7 +471,7 @@ class _Living:
         return Window(**counted, pe_begin=before, steady=float(is_steady), host_tb_written=written)
 
     def _skip(self, window: Window, goal: float) -> bool:
-        """Lives on as in the window up to so many P/E cycles; whether blocks would have been worn out before."""
+        """Fast-forward as in the window to `goal` mean P/E cycles; whether a block would be worn out before."""
         self._run.rest()
         row = self._stretch()
         self._count(row, row.write_bytes - window.write_bytes)
@@ -477,7 +485,7 @@ class _Living:
 
     def _go_on(self) -> str:
         for goal in self._goals():
-            # What comes after the last block but a few is worn out is not the drive's life any more.
+            # The life may end while the drive settles.
             if (end := self._end(self._settle(self._requests))) is not None:
                 return end
             row = self._measure()
@@ -486,11 +494,11 @@ class _Living:
             self._rows.append(row)
             if self._full:
                 while self._pe < goal:
-                    # Not much beyond the end.
+                    # Short steps, so that the life ends soon after its last event.
                     if (end := self._end(self._settle(max(self._requests // 10, 100)))) is not None:
                         return end
             elif self._skip(row, goal):
-                # The last window, before the first block is worn out.
+                # The first block wears out before the goal: this window is the last one.
                 row = self._measure()
                 if (end := self._end(row)) is None:
                     self._rows.append(row)
@@ -498,7 +506,7 @@ class _Living:
         return "the mean reached the endurance"
 
     def _end(self, row: LifeRow) -> str | None:
-        """Whether the life is over, and how."""
+        """How the life has ended; `None` while it continues."""
         if self._is_stopped:
             return "it was stopped"
         if not _is_over(row, self._endurance):
@@ -515,7 +523,7 @@ class _Living:
     def _result(self, end: str) -> Life:
         last = self._now
         if last is None:
-            raise AssertionError("a life with a window has come somewhere")
+            raise AssertionError("a life with a window has a state")
         written = self._bytes * 1e-12
         capacity = self._spec.logical_bytes
         days = last.years * 365
@@ -547,7 +555,7 @@ class _Living:
 
 
 def _apart(half: LifeRow, whole: LifeRow) -> float:
-    """How far the second half of a stretch is from its first one, relative to both."""
+    """The difference between the halves of a stretch, relative to their mean."""
     if whole.write_bytes == 0:
         waited = whole.read_us_mean * whole.reads - half.read_us_mean * half.reads
         first, later = half.read_us_mean, _ratio(waited, whole.reads - half.reads)
@@ -558,7 +566,7 @@ def _apart(half: LifeRow, whole: LifeRow) -> float:
 
 
 def _programs(row: LifeRow) -> float:
-    """Pages programmed for all causes."""
+    """Pages programmed, over all causes."""
     return (
         row.program_host
         + row.program_gc
@@ -575,7 +583,7 @@ def _is_over(row: LifeRow, endurance: float) -> bool:
 
 
 def _derive(columns: Columns) -> None:
-    """What the plots and the comparison need, from what was counted."""
+    """Add the columns that the plots and the comparison compute from others."""
 
     def over(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
         ratios: NDArray[np.float64] = np.divide(a, b, out=np.zeros(len(a)), where=b != 0)

@@ -1,4 +1,4 @@
-"""Memory: what a run takes, and what there is of it."""
+"""The memory that a run needs, and the memory that is available."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 from nandlab import _core
 from nandlab.units import size
 
-#: Address space beside the drive's own: stacks and arenas of threads.
+#: Address space that threads need beside the drive: stacks and arenas.
 _THREADS_BYTES = 256 << 20
 
 
 def check(spec: _core.Spec, verify: bool = False) -> None:
-    """Refuse a run that does not fit, before anything of it is there. Raises `RunError`."""
+    """Refuse a run that does not fit into memory, before the drive is built; raises `RunError`."""
     resident, reserved, remedy = _core.memory_needed(spec, verify)
     for what, available, needed in _limits(resident, reserved):
         if needed > available:
             raise _core.RunError(
-                f"the run needs {size(needed)} of memory, and there are {size(max(available, 0))}: {what}\n"
+                f"the run needs {size(needed)} of memory, and {size(max(available, 0))} are available: {what}\n"
                 f"  remedy: {remedy}"
             )
 
 
 def _limits(resident: int, reserved: int) -> Iterator[tuple[str, int, int]]:
-    """What bounds the memory of this process: its name, what is left, and what of it the run takes."""
+    """The limits on the memory of this process: name, bytes left, and bytes that the run needs of them."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         yield "the machine's free memory (MemAvailable)", _table(Path("/proc/meminfo"))["MemAvailable"], resident
     yield from ((f"the limit of the control group ({path})", left, resident) for path, left in _control_groups())
@@ -39,13 +39,13 @@ def _limits(resident: int, reserved: int) -> Iterator[tuple[str, int, int]]:
 
 
 def _table(path: Path) -> dict[str, int]:
-    """`NAME: NUMBER kB` lines, in bytes."""
+    """The values of the lines `NAME: NUMBER kB`, in bytes."""
     lines = (line.split() for line in path.read_text(encoding="ascii", errors="replace").splitlines())
     return {line[0].rstrip(":"): int(line[1]) * 1024 for line in lines if len(line) == 3 and line[2] == "kB"}
 
 
 def _control_groups() -> Iterator[tuple[Path, int]]:
-    """What is left under the memory limits of this process's control group and those above it."""
+    """The bytes left under the memory limits of this process's control group and of its parents."""
     groups: list[str] = []
     with contextlib.suppress(OSError):
         groups = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -59,7 +59,7 @@ def _control_groups() -> Iterator[tuple[Path, int]]:
             cache = "total_inactive_file"
         else:
             continue
-        # In a container the group's own path may not be there: its limit is that of the root.
+        # In a container the path of the group may not exist; the root then has its limit.
         folder = root / name.lstrip("/")
         for path in [folder, *folder.parents]:
             if not path.is_relative_to(root):
@@ -67,5 +67,5 @@ def _control_groups() -> Iterator[tuple[Path, int]]:
             with contextlib.suppress(OSError, ValueError):
                 most = int((path / limit).read_text())
                 stat = dict(line.split() for line in (path / "memory.stat").read_text().splitlines())
-                # File cache is given back when it is asked for.
+                # The kernel reclaims file cache on demand.
                 yield path / limit, most - int((path / used).read_text()) + int(stat.get(cache, 0))

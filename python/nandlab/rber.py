@@ -26,48 +26,49 @@ if TYPE_CHECKING:
 
 _UNITS_S = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _RETENTION = ("1h", "1d", "7d", "30d", "90d", "180d", "365d", "730d", "1825d")
-#: What a spec takes.
+#: The largest values that a spec accepts.
 _PE_MAX, _AGE_MAX_S = 10_000_000, 60 * 365 * 86400
 _READS_MAX, _COPYBACKS_MAX = 2**32 - 1, 255
 #: Files that `Reliability.save` writes.
 SUFFIXES = (".svg", ".pdf", ".png", ".csv")
-#: Retentions of a drawn curve.
+#: Retentions of a curve in the picture.
 _CURVE = 300
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """RBER and read level by page kind, retention and P/E cycles, and what each read level costs.
+    """RBER and read level by page kind, retention and P/E cycles, and the latency of each read level.
 
     The arrays `rber`, `level` and `susceptible` have the shape `(kinds, retentions, P/E cycles)`.
     """
 
-    #: What was asked.
+    #: The spec of the drive.
     spec: Spec
-    #: P/E cycles of the block, one a column.
+    #: P/E cycles of the block: the last dimension of the arrays.
     pe_cycles: NDArray[np.int64]
-    #: Age of the data in seconds, one a row.
+    #: Ages of the data in seconds: the second dimension of the arrays.
     retention_s: NDArray[np.int64]
-    #: Reads of the block since its erase, and copybacks of the page without correction.
+    #: Reads of the block since its erase.
     reads: int
+    #: Copybacks of the page in a row.
     copybacks: int
-    #: `("all",)`, or the page kinds when the model tells them apart: `("lsb", "msb")`.
+    #: `("all",)`, or the page kinds that the model distinguishes, such as `("lsb", "msb")`: the first dimension.
     kinds: tuple[str, ...]
     #: Raw bit error rate, 0 to 0.5.
     rber: NDArray[np.float64]
-    #: The least read level that decodes it; 0: none does, the page is lost.
+    #: The least read level that decodes the page; 0 when no level decodes it.
     level: NDArray[np.int64]
-    #: Share of a page's bits that soft sensing finds between its outermost references; `None`: the model has no
-    #: voltages (`rber.table`).
+    #: Share of a page's bits that soft sensing finds between its outermost references, 0 to 1; `None` for a model
+    #: without voltages (`rber.table`).
     susceptible: NDArray[np.float64] | None
-    #: By read level: `level`, `rber_max` (it decodes every RBER below this), `sense_us`, `transfer_us`, `decode_us`,
-    #: and the latency of a page read on an idle drive, command and off-chip path included: `direct_us` at this level
-    #: at once, `full_us` and `incremental_us` from level 1 up to it, with `ecc.retry` of that name.
+    #: One row per read level: `level`, `rber_max` (the level decodes every RBER below), `sense_us`, `transfer_us`,
+    #: `decode_us`, and the latency of a page read on an idle drive, with command and off-chip path: `direct_us` when
+    #: the first try uses this level, `full_us` and `incremental_us` for all tries from level 1 up, by `ecc.retry`.
     levels: Columns
 
     @property
     def columns(self) -> Columns:
-        """One row a point: `kind`, `pe_cycles`, `retention_s`, `rber`, `level` and, if there is one, `susceptible`."""
+        """One row per point: `kind`, `pe_cycles`, `retention_s`, `rber`, `level` and, unless `None`, `susceptible`."""
         kinds, retention, pe = np.meshgrid(np.arange(len(self.kinds)), self.retention_s, self.pe_cycles, indexing="ij")
         columns: Columns = {
             "kind": np.array(self.kinds, dtype=object)[kinds.ravel()],
@@ -87,7 +88,7 @@ class Reliability:
         return to_frame(self.columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """What `nandlab reliability --json` prints: `points` and `levels` as rows, None where there is no value."""
+        """The JSON of `nandlab reliability --json`: `points` and `levels` as rows, with None for a missing value."""
         points = _rows(self.columns)
         for row in points:
             row["level"] = row["level"] or None
@@ -96,8 +97,8 @@ class Reliability:
     def save(self, out: str | os.PathLike[str], *, susceptible: bool = False) -> Path:
         """Write a picture (`.svg`, `.pdf`, `.png`) or the points (`.csv`); returns the path.
 
-        The picture has curves from the least to the greatest retention above 0, so it needs two; `susceptible` adds
-        that ratio to it. The file is replaced if it is there. Raises `OutputError`.
+        The picture has curves from the least to the greatest retention above 0, and needs at least two retentions;
+        `susceptible` adds a plot of that share. An existing file is replaced. Raises `OutputError`.
         """
         path = Path(out)
         kind = check_suffix(path)
@@ -117,16 +118,16 @@ class Reliability:
         return out.getvalue().encode()
 
     def _curves(self) -> Reliability:
-        """The same over many retentions."""
+        """The same conditions at as many retentions as a curve needs."""
         drawn = self.retention_s[self.retention_s > 0]
         if drawn.size == 0 or drawn.min() == drawn.max():
             raise OutputError(
                 "a picture over retention needs two retentions above 0, such as --retention 1h,365d\n"
-                "  remedy: name more, or write a .csv"
+                "  remedy: name more retentions, or write a .csv"
             )
         steps = np.geomspace(drawn.min(), drawn.max(), _CURVE)
         ages = np.unique(np.concatenate([steps.round().astype(np.int64), drawn]))
-        return _asked(self.spec, self.pe_cycles.tolist(), ages.tolist(), self.reads, self.copybacks)
+        return _computed(self.spec, self.pe_cycles.tolist(), ages.tolist(), self.reads, self.copybacks)
 
 
 def reliability(
@@ -140,18 +141,18 @@ def reliability(
 ) -> Reliability:
     """RBER and read level of a spec's drive over retention and P/E cycles, and the latency by read level.
 
-    `spec` is what `nandlab.load` takes; it needs no workload. `pe_cycles` are whole numbers from 0 to 10 million, by
-    default even steps up to `drive.endurance`; `retention` are ages in seconds, or texts such as `"1h"` and `"365d"`
-    (s, min, h, d), up to 60 years, by default from an hour to five years. Both are sorted, and what occurs twice is
-    taken once. `reads` of the block since its erase count for `read_disturb` and for a table with reads, `copybacks`
-    (0 to 255) for `copyback_error`.
+    `spec` is a `Spec`, or an argument of `nandlab.load`; it needs no workload. `pe_cycles` are whole numbers from 0 to
+    10 million, by default even steps up to `drive.endurance`. `retention` are ages in seconds, or texts such as `"1h"`
+    and `"365d"` (s, min, h, d), up to 60 years, by default from an hour to five years. Both are sorted, without
+    duplicates. `reads` (0 to 4,294,967,295) are the reads of the block since its erase; they count for `read_disturb`
+    and for a table with reads. `copybacks` (0 to 255) in a row count for `copyback_error`.
 
-    The RBER is that of `reliability.rber` (the model `vth` is computed, not looked up as in a run), the level that of
-    `ecc.levels`. Over the drive and the conditions of the LaLDPC paper this is its Fig. 5: Y. Du et al., "LaLDPC:
-    latency-aware LDPC for read performance improvement of solid state drives", MSST 2017.
+    `reliability.rber` gives the RBER (the model `vth` is evaluated; a run looks its values up in a table), `ecc.levels`
+    the read level. For the drive and the conditions of the LaLDPC paper the result is Fig. 5 of the paper: Y. Du et
+    al., "LaLDPC: latency-aware LDPC for read performance improvement of solid state drives", MSST 2017.
 
-    Raises `SpecError` for a spec that is refused, `RunError` for one without bit errors (`reliability.rber = "none"`),
-    `ValueError` for values out of range.
+    Raises `SpecError` for a spec that is refused, `RunError` for a spec without bit errors
+    (`reliability.rber = "none"`), `ValueError` for values out of range.
     """
     checked = spec.with_(sets) if isinstance(spec, Spec) else load(spec, sets)
     cycles = _default_pe_cycles(checked) if pe_cycles is None else [_whole("pe_cycles", n, _PE_MAX) for n in pe_cycles]
@@ -159,10 +160,10 @@ def reliability(
     if not cycles or not ages:
         raise ValueError("name at least one number of P/E cycles and one retention")
     reads, copybacks = _whole("reads", reads, _READS_MAX), _whole("copybacks", copybacks, _COPYBACKS_MAX)
-    return _asked(checked, sorted(set(cycles)), sorted(set(ages)), reads, copybacks)
+    return _computed(checked, sorted(set(cycles)), sorted(set(ages)), reads, copybacks)
 
 
-def _asked(spec: Spec, pe_cycles: list[int], ages_s: list[int], reads: int, copybacks: int) -> Reliability:
+def _computed(spec: Spec, pe_cycles: list[int], ages_s: list[int], reads: int, copybacks: int) -> Reliability:
     raw = aside(lambda: _core.reliability(spec, pe_cycles, ages_s, reads, copybacks))
     points = decode(raw["points"])
     kinds = tuple(dict.fromkeys(points["kind"].tolist()))
@@ -183,7 +184,7 @@ def _asked(spec: Spec, pe_cycles: list[int], ages_s: list[int], reads: int, copy
 
 
 def _default_pe_cycles(spec: Spec) -> list[int]:
-    """0 and even, round steps up to the endurance: six to nine."""
+    """0 and even, round steps up to the endurance: six to nine values, or each value up to an endurance below 8."""
     import tomllib
 
     endurance = int(tomllib.loads(spec.to_toml())["drive"]["endurance"])
@@ -195,34 +196,34 @@ def _default_pe_cycles(spec: Spec) -> list[int]:
 
 
 def seconds(age: float | str) -> int:
-    """A retention in whole seconds: from a number of them, or a text such as `"30d"`. Raises `ValueError`."""
+    """A retention in whole seconds, from a number of seconds or a text such as `"30d"`; raises `ValueError`."""
     if isinstance(age, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", age)
         if found is None or found[2] not in _UNITS_S:
-            raise ValueError(f"retention {age!r}: write a number and s, min, h or d, such as 12h or 365d")
+            raise ValueError(f"retention {age!r}: expected a number with s, min, h or d, such as 12h or 365d")
         value = float(found[1]) * _UNITS_S[found[2]]
     else:
         value = float(age)
     if not 0 <= value <= _AGE_MAX_S:
-        raise ValueError(f"retention {age!r}: from 0 to 60 years, which is 21900d")
+        raise ValueError(f"retention {age!r}: expected 0 to 60 years (21900d)")
     return round(value)
 
 
 def _whole(name: str, value: Any, most: int) -> int:
     if isinstance(value, bool) or int(value) != value or not 0 <= value <= most:
-        raise ValueError(f"{name} {value!r}: a whole number from 0 to {most:,}")
+        raise ValueError(f"{name} {value!r}: expected a whole number from 0 to {most:,}")
     return int(value)
 
 
 def check_suffix(path: Path) -> str:
-    """The format that a file's name asks for. Raises `OutputError`."""
+    """The format that the ending of a file name selects; raises `OutputError`."""
     if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(f"{path}: the name's ending says what to write: {', '.join(SUFFIXES)}")
+        raise OutputError(f"{path}: expected a file name that ends in one of {', '.join(SUFFIXES)}")
     return path.suffix.lower()[1:]
 
 
 def _rows(columns: Columns) -> list[dict[str, Any]]:
-    """Columns as rows of plain values; None for what is no number."""
+    """Columns as rows of plain values, with None for NaN and infinity."""
     plain = {name: [_plain(value) for value in column.tolist()] for name, column in columns.items()}
     return [dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True)]
 

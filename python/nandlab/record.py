@@ -1,4 +1,4 @@
-"""What the typed sections of a result have in common."""
+"""The base class of the typed sections of a result."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ T = TypeVar("T")
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A section of a result. Its values are attributes; `record["cache.pages"]` finds one by its path.
+    """A section of a result. Its values are attributes.
 
-    `dict(record)` has the values by name.
+    `record["cache.pages"]` is the value at a path and raises `KeyError` for an unknown path; `dict(record)` has the
+    values by name.
     """
 
     def __getitem__(self, path: str) -> object:
@@ -39,10 +40,10 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 def parse(text: str, kind: type[T], where: object) -> T:
-    """What a JSON text holds, which is of a type; `where` names the text in an error."""
+    """The value of type `kind` in a JSON text; raises `OutputError`, which names the text by `where`."""
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
-        raise OutputError(f"{where} was made by another version of nandlab ({error}): run it again") from None
+        raise OutputError(f"{where} is from another version of nandlab ({error}): run the command again") from None
     except msgspec.DecodeError:
-        raise OutputError(f"{where} is damaged: run it again") from None
+        raise OutputError(f"{where} is damaged: run the command again") from None

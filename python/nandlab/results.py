@@ -1,9 +1,9 @@
-"""The result of a run: in memory, and as a directory that is either whole or not there.
+"""The result of a run: in memory, and as a directory that is written completely or not at all.
 
-A result directory holds `nandlab-result.json` (the marker, written by nobody else), `summary.json`, `smart.json`,
-`sim.json`, `spec.toml` (the resolved spec), one Parquet file per table, `power.json` when power failed or the dirty
-page budget was detected, and `timeline.json` when the spec asks for it.
-All but `sim.json` are the same bytes for the same spec and version.
+A result directory contains `nandlab-result.json` (the marker that identifies the directory), `summary.json`,
+`smart.json`, `sim.json`, `spec.toml` (the resolved spec), one Parquet file per table, `power.json` after a power loss
+or a detection of the dirty page budget, and `timeline.json` with `output.timeline_operations`. All files except
+`sim.json` have the same bytes for the same spec and version.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nandlab.errors import OutputError, os_error_text
 from nandlab.record import Record, parse
 from nandlab.result_types import PowerRecord, Summary
 from nandlab.tables import TABLES, Columns, decode, from_frame, to_frame, to_parquet
-from nandlab.whole import NEW, OLD, beside, write_synced
+from nandlab.whole import NEW, OLD, hidden_beside, write_synced
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,49 +33,49 @@ MARKER = "nandlab-result.json"
 REPORT = "report.html"
 _FORMAT = 1
 
-#: The logs of `smart.json`, their attributes by name.
+#: The logs of `smart.json` by name: attributes by name.
 Smart = dict[str, dict[str, int]]
 
 
 class Measured(Record, frozen=True):
-    """What is measured of the simulator itself: `sim.json`."""
+    """Measurements of the simulator itself: `sim.json`."""
 
     page_operations: int
-    """Flash operations on pages."""
+    """Pages read (every try), programmed and copied back."""
     requests: int
     """Requests that have ended."""
     wall_s: float
-    """Wall time of the whole run."""
+    """Wall time of the whole run, in seconds."""
     precondition_wall_s: float
-    """Wall time before the first request."""
+    """Wall time before the first request, in seconds."""
     requests_per_s: float
-    """Requests in a second of wall time, from the first request on."""
+    """Requests per second of wall time, from the first request on."""
     page_ops_per_s: float
-    """Flash operations on pages in a second of wall time, from the first request on."""
+    """Page operations per second of wall time, from the first request on."""
     peak_rss_mb: float
-    """The largest memory that the process has had, in megabytes."""
+    """Peak resident memory of the process, in megabytes."""
 
 
 @dataclass
 class RunResult:
-    """What one run gave. Units are in the names of the keys and columns."""
+    """The result of one run. The names of keys and columns contain their units."""
 
-    #: The text of `summary.json`; `summary` has it typed.
+    #: The text of `summary.json`; `summary` is the typed form.
     summary_text: str
     #: The text of `smart.json`: NVMe health log and OCP C0h log.
     smart_text: str
-    #: What is measured of the simulator itself.
+    #: Measurements of the simulator itself: `sim.json`.
     sim: Measured
-    #: The resolved spec, every default written out.
+    #: The resolved spec with all defaults, as TOML text.
     spec_toml: str
     spec_hash: str
-    #: Name of the spec, without directory and suffix.
+    #: Name of the run; by default the file name of the spec without suffix.
     name: str
-    #: The directory this was saved to or read from.
+    #: The directory to which the result was saved or from which it was read.
     path: Path | None = None
-    #: Chrome / Perfetto trace of the flash operations, as JSON text, when the spec asks for it.
+    #: The timeline (a Chrome / Perfetto trace of operations and requests) as JSON text; `None` without it.
     timeline: str | None = None
-    #: The text of `power.json`: every power loss with the acknowledged writes it took, every budget detection.
+    #: The text of `power.json`; `None` without power losses and detections of the dirty page budget.
     power_text: str | None = None
     _columns: dict[str, Columns] = field(default_factory=dict, repr=False)
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
@@ -87,13 +87,12 @@ class RunResult:
 
     @functools.cached_property
     def smart(self) -> Smart:
-        """`smart.json`: the names nvme-cli prints for the NVMe health log and the OCP C0h log."""
+        """`smart.json`: NVMe health log and OCP C0h log, with the names that nvme-cli prints."""
         return parse(self.smart_text, Smart, self._name_of("smart.json"))
 
     @functools.cached_property
     def power(self) -> PowerRecord | None:
-        """`power.json`: each power loss with the acknowledged writes it took, and each detection of the dirty page
-        budget; `None` when there was neither."""
+        """`power.json`: power losses and detections of the dirty page budget; `None` for a run without both."""
         if self.power_text is None:
             return None
         return parse(self.power_text, PowerRecord, self._name_of("power.json"))
@@ -103,22 +102,22 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         from nandlab.presentation import of_run
-        from nandlab.reporting.pieces import glance
+        from nandlab.reporting.pieces import overview
 
-        return glance(of_run(self))
+        return overview(of_run(self))
 
     @property
     def complete(self) -> bool:
-        """Whether the whole workload was run; `False` when the run was stopped."""
+        """Whether the whole workload was simulated; `False` when the run was stopped."""
         return self.summary.complete
 
     @property
     def tables(self) -> list[str]:
-        """The names of the tables this run has."""
+        """The names of the tables of this run."""
         return list(self._columns) if self._columns else list(self._frames)
 
     def table(self, name: str) -> pl.DataFrame:
-        """The table `name` as a polars data frame."""
+        """The table `name` as a polars data frame; raises `KeyError` for a table that the run does not have."""
         if name not in self._frames:
             if name not in self._columns:
                 raise KeyError(f"no table {name!r}; this run has {', '.join(self.tables)}")
@@ -126,48 +125,52 @@ class RunResult:
         return self._frames[name]
 
     def numpy(self, name: str) -> Columns:
-        """The table `name` as one numpy array per column; text columns are arrays of `object`."""
+        """The table `name` as one numpy array per column; text columns are arrays of `object`. Raises `KeyError`."""
         if name not in self._columns:
             return from_frame(self.table(name))
         return self._columns[name]
 
     @property
     def series(self) -> pl.DataFrame:
-        """The run over time: `time_s` (end of the interval), `interval_s`, counts and bytes by operation,
-        `latency_us_*`, `iops`, `mb_per_s`, `pages_written` by the host, pages programmed by cause, `erases`, `waf`,
-        free shares, `die_busy_mean`, and of the write cache the most `cache_dirty_pages`, the highest dirty budget
-        `cache_budget_pages`, and `capacitor_pages`, which the full capacitor could save."""
+        """Statistics over time, one row per interval of simulated time.
+
+        Columns: `time_s` (end of the interval), `interval_s`, requests and bytes by operation, `latency_us_*`, `iops`,
+        `mb_per_s`, `pages_written` by the host, pages programmed by cause, `erases`, `waf`, free shares (0 to 1),
+        `die_busy_mean` (0 to 1), the maxima `cache_dirty_pages` and `cache_budget_pages` (dirty budget) of the write
+        cache, and `capacitor_pages`, the pages that the full capacitor could save.
+        """
         return self.table("series")
 
     @property
     def dies(self) -> pl.DataFrame:
-        """`busy_share` of every die over time: `time_s`, `interval_s`, `die`, `channel`, `busy_share`."""
+        """Die utilisation over time: `time_s`, `interval_s`, `die`, `channel`, `busy_share` (0 to 1)."""
         return self.table("dies")
 
     @property
     def latency(self) -> pl.DataFrame:
-        """Latency histograms: `op`, `low_us` and `high_us` of the bin, `count`."""
+        """Latency histograms: `op`, `low_us` and `high_us` (the bounds of the bin), `count`."""
         return self.table("latency")
 
     @property
     def blocks(self) -> pl.DataFrame:
-        """Every block at the end: `plane`, `block`, `pe_cycles`, `valid_pages`, `state`."""
+        """All blocks at the end of the run: `plane`, `block`, `pe_cycles`, `valid_pages`, `state`."""
         return self.table("blocks")
 
     @property
     def requests(self) -> pl.DataFrame:
-        """Every request: `arrival_ns`, `completed_ns`, `op`, `offset` and `length` in bytes, `failed`.
+        """All requests: `arrival_ns`, `completed_ns`, `op`, `offset` and `length` in bytes, `failed`.
 
-        `failed` is 0 of a request that is done, 1 where a page is uncorrectable, 2 where the drive has worn out, and 3
-        where the request was outstanding when power failed.
-
-        Only with `output.requests = true` in the spec."""
+        `failed` is 0 for a request that succeeded, 1 when a page was uncorrectable, 2 when the drive was worn out, and
+        3 when the request was outstanding at a power loss. Raises `KeyError` unless the spec sets `output.requests =
+        true`.
+        """
         return self.table("requests")
 
     def save(self, out: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write the result directory `out`, all of it or nothing.
+        """Write the result directory `out`, completely or not at all; returns its path.
 
-        A directory that holds an older result, and nothing else, is replaced; any other only with `force`.
+        A directory that contains only an earlier result is replaced, a directory with other files only with `force`.
+        Raises `OutputError`.
         """
         with OutputDirectory(Path(out), force=force) as output:
             self.write_to(output)
@@ -198,7 +201,7 @@ class RunResult:
 
     @staticmethod
     def from_core(result: _core.Result, name: str, sim: Measured) -> RunResult:
-        """Take everything out of the core's result."""
+        """Copy the result of the core."""
         return RunResult(
             summary_text=result.summary,
             smart_text=result.smart,
@@ -213,7 +216,7 @@ class RunResult:
 
     @staticmethod
     def read(directory: str | os.PathLike[str]) -> RunResult:
-        """Read a result directory."""
+        """Read a result directory; raises `OutputError`."""
         import polars as pl
 
         path = Path(directory)
@@ -222,13 +225,13 @@ class RunResult:
         if not path.is_dir():
             raise OutputError(f"{path} is not a directory; a result is a directory, such as out/demo")
         if not (path / MARKER).is_file():
-            raise OutputError(f"{path} holds no nandlab result (it has no {MARKER})")
+            raise OutputError(f"{path} has no nandlab result (no file {MARKER})")
         reading = path / MARKER
         try:
             marker = json.loads(reading.read_text(encoding="utf-8"))
             if marker["format"] != _FORMAT:
                 raise OutputError(
-                    f"{path} is a result of format {marker['format']}, this version reads {_FORMAT}: run it again"
+                    f"{path}: expected a result of format {_FORMAT}, found {marker['format']}: run the spec again"
                 )
             texts: dict[str, str] = {}
             for name in ("summary.json", "smart.json", "sim.json", "spec.toml"):
@@ -254,20 +257,21 @@ class RunResult:
                 power_text=power,
                 _frames=frames,
             )
-            # Whether this version of nandlab can read them.
+            # Parse the texts now, so that a file of another version is refused here.
             _ = result.summary, result.smart, result.power
             return result
         except OSError as error:
             raise OutputError(os_error_text("read", reading, error)) from None
         except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-            raise OutputError(f"{reading} is damaged: run it again") from None
+            raise OutputError(f"{reading} is damaged: run the spec again") from None
 
 
 class OutputDirectory:
-    """A directory that appears under its name only once everything in it is written.
+    """A directory that appears under its name only when all its files are written.
 
-    Files go to a hidden directory beside it, which is removed when the block fails, with the parent directories that
-    were made for it. Opening it checks that the name may be taken, so a long run does not end on a refusal.
+    The files are written to a hidden directory beside `path`. When the `with` block fails, the hidden directory and the
+    parent directories that were created for it are removed. Entering the block checks that `path` may be replaced, so
+    that a long run does not fail at its end. Raises `OutputError`.
     """
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
@@ -283,7 +287,7 @@ class OutputDirectory:
                 parents = [parent for parent in self.path.absolute().parents if not parent.exists()]
                 stack.callback(_remove_empty, parents)
                 self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
-                self._hidden = stack.enter_context(beside(self.path))
+                self._hidden = stack.enter_context(hidden_beside(self.path))
                 self._new = self._hidden / NEW
                 self._new.mkdir()
                 self._stack = stack.pop_all()
@@ -292,7 +296,7 @@ class OutputDirectory:
         return self
 
     def write(self, name: str, data: bytes) -> None:
-        """Write one file, and have it on the disk when this returns."""
+        """Write one file, synced to the disk."""
         try:
             write_synced(self._new / name, data)
         except OSError as error:
@@ -305,20 +309,20 @@ class OutputDirectory:
                 self._check()
                 try:
                     if self.path.exists():
-                        # If anything happens before the next rename, `beside` puts it back.
+                        # Without the next rename, `hidden_beside` moves the old directory back.
                         os.rename(self.path, self._hidden / OLD)
                     os.rename(self._new, self.path)
                 except OSError as error:
                     raise OutputError(os_error_text("write to", self.path, error)) from None
 
     def _check(self) -> None:
-        """Refuse a name that something else than a result of ours has."""
+        """Refuse a path that is neither free nor an earlier result."""
         path = self.path
         try:
             if path.name in ("", ".."):
                 raise OutputError(f"{path} cannot be replaced as a whole: choose a directory below it with --out")
             if path.is_symlink() and not path.exists():
-                raise OutputError(f"{path} is a link that leads nowhere: choose another --out")
+                raise OutputError(f"{path} is a symbolic link to a missing file: choose another --out")
             if not path.exists():
                 return
             if not path.is_dir():
@@ -333,20 +337,20 @@ class OutputDirectory:
         if foreign:
             names = ", ".join(foreign[:4]) + (", ..." if len(foreign) > 4 else "")
             raise OutputError(
-                f"{path} holds files that are not of an earlier run ({names})\n"
-                "  choose another directory with --out, or replace it, with all that is in it, with --force"
+                f"{path} has files that do not belong to an earlier result ({names})\n"
+                "  remedy: choose another directory with --out, or replace the directory and all its files with --force"
             )
 
 
 def _remove_empty(directories: list[Path]) -> None:
-    """Remove directories, innermost first, up to one that something is in."""
+    """Remove directories, innermost first, up to the first one that is not empty."""
     with contextlib.suppress(OSError):
         for directory in directories:
             directory.rmdir()
 
 
 def _foreign(path: Path) -> Iterator[str]:
-    """What is in a directory and was not put there by an earlier run."""
+    """Names of the files in a directory that do not belong to an earlier result."""
     own = {MARKER, REPORT}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         own.update(json.loads((path / MARKER).read_text(encoding="utf-8"))["files"])

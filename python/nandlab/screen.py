@@ -1,4 +1,4 @@
-"""What a terminal shows: progress on stderr, the summary on stdout."""
+"""The output on a terminal: progress on stderr, results on stdout."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from nandlab.rber import Reliability
     from nandlab.results import RunResult
 
-#: Nothing shorter than this gets a progress bar.
-_QUIET_S = 2.0
-#: Between two progress lines where there is no terminal.
+#: Wall time after which a progress bar appears.
+_BAR_AFTER_S = 2.0
+#: Wall time between two progress lines on a stderr that is no terminal.
 _LINE_S = 10.0
 
 
 class RunProgress:
-    """Progress of one run: a bar on a terminal, else a line every ten seconds; nothing for short runs."""
+    """Progress of one run: on a terminal a bar after two seconds, else a line every ten seconds."""
 
     def __init__(self, name: str, stop: Stop, *, bar: bool) -> None:
         self._stop = stop
@@ -55,7 +55,7 @@ class RunProgress:
     def __call__(self, report: Report) -> bool:
         self._rate.add(report)
         if self._want_bar:
-            if self._bar is None and report.wall_s >= _QUIET_S:
+            if self._bar is None and report.wall_s >= _BAR_AFTER_S:
                 self._bar = Progress(
                     TextColumn("{task.description}"),
                     BarColumn(bar_width=24),
@@ -93,7 +93,7 @@ class RunProgress:
 
 
 class _Rate:
-    """Rates over the last few seconds."""
+    """Rates over the last ten seconds."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, int, float]] = []
@@ -119,12 +119,12 @@ class _Facts(ProgressColumn):
         return Text(facts, style="progress.remaining", no_wrap=True, overflow="ellipsis")
 
 
-#: How a note looks, by its severity.
+#: The style of a note, by severity.
 _NOTE_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 def show_run(result: RunResult, console: Console) -> None:
-    """The headline numbers of a run, on one screen, and the notes on them."""
+    """Print the headline numbers of a run, its sections in short, and its notes."""
     shown = of_run(result)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for _ in range(2):
@@ -134,17 +134,17 @@ def show_run(result: RunResult, console: Console) -> None:
         table.add_row(left.label, left.text, right.label, right.text)
     console.print(table)
     _sections(shown, console)
-    _notes(shown.trouble, console)
+    _notes(shown.failures, console)
     _notes(shown.notes, console)
 
 
 def _sections(shown: Presentation, console: Console) -> None:
-    """Each section at a glance."""
+    """Print each section in short."""
     for section in shown.sections:
-        if isinstance(section.glance, presentation.Table):
-            console.print(_table(section.glance))
+        if isinstance(section.short, presentation.Table):
+            console.print(_table(section.short))
         else:
-            for figure in section.glance:
+            for figure in section.short:
                 console.print(f"[dim]{figure.label}[/]  {escape(figure.text)}")
 
 
@@ -163,21 +163,25 @@ def _table(shown: presentation.Table) -> Table:
 
 
 def show_reliability(found: Reliability, console: Console, *, susceptible: bool = False) -> None:
-    """RBER and read level by retention and P/E cycles, and what each read level costs."""
+    """Print RBER and read level by retention and P/E cycles, and the latency of each read level."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     conditions = [f"{count(n)} {word}" for n, word in ((found.reads, "reads"), (found.copybacks, "copybacks")) if n]
     after = f" after {' and '.join(conditions)}" if conditions else ""
     for index, kind in enumerate(found.kinds):
         pages = "" if kind == "all" else f" of {kind.upper()} pages"
-        console.print(f"\nRBER{pages}{after}, and the read level that decodes it; down: retention, across: P/E cycles")
+        console.print(
+            f"\nRBER{pages}{after}, and read level that decodes the page; rows: retention, columns: P/E cycles"
+        )
         _by_condition(found, console, _rber_cells(found, index))
         if susceptible and found.susceptible is not None:
-            console.print(f"\nsusceptible bits{pages}, share of a page's")
+            console.print(f"\nsusceptible bits{pages}, as a share of a page's bits")
             _by_condition(
                 found, console, [[share(ratio) for ratio in row] for row in found.susceptible[index].tolist()]
             )
     console.print()
-    console.print("us to read a page on an idle drive: at once, or from level 1 with ecc.retry full or incremental")
+    console.print(
+        "latency of a page read on an idle drive in us: at once, or from level 1 with ecc.retry full or incremental"
+    )
     for name in ("level", "RBER below", "sense", "transfer", "decode", "at once", "full", "incremental"):
         table.add_column(name, justify="right")
     levels = found.levels
@@ -200,7 +204,7 @@ def _rber_cells(found: Reliability, kind: int) -> list[list[str]]:
 
 
 def _by_condition(found: Reliability, console: Console, cells: list[list[str]]) -> None:
-    """A row a retention and a column a number of P/E cycles; below one another where the screen is too narrow."""
+    """Print a row per retention and a column per number of P/E cycles, in several tables on a narrow screen."""
     names = [age(seconds) for seconds in found.retention_s.tolist()]
     heads = [count(cycles) for cycles in found.pe_cycles.tolist()]
     widths = [
@@ -236,7 +240,7 @@ _LIFE = (
     ("refreshed", "refreshed_per_host_page", 3),
     ("budget", "budget_pages", 0),
 )
-#: Windows shown.
+#: The most windows that are shown.
 _LIFE_ROWS = 12
 
 
@@ -245,7 +249,7 @@ def _cell(value: float, digits: int) -> str:
 
 
 def show_life(life: Life, console: Console) -> None:
-    """A life on one screen: how it ended, some of its windows, how far it is from the same one in full."""
+    """Print the end of a life, some of its windows, and its differences from the full simulation."""
     shown = of_life(life)
     console.print(shown.lead)
     console.print(", ".join(f"{figure.label}: {figure.text}" for figure in shown.headline[1:]), highlight=False)
@@ -258,7 +262,7 @@ def show_life(life: Life, console: Console) -> None:
     for at in (round(k * (windows - 1) / max(rows - 1, 1)) for k in range(rows)):
         table.add_row(*(_cell(life.columns[name][at], digits) for _, name, digits in columns))
     console.print(table)
-    console.print("[dim]refreshed: pages a page of the host's[/]", highlight=False)
-    _notes(shown.trouble, console)
+    console.print("[dim]refreshed: pages refreshed per host page[/]", highlight=False)
+    _notes(shown.failures, console)
     _notes(shown.notes, console)
     _sections(shown, console)

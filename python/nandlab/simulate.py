@@ -1,4 +1,4 @@
-"""Running a spec."""
+"""A run: the simulation of a spec."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nandlab._types import StepReport
 from nandlab.errors import OutputError, os_error_text, with_remedy
 from nandlab.results import Measured, OutputDirectory, RunResult
 from nandlab.spec import Sets, Spec, load
-from nandlab.whole import NEW, beside
+from nandlab.whole import NEW, hidden_beside
 
-#: How long the core runs between two looks at whether to stop, in milliseconds.
+#: Wall time of a step of the core, in milliseconds; a stop takes effect between two steps.
 _STEP_MS = 100
 #: Phases before the first request.
 BEFORE_THE_RUN = ("open", "precondition", "save")
-#: What a run does when it does not play its workload.
+#: Texts for the phases in which a run does not simulate its workload.
 DOING = {
     "open": "opening the workload",
     "precondition": "preconditioning",
@@ -35,30 +35,30 @@ DOING = {
     "verify": "verifying",
     "write": "writing results",
 }
-#: A saved drive begins with this.
+#: The first bytes of a snapshot.
 _DRIVE_MAGIC = b"nandlab"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands."""
+    """The progress of a run."""
 
-    #: `"open"`, `"precondition"`, `"save"` (the drive), `"run"`, `"verify"`, `"done"` or `"write"` (the results).
+    #: `"open"`, `"precondition"`, `"save"` (a snapshot), `"run"`, `"verify"`, `"done"` or `"write"` (the results).
     phase: str
-    #: Share of the workload that is done, 0 to 1.
+    #: Share of the workload, or of preconditioning, that is done, 0 to 1.
     share: float
-    #: Requests completed.
+    #: Requests that have ended.
     requests: int
     #: Simulated time, in seconds.
     sim_time_s: float
-    #: Flash operations on pages so far.
+    #: Pages read (every try), programmed and copied back so far.
     page_operations: int
     #: Wall time since the start, in seconds.
     wall_s: float
 
 
 class Stopped(Exception):
-    """The run was stopped before its first request, so there is nothing to keep."""
+    """The run was stopped before its first request, so there is no result."""
 
 
 def run(
@@ -72,13 +72,16 @@ def run(
     force: bool = False,
     name: str | None = None,
 ) -> RunResult:
-    """Simulate a spec and return its result; with `out`, write the result directory as well.
+    """Simulate a spec and return its result; with `out`, also write the result directory.
 
-    `sets` overrides keys, of a file and of a loaded `Spec` alike (which stays as it is).
-    `progress` is called about ten times a second; when it returns `False` the run stops, and the result holds what
-    is finished (`result.complete` is `False`). `verify` checks every read against a reference model of the drive
-    (slower). `save_drive` is a file that takes the drive as it is after preconditioning. `name` is the run's name, by
-    default that of the spec's file. Raises `SpecError`, `TraceError`, `RunError` or `OutputError`.
+    `spec` is a path, TOML text or a `Spec`; `sets` overrides keys and leaves a `Spec` unchanged. `progress` is called
+    about ten times per second; when it returns `False`, the run stops, and the result covers the requests that have
+    ended (`result.complete` is `False`). `verify` checks every read against a reference model of the drive, which is
+    slower. `save_drive` is the file for a snapshot of the preconditioned drive. `force` replaces a directory with other
+    files at `out`, and any file at `save_drive`. `name` is the name of the run, by default that of the spec's file.
+
+    Raises `SpecError`, `TraceError`, `RunError` or `OutputError`, and `nandlab.simulate.Stopped` when `progress` stops
+    the run before its first request.
     """
     if name is None:
         name = "run" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
@@ -90,7 +93,7 @@ def run(
             path = Path(save_drive)
             _check_save_drive(path, force)
             try:
-                saving = _Saving(stack.enter_context(beside(path)) / NEW, path)
+                saving = _Saving(stack.enter_context(hidden_beside(path)) / NEW, path)
             except OSError as error:
                 raise OutputError(os_error_text("save the drive to", path, error)) from None
         if out is None:
@@ -110,7 +113,7 @@ def _at_the_end(result: RunResult) -> Progress:
 
 
 class _Saving(NamedTuple):
-    """Where the core saves the drive, and where it belongs then."""
+    """The path to which the core writes the snapshot, and the path to which the snapshot is then renamed."""
 
     partial: Path
     path: Path
@@ -123,32 +126,32 @@ class _Saving(NamedTuple):
 
 
 def _check_save_drive(path: Path, force: bool) -> None:
-    """Refuse a place for the drive that cannot be, or has a file that is no drive."""
+    """Refuse a path for the snapshot that cannot be written, or that has another file."""
     try:
         if not path.parent.is_dir():
-            raise OutputError(f"cannot save the drive to {path}: {path.parent} is not a directory; make it first")
+            raise OutputError(f"cannot save the drive to {path}: {path.parent} is not a directory; create it first")
         if path.is_dir():
-            raise OutputError(f"cannot save the drive to {path}: it is a directory; name a file")
+            raise OutputError(f"cannot save the drive to {path}: the path is a directory; name a file")
         if force or not path.exists():
             return
-        # To open a pipe could wait for ever.
+        # Opening a pipe could block for ever.
         if path.is_file():
             with open(path, "rb") as file:
                 if file.read(len(_DRIVE_MAGIC)) == _DRIVE_MAGIC:
                     return
     except OSError as error:
         raise OutputError(os_error_text("save the drive to", path, error)) from None
-    raise OutputError(f"{path} is there and is no saved drive: name another file, or replace it with --force")
+    raise OutputError(f"{path} exists and is not a saved drive: name another file, or replace {path} with --force")
 
 
 class _Worker(threading.Thread):
-    """The core's run, from its making to its result, on one thread, so that the main thread hears Ctrl-C at once."""
+    """The run of the core on a thread of its own, so that Ctrl-C reaches the main thread at once."""
 
     def __init__(self, spec: Spec, name: str, verify: bool, saving: _Saving | None) -> None:
         super().__init__(name="nandlab-run", daemon=True)
         self.stop = threading.Event()
-        #: Nobody waits for the result.
-        self.is_left = False
+        #: The main thread does not wait for the result.
+        self.is_abandoned = False
         self.started = False
         self.report: StepReport = {
             "phase": "open",
@@ -185,14 +188,14 @@ class _Worker(threading.Thread):
             self.started = self.report["requests"] > 0
             if self.report["done"]:
                 break
-        if self.is_left or (not self.started and not self.report["done"]):
+        if self.is_abandoned or (not self.started and not self.report["done"]):
             return None
         end = time.perf_counter()
         running = max(end - (run_begin if run_begin is not None else begin), 1e-9)
         operations = self.report["page_operations"] - operations_before
         self.report = {**self.report, "phase": "write"}
-        left = core.result()
-        counted = json.loads(left.sim)
+        ended = core.result()
+        counted = json.loads(ended.sim)
         measured = Measured(
             page_operations=counted["page_operations"],
             requests=counted["requests"],
@@ -202,8 +205,8 @@ class _Worker(threading.Thread):
             page_ops_per_s=round(operations / running, 3),
             peak_rss_mb=0.0,
         )
-        result = RunResult.from_core(left, self._run_name, measured)
-        # With all that the result takes.
+        result = RunResult.from_core(ended, self._run_name, measured)
+        # The peak includes the memory of the result.
         result.sim = msgspec.structs.replace(measured, peak_rss_mb=round(_peak_rss_bytes() / 1e6, 3))
         return result
 
@@ -234,13 +237,13 @@ def _simulate(
                 if progress(now) is False and worker.is_alive():
                     worker.stop.set()
             if worker.stop.is_set() and not worker.started and worker.is_alive() and report["phase"] != "save":
-                # Still before the first request: preconditioning may take long, and has nothing to keep. A drive is
-                # saved to its end: the half of it would stay.
+                # Preconditioning may take long and yields no result, so it is abandoned. A snapshot is written to the
+                # end, because its unfinished file would stay on the disk.
                 worker.join(5 * _STEP_MS / 1000)
                 if worker.is_alive() and not worker.started:
                     raise Stopped
     except BaseException:
-        worker.is_left = True
+        worker.is_abandoned = True
         raise
     finally:
         worker.stop.set()
@@ -248,7 +251,7 @@ def _simulate(
         text = str(worker.error)
         if saving is not None:
             text = text.replace(os.fspath(saving.partial), os.fspath(saving.path))
-        raise _core.RunError(_told(text, spec)) from None
+        raise _core.RunError(_run_error_text(text, spec)) from None
     if worker.error is not None:
         raise worker.error
     if worker.result is None:
@@ -256,13 +259,13 @@ def _simulate(
     return worker.result
 
 
-def _told(text: str, spec: Spec) -> str:
-    """The core's text, with the trace's name before a request of it, and with what helps against a full disk."""
+def _run_error_text(text: str, spec: Spec) -> str:
+    """The core's text, with the trace before a request number, and a remedy for an operating-system error."""
     trace = (json.loads(spec.canonical_json()).get("workload") or {}).get("trace")
     return with_remedy(f"{trace}: {text}" if trace and text.startswith("request ") else text)
 
 
 def _peak_rss_bytes() -> int:
-    """The largest memory this process has had, in bytes."""
+    """The peak resident memory of this process, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

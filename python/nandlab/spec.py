@@ -1,4 +1,4 @@
-"""Specs: the TOML text that describes a drive, its policies and a workload."""
+"""Specs: TOML texts that describe a drive, its policies and a workload."""
 
 import difflib
 import json
@@ -13,7 +13,7 @@ from nandlab._types import PolicyRow
 from nandlab.errors import OutputError, os_error_text, shown
 from nandlab.units import size
 
-#: A longer file is no spec: it is not read, even if it never ends. The core says the same of a text.
+#: The most bytes of a spec that are read, since a device may have no end. The core has the same limit for a text.
 _BYTES_MAX = 1 << 20
 
 __all__ = ["Fit", "Sets", "Spec", "fit", "load", "policies", "presets", "read_spec", "schema", "version"]
@@ -23,11 +23,11 @@ Sets = Iterable[str] | Mapping[str, object]
 
 
 def load(source: str | os.PathLike[str], sets: Sets = ()) -> Spec:
-    """A validated spec from a file or from TOML text.
+    """Read a spec from a file or from TOML text, and validate it.
 
-    `source` is a path, or a string: one that holds a newline or a `=` and does not end in `.toml` is TOML text.
-    `sets` overrides single keys, as `--set` does. Raises `SpecError`, whose text names every
-    offending key, its line and what would be right.
+    `source` is a path or TOML text; a string is TOML text when it contains a newline or `=` and does not end in
+    `.toml`. `sets` overrides single keys, as `--set` does. Raises `SpecError`, whose text names each wrong key with its
+    line and a remedy, and `OutputError` when the file cannot be read.
     """
     if isinstance(source, str) and not source.endswith(".toml") and ("\n" in source or "=" in source):
         return _core.Spec.load(source, "spec", os.getcwd(), set_arguments(sets))
@@ -35,12 +35,12 @@ def load(source: str | os.PathLike[str], sets: Sets = ()) -> Spec:
 
 
 def read_spec(path: Path, sets: Sets = ()) -> Spec:
-    """A validated spec from the file `path`; relative paths in it count from its directory."""
+    """Read and validate the spec in the file `path`; relative paths in the spec are relative to its directory."""
     return _core.Spec.load(_read_text(path), path.name, str(path.parent.absolute()), set_arguments(sets))
 
 
 def set_arguments(sets: Sets) -> list[str]:
-    """Overrides as `key=value` strings with the value in TOML."""
+    """Overrides as strings `key=value`, with the value in TOML."""
     if isinstance(sets, str):
         return [sets]
     if isinstance(sets, Mapping):
@@ -52,7 +52,7 @@ def _toml(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # A sign beyond 16 bits is no pair of escapes in TOML.
+        # TOML does not have JSON's surrogate pairs.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, (int, float)):
         return repr(value)
@@ -60,7 +60,7 @@ def _toml(value: object) -> str:
         return "{ " + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, Iterable):
         return "[" + ", ".join(_toml(entry) for entry in value) + "]"
-    raise TypeError(f"a spec holds no {type(value).__name__}")
+    raise TypeError(f"a value of a spec cannot be of type {type(value).__name__}")
 
 
 def _read_text(path: Path) -> str:
@@ -77,19 +77,19 @@ def _read_text(path: Path) -> str:
         raise OutputError(os_error_text("read", path, error)) from None
     if len(data) > _BYTES_MAX:
         raise OutputError(
-            f"{shown(path)}: more than the {size(_BYTES_MAX)} of a spec\n  remedy: check that this is the right file"
+            f"{shown(path)}: a spec has at most {size(_BYTES_MAX)}\n  remedy: check that this is the right file"
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise OutputError(
-            f"{shown(path)}:{line}: not UTF-8 text (byte {error.start})\n  remedy: save it as TOML in UTF-8"
+            f"{shown(path)}:{line}: not UTF-8 text (byte {error.start})\n  remedy: save the spec as TOML in UTF-8"
         ) from None
 
 
 def _near(path: Path) -> str:
-    """Names like the one that is missing, from its directory and from examples/ below the current one."""
+    """The remedy for a missing spec: similar names in its directory, the current directory and examples/."""
     candidates: dict[str, Path] = {}
     for directory in (path.parent, Path("."), Path("examples")):
         try:
@@ -107,26 +107,28 @@ def _near(path: Path) -> str:
 
 
 class Fit(NamedTuple):
-    """A drive that is scaled to its workload."""
+    """A drive scaled to its workload."""
 
-    #: Overrides that make it; empty where the drive is small enough as it is.
+    #: Overrides that scale the drive; empty for a drive that is small enough.
     sets: dict[str, object]
-    #: Requests of the workload, and bytes that it writes.
+    #: Requests of the workload.
     requests: int
+    #: Bytes that the workload writes.
     written_bytes: int
-    #: Raw less logical bytes of the drive.
+    #: Raw bytes minus logical bytes of the scaled drive.
     spare_bytes: int
 
 
 def fit(spec: Spec, times: float = 5.0) -> Fit:
-    """Scale a spec's drive to its workload, so that the workload writes the spare space at least `times` times.
+    """Scale the drive of a spec to its workload, so that the workload writes the spare space at least `times` times.
 
-    Fewer blocks a plane, and the `drive.op` that keeps the effective over-provisioning; all else stays, the sizes of
-    caches too. Reads the whole workload. Raises `OutputError` where it writes too little for any drive, `SpecError`
-    where the scaled drive is impossible for another reason.
+    Changes the number of blocks per plane, and `drive.op` so that the effective over-provisioning stays the same. Other
+    keys, such as the sizes of caches, stay. Reads the whole workload. Raises `OutputError` when the workload writes too
+    little for any drive or `times` is not above 0, `RunError` for a spec without a workload, `SpecError` when the
+    scaled drive is invalid for another reason.
     """
     if not times > 0:
-        raise OutputError(f"times = {times}: more than 0")
+        raise OutputError(f"times: expected a number above 0, found {times}")
     requests, written, end = _core.workload_facts(spec)
     fitted = _core.fit_to_writes(spec, written, times)
     if fitted is None:
@@ -138,7 +140,7 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
         sets = {"drive.blocks_per_plane": blocks, "drive.op": op}
     scaled = spec
     if sets:
-        # A generated workload addresses what there is.
+        # A generated workload uses the addresses of the scaled drive.
         scaled = spec.with_(sets)
         _, _, end = _core.workload_facts(scaled)
     if resolved["workload"]["beyond"] != "wrap" and end > scaled.logical_bytes:
@@ -149,8 +151,8 @@ def fit(spec: Spec, times: float = 5.0) -> Fit:
 def _too_little(spec: Spec, written: int, times: float) -> str:
     text = f"the workload writes {size(written)}"
     if not written:
-        return f"{text}: there is nothing to fit a drive to\n  remedy: a workload that writes"
-    # The least number of times that it has to be played.
+        return f"{text}, so no drive can be fitted to it\n  remedy: a workload that writes"
+    # Find the least number of repetitions of the workload that is enough.
     low, high = 1, 2
     while _core.fit_to_writes(spec, high * written, times) is None:
         low, high = high, 2 * high
@@ -161,27 +163,27 @@ def _too_little(spec: Spec, written: int, times: float) -> str:
         low, high = (middle, high) if _core.fit_to_writes(spec, middle * written, times) is None else (low, middle)
     repeat = high * json.loads(spec.canonical_json())["workload"]["repeat"]
     return (
-        f"{text}, too little to write the spare space {times:g} times of even the smallest drive with so many planes\n"
+        f"{text}, too little to write the spare space {times:g} times, even of the smallest drive with as many planes\n"
         f"  remedy: --set workload.repeat={repeat}, fewer planes (drive.channels, chips_per_channel, dies_per_chip, "
         "planes_per_die), smaller blocks (drive.pages_per_block), or fewer times"
     )
 
 
 def version() -> str:
-    """The version of the program; a spec, its seed and this version give the same bytes."""
+    """The version of nandlab. The same spec, seed and version give the same bytes."""
     return _core.version()
 
 
 def schema() -> str:
-    """The JSON Schema of a spec, as text, for editors."""
+    """The JSON Schema of a spec, as JSON text, for editors."""
     return _core.schema()
 
 
 def presets() -> list[tuple[str, str]]:
-    """Name and description of every drive that ships with the package."""
+    """Name and description of each preset, for `drive.preset`."""
     return _core.presets()
 
 
 def policies() -> list[PolicyRow]:
-    """Every policy that a spec can name: its slot (such as `gc.victim`), name and description."""
+    """The policies that a spec can name: slot (a key such as `gc.victim`), name and description."""
     return _core.policies()

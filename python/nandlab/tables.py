@@ -1,4 +1,4 @@
-"""The tables of a run: raw columns from the core to numpy, polars and Parquet."""
+"""The tables of a run: raw columns of the core as numpy, polars and Parquet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 RawTable = dict[str, tuple[str, bytes]]
 Columns = dict[str, NDArray[Any]]
 
-#: What each table holds, one row per ...
+#: The tables of a run; the text says what one row describes.
 TABLES = {
     "series": "interval of the run",
     "dies": "die and interval (at most 64 intervals)",
@@ -40,7 +40,7 @@ def decode(raw: RawTable) -> Columns:
 
 
 def to_frame(columns: Columns) -> pl.DataFrame:
-    """The same columns as a polars data frame; a number that is no number is null."""
+    """Columns as a polars data frame; NaN becomes null."""
     import polars as pl
 
     return pl.DataFrame(
@@ -54,7 +54,7 @@ def to_frame(columns: Columns) -> pl.DataFrame:
 
 
 def from_frame(frame: pl.DataFrame) -> Columns:
-    """A polars data frame as numpy arrays."""
+    """The columns of a polars data frame as numpy arrays; text columns are arrays of `object`."""
     import polars as pl
 
     return {
@@ -66,7 +66,7 @@ def from_frame(frame: pl.DataFrame) -> Columns:
 
 
 def to_parquet(frame: pl.DataFrame) -> bytes:
-    """The Parquet file of a frame; every setting is fixed, so equal frames give equal bytes."""
+    """The Parquet file of a data frame; all settings are fixed, so that equal data frames give equal bytes."""
     buffer = io.BytesIO()
     frame.write_parquet(
         buffer, compression="zstd", compression_level=3, statistics=True, row_group_size=262_144, data_page_size=1 << 20

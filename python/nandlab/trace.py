@@ -1,4 +1,4 @@
-"""Block traces: what is in one, and turning one format into another."""
+"""Block traces: statistics, and conversion between formats."""
 
 import json
 import os
@@ -27,14 +27,17 @@ def stat(
     logical_bytes: int | None = None,
     seed: int | None = None,
 ) -> dict[str, Any]:
-    """Statistics of a trace file, or of the look-alike `profile` generates (then beside the published numbers).
+    """Statistics of a trace file, or of the look-alike that a profile generates (with the published numbers).
 
-    `format` is one of `formats()`, by content when absent; `device` picks one of a file that holds several
-    (`"concatenate"`: all, one after another);
-    `lenient` skips malformed lines and counts them; `time_unit` (such as `"us"`) is for formats that do not fix it;
-    `max_gap` (such as `"30d"`, a day when absent) is the longest time between two records that is not questioned;
-    `requests` stops after so many; `logical_bytes` is the drive a profile is scaled to, and `seed` what it is
-    generated from.
+    `path` is a trace file and `profile` the name of a profile; exactly one of them is given. `format` is one of
+    `formats()`, by default detected from the content. `device` selects one device of a trace with several;
+    `"concatenate"` takes all devices, one after another. `lenient` skips and counts malformed lines. `time_unit`
+    (`"ps"`, `"ns"`, `"us"`, `"ms"` or `"s"`) is for formats that do not define a unit. `max_gap` (such as `"30d"`, by
+    default a day) is the longest accepted time between two records. `requests` is the number of requests to read, by
+    default all. `logical_bytes` is the capacity of the drive to which a profile is scaled, `seed` the seed of the
+    generator.
+
+    Raises `TraceError` for a trace that cannot be read, `OutputError` for wrong arguments and operating-system errors.
     """
     options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
     source = _source(path, profile)
@@ -62,11 +65,12 @@ def convert(
     drop: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Write the trace `source` (or what `profile` generates) to the file `target` in the format `to`.
+    """Write the trace `source`, or the requests that `profile` generates, to the file `target` in the format `to`.
 
-    The target appears only when it is whole; one that exists is replaced only with `force`. `drop` leaves out, and
-    counts, requests that the format cannot hold; without it they are an error. The other arguments are those of
-    `stat`. Returns what was written, with what the format could not keep.
+    The target appears only when it is complete; an existing file is replaced only with `force`. With `drop`, requests
+    that the format cannot represent are left out and counted; without `drop` such a request is an error. The other
+    arguments, and the errors, are those of `stat`. Returns counts of the written and dropped requests, and a list of
+    the properties that the format does not keep.
     """
     goal = Path(target)
     options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
@@ -75,11 +79,13 @@ def convert(
     if goal.is_dir():
         raise OutputError(f"{goal} is a directory: name the file to write")
     if goal.suffix in (".zst", ".gz", ".xz"):
-        raise OutputError(f"{goal}: traces are written as they are, not packed: name it {goal.stem}, and pack it then")
+        raise OutputError(
+            f"{goal}: traces are written uncompressed: name the file {goal.stem}, and compress it afterwards"
+        )
     if origin and goal.exists() and goal.samefile(origin):
-        raise OutputError(f"{goal} is the trace itself: name another file to write")
+        raise OutputError(f"{goal} is the source trace itself: name another file to write")
     if goal.exists() and not force:
-        raise OutputError(f"{goal} is there already: name another file, or pass --force to replace it")
+        raise OutputError(f"{goal} exists already: name another file, or replace it with --force")
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(goal) as partial:
@@ -94,17 +100,17 @@ def convert(
 
 
 def formats() -> list[tuple[str, str]]:
-    """Name and description of every trace format."""
+    """Name and description of each trace format."""
     return _core.trace_formats()
 
 
 def profiles() -> list[dict[str, Any]]:
-    """The workload profiles that ship with the package, with the published or recorded numbers they imitate."""
+    """The workload profiles, with the published or recorded numbers to which they are calibrated."""
     return _core.profiles()
 
 
 def is_read_once(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a pipe or the like; `False` where there is none."""
+    """Whether a file can be read only once (pipe, device or socket); `False` for a missing file."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them."""
+"""Numbers as texts for the screen and the report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def number(value: float | None) -> str:
-    """Three or four digits that matter: `1.07`, `12.3`, `912`, `48,100`."""
+    """A number rounded for reading: `1.07`, `12.3`, `912`, `48,100`."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if isinstance(value, bool):
@@ -24,17 +24,17 @@ def number(value: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """A count with its thousands apart."""
+    """A count with thousands separators."""
     return "-" if value is None else f"{round(value):,}"
 
 
 def share(value: float | None) -> str:
-    """A share as per cent."""
+    """A share (0 to 1) in per cent."""
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
 def size(value: float | None) -> str:
-    """Bytes in binary units."""
+    """A number of bytes in binary units."""
     if value is None:
         return "-"
     amount = float(value)
@@ -46,7 +46,7 @@ def size(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time in the unit that suits it."""
+    """A time given in seconds, in the unit that fits its length."""
     if seconds is None:
         return "-"
     amount = float(seconds)
@@ -66,14 +66,14 @@ def duration(seconds: float | None) -> str:
 
 
 def joules(energy: float) -> str:
-    """An energy in the unit that suits it."""
+    """An energy given in joules, in the unit that fits its size."""
     if energy == 0 or energy >= 1:
         return f"{number(energy)} J"
     return f"{energy * 1e3:.3g} mJ" if energy >= 1e-3 else f"{energy * 1e6:.3g} uJ"
 
 
 def age(seconds: int) -> str:
-    """A time in the largest unit of a spec that it is a whole number of."""
+    """A time given in seconds, in the largest unit of a spec of which it is a whole multiple."""
     for unit, worth in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds and seconds % worth == 0:
             return f"{seconds // worth} {unit}"
@@ -81,7 +81,7 @@ def age(seconds: int) -> str:
 
 
 def part(some: float, of: float) -> str:
-    """A share as per cent that is never rounded to none or all."""
+    """The share `some / of` in per cent; only an exact 0 or 1 is shown as 0.0 % or 100.0 %."""
     if not of:
         return "-"
     percent = 100 * some / of

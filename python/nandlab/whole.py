@@ -1,7 +1,7 @@
-"""What is written appears under its name whole, or not at all.
+"""Atomic writes: a file or directory appears under its name complete, or not at all.
 
-It is written in a hidden directory beside the name, `.NAME.partial-PID-RANDOM`, and renamed. A process that is killed
-leaves that directory; the next one that writes beside it removes it.
+The data is written to a hidden directory beside the target, `.NAME.partial-PID-RANDOM`, and renamed. A killed process
+leaves its hidden directory behind; the next process that writes to the same parent directory removes it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pathlib import Path
 
 from nandlab.errors import OutputError, os_error_text
 
-#: In the hidden directory: what gets the name, and what had it before.
+#: Names in the hidden directory: the new data, and the data that it replaces.
 NEW, OLD = "new", "old"
 _HIDDEN = re.compile(r"\.(?P<name>.+)\.partial-(?P<pid>\d+)(-[0-9a-f]+)?")
 
 
 @contextlib.contextmanager
-def beside(target: Path) -> Iterator[Path]:
-    """A hidden directory beside `target`, to write in; it is removed at the end. Raises `OSError`.
+def hidden_beside(target: Path) -> Iterator[Path]:
+    """Create a hidden directory beside `target`, locked while it is in use, and remove it at the end.
 
-    It is locked as long as it is in use.
+    Raises `OSError`.
     """
     if target.name in ("", ".."):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(target))
@@ -46,17 +46,17 @@ def _make(target: Path) -> tuple[Path, int]:
         hidden = target.with_name(f".{target.name}.partial-{os.getpid()}-{secrets.token_hex(3)}")
         hidden.mkdir()
         lock = os.open(hidden, os.O_RDONLY)
-        # Where there are no such locks nothing is ever swept.
+        # On a file system without locks, `sweep` removes nothing.
         with contextlib.suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
         if hidden.exists():
             return hidden, lock
-        # To a process of another PID namespace this one looks dead, and the lock was not there yet.
+        # A process of another PID namespace removed the directory before it was locked: try again.
         os.close(lock)
 
 
 def _clear(hidden: Path, target: Path) -> None:
-    """Remove a hidden directory; what `target` was before is put back where nothing has come in its place."""
+    """Remove a hidden directory; replaced data in it is moved back to `target` when nothing has that name."""
     with contextlib.suppress(OSError):
         if (hidden / OLD).exists() and not target.exists():
             os.rename(hidden / OLD, target)
@@ -64,10 +64,10 @@ def _clear(hidden: Path, target: Path) -> None:
 
 
 def sweep(directory: Path) -> None:
-    """Remove what dead processes have left in a directory.
+    """Remove the hidden directories that dead processes have left in a directory.
 
-    Dead is a process whose PID is free and whose lock can be had: PIDs are used again, and mean nothing in another PID
-    namespace; some file systems have no locks.
+    A process counts as dead when its PID is free and its lock can be acquired. Neither test is enough: PIDs are reused
+    and differ between PID namespaces, and some file systems have no locks.
     """
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(directory)):
@@ -86,7 +86,7 @@ def sweep(directory: Path) -> None:
 def _is_alive(pid: int) -> bool:
     """Whether another process has this PID."""
     if pid == os.getpid():
-        return False  # in containers it is often the same one; what is in use has its lock
+        return False  # containers often reuse a PID; a directory in use is locked
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -98,18 +98,18 @@ def _is_alive(pid: int) -> bool:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write, which takes the name `path` when the block ends well. Raises `OSError`."""
+    """Yield a path to write to; the file is renamed to `path` when the block succeeds. Raises `OSError`."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if path.exists() and not path.is_file():
-        raise OutputError(f"{path} is a device or a pipe, which is not replaced: name a file")
-    with beside(path) as hidden:
+        raise OutputError(f"{path} is a device or a pipe and is not replaced: name a file")
+    with hidden_beside(path) as hidden:
         yield hidden / NEW
         os.replace(hidden / NEW, path)
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write one file: it is there, and on the disk, whole or not at all."""
+    """Write one file atomically, synced to the disk; raises `OutputError`."""
     try:
         with whole_file(path) as partial:
             write_synced(partial, data)
@@ -118,7 +118,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet, and have it on the disk."""
+    """Write a new file, synced to the disk; raises `OSError`."""
     with open(path, "xb") as file:
         file.write(data)
         file.flush()

@@ -248,7 +248,7 @@ def test_a_spec_that_is_no_toml(lab):
         ),
         (SPEC + "[" * 100_000, ["spec.toml:13", "not TOML"], "correct the line"),
         (SPEC + "k" * 1_000_000 + " = 1\n", ["spec.toml:13", "unknown key"], "[workload] has"),
-        (SPEC + "\n" * (1 << 20), ["spec.toml: more than the 1 MiB of a spec"], "the right file"),
+        (SPEC + "\n" * (1 << 20), ["spec.toml: a spec has at most 1 MiB"], "the right file"),
         (SPEC + '[gc]\nvictim = "\\u202e\\u001b[31m"\n', ['"\\u{202e}\\u{1b}[31m"'], "choices"),
     ],
 )
@@ -262,7 +262,7 @@ def test_an_oversized_spec_is_refused_within_seconds(lab, text, names, remedy):
 
 
 def test_a_spec_without_an_end(lab):
-    refused(lab, "run", "/dev/zero", names=["/dev/zero: more than the 1 MiB of a spec"], remedy="the right file")
+    refused(lab, "run", "/dev/zero", names=["/dev/zero: a spec has at most 1 MiB"], remedy="the right file")
 
 
 def test_long_names_are_shortened_in_messages(lab):
@@ -505,7 +505,7 @@ def test_a_command_that_reads_a_trace_once_accepts_a_pipe(lab):
 
 def test_a_drive_is_not_saved_in_a_pipe(lab):
     os.mkfifo(lab / "pipe")
-    refused(lab, "run", "spec.toml", "--save-drive", "pipe", names=["pipe is there"], remedy="name another file")
+    refused(lab, "run", "spec.toml", "--save-drive", "pipe", names=["pipe exists"], remedy="name another file")
 
 
 @pytest.mark.parametrize("damage", ["lost+found", "\0" * 20, "\ufeff\ufeff", "128166372,hm"])

@@ -152,7 +152,7 @@ def test_a_limit_of_file_size_is_reported_with_the_path(command, spec_file, tmp_
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 
     done = command("run", spec_file, "--out", "r", preexec_fn=limit)
-    refused(done, "cannot write r/", "larger than is allowed")
+    refused(done, "cannot write r/", "exceed the size limit")
     assert not (tmp_path / "r").exists()
     assert hidden(tmp_path) == []
 
@@ -217,14 +217,14 @@ def test_a_wrong_command_line_is_refused_with_a_correction(command, spec_file, a
 
 
 def test_a_report_of_two_results_and_an_unknown_study_are_refused_with_a_remedy(command, tmp_path):
-    refused(command("report", "a", "b"), "a report is of one result, and 2 are named", "call `nandlab report` for each")
+    refused(command("report", "a", "b"), "expected one result directory, found 2", "call `nandlab report` for each")
     refused(command("report"), "name a result directory")
     refused(command("study", "gabage"), "no study gabage", "has no studies/ to look in", "name a study file")
     for name in ("garbage-collection", "laldpc"):
         (tmp_path / "studies" / name).mkdir(parents=True)
         (tmp_path / "studies" / name / "study.toml").touch()
     refused(command("study", "garbage-colection"), "did you mean garbage-collection?", "garbage-collection, laldpc")
-    refused(command("study", "x"), "there is: garbage-collection, laldpc")
+    refused(command("study", "x"), "choose from: garbage-collection, laldpc")
 
 
 def test_report_writes_one_file_and_prints_its_path(command, spec_file, tmp_path):
@@ -237,11 +237,11 @@ def test_report_writes_one_file_and_prints_its_path(command, spec_file, tmp_path
 
 def test_a_report_of_a_directory_without_a_result_is_refused(command, spec_file, tmp_path):
     refused(command("report", "nothing"), "no result directory nothing")
-    refused(command("report", tmp_path), "holds no nandlab result")
+    refused(command("report", tmp_path), "has no nandlab result")
     refused(command("report", spec_file), "not a directory")
     command("run", spec_file, "--out", "r")
     (tmp_path / "r/series.parquet").write_bytes(b"PAR1 no longer")
-    refused(command("report", "r"), "series.parquet is damaged", "run it again")
+    refused(command("report", "r"), "series.parquet is damaged", "run the spec again")
 
 
 def test_spec_subcommands(command, spec_file):
@@ -283,7 +283,7 @@ def test_trace_convert_leaves_no_partial_file(command, tmp_path):
     assert (tmp_path / "a.spc").read_text().count("\n") == 1
     refused(command("trace", "convert", "a.csv", "--to", "spc", "--out", "a.spc"), "--force")
     refused(command("trace", "convert", "a.csv", "--to", "spd"), "did you mean spc")
-    refused(command("trace", "convert", "a.csv", "--to", "msr", "--out", "a.csv", "--force"), "the trace itself")
+    refused(command("trace", "convert", "a.csv", "--to", "msr", "--out", "a.csv", "--force"), "the source trace itself")
     (tmp_path / "bad.csv").write_text(MSR.splitlines(keepends=True)[0] + "malformed\n")
     refused(command("trace", "convert", "bad.csv", "--to", "spc", "--out", "b.spc"), "bad.csv:2")
     assert not (tmp_path / "b.spc").exists()

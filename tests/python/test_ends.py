@@ -169,7 +169,7 @@ def test_a_signal_ends_a_command_that_waits_for_a_trace(tmp_path, arguments, num
     process.send_signal(number)
     ended, out, err = finish(process)
     os.close(writer)
-    assert (ended, out, err) == (status, "", f"stopped by {name}: what was not finished is not kept\n")
+    assert (ended, out, err) == (status, "", f"stopped by {name}: unfinished work is not kept\n")
     assert os.listdir(tmp_path) == ["pipe"]
 
 
@@ -179,7 +179,7 @@ def test_a_signal_ends_a_command_that_waits_for_the_reader_of_its_output(tmp_pat
     assert select.select([process.stdout], [], [], 60)[0]  # the command has begun to write
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 143
-    assert finish(process)[2] == "stopped by SIGTERM: what was not finished is not kept\n"
+    assert finish(process)[2] == "stopped by SIGTERM: unfinished work is not kept\n"
 
 
 def test_sigterm_keeps_the_finished_windows_of_a_life(lab):
@@ -189,7 +189,7 @@ def test_sigterm_keeps_the_finished_windows_of_a_life(lab):
     time.sleep(1)
     process.send_signal(signal.SIGTERM)
     status, _, err = finish(process)
-    assert status == 143 and "stopped by SIGTERM: o holds the windows that are done" in err
+    assert status == 143 and "stopped by SIGTERM: o has the finished windows" in err
     assert json.loads((lab / "o/life.json").read_text())["complete"] is False and (lab / "o/report.html").exists()
     assert hidden(lab) == []
 
@@ -398,12 +398,12 @@ PRINTING = {
     "--help": None,
     "--version": None,
     "run --help": None,
-    "run spec.toml --out o": "o holds the result",
-    "run spec.toml --out o --json": "o holds the result",
-    "life spec.toml --windows 2 --requests 200 --out o": "o holds the life",
-    "life spec.toml --windows 2 --requests 200 --out o --json": "o holds the life",
-    "study s.toml --workers 1 --out o": "o holds the study",
-    "study s.toml --workers 1 --out o --json": "o holds the study",
+    "run spec.toml --out o": "the result is in o",
+    "run spec.toml --out o --json": "the result is in o",
+    "life spec.toml --windows 2 --requests 200 --out o": "the life is in o",
+    "life spec.toml --windows 2 --requests 200 --out o --json": "the life is in o",
+    "study s.toml --workers 1 --out o": "the study is in o",
+    "study s.toml --workers 1 --out o --json": "the study is in o",
     "study s.toml --check": None,
     "report result": "result/report.html is written",
     "reliability spec.toml": None,

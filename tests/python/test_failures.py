@@ -262,7 +262,7 @@ def test_a_drive_with_operations_under_way_is_not_saved(tmp_path):
     ):
         drive.save(tmp_path / "a.drive")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(nandlab.OutputError, match="make the directory first"):
+    with pytest.raises(nandlab.OutputError, match="create the directory first"):
         nandlab.Drive(nandlab.load(CACHED)).save(tmp_path / "none" / "a.drive")
 
 

@@ -158,4 +158,4 @@ def test_ctrl_c_keeps_the_finished_windows(spec, tmp_path):
     assert process.returncode == 130, errors
     facts = json.loads(printed)
     assert facts["complete"] is False and facts["end"] == "it was stopped" and facts["windows"] > 0
-    assert "windows that are done" in errors and (out / "life.parquet").is_file()
+    assert "finished windows" in errors and (out / "life.parquet").is_file()

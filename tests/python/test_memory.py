@@ -81,7 +81,7 @@ def test_a_run_without_enough_memory_is_refused_with_the_limit_and_a_key(tmp_pat
         with pytest.raises(nandlab.RunError) as error:
             refused()
         text = str(error.value)
-        assert "there are 200 MiB: the machine's free memory" in text
+        assert "200 MiB are available: the machine's free memory" in text
         assert "drive.blocks_per_plane" in text
         assert len(text.splitlines()) == 2
     # With --verify the oracle takes most of the memory.

@@ -108,7 +108,7 @@ def test_files_screen_and_report_name_the_lost_writes(tmp_path):
     for text in (screen, page):
         assert f"Power loss destroyed {power['lost_writes']} acknowledged writes" in text
         assert "set capacitor.capacitance" in text
-    assert "What was lost" in page
+    assert "Lost writes" in page
     assert f"{power['lost_writes'] - 20} more are in power.json" in page
 
 

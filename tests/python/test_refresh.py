@@ -37,7 +37,7 @@ def test_partial_refresh_is_counted_and_shown(tmp_path):
     assert partial.mapping_bytes * 8 >= 52 * partial.linked_pages_max
     assert 0 < partial.vsm_bytes <= 4 * page_bytes
     assert f"{refresh['blocks']:,} blocks" in screen and "combination pages" in screen
-    assert "<h2>Refresh</h2>" in page and "susceptible bits moved, page stays" in page
+    assert "<h2>Refresh</h2>" in page and "susceptible bits moved, page kept in place" in page
 
 
 def test_conventional_and_no_refresh_are_counted_and_shown(tmp_path):

@@ -204,7 +204,7 @@ def test_csv_has_the_points(folder):
         (["--reads", "-1"], "--reads"),
         (["--copybacks", "256"], "255"),
         (["--out", "a.gif"], ".svg"),
-        (["--out", "nowhere/a.svg"], "make the directory first"),
+        (["--out", "nowhere/a.svg"], "create the directory first"),
         (["--out", "a.svg", "--retention", "0d,1d"], "two retentions"),
         (["--set", "reliability.rber=none"], "set reliability.rber"),
     ],
@@ -242,7 +242,7 @@ def test_screen_and_report_show_levels_and_mapping_cache(tmp_path):
     import nandlab
 
     screen, page = shown(nandlab.run(RUN % ("8KiB", 10_000, "365d")), tmp_path)
-    for word in ("read level", "host reads", "retries a read", "mapping cache", "1,024 entries"):
+    for word in ("read level", "host reads", "retries per read", "mapping cache", "1,024 entries"):
         assert word in screen, word
     assert "<h2>Read levels</h2>" in page
     assert "started above level 1" in page
@@ -290,7 +290,7 @@ size = "4KiB"
     assert f"copybacks  {migration['copybacks']:,} pages" in screen
     assert "2 in a row at most" in screen
     assert "<h2>Migration</h2>" in page
-    assert "counters, one a block" in page
+    assert "RAM of copyback counters, one per block" in page
     result = nandlab.run(spec, sets={"migration.policy": "off-chip"})
     assert result.summary.migration is None
     screen, page = shown(result, tmp_path)

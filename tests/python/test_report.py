@@ -8,11 +8,11 @@ import nandlab
 import numpy as np
 import pytest
 from conftest import SPEC
-from nandlab.reporting.plots import evenness
-from nandlab.reporting.series import honest, thin, with_extremes
+from nandlab.reporting.plots import slowest
+from nandlab.reporting.series import thin, with_extremes, without_empty
 
 SECTIONS = [
-    "What was run",
+    "Settings",
     "Latency",
     "Throughput and latency over time",
     "Write amplification",
@@ -81,7 +81,7 @@ def test_the_report_has_every_section_and_no_network_address(tmp_path):
 def test_a_section_without_data_has_a_sentence(tmp_path):
     text, _ = page_of({"workload.synthetic.read_fraction": 0.0, "workload.synthetic.requests": 20}, tmp_path)
     assert "The run has no reads, so there is no read latency." in text
-    assert "No victim was picked." in text or "Garbage collection never ran" in text
+    assert "No victim was picked." in text or "GC never ran" in text
 
 
 @pytest.mark.parametrize("requests", [1, 2, 20, 2000, 20_000])
@@ -128,15 +128,15 @@ def test_a_moment_without_progress_is_visible_in_the_figure_of_a_long_run():
         "latency_us_write_max": np.full(rows, 900.0),
         "iops": np.full(rows, 1000.0),
     }
-    even = evenness(thin(with_extremes(honest(series))))
+    even = slowest(thin(with_extremes(without_empty(series))))
     assert '"least"' not in even and '"slowest"' in even
     series["iops"][still] = series["requests_read"][still] = series["requests_write"][still] = 0
     series["latency_us_write_max"][still + 1] = 250_000.0
-    short = thin(with_extremes(honest(series)))
+    short = thin(with_extremes(without_empty(series)))
     assert len(short["iops_min"]) <= 400
     assert np.flatnonzero(short["iops_min"] == 0).tolist() == [still // 10]
     assert short["latency_us_max"].max() == 250_000.0 and np.median(short["latency_us_max"]) == 900.0
-    assert '"least"' in evenness(short)
+    assert '"least"' in slowest(short)
 
 
 def test_thinning_keeps_counts_extremes_and_weighted_means():

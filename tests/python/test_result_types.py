@@ -123,7 +123,7 @@ def test_a_result_of_another_version_is_refused(tmp_path, change):
     else:
         summary["requests"] = "many"
     path.write_text(json.dumps(summary))
-    message = r"summary\.json was made by another version of nandlab .*: run it again"
+    message = r"summary\.json is from another version of nandlab .*: run the command again"
     with pytest.raises(nandlab.OutputError, match=message):
         nandlab.RunResult.read(tmp_path / "r")
 

@@ -126,7 +126,7 @@ def test_distributions_without_audit_data_are_reported(capsys):
     unknown = {"name": "made-up", "skip_reason": "not found"}
     known = {"name": "other", "version": "1.0", "vulns": []}
     for dependencies, end_of_line in (
-        ([unknown], "no data on any of them\n"),
+        ([unknown], "no data on any of the distributions\n"),
         ([unknown, known], "no data on made-up\n"),
     ):
         assert supply_chain.audit_problems({"dependencies": dependencies}, ()) == []

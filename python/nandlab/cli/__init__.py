@@ -4,10 +4,10 @@ Exit status:
 
 0    done
 1    a bug in nandlab
-2    something in the input, the arguments or the disk
-3    done, but what was to be printed could not be written
+2    refused: an error in the input, the arguments or the file system
+3    done, but the output on screen could not be written
 130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
-141  done, but whoever read the output has gone
+141  done, but the reader of the output has closed the pipe
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cyclopts import CycloptsError
 
 import nandlab
 
-# Each adds its commands to the app.
+# Each module adds its commands to the app.
 from nandlab.cli import life, reliability, report, run, spec, study, trace  # noqa: F401
 from nandlab.cli.app import End, app, stop
 from nandlab.cli.output import fail
@@ -35,7 +35,7 @@ _BUG = (
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command and leave with its exit status."""
+    """Run the command and exit with its status."""
     with standard_streams() as out, stop:
         end = _run(sys.argv[1:] if arguments is None else arguments)
         status = end.status
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
                 fail(f"cannot write to stdout: {out.error.strerror}" + (f"; {end.kept}" if end.kept else ""))
             status = status or (3 if has_reader else 141)
         if stop:
-            # The core may still be at work on its thread, or a reader not read: wait for neither.
+            # Do not wait for the thread of the core, nor for a reader of the output that does not read.
             sys.stderr.flush()
             os._exit(status)
     sys.exit(status)
@@ -57,7 +57,7 @@ def _run(arguments: list[str]) -> End:
         sys.stdout.flush()
         return end
     except KeyboardInterrupt:
-        fail(f"{stop}: what was not finished is not kept")
+        fail(f"{stop}: unfinished work is not kept")
         return End(stop.status)
 
 
@@ -73,16 +73,16 @@ def _do(arguments: list[str]) -> End:
         fail(trace.as_options(str(error)) if arguments[:1] == ["trace"] else str(error))
         return End(2)
     except OSError as error:
-        fail(os_error_text("go on with" if error.filename else "go on", error.filename, error))
+        fail(os_error_text("continue with" if error.filename else "continue", error.filename, error))
         return End(2)
     except UnicodeEncodeError as error:
-        # Only names of files and arguments have what is no text.
+        # Only file names and arguments can contain bytes that are not UTF-8.
         fail(f"{error.object!r}: not UTF-8 text\n  remedy: choose another name")
         return End(2)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException:
-        # A panic in the core is no `Exception`.
+        # A panic in the core is a `BaseException`.
         traceback.print_exc()
         fail("\n" + _BUG)
         return End(1)

@@ -1,4 +1,4 @@
-"""The command line, to which every command adds itself, and what several commands share."""
+"""The app to which the modules add their commands, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def examples(*lines: str) -> str:
 
 app = App(
     name="nandlab",
-    help="A laboratory for SSD controllers: simulate a flash drive, change one policy, see what it does.",
+    help="A laboratory for SSD controllers: simulate a flash drive, change a policy, see its effect.",
     help_epilogue=examples(
         "nandlab run examples/demo.toml           simulate; results in out/demo",
         "nandlab run examples/demo.toml --set gc.victim=fifo",
@@ -25,7 +25,7 @@ app = App(
         "nandlab spec show examples/demo.toml     every setting with its default",
     )
     + "\n\nExit status: 0 done, 1 a bug, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, "
-    "129 by SIGHUP, 141 done but the reader of the output has gone",
+    "129 by SIGHUP, 141 done but the reader of the output has closed the pipe",
     help_format="plaintext",
     version=lambda: f"nandlab {nandlab.version()}",
     version_flags=["--version"],
@@ -37,18 +37,18 @@ app["--help"].group = app["--version"].group = Group("Options")
 
 Sets = Annotated[
     list[str] | None,
-    Parameter(name="--set", help="Override one key, as KEY=VALUE; may be given many times."),
+    Parameter(name="--set", help="Override one key of the spec, as KEY=VALUE; may be repeated."),
 ]
 Json = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout instead of tables.")]
-Force = Annotated[bool, Parameter(name="--force", help="Replace what is there, whatever it is.")]
+Force = Annotated[bool, Parameter(name="--force", help="Replace an existing file or directory, whatever its content.")]
 
-#: Ctrl-C, SIGTERM or SIGHUP, for every command.
+#: Handles Ctrl-C, SIGTERM and SIGHUP for every command.
 stop = Stop()
 
 
 class End(NamedTuple):
-    """How a command ended."""
+    """The end of a command."""
 
     status: int = 0
-    #: What there is, whether or not it could be printed.
+    #: The result on the disk, for the message when the output cannot be printed.
     kept: str = ""

@@ -17,7 +17,7 @@ from nandlab.spec import read_spec
 @app.command(
     help_epilogue=examples(
         "nandlab life examples/life.toml",
-        "nandlab life examples/life.toml --against-full      the error of what is not simulated",
+        "nandlab life examples/life.toml --against-full      the error of the fast-forward",
         "nandlab report out/life                             latency, WAF, refresh, capacitor over years",
     )
 )
@@ -34,40 +34,40 @@ def life(
     json_: Json = False,
     force: Force = False,
 ) -> End:
-    """A drive from fresh to worn out: windows of its life are simulated, what is between them is skipped.
+    """Simulate the life of a drive until it is worn out: windows are simulated, the time between them is skipped.
 
-    The workload is played again and again until the first block has reached drive.endurance. In the stretches that
-    are skipped blocks wear, time passes and the capacitor ages as in the window before; the data keeps its ages, so
-    give data that is never rewritten a spread of them (reliability.retention) up to the refresh interval.
-    Ctrl-C, SIGTERM or SIGHUP keeps the windows that are done: life.json then says "complete": false. A second one gives
-    up.
+    The workload is repeated until the first block has reached drive.endurance. In the skipped time blocks wear, time
+    passes and the capacitor ages as in the window before. Data does not age in the skipped time: for data that is never
+    rewritten, set reliability.retention to ages up to the refresh interval.
+    Ctrl-C, SIGTERM or SIGHUP ends the life and keeps the finished windows: life.json then says "complete": false. A
+    second signal discards them.
     Exit status: 0 done, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 
     Parameters
     ----------
     spec_file
-        The spec. Its workload is repeated without end; reliability.clock_scale says how fast it lives.
+        The spec. Its workload is repeated without end; reliability.clock_scale sets the speed of ageing.
     out
         The directory for life.json, life.parquet and report.html; out/NAME when absent.
     windows
-        Windows at least; there is one more at each step of refresh.interval.
+        The least number of windows; each step of refresh.interval adds one.
     requests
-        Requests of a window. As many are played before each one, for the drive to settle.
+        Measured requests of a window. As many requests before each window let the drive settle.
     full
         Simulate everything, which takes long.
     against_full
-        Live the life twice, skipping and in full, and say how far they are apart.
+        Simulate the life twice, with skipped time and in full, and report the differences.
     """
     from nandlab import lifetime, reporting
     from nandlab.screen import RunProgress, show_life
 
     if full and against_full:
-        raise OutputError("--against-full lives the life in full too: leave out --full")
+        raise OutputError("--against-full includes the full simulation of --full\n  remedy: leave out --full")
     checked = read_spec(spec_file, sets or [])
     name = spec_file.stem
     directory = out if out is not None else Path("out") / name
     try:
-        with RunProgress(name, stop, bar=not json_) as progress, stop.gently():
+        with RunProgress(name, stop, bar=not json_) as progress, stop.deferred():
             lived = lifetime.life(
                 checked,
                 directory,
@@ -81,7 +81,7 @@ def life(
             )
             written = reporting.report(directory)
     except lifetime.LifeStopped:
-        fail(f"{stop} before the first window was done: nothing was written")
+        fail(f"{stop} before the end of the first window: nothing was written")
         return End(stop.status)
     if json_:
         print(lived.facts_text.rstrip("\n"))
@@ -91,10 +91,10 @@ def life(
         show_life(lived, console)
         print(written)
     if lived.facts.problem is not None:
-        fail(f"{lived.facts.problem}\n  {directory} holds the windows that were done before")
+        fail(f"{lived.facts.problem}\n  {directory} has the windows finished before")
         return End(2)
     if stop and (not lived.complete or (against_full and lived.full is None)):
-        what = "life in windows" if lived.complete else "windows that are done"
-        fail(f"{stop}: {directory} holds the {what}")
+        what = "the life without the full simulation" if lived.complete else "the finished windows"
+        fail(f"{stop}: {directory} has {what}")
         return End(stop.status)
-    return End(kept=f"{directory} holds the life")
+    return End(kept=f"the life is in {directory}")

@@ -1,4 +1,4 @@
-"""What commands print."""
+"""The output of the commands."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from nandlab import units
-from nandlab.errors import on_a_screen
+from nandlab.errors import shortened
 
 
 def make_console() -> Console:
-    """Stdout as a terminal or a plain stream."""
+    """A console on stdout."""
     return Console(highlight=False, soft_wrap=False)
 
 
 def show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:
-    """Names and their descriptions."""
+    """Print names and descriptions."""
     if as_json:
         print(json.dumps([{"name": name, "description": text} for name, text in pairs], indent=2))
         return
@@ -33,7 +33,7 @@ def show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:
 
 
 def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
-    """Rows with the same keys, as a table."""
+    """Print rows with the same keys as a table."""
     if as_json:
         print(json.dumps(rows, indent=2))
         return
@@ -48,12 +48,12 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     make_console().print(table)
 
 
-#: Entries of a list that a table shows; `--json` has them all.
+#: The most entries of a list that a table shows; `--json` has all entries.
 _LISTED_MAX = 32
 
 
 def show_facts(name: str, facts: dict[str, Any]) -> None:
-    """A nested dictionary as an indented list of names and numbers; a list of rows as a table."""
+    """Print a nested dictionary as a list of dotted names and values, and each list of rows in it as a table."""
     console = make_console()
     console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -87,5 +87,5 @@ def _text(value: object) -> str:
 
 
 def fail(text: str) -> None:
-    """Print an error."""
-    print(on_a_screen(text), file=sys.stderr, flush=True)
+    """Print an error on stderr."""
+    print(shortened(text), file=sys.stderr, flush=True)

@@ -37,14 +37,14 @@ def reliability(
     out: Path | None = None,
     json_: Json = False,
 ) -> End:
-    """RBER and read level over retention and P/E cycles, and the latency of a read by level; nothing is simulated.
+    """Print RBER and read level over retention and P/E cycles, and read latency by level, without a simulation.
 
     Parameters
     ----------
     spec_file
-        The spec: its [reliability] and [ecc]. It needs no workload.
+        The spec, of which [reliability] and [ecc] count. It needs no workload.
     pe
-        P/E cycles, with commas between; even steps up to drive.endurance when absent.
+        P/E cycles, separated by commas; even steps up to drive.endurance when absent.
     retention
         Ages of the data, such as 1h,30d,365d (s, min, h, d); an hour to five years when absent.
     reads
@@ -52,9 +52,9 @@ def reliability(
     copybacks
         Copybacks of the page in a row without correction.
     susceptible
-        Also the share of bits that soft sensing finds susceptible.
+        Also print the share of bits that soft sensing finds susceptible.
     out
-        Also write a picture (.svg, .pdf, .png), with curves from the first to the last retention, or the points (.csv).
+        Also write a picture (.svg, .pdf, .png) with curves over the whole range of retentions, or the points (.csv).
     """
     from nandlab import rber
     from nandlab.screen import show_reliability
@@ -74,7 +74,7 @@ def reliability(
         raise OutputError(f"--{error}".replace("--pe_cycles", "--pe")) from None
     if susceptible and found.susceptible is None:
         raise OutputError(
-            "--susceptible: the model has no voltages\n  remedy: set reliability.rber.vth, or leave it out"
+            "--susceptible: the model has no voltages\n  remedy: set reliability.rber.vth, or leave out --susceptible"
         )
     if out is not None:
         found.save(out, susceptible=susceptible)
@@ -94,11 +94,11 @@ def _listed(option: str, text: str) -> list[str]:
     """The entries of a list on the command line."""
     entries = [entry.strip() for entry in text.split(",")]
     if not all(entries):
-        raise OutputError(f"{option} {text!r}: values with a comma between, such as 1,2")
+        raise OutputError(f"{option} {text!r}: expected values separated by commas, such as 1,2")
     return entries
 
 
 def _whole(option: str, text: str) -> int:
     if not re.fullmatch(r"[0-9_]+", text):
-        raise OutputError(f"{option} {text!r}: a whole number")
+        raise OutputError(f"{option} {text!r}: expected a whole number")
     return int(text)

@@ -18,12 +18,12 @@ from nandlab.errors import OutputError
     )
 )
 def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | None = None) -> End:
-    """One HTML file of a result directory: tables and plots; it opens without a network.
+    """Write one HTML file with tables and plots of a result directory; it opens without a network.
 
     Parameters
     ----------
     directories
-        A result directory, as `nandlab run` or `nandlab life` writes it.
+        A result directory that `nandlab run` or `nandlab life` has written.
     out
         The file to write; DIR/report.html when absent.
     """
@@ -33,8 +33,8 @@ def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | Non
         raise OutputError("name a result directory, such as out/demo")
     if len(directories) > 1:
         raise OutputError(
-            f"a report is of one result, and {len(directories)} are named: call `nandlab report` for each\n"
-            "  to see results side by side, make them the variants of a study (`nandlab study --help`)"
+            f"expected one result directory, found {len(directories)}\n  remedy: call `nandlab report` for each, or "
+            "compare them as the variants of a study (`nandlab study --help`)"
         )
     (directory,) = directories
     written = nandlab.report(directory, out if out is not None else directory / REPORT)

@@ -32,22 +32,23 @@ def run(
     save_drive: Path | None = None,
     force: Force = False,
 ) -> End:
-    """Simulate a spec; summary on screen and in a result directory.
+    """Simulate a spec; print a summary and write a result directory.
 
-    The result directory appears once it is whole.
-    Ctrl-C, SIGTERM or SIGHUP keeps what is finished: summary.json then says "complete": false. A second one gives up.
+    The result directory appears only when it is complete.
+    Ctrl-C, SIGTERM or SIGHUP ends the run and keeps the result so far: summary.json then says "complete": false. A
+    second signal discards it.
     Exit status: 0 done, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 
     Parameters
     ----------
     spec_file
-        The spec. A relative path in it counts from its directory.
+        The spec. A relative path in the spec is relative to the directory of the spec.
     out
-        The result directory; out/NAME when absent. One that holds an earlier result is replaced.
+        The result directory; out/NAME when absent. An earlier result is replaced.
     verify
         Check every read against a reference model of the drive; slower.
     save_drive
-        Also save the drive as it is after preconditioning, for [precondition] of other specs.
+        Also save a snapshot of the preconditioned drive in this file, for precondition.load of other specs.
     """
     from nandlab import simulate
     from nandlab.screen import RunProgress, show_run
@@ -56,7 +57,7 @@ def run(
     name = spec_file.stem
     directory = out if out is not None else Path("out") / name
     try:
-        with RunProgress(name, stop, bar=not json_) as progress, stop.gently():
+        with RunProgress(name, stop, bar=not json_) as progress, stop.deferred():
             result = simulate.run(
                 checked, directory, progress, verify=verify, save_drive=save_drive, force=force, name=name
             )
@@ -73,7 +74,7 @@ def run(
     if not result.complete:
         how = stop if stopped else "not complete"
         fail(
-            f"{how} after {units.count(result.summary.requests)} requests: {directory} holds what is finished "
+            f"{how} after {units.count(result.summary.requests)} requests: {directory} has the result so far "
             '(summary.json: "complete": false)'
         )
-    return End(stop.status if stopped else 0, f"{directory} holds the result")
+    return End(stop.status if stopped else 0, f"the result is in {directory}")

@@ -17,7 +17,7 @@ from nandlab.errors import OutputError
 
 spec_app = App(
     name="spec",
-    help="Check specs, show them with all defaults, list what they can name.",
+    help="Check specs, show specs with all defaults, list presets and policies.",
     help_epilogue="",
     help_format="plaintext",
 )
@@ -35,7 +35,7 @@ def spec_check(
     sets: Sets = None,
     json_: Json = False,
 ) -> End:
-    """Validate specs; every mistake is named with its line and what would be right.
+    """Validate specs; each error is printed with its line and a remedy.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def spec_check(
         The specs to check.
     """
     if not files:
-        raise OutputError("name a spec to check")
+        raise OutputError("name a spec to check, such as examples/demo.toml")
     rows, lines = [], []
     problems = []
     for file in files:
@@ -110,18 +110,18 @@ def spec_fit(
 ) -> None:
     """Print the --set options that scale the drive to its workload.
 
-    Fewer blocks a plane, and the over-provisioning that they need for the same write amplification.
-    Then the workload writes the spare space several times over, and GC matters. The sizes of caches stay.
+    The scaled drive has fewer blocks per plane, and the over-provisioning that gives the same write amplification. The
+    workload then writes the spare space several times, so that GC matters. The sizes of caches stay.
 
     Parameters
     ----------
     file
         The spec. Its workload is read to the end.
     times
-        How many times the spare space is to be written.
+        How many times the workload is to write the spare space, at least.
     """
     if not times > 0:
-        raise OutputError(f"--times {times:g}: more than 0")
+        raise OutputError(f"--times: expected a number above 0, found {times:g}")
     checked = spec.read_spec(file, sets or [])
     fitted = spec.fit(checked, times)
     if json_:
@@ -129,7 +129,7 @@ def spec_fit(
         return
     written = f"{units.count(fitted.requests)} requests write {units.size(fitted.written_bytes)}"
     per = units.number(fitted.written_bytes / fitted.spare_bytes)
-    what = "the spare space of the drive as it is" if not fitted.sets else "the spare space of the scaled drive"
+    what = "the spare space of the unchanged drive" if not fitted.sets else "the spare space of the scaled drive"
     print(f"{written}, {per} times {what} ({units.size(fitted.spare_bytes)})", file=sys.stderr)
     if fitted.sets:
         print(" ".join(f"--set {key}={value}" for key, value in fitted.sets.items()))
@@ -143,11 +143,11 @@ def spec_schema() -> None:
 
 @spec_app.command(name="presets", help_epilogue="")
 def spec_presets(*, json_: Json = False) -> None:
-    """The drives that ship with nandlab, for `[drive] preset = "NAME"`."""
+    """List the presets of drives, for `[drive] preset = "NAME"`."""
     show_pairs(spec.presets(), json_)
 
 
 @spec_app.command(name="policies", help_epilogue="")
 def spec_policies(*, json_: Json = False) -> None:
-    """The policies that a spec can name, by slot."""
+    """List the policies that a spec can name, by slot."""
     show_rows([dict(row) for row in spec.policies()], json_)

@@ -17,8 +17,8 @@ from nandlab.errors import OutputError
 
 @app.command(
     help_epilogue=examples(
-        "nandlab study garbage-collection            that of studies/",
-        "nandlab study garbage-collection --smoke    the same, small",
+        "nandlab study garbage-collection            studies/garbage-collection",
+        "nandlab study garbage-collection --smoke    the smoke size",
         "nandlab study my/study.toml --workers 8",
         "nandlab study my --dask tcp://host:8786     on a Dask cluster",
     )
@@ -37,63 +37,66 @@ def study(
     check: Annotated[bool, Parameter()] = False,
     json_: Json = False,
 ) -> End:
-    """Many runs of one question, their figures, and a verdict on every claim.
+    """Do the runs of a study, draw its figures, and give a verdict on each claim.
 
-    Finished runs are kept in the study's folder and never repeated; a study that was stopped or killed goes on.
+    Finished runs are kept in the study's folder and not repeated; a stopped or killed study continues with the others.
     Exit status: 0 done (whatever the verdicts), 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by
     SIGTERM, 129 by SIGHUP.
 
     Parameters
     ----------
     study_file
-        A study file, a folder that holds a study.toml, or the name of a folder in studies/.
+        A study file, a folder with a study.toml, or the name of a folder in studies/.
     out
         The study's folder; out/NAME when absent.
     workers
-        Local processes; one a processor when absent.
+        Local worker processes; one per processor when absent.
     dask
-        Address of a Dask scheduler, such as tcp://host:8786: the runs go to its workers, which need nandlab and no
-        shared disk.
+        Address of a Dask scheduler, such as tcp://host:8786, whose workers do the runs. The workers need the same build
+        of nandlab, and no shared disk.
     traces
-        How Dask workers get trace files: send (once each), or path (they are there under the same path).
+        How Dask workers get trace files: send (each file once per worker), or path (each worker has the same paths).
     smoke
-        The small size that the study's [smoke] describes.
+        Do the smoke size, which [smoke] of the study describes.
     resume
-        Go on with the runs that are there; this is what happens anyway.
+        Keep finished runs; this is the default.
     fresh
         Do all runs again.
     check
-        Only check the study file and every run's spec, and say how many runs there are.
+        Only check the study file and the spec of each run, and print the number of runs.
     """
     if resume and fresh:
-        raise OutputError("--resume keeps the runs that are there, --fresh does them again: name one")
+        raise OutputError("--resume keeps finished runs, and --fresh repeats them\n  remedy: leave out one")
     if traces not in ("send", "path"):
-        raise OutputError(f"--traces {traces}: write send or path")
+        raise OutputError(f"--traces: expected send or path, found {traces}")
     if workers is not None and workers < 1:
-        raise OutputError(f"--workers {workers}: at least 1")
+        raise OutputError(f"--workers: expected at least 1, found {workers}")
     if workers is not None and dask is not None:
-        raise OutputError("--workers are local processes, --dask has workers of its own: name one")
+        raise OutputError(
+            "--workers and --dask are both given: --workers are local processes, a Dask cluster has its own\n"
+            "  remedy: leave out one"
+        )
     from nandlab.study.progress import StudyProgress
 
     loaded = nandlab.Study.load(study_file, smoke=smoke)
     different = len({run.identity for run in loaded.runs})
     if check:
-        print(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them different")
+        print(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them distinct")
         return End()
     try:
         with StudyProgress(loaded.name, bar=not json_) as progress:
             result = loaded.run(out, workers=workers, dask=dask, traces=traces, fresh=fresh, progress=progress)
     except KeyboardInterrupt:
-        fail(f"{stop}: finished runs are kept, and the next start goes on from them")
+        fail(f"{stop}: finished runs are kept, and the next start continues with the others")
         return End(stop.status)
-    end = End(kept=f"{result.path} holds the study")
+    end = End(kept=f"the study is in {result.path}")
     if json_:
         print((result.path / "claims.json").read_text(encoding="utf-8").rstrip("\n"))
         return end
     console = make_console()
     console.print(f"[bold]{escape(loaded.definition.title)}[/]  {escape(str(result.path))}", soft_wrap=True)
-    kept = f", {result.runs_kept} were there" if result.runs_kept else ""
-    lost = f", {result.runs_lost} lost and tried again" if result.runs_lost else ""
+    kept = f", {result.runs_kept} kept" if result.runs_kept else ""
+    lost = f", {result.runs_lost} lost and repeated" if result.runs_lost else ""
     console.print(f"{result.runs_done} runs done{kept}{lost}")
     if result.claims:
         console.print(_claims_table(result.claims))

@@ -18,7 +18,10 @@ from nandlab.cli.output import show_facts, show_pairs, show_rows
 from nandlab.errors import OutputError
 
 trace_app = App(
-    name="trace", help="What is in a trace; turn one format into another.", help_epilogue="", help_format="plaintext"
+    name="trace",
+    help="Statistics of traces, and conversion between formats.",
+    help_epilogue="",
+    help_format="plaintext",
 )
 app.command(trace_app)
 
@@ -29,7 +32,7 @@ Lenient = Annotated[bool, Parameter(help="Skip malformed lines and count them.")
     name="stat",
     help_epilogue=examples(
         "nandlab trace stat hm_0.csv.zst",
-        "nandlab trace stat --profile msr/hm_0    a look-alike, beside the published",
+        "nandlab trace stat --profile msr/hm_0    a look-alike, with the published numbers",
     ),
 )
 def trace_stat(
@@ -45,7 +48,7 @@ def trace_stat(
     seed: int | None = None,
     json_: Json = False,
 ) -> None:
-    """What is in a trace: requests, sizes, footprint, arrival, skew.
+    """Print statistics of a trace: requests, sizes, footprint, arrival, skew.
 
     Parameters
     ----------
@@ -54,19 +57,19 @@ def trace_stat(
     profile
         A workload profile instead of a file (see `nandlab trace profiles`).
     format_
-        The trace's format (see `nandlab trace formats`); by content when absent.
+        The trace's format (see `nandlab trace formats`); detected from the content when absent.
     device
-        Which device of a trace that holds several; concatenate: all of them, one after another.
+        One device of a trace with several; concatenate: all devices, one after another.
     time_unit
-        Unit of the times, for formats that do not fix it: ps, ns, us, ms or s.
+        Unit of the times, for formats that do not define a unit: ps, ns, us, ms or s.
     max_gap
-        The longest time between two records that is not questioned, such as 30d; a day when absent.
+        The longest accepted time between two records, such as 30d; a day when absent.
     requests
-        Look at the first so many requests only.
+        Read only the first N requests.
     logical_bytes
-        Size of the drive the profile is for, in bytes.
+        Capacity of the drive to which the profile is scaled, in bytes.
     seed
-        What the profile is generated from.
+        Seed of the profile's generator.
     """
     found = [
         (str(source or profile), trace.stat(source, **options))
@@ -106,7 +109,7 @@ def trace_convert(
     force: Force = False,
     json_: Json = False,
 ) -> End:
-    """Turn a trace into another format.
+    """Convert a trace to another format.
 
     Parameters
     ----------
@@ -117,23 +120,23 @@ def trace_convert(
     out
         The file to write; with several traces, a directory. NAME.FORMAT in the current directory when absent.
     profile
-        Write what this workload profile generates (see `nandlab trace profiles`).
+        Write the look-alike that this workload profile generates (see `nandlab trace profiles`).
     format_
-        The trace's own format; by content when absent.
+        The format of the source trace; detected from the content when absent.
     device
-        Which device of a trace that holds several; concatenate: all of them, one after another.
+        One device of a trace with several; concatenate: all devices, one after another.
     time_unit
-        Unit of the times, for formats that do not fix it: ps, ns, us, ms or s.
+        Unit of the times, for formats that do not define a unit: ps, ns, us, ms or s.
     max_gap
-        The longest time between two records that is not questioned, such as 30d; a day when absent.
+        The longest accepted time between two records, such as 30d; a day when absent.
     requests
-        Stop after so many requests.
+        Convert only the first N requests.
     logical_bytes
-        Size of the drive the profile is for, in bytes.
+        Capacity of the drive to which the profile is scaled, in bytes.
     seed
-        What the profile is generated from.
+        Seed of the profile's generator.
     drop
-        Leave out, and count, requests that the format cannot hold; without it they are an error.
+        Leave out, and count, requests that the format cannot represent; without --drop such a request is an error.
     """
     sources = list(
         _sources(files, profile, format_, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
@@ -149,7 +152,9 @@ def trace_convert(
         directory = out if many and out is not None else Path(".")
         targets.append(out if out is not None and not many else directory / f"{stem}.{to}")
     if len(set(targets)) != len(targets):
-        raise OutputError("two of these traces would be written to the same file; convert them one by one with --out")
+        raise OutputError(
+            "two of these traces would be written to the same file\n  remedy: convert the traces one by one with --out"
+        )
     done = {}
     for (source, options), target in zip(sources, targets, strict=True):
         done[str(target)] = trace.convert(source, target, to=to, drop=drop, force=force, **options)
@@ -162,13 +167,13 @@ def trace_convert(
 
 @trace_app.command(name="formats", help_epilogue="")
 def trace_formats(*, json_: Json = False) -> None:
-    """The trace formats that can be read and written."""
+    """List the trace formats that can be read and written."""
     show_pairs(trace.formats(), json_)
 
 
 @trace_app.command(name="profiles", help_epilogue="")
 def trace_profiles(*, json_: Json = False) -> None:
-    """The workload profiles that ship with nandlab, with the published or recorded numbers they are calibrated to."""
+    """List the workload profiles, with the published or recorded numbers to which they are calibrated."""
     show_rows(trace.profiles(), json_)
 
 
@@ -184,7 +189,7 @@ def _sources(
     logical_bytes: int | None,
     seed: int | None,
 ) -> Iterator[tuple[Path | None, dict[str, Any]]]:
-    """The traces that a command names, each with its options."""
+    """The traces that a command names, with the options of each."""
     options: dict[str, Any] = {
         "profile": profile,
         "format": format_,
@@ -207,7 +212,7 @@ def _sources(
 
 
 def as_options(text: str) -> str:
-    """A trace's error speaks of the spec's keys; `nandlab trace` has options for them."""
+    """The error of a trace, with the options of `nandlab trace` in place of keys of the spec."""
     text = text.replace(" = true", "").replace("the path of workload.trace", "the path")
     text = re.sub(r'(workload\.(?:device|max_gap)) = "(.*?)"', r"\1 \2", text)
     return re.sub(

@@ -1,6 +1,6 @@
-"""What a result says: headline figures, trouble, notes, and sections with their tables and figures, in order.
+"""The presentation of a result: headline figures, failures, notes, and sections with tables and figures, in order.
 
-The screen, the report and a notebook show what is here; the report draws plots beside it.
+The screen, the report and a notebook show the same presentation; the report adds plots.
 """
 
 from nandlab.presentation.life import of_life

@@ -1,11 +1,11 @@
-"""What a life says."""
+"""The presentation of a life."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nandlab.presentation.model import Figure, Presentation, Row, Section, Table, several
+from nandlab.presentation.model import Figure, Presentation, Row, Section, Table, counted
 from nandlab.result_types import Note
 from nandlab.units import count, number, part
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 
 def of_life(life: Life) -> Presentation:
-    """What a life says."""
+    """The presentation of a life."""
     facts = life.facts
     until = f"until {facts.end}" if facts.complete else f"then {facts.end}"
     headline = (
         Figure("lifetime", number(facts.years), "years"),
         Figure("written by the host", number(facts.host_tb_written), "TB"),
         Figure("drive writes", count(facts.drive_writes)),
-        Figure("drive writes a day", number(facts.drive_writes_per_day)),
+        Figure("drive writes per day", number(facts.drive_writes_per_day)),
         Figure("mean P/E cycles at the end", count(facts.pe_mean)),
         Figure("of the wear was simulated", part(facts.simulated_share, 1.0)),
     )
-    trouble = []
+    failures = []
     if not facts.complete:
-        trouble.append(Note("warning", "stopped", "not complete: the life was stopped"))
+        failures.append(Note("warning", "stopped", "not complete: the life was stopped"))
     if (first := facts.first_media_error_years) is not None:
-        trouble.append(Note("error", "media-errors", f"data lost: the first media error after {number(first)} years"))
+        failures.append(Note("error", "media-errors", f"data lost: first media error after {number(first)} years"))
     return Presentation(
         name=life.name,
         lead=f"{number(facts.years)} years{'' if facts.complete else ','} {until}.",
         headline=headline,
-        trouble=tuple(trouble),
+        failures=tuple(failures),
         notes=tuple(_notes_of_life(life)),
         sections=tuple(_error(life)),
     )
@@ -46,8 +46,8 @@ def _notes_of_life(life: Life) -> Iterable[Note]:
         "info",
         "windows",
         f"Each of {count(facts.windows)} points is a window of {count(facts.requests_a_window)} requests, simulated "
-        "after as many to settle. Between the windows the drive lives on as in the last one: blocks wear, time passes, "
-        "the capacitor ages. The data keeps its ages."
+        "after as many requests that let the drive settle. Between the windows the drive is fast-forwarded: blocks "
+        "wear, time passes and the capacitor ages as in the last window. The data does not age."
         if facts.simulated_share < 0.999
         else f"The whole life was simulated; each of {count(facts.windows)} points is a window of it.",
     )
@@ -55,15 +55,15 @@ def _notes_of_life(life: Life) -> Iterable[Note]:
         yield Note(
             "warning",
             "unsteady",
-            f"In {several(unsteady, 'window')} write amplification was still changing by more than a tenth: longer "
-            "windows (--requests) settle it.",
+            f"In {counted(unsteady, 'window')} write amplification was still changing by more than a tenth: use "
+            "longer windows (--requests).",
         )
     if overloaded := facts.windows_overloaded:
         yield Note(
             "warning",
             "overloaded",
-            f"In {several(overloaded, 'window')} requests came faster than the drive served them, so latency says how "
-            "long the window was. Fewer requests a second (workload.arrival, time_scale) settle it.",
+            f"In {counted(overloaded, 'window')} requests came faster than the drive served them, so latency "
+            "grows with the length of the window. Use fewer requests per second (workload.arrival, time_scale).",
         )
 
 
@@ -82,7 +82,7 @@ def _error(life: Life) -> Iterable[Section]:
         )
         for name, of in life.facts.error.items()
     ]
-    caption = "The life once more with everything simulated. Windows are compared at equal mean P/E cycles."
-    heads = ("against the full simulation", "skipping", "in full", "difference", "mean distance")
+    caption = "The same life simulated in full. Windows are compared at equal mean P/E cycles."
+    heads = ("against the full simulation", "fast-forwarded", "in full", "difference", "mean absolute difference")
     table = Table(heads, tuple(rows), caption)
     yield Section("Against the full simulation", table, (table,))

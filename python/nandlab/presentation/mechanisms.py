@@ -1,4 +1,4 @@
-"""What a run says of the drive's mechanisms: read levels, mapping cache, write cache, copybacks, refresh."""
+"""The sections on the drive's mechanisms: read levels, mapping cache, write cache, copybacks, refresh."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from nandlab.units import count, duration, number, part, share, size
 class Levels:
     """Page reads by the read level that decoded them."""
 
-    #: Whose.
+    #: `all reads` or `host reads`.
     name: str
-    #: By level, from level 1.
+    #: Page reads decoded by each level, from level 1.
     counts: tuple[int, ...]
     uncorrectable: int
     retries: int
-    #: First tries above level 1; `None` where that was not counted.
+    #: Page reads whose first try was above level 1; `None` for all reads, where they are not counted.
     soft_starts: int | None
 
     @property
@@ -39,7 +39,7 @@ class Levels:
 
 
 def levels(ecc: EccSummary) -> list[Levels]:
-    """All page reads and those of the host, when the drive has several read levels and read something."""
+    """The levels of all page reads and of host reads, for a drive with counted read levels and at least one read."""
     if len(ecc.levels) < 2:
         return []
     host: HostEccSummary = ecc.host
@@ -54,33 +54,33 @@ def read_levels(ecc: EccSummary) -> Section | None:
     rows = levels(ecc)
     if not rows:
         return None
-    # Levels that nothing needed are left out at the end.
+    # Unused levels at the end are left out.
     last = max((level for of in rows for level, reads in enumerate(of.counts, 1) if reads), default=1)
     is_lost = any(of.uncorrectable for of in rows)
     is_soft = any(of.soft_starts is not None for of in rows)
     heads = ["read level", *map(str, range(1, last + 1))]
-    heads += [*(["lost"] if is_lost else []), "retries a read", *(["start above 1"] if is_soft else [])]
-    glance = []
+    heads += [*(["lost"] if is_lost else []), "retries per read", *(["start above 1"] if is_soft else [])]
+    short = []
     for of in rows:
         cells = [part(reads, of.total) if reads else "-" for reads in of.counts[:last]]
         cells += [part(of.uncorrectable, of.total)] if is_lost else []
         cells += [number(of.retries / of.total)]
         cells += ["" if of.soft_starts is None else part(of.soft_starts, of.total)] if is_soft else []
-        glance.append(Row(of.name, tuple(cells)))
+        short.append(Row(of.name, tuple(cells)))
     facts: list[tuple[str, Callable[[Levels], str]]] = [
         ("page reads", lambda of: count(of.total)),
         ("retries", lambda of: count(of.retries)),
-        ("retries a read", lambda of: number(of.retries / of.total)),
+        ("retries per read", lambda of: number(of.retries / of.total)),
         ("not decoded by any level", lambda of: count(of.uncorrectable)),
         ("started above level 1", lambda of: "-" if of.soft_starts is None else part(of.soft_starts, of.total)),
     ]
     table = [Row(name, tuple(value(of) for of in rows)) for name, value in facts]
     caption = "A retry senses, transfers and decodes again, one level higher."
     if len(rows) == 2:
-        table.append(Row("flash time a read, us", ("-", number(ecc.host.flash_read_us))))
-        caption += " The flash time is that of all tries, without waiting."
+        table.append(Row("flash time per read, us", ("-", number(ecc.host.flash_read_us))))
+        caption += " The flash time includes all tries, and no waiting."
     whole = Table(("", *(of.name for of in rows)), tuple(table), caption)
-    return Section("Read levels", Table(tuple(heads), tuple(glance)), (whole,))
+    return Section("Read levels", Table(tuple(heads), tuple(short)), (whole,))
 
 
 def _hits(op: str, hits: int, misses: int) -> str:
@@ -98,7 +98,7 @@ def mapping(found: MapSummary | None) -> Section | None:
     if found.write_backs:
         # Changed entries that were evicted, and those still cached.
         carried = (found.dirty_evictions + found.written_entries) / found.write_backs
-        text += f"; {count(found.write_backs)} write-backs of {number(carried)} changed entries"
+        text += f"; {count(found.write_backs)} write-backs of {number(carried)} changed entries each"
     rows = [
         Row(
             f"page {op}s of the host",
@@ -107,13 +107,13 @@ def mapping(found: MapSummary | None) -> Section | None:
         )
         for op, of in asked
     ]
-    caption = "A miss reads a translation page from flash before the request can go on."
+    caption = "A miss reads a translation page from flash before the request continues."
     table = Table(("", "lookups", "hits", "misses", "hit ratio"), tuple(rows), caption)
     figures = (
         Figure("entries cached / at most", f"{count(found.cached)} / {count(found.entries)}"),
         Figure("evictions, of them dirty", f"{count(found.evictions)}, {count(found.dirty_evictions)}"),
         Figure("translation pages written back", count(found.write_backs)),
-        Figure("changed entries a write-back", number(carried)),
+        Figure("changed entries per write-back", number(carried)),
         Figure("misses that waited for write-backs", count(found.waiting_misses)),
     )
     return with_table(
@@ -133,17 +133,17 @@ def write_cache(found: CacheSummary) -> Section | None:
     rows = [
         Row(f"page {op}s", (count(hits), count(misses), part(hits, hits + misses)), op) for op, hits, misses in asked
     ]
-    caption = "A read hits when all its sectors are there, a write when its page is."
+    caption = "A read hits when all its sectors are cached, a write when its page is cached."
     table = Table(("", "hits", "misses", "hit ratio"), tuple(rows), caption)
     figures = (
-        Figure("pages that fit, that may be dirty", f"{count(found.pages)}, {count(found.budget_pages)}"),
-        Figure("dirty pages at most, at the end", f"{count(found.dirty_pages_max)}, {count(found.dirty_pages)}"),
+        Figure("capacity in pages, of them may be dirty", f"{count(found.pages)}, {count(found.budget_pages)}"),
+        Figure("dirty pages: maximum, at the end", f"{count(found.dirty_pages_max)}, {count(found.dirty_pages)}"),
         Figure(
             "pages written back, of them for a flush or in idle time",
             f"{count(found.write_backs)}, {count(found.syncs)}",
         ),
-        Figure("evictions of clean, of dirty pages", f"{count(found.evictions)}, {count(found.dirty_evictions)}"),
-        Figure("writes that waited for room", count(found.waiting_writes)),
+        Figure("evictions of clean pages, of dirty pages", f"{count(found.evictions)}, {count(found.dirty_evictions)}"),
+        Figure("writes that waited for a slot or the budget", count(found.waiting_writes)),
         Figure("updates that waited for their page's write-back", count(found.blocked_updates)),
     )
     return with_table("Write cache", (Figure("write cache", text),), table, "The host read and wrote nothing.", figures)
@@ -162,15 +162,15 @@ def migration(found: MigrationSummary | None) -> Section | None:
         for number_, pages in found.by_count.items()
     ]
     rows = [*rows, Row("all", (count(found.copybacks), ""))] if found.copybacks else []
-    caption = "A copyback moves a page inside its plane, errors and all; off-chip it is corrected, and begins anew."
+    caption = "A copyback moves a page within its plane with its bit errors; a move off-chip corrects the data."
     table = Table(("copyback in a row", "pages", "share"), tuple(rows), caption)
     figures = (
         Figure("victims copied back", count(found.victims_copied_back)),
         Figure("victims that the policy moved off-chip", count(found.victims_off_chip)),
-        Figure("victims moved off-chip for want of free blocks", count(found.victims_without_room)),
-        Figure("pages that their limit sent off-chip", count(found.refused)),
-        Figure("counters, one a block", size(found.counter_bytes_by_block)),
-        Figure("counters, were there one a page", size(found.counter_bytes_by_page)),
+        Figure("victims moved off-chip because free blocks were few", count(found.victims_without_room)),
+        Figure("pages moved off-chip because of their limit", count(found.refused)),
+        Figure("RAM of copyback counters, one per block", size(found.counter_bytes_by_block)),
+        Figure("RAM of copyback counters, if one per page", size(found.counter_bytes_by_page)),
     )
     return with_table("Migration", (Figure("copybacks", text),), table, "No page was copied back.", figures)
 
@@ -181,14 +181,15 @@ def refresh(found: RefreshSummary | None) -> Section | None:
     text = f"{count(found.blocks)} blocks, {count(found.pages)} pages"
     figures = [
         Figure("blocks refreshed, valid pages in them", f"{count(found.blocks)}, {count(found.pages)}"),
-        Figure("a block takes, on average", duration(found.block_mean_s) if found.blocks else "-"),
+        Figure("mean time to refresh a block", duration(found.block_mean_s) if found.blocks else "-"),
         Figure("longest overdue, on the scaled clock", duration(found.overdue_max_s)),
-        Figure("blocks refreshed later than their grace", count(found.late_blocks)),
+        Figure("blocks refreshed later than their grace allows", count(found.late_blocks)),
         Figure("blocks overdue by more than their grace at the end", count(found.overdue_blocks)),
         Figure(
-            "blocks come due, to blocks refreshed in that time", "-" if found.load is None else f"{found.load:.2g} x"
+            "blocks that came due, relative to blocks refreshed in that time",
+            "-" if found.load is None else f"{found.load:.2g} x",
         ),
-        Figure("put before host writes, their grace running out", count(found.promoted)),
+        Figure("refreshes before host writes, because their grace was running out", count(found.promoted)),
     ]
     late = f"; {count(found.late_blocks)} blocks were late" if found.late_blocks else ""
     partial = found.partial
@@ -196,28 +197,30 @@ def refresh(found: RefreshSummary | None) -> Section | None:
         return Section("Refresh", (Figure("refresh", text + late),), figures=tuple(figures))
     text += f", {count(partial.pages)} of them partially, to {count(partial.combination_pages)} combination pages"
     fates = [
-        ("susceptible bits moved, page stays", partial.pages),
-        ("read often: written elsewhere", partial.hot_pages),
+        ("susceptible bits moved, page kept in place", partial.pages),
+        ("hot page: written elsewhere", partial.hot_pages),
         ("too many susceptible bits: written elsewhere", partial.too_susceptible_pages),
         ("no room in the VSM: written elsewhere", partial.pages_without_room),
     ]
     rest = found.pages - sum(pages for _, pages in fates)
-    fates.append(("their block was not refreshed partially, or they were written meanwhile", max(rest, 0)))
+    fates.append(("block refreshed conventionally, or page written meanwhile", max(rest, 0)))
     rows = [Row(name, (count(pages), part(pages, found.pages))) for name, pages in fates] if found.pages else []
     caption = "A partially refreshed page is read together with its part of a combination page."
     table = Table(("valid pages of due blocks", "pages", "share"), tuple(rows), caption)
     figures += [
         Figure("blocks refreshed partially", count(partial.blocks)),
-        Figure("not, because free blocks were few", count(partial.blocks_while_off)),
+        Figure("blocks refreshed conventionally because free blocks were few", count(partial.blocks_while_off)),
         Figure("share of the time with enough free blocks", share(partial.on_share)),
         Figure("susceptible data", size(partial.susceptible_bytes)),
         Figure(
-            "combination pages, of that empty", f"{count(partial.combination_pages)}, {size(partial.padding_bytes)}"
+            "combination pages, padding in them", f"{count(partial.combination_pages)}, {size(partial.padding_bytes)}"
         ),
-        Figure("host reads of two pages", count(partial.host_preads)),
-        Figure("pages made whole again by GC or refresh", count(partial.promoted_pages)),
-        Figure("pages linked at the end, at most", f"{count(partial.linked_pages)}, {count(partial.linked_pages_max)}"),
-        Figure("RAM of links, of the VSM, at most", f"{size(partial.mapping_bytes)}, {size(partial.vsm_bytes)}"),
+        Figure("host reads of a base and a combination page", count(partial.host_preads)),
+        Figure("pages merged by GC, wear levelling or refresh", count(partial.promoted_pages)),
+        Figure(
+            "linked pages: at the end, maximum", f"{count(partial.linked_pages)}, {count(partial.linked_pages_max)}"
+        ),
+        Figure("peak RAM: links, VSM", f"{size(partial.mapping_bytes)}, {size(partial.vsm_bytes)}"),
     ]
-    glance = (Figure("refresh", text + late),)
-    return with_table("Refresh", glance, table, "No block with data was due.", tuple(figures))
+    short = (Figure("refresh", text + late),)
+    return with_table("Refresh", short, table, "No block with data was due.", tuple(figures))

@@ -1,4 +1,4 @@
-"""What results are said with: figures, tables, sections, and the whole."""
+"""The parts of a presentation: figures, tables, sections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nandlab.units import count
 
 @dataclass(frozen=True)
 class Figure:
-    """A value with its name."""
+    """A named value with its unit."""
 
     label: str
     value: str
@@ -24,7 +24,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """A cell of a table that is part of a whole."""
+    """A cell of a table with its share of a whole."""
 
     text: str
     #: 0 to 1.
@@ -37,7 +37,7 @@ class Row:
 
     label: str
     cells: tuple[str | Part, ...]
-    #: What the row is of, if that has a colour: an operation or a cause.
+    #: The operation or cause that gives the row its colour; empty for none.
     colour: str = ""
 
 
@@ -53,42 +53,42 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """What a result says of one thing."""
+    """One section of a presentation."""
 
     title: str
-    #: In short: a table, or a line each.
-    glance: Table | tuple[Figure, ...] = ()
+    #: The short form for the screen: a table, or one line per figure.
+    short: Table | tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
-    #: Sentences, instead of a table or before it.
-    says: tuple[str, ...] = ()
+    #: Sentences before the tables, or in their place.
+    sentences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Presentation:
-    """What a result says."""
+    """The presentation of a result."""
 
     name: str
-    #: The result in one sentence, where its headline needs one.
+    #: The result in one sentence; empty for a run.
     lead: str
     headline: tuple[Figure, ...]
-    #: What went wrong, in a few words each.
-    trouble: tuple[Note, ...]
+    #: Failures and early ends, in a few words each.
+    failures: tuple[Note, ...]
     notes: tuple[Note, ...]
     sections: tuple[Section, ...]
 
     def section(self, title: str) -> Section | None:
-        """The section of that title, if there is something to say."""
+        """The section with a title; `None` without one."""
         return next((section for section in self.sections if section.title == title), None)
 
 
-def several(number_: int, one: str, many: str | None = None) -> str:
-    """A number of things."""
+def counted(number_: int, one: str, many: str | None = None) -> str:
+    """A count with its noun in the singular or plural."""
     return f"{count(number_)} {one if number_ == 1 else many or one + 's'}"
 
 
 def with_table(
-    title: str, glance: tuple[Figure, ...], table: Table, nothing: str, figures: tuple[Figure, ...]
+    title: str, short: tuple[Figure, ...], table: Table, nothing: str, figures: tuple[Figure, ...]
 ) -> Section:
-    """A section whose table may have no rows."""
-    return Section(title, glance, (table,), figures) if table.rows else Section(title, glance, (), figures, (nothing,))
+    """A section with a table, or with the sentence `nothing` when the table has no rows."""
+    return Section(title, short, (table,), figures) if table.rows else Section(title, short, (), figures, (nothing,))

@@ -1,4 +1,4 @@
-"""What a run says."""
+"""The presentation of a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, write_cache
-from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table, several
+from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table, counted
 from nandlab.presentation.outage import capacitor, clock_scale, power_loss
 from nandlab.record import Record
 from nandlab.result_types import CAUSES, ByCause, LatencyUs, Note, SteadySummary, Summary
@@ -15,9 +15,9 @@ from nandlab.units import count, duration, number, part, share, size
 if TYPE_CHECKING:
     from nandlab.results import Measured, RunResult, Smart
 
-#: From this latency on, microseconds are too long to read.
+#: From this latency on, the table has larger units than microseconds.
 _LONG_US = 1e7
-#: Sections of the summary of which a section, the headline or the trouble says more than their values.
+#: Sections of the summary that have a section of their own, or are part of the headline or of the failures.
 _SHOWN = frozenset(
     {
         "requests_failed",
@@ -41,12 +41,12 @@ _SHOWN = frozenset(
         "verified",
     }
 )
-#: Operations whose colour has another name.
+#: Colours of operations, where their name differs from the operation's.
 _COLOURS = {"flush": "flush-op"}
 
 
 def of_run(result: RunResult) -> Presentation:
-    """What a run says."""
+    """The presentation of a run."""
     summary = result.summary
     sections = (
         _latency(summary),
@@ -70,7 +70,7 @@ def of_run(result: RunResult) -> Presentation:
         name=result.name,
         lead="",
         headline=tuple(_headline(summary)),
-        trouble=tuple(_trouble(summary)),
+        failures=tuple(_failures(summary)),
         notes=summary.notes,
         sections=tuple(section for section in sections if section is not None),
     )
@@ -84,31 +84,31 @@ def _headline(summary: Summary) -> Iterable[Figure]:
     yield Figure("read", size(summary.host.read.bytes))
     yield Figure("written", size(summary.host.write.bytes))
     yield Figure("WAF", number(summary.waf))
-    yield Figure("P/E cycles a block", number(summary.erases.mean))
+    yield Figure("mean P/E cycles", number(summary.erases.mean))
     yield Figure("energy", number(summary.energy_j), "J")
     yield Figure("steady state", summary.steady_state.verdict if summary.steady_state is not None else "-")
 
 
-def _trouble(summary: Summary) -> Iterable[Note]:
+def _failures(summary: Summary) -> Iterable[Note]:
     failed, power = summary.requests_failed, summary.power
     if not summary.complete:
         yield Note("warning", "stopped", "not complete: the run was stopped")
     if failed.uncorrectable:
-        yield Note("error", "uncorrectable", f"{several(failed.uncorrectable, 'request')} failed: uncorrectable")
+        yield Note("error", "uncorrectable", f"{counted(failed.uncorrectable, 'request')} failed: uncorrectable")
     if failed.worn_out:
-        yield Note("error", "worn-out", f"{several(failed.worn_out, 'request')} failed: drive worn out")
+        yield Note("error", "worn-out", f"{counted(failed.worn_out, 'request')} failed: drive worn out")
     if summary.ecc.uncorrectable:
-        yield Note("error", "not-decoded", f"{several(summary.ecc.uncorrectable, 'page read')} not decoded")
+        yield Note("error", "not-decoded", f"{counted(summary.ecc.uncorrectable, 'page read')} not decoded")
     if power is not None and power.lost_writes:
-        yield Note("error", "lost-writes", f"{several(power.lost_writes, 'acknowledged write')} lost")
+        yield Note("error", "lost-writes", f"{counted(power.lost_writes, 'acknowledged write')} lost")
     for found, what, happening in (
         (summary.requests_unfinished, "request", "had not completed when the run ended"),
-        (summary.requests_wrapped, "request", "beyond the drive wrapped into it"),
+        (summary.requests_wrapped, "request", "beyond the logical capacity wrapped"),
         (summary.records_skipped, "malformed trace record", "skipped"),
         (summary.blocks_retired, "block", "retired"),
     ):
         if found:
-            yield Note("warning", what, f"{several(found, what)} {happening}")
+            yield Note("warning", what, f"{counted(found, what)} {happening}")
 
 
 def _latency(summary: Summary) -> Section | None:
@@ -145,22 +145,22 @@ def _link(summary: Summary) -> Section | None:
     if link is None:
         return None
     busy = (part(link.to_drive, 1), part(link.to_host, 1))
-    text = f"busy to the drive {busy[0]} of the time, to the host {busy[1]}"
+    text = f"busy {busy[0]} of the time to the drive, {busy[1]} to the host"
     figures = (Figure("busy to the drive", busy[0]), Figure("busy to the host", busy[1]))
     return Section("Link", (Figure("link", text),), figures=figures)
 
 
 _RULE = (
-    "The rule is that of the SNIA PTS: over the last five rounds the range is at most 20 % of the mean, and the fitted "
-    "line rises by at most 10 % of it. A round has at least {host} programmed for the host and {all} in all, so that "
-    "five go through the drive once; in a long run rounds are longer."
+    "Criterion of the SNIA PTS: over the last five rounds the range is at most 20 % of the mean, and the fitted line "
+    "changes by at most 10 % of the mean. In a round at least {host} are programmed for the host and {all} in all, so "
+    "that five rounds program the drive once; in a long run rounds are longer."
 )
 
 
 def _steady_state(found: SteadySummary | None) -> Section:
     title = "Steady state"
     if found is None:
-        return Section(title, says=("The host wrote nothing, so there is no steady state to judge.",))
+        return Section(title, sentences=("The host wrote nothing, so there is no steady state to judge.",))
     rows = []
     for name, judged, scale, unit in (
         ("write amplification", found.waf, 1.0, ""),
@@ -171,16 +171,16 @@ def _steady_state(found: SteadySummary | None) -> Section:
             rows.append(Row(name, (number(judged.mean * scale) + unit, share(judged.range), share(judged.slope), met)))
     rule = _RULE.format(host=size(found.round_host_bytes_min), all=size(found.round_bytes_min))
     tables = (Table(("in the window", "mean", "range", "slope", ""), tuple(rows)),) if rows else ()
-    return Section(title, tables=tables, says=(_verdict(found), rule))
+    return Section(title, tables=tables, sentences=(_verdict(found), rule))
 
 
 def _verdict(found: SteadySummary) -> str:
     if found.verdict == "too short":
-        text = f"Too short: {found.rounds} of the five rounds that it takes at least."
+        text = f"Too short: {found.rounds} of at least five rounds."
         if found.requests_needed is None:
-            return f"{text} Nothing was programmed for the host yet."
+            return f"{text} No page was programmed for the host yet."
         times = f", for example with workload.repeat = {count(found.repeat_needed)}"
-        return f"{text} About {count(found.requests_needed)} requests would do{times}."
+        return f"{text} About {count(found.requests_needed)} requests are enough{times}."
     span = f"in the window, from {duration(found.window_begin_s)} to {duration(found.window_end_s)}"
     if found.verdict == "steady":
         return f"Steady {span}."
@@ -188,12 +188,12 @@ def _verdict(found: SteadySummary) -> str:
     reasons = [f"{name} still changes" for name, of in judged if of is not None and not of.met]
     if found.erased_share is not None and found.erased_share < 0.9:
         reasons.append(
-            f"blocks with {share(found.erased_share)} of the programmed pages were erased, so that the drive is still "
-            "being filled"
+            f"erased blocks have only {share(found.erased_share)} of the programmed pages, so the drive is still being "
+            "filled"
         )
     return (
-        f"Not steady {span}: {' and '.join(reasons)}. The numbers of this run include the way there. A longer run, or "
-        "more preconditioning, would settle it."
+        f"Not steady {span}: {' and '.join(reasons)}. The numbers of this run include the transient. Use a longer "
+        "run, or more preconditioning."
     )
 
 
@@ -209,7 +209,7 @@ def _operations(summary: Summary) -> Section:
         ("blocks erased", _by_cause(flash.erase)),
     ]
     if any(_by_cause(flash.copyback).values()):
-        kinds.append(("of those, by copyback", _by_cause(flash.copyback)))
+        kinds.append(("of them by copyback", _by_cause(flash.copyback)))
     totals = [sum(counts.values()) for _, counts in kinds]
     rows = []
     for cause, name in CAUSES.items():
@@ -221,11 +221,11 @@ def _operations(summary: Summary) -> Section:
             rows.append(Row(name, tuple(cells), cause))
     title = "Flash operations by cause"
     if not rows:
-        return Section(title, says=("No flash operation was done.",))
+        return Section(title, sentences=("The run has no flash operations.",))
     rows.append(Row("all", tuple(map(count, totals))))
     idle = [name for cause, name in CAUSES.items() if not any(of[cause] for _, of in kinds)]
-    caption = "Every flash operation is charged to one cause."
-    caption += f" Nothing was done for: {', '.join(idle)}." if idle else ""
+    caption = "Every flash operation has one cause."
+    caption += f" Causes without operations: {', '.join(idle)}." if idle else ""
     return Section(title, tables=(Table(("", *(name for name, _ in kinds)), tuple(rows), caption),))
 
 
@@ -235,8 +235,8 @@ def _energy(summary: Summary) -> Section:
     if summary.duration_s:
         text += f", {number(energy_j / summary.duration_s)} W on average"
     if moved:
-        text += f", {number(energy_j / (moved / 1e9))} J for each GB that the host read or wrote"
-    return Section("Energy", says=(f"{text}.",))
+        text += f", {number(energy_j / (moved / 1e9))} J per GB that the host read or wrote"
+    return Section("Energy", sentences=(f"{text}.",))
 
 
 def _smart(smart: Smart) -> Section:
@@ -260,7 +260,7 @@ def _others(summary: Summary) -> Iterable[Section]:
 
 
 def words(key: str) -> str:
-    """A key as words."""
+    """A key with spaces in place of underscores."""
     return key.replace("_", " ")
 
 
@@ -276,10 +276,10 @@ def _simulator(sim: Measured) -> Section:
         Figure("flash operations on pages", count(sim.page_operations)),
         Figure("requests", count(sim.requests)),
         Figure("wall time", duration(sim.wall_s)),
-        Figure("of it before the first request", duration(sim.precondition_wall_s)),
+        Figure("wall time before the first request", duration(sim.precondition_wall_s)),
         Figure("requests/s", _rate(sim.requests_per_s)),
         Figure("flash operations on pages/s", _rate(sim.page_ops_per_s)),
-        Figure("memory at most", number(sim.peak_rss_mb), "MB"),
+        Figure("peak memory", number(sim.peak_rss_mb), "MB"),
     )
     return Section("The simulator itself", (Figure("simulated in", text),), figures=figures)
 

@@ -1,4 +1,4 @@
-"""The report: one HTML file of a result, which opens without a network."""
+"""The report: one HTML file for a result; it opens without a network."""
 
 import os
 from pathlib import Path
@@ -9,9 +9,11 @@ from nandlab.whole import write_file
 
 
 def report(result: RunResult | Life | str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
-    """Write the HTML report of a result or a life, or of the directory of one; returns its path.
+    """Write the HTML report of a run or of a life; returns its path.
 
-    Without `out` it is `report.html` in the result's directory.
+    `result` is a result, or the path of a result directory. `out` is the file to write, by default `report.html` in the
+    result's directory; an existing file is replaced. Raises `OutputError` when a file cannot be read or written, and
+    `ValueError` for a result that is not saved when `out` is missing.
     """
     from nandlab.reporting.life_page import life_page
     from nandlab.reporting.page import page
@@ -22,7 +24,7 @@ def report(result: RunResult | Life | str | os.PathLike[str], out: str | os.Path
         read = Life.read(result) if Life.is_in(Path(result)) else RunResult.read(result)
     if out is None:
         if read.path is None:
-            raise ValueError("this result has not been saved: name the file to write with out=")
+            raise ValueError("the result is not saved: name the file to write with out=")
         out = read.path / REPORT
     target = Path(out)
     write_file(target, (life_page(read) if isinstance(read, Life) else page(read)).encode())

@@ -11,11 +11,11 @@ from nandlab.lifetime import Life
 from nandlab.presentation import CAUSES, of_life
 from nandlab.reporting import svg
 from nandlab.reporting.pieces import body, columns, details, document, figure, header, section
-from nandlab.reporting.settings import what
+from nandlab.reporting.settings import settings_table
 from nandlab.reporting.svg import Line
 
 _AGAINST = "Against the full simulation"
-#: Name of a column, its name in the plot, its colour.
+#: Name of a column, name in the plot, colour.
 _Series = tuple[str, str, str]
 
 
@@ -24,7 +24,7 @@ def life_page(life: Life) -> str:
     shown, spec = of_life(life), tomllib.loads(life.spec_toml)
     sections = [
         header(shown),
-        section("What lived", what(spec), details("The whole spec, every default written out", life.spec_toml)),
+        section("Settings", settings_table(spec), details("The whole spec, with all defaults", life.spec_toml)),
         section("Latency over the years", columns("two", _latency(life, "read"), _latency(life, "write"))),
         section("Read levels", _levels(life)),
         section("Write amplification", _amplification(life)),
@@ -38,7 +38,7 @@ def life_page(life: Life) -> str:
 
 
 def _plot(life: Life, shown: Sequence[_Series], y_title: str, caption: str, title: str, scale: float = 1.0) -> str:
-    """Columns over years; those of the life in full are dashed."""
+    """Columns over years; the columns of the full simulation are dashed."""
     there = [entry for entry in shown if entry[0] in life.columns]
     if not there:
         return ""
@@ -69,14 +69,16 @@ def _levels(life: Life) -> str:
     if not np.any(life.columns["read_level_mean"] > 1):
         return ""
     shown = [
-        ("read_level_needed_mean", "the least that decodes", "c-host"),
-        ("read_level_mean", "that decoded", "c-read"),
-        ("tries_per_read", "tries a read", "c-refresh"),
+        ("read_level_needed_mean", "the least level that decodes", "c-host"),
+        ("read_level_mean", "the level that decoded", "c-read"),
+        ("tries_per_read", "tries per read", "c-refresh"),
     ]
-    caption = "Mean read level of the host's page reads. A level that decoded above the least began too high."
+    caption = (
+        "Mean read level of host page reads. The level that decoded exceeds the least where a read started too high."
+    )
     parts = [_plot(life, shown, "level, tries", caption, "Read levels and tries")]
     if np.any(life.columns["uncorrectable"]):
-        lost = [("uncorrectable", "pages", "c-flush"), ("media_errors", "of the host's", "c-all")]
+        lost = [("uncorrectable", "pages", "c-flush"), ("media_errors", "of host requests", "c-all")]
         parts.append(_plot(life, lost, "pages", "Pages that no level decoded, in each window.", "Not decoded"))
     return columns("two", *parts)
 
@@ -93,16 +95,14 @@ def _amplification(life: Life) -> str:
         table["years"].astype(float),
         stack,
         x_title="years",
-        y_title="bytes programmed a byte of the host's",
+        y_title="bytes programmed per host byte",
         stacked=True,
         x_unit="years",
     )
     return columns(
         "two",
-        _plot(life, [("waf", "WAF", "c-main")], "WAF", "Bytes programmed for each byte that the host wrote.", "WAF"),
-        figure(
-            by_cause, "The same by what asked for the programs: the stack's height is the WAF.", "Programs by cause"
-        ),
+        _plot(life, [("waf", "WAF", "c-main")], "WAF", "Bytes programmed per byte that the host wrote.", "WAF"),
+        figure(by_cause, "Programs by cause; the height of the stack is the WAF.", "Programs by cause"),
     )
 
 
@@ -111,11 +111,13 @@ def _refresh(life: Life) -> str:
         return ""
     work = [("refreshed_per_host_page", "refreshed", "c-refresh")]
     how = [("partial_share", "partially", "c-refresh")]
-    caption = "Pages refreshed for each page the host wrote. The interval shortens with wear, so the work grows."
-    parts = [_plot(life, work, "pages a page of the host's", caption, "Refresh work")]
+    caption = (
+        "Pages refreshed per page that the host wrote. The refresh interval shortens with wear, so the work grows."
+    )
+    parts = [_plot(life, work, "pages per host page", caption, "Refresh work")]
     if np.any(life.columns["partial_share"]):
-        caption = "Refreshed pages of which only the susceptible bits were moved."
-        parts.append(_plot(life, how, "share, %", caption, "How", 100))
+        caption = "Share of the refreshed pages of which only the susceptible bits were moved."
+        parts.append(_plot(life, how, "share, %", caption, "Partial refresh", 100))
     return columns("two", *parts)
 
 
@@ -123,7 +125,7 @@ def _migration(life: Life) -> str:
     if not np.any(life.columns["copybacks"]):
         return ""
     shown = [("copyback_share", "copied back", "c-gc")]
-    caption = "Share of the pages moved by GC and wear levelling that did not leave their plane. Limits fall with wear."
+    caption = "Share of copybacks in the pages moved by GC and wear levelling. The limits fall with wear."
     return columns("two", _plot(life, shown, "share, %", caption, "Copybacks", 100))
 
 
@@ -131,15 +133,15 @@ def _capacitor(life: Life) -> str:
     if "capability_pages" not in life.columns:
         return ""
     loss = [("capacitor_loss_share", "lost", "c-flush")]
-    caption = "Loss of the rated capacitance, by temperature, time and discharges."
+    caption = "Share of the rated capacitance lost by temperature, time and discharges."
     parts = [_plot(life, loss, "share, %", caption, "Ageing", 100)]
     pages = [
-        ("capability_pages", "it could save", "c-host"),
-        ("budget_pages", "may be dirty", "c-sync"),
-        ("cache_pages", "of the cache", "c-all"),
+        ("capability_pages", "capability", "c-host"),
+        ("budget_pages", "budget", "c-sync"),
+        ("cache_pages", "cache", "c-all"),
     ]
-    caption = "Pages of the write cache that a full capacitor could save, and those that may be dirty (the budget)."
-    parts.append(_plot(life, pages, "pages", caption, "What it saves"))
+    caption = "Pages that the full capacitor can save (capability), that may be dirty (budget), and of the write cache."
+    parts.append(_plot(life, pages, "pages", caption, "Capability and budget"))
     return columns("two", *parts)
 
 
@@ -149,5 +151,5 @@ def _wear(life: Life) -> str:
     return columns(
         "two",
         _plot(life, cycles, "P/E cycles", "P/E cycles of the blocks at the end of each window.", "Wear"),
-        _plot(life, energy, "J a GB of the host's", "Energy for each gigabyte that the host read or wrote.", "Energy"),
+        _plot(life, energy, "J per GB", "Energy per gigabyte that the host read or wrote.", "Energy"),
     )

@@ -1,4 +1,4 @@
-"""Figures for a paper: SVG and PDF files, the same bytes for the same data."""
+"""Figures for a paper: SVG and PDF files with the same bytes for the same data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHAPES = "osD^vP*X<"
 
 
 def paper(drawn: Drawn) -> dict[str, bytes]:
-    """The figure as SVG and as PDF, by suffix."""
+    """The figure as SVG and PDF, by suffix."""
     with style(drawn.figure.id):
         draw = _effects if drawn.figure.kind == "effects" else _sheet
         return {kind: saved(draw(drawn), kind) for kind in ("svg", "pdf")}
@@ -29,7 +29,7 @@ def paper(drawn: Drawn) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def style(name: str) -> Iterator[None]:
-    """The look of every figure; `name` makes the ids inside an SVG its own."""
+    """The style of all figures; `name` makes the ids inside an SVG unique."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     import matplotlib
 
@@ -54,7 +54,7 @@ def style(name: str) -> Iterator[None]:
         yield
 
 
-#: No dates, and no versions of libraries: the same data give the same bytes.
+#: No dates and no library versions, so that the same data gives the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": "nandlab"},
     "pdf": {"CreationDate": None, "Creator": "nandlab", "Producer": None},
@@ -70,7 +70,7 @@ def saved(sheet: Figure, kind: str) -> bytes:
 
 
 def sheet_of(width: float, height: float) -> Figure:
-    """An empty figure, in inches."""
+    """An empty figure; width and height are in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -118,7 +118,7 @@ def _sheet(drawn: Drawn) -> Figure:
 
 
 def _effects(drawn: Drawn) -> Figure:
-    """Above the main effects with whiskers over the replicates, below the triangle of the interactions."""
+    """Main effects with whiskers over the replicates, above the triangle of the interactions."""
     from nandlab.reporting.study_page import bars_of, effect_text
 
     panels = drawn.panels or [Panel("")]

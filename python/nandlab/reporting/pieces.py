@@ -1,4 +1,4 @@
-"""Pieces of HTML that the sections are made of."""
+"""HTML elements of the reports."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nandlab.units import share
 
 
 def escape(text: object) -> str:
-    """Text from outside, safe to put into HTML."""
+    """A text, escaped for HTML."""
     return html.escape(str(text))
 
 
 def document(title: str, sections: Sequence[str], footer: str, version: object) -> str:
-    """A whole page: style and script are in it, so that it opens without a network."""
+    """A whole page with its style and script, so that it opens without a network."""
     here = Path(__file__).parent
     return f"""<!doctype html>
 <html lang="en">
@@ -41,19 +41,19 @@ def document(title: str, sections: Sequence[str], footer: str, version: object) 
 
 
 def section(title: str, *parts: str) -> str:
-    """A section, or nothing when it has no content."""
+    """A section; empty when its parts are empty."""
     body = "".join(parts)
     return f"<section><h2>{escape(title)}</h2>{body}</section>\n" if body else ""
 
 
 def figure(plot: str, caption: str, title: str = "") -> str:
-    """A plot or table with a line on how to read it."""
+    """A plot or table with its caption."""
     head = f"<h3>{escape(title)}</h3>" if title else ""
     return f"<figure>{head}{plot}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def nothing(sentence: str, title: str = "") -> str:
-    """What stands where a plot would be empty."""
+    """A sentence in place of an empty plot."""
     head = f"<h3>{escape(title)}</h3>" if title else ""
     return f'<figure class="none">{head}{escape(sentence)}</figure>'
 
@@ -64,12 +64,12 @@ def columns(kind: str, *parts: str) -> str:
 
 
 def details(title: str, text: str) -> str:
-    """Text that is folded away until asked for."""
+    """A collapsed text."""
     return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
 
 
 def number_table(names: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = True) -> str:
-    """A table of ready cells (HTML); all columns but the first hold numbers."""
+    """A table of cells in HTML; with `numeric`, all columns except the first are numbers."""
     mark = ' class="n"' if numeric else ""
     cells = "".join(f"<th{mark if i else ''}>{escape(name)}</th>" for i, name in enumerate(names))
     body = "".join(
@@ -80,16 +80,16 @@ def number_table(names: Sequence[str], rows: Iterable[Sequence[str]], *, numeric
 
 
 def fact_table(rows: Iterable[tuple[str, str]]) -> str:
-    """Names and what they are."""
+    """A table of names and values."""
     body = "".join(f'<tr><td class="k">{escape(name)}</td><td>{escape(value)}</td></tr>' for name, value in rows)
     return f"<table><tbody>{body}</tbody></table>" if body else ""
 
 
 def header(shown: Presentation) -> str:
-    """The result's name, what went wrong, and its headline."""
+    """The name of the result, its failures, headline and notes."""
     badges = "".join(
         f'<span class="badge {"bad" if note.severity == "error" else "warn"}">{escape(note.text)}</span>'
-        for note in shown.trouble
+        for note in shown.failures
     )
     lead = f'<p class="lead">{escape(shown.lead)}</p>' if shown.lead else ""
     tiles = "".join(
@@ -106,26 +106,26 @@ def _note(note: Note) -> str:
     return f'<p class="note {escape(note.severity)}">{escape(note.text)}</p>'
 
 
-#: Columns that fit beside something else.
-_WIDE = 6
-#: Figures in one column.
-_MANY = 9
+#: The most columns of a table beside another element.
+_BESIDE_COLUMNS = 6
+#: The most figures in one column.
+_COLUMN_FIGURES = 9
 
 
 def body(shown: Section | None, *plots: str) -> str:
-    """What a section says, and its plots."""
+    """The content of a section, with its plots."""
     drawn = [plot for plot in plots if plot]
     if shown is None:
         return _beside(drawn)
-    says = "".join(f"<p>{escape(sentence)}</p>" for sentence in shown.says)
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in shown.sentences)
     tables = [table(of) for of in shown.tables]
-    if not drawn and not tables and len(shown.figures) > _MANY:
+    if not drawn and not tables and len(shown.figures) > _COLUMN_FIGURES:
         half = -(-len(shown.figures) // 2)
-        return says + _beside([_figures(shown.figures[:half]), _figures(shown.figures[half:])])
+        return sentences + _beside([_figures(shown.figures[:half]), _figures(shown.figures[half:])])
     facts = [_figures(shown.figures)] if shown.figures else []
-    if any(len(of.heads) > _WIDE for of in shown.tables):
-        return says + _beside([*drawn, *facts]) + "".join(tables)
-    return says + _beside([*drawn, *tables, *facts])
+    if any(len(of.heads) > _BESIDE_COLUMNS for of in shown.tables):
+        return sentences + _beside([*drawn, *facts]) + "".join(tables)
+    return sentences + _beside([*drawn, *tables, *facts])
 
 
 def _beside(parts: Sequence[str]) -> str:
@@ -135,7 +135,7 @@ def _beside(parts: Sequence[str]) -> str:
 def table(shown: Table) -> str:
     """A table with its caption."""
     cells = number_table(shown.heads, ([_label(row), *(_cell(cell, row) for cell in row.cells)] for row in shown.rows))
-    if len(shown.heads) > _WIDE:
+    if len(shown.heads) > _BESIDE_COLUMNS:
         cells = f'<div class="scroll">{cells}</div>'
     if shown.caption:
         return figure(cells, shown.caption, shown.title)
@@ -158,13 +158,13 @@ def _figures(shown: Sequence[Figure]) -> str:
     return f"<figure>{fact_table((of.label, of.text) for of in shown)}</figure>"
 
 
-def glance(shown: Presentation) -> str:
-    """The whole result in short, for a notebook."""
+def overview(shown: Presentation) -> str:
+    """The short form of a result, for a notebook."""
     lines = [
-        (of.label, of.text) for section in shown.sections if isinstance(section.glance, tuple) for of in section.glance
+        (of.label, of.text) for section in shown.sections if isinstance(section.short, tuple) for of in section.short
     ]
-    tables = [table(section.glance) for section in shown.sections if isinstance(section.glance, Table)]
-    notes = "".join(f"<p>{escape(note.text)}</p>" for note in (*shown.trouble, *shown.notes))
+    tables = [table(section.short) for section in shown.sections if isinstance(section.short, Table)]
+    notes = "".join(f"<p>{escape(note.text)}</p>" for note in (*shown.failures, *shown.notes))
     lead = f"<p>{escape(shown.lead)}</p>" if shown.lead else ""
     head = f"<p><b>{escape(shown.name)}</b></p>{lead}"
     return head + _figures(shown.headline) + "".join(tables) + fact_table(lines) + notes

@@ -1,4 +1,4 @@
-"""The plots: latency, read levels, the run over time, steady state, garbage collection, capacitor, dies, wear."""
+"""The plots of a run: latency, read levels, the run over time, steady state, garbage collection, dies, wear."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _has(series: Columns, *names: str) -> bool:
 
 
 def latency(result: RunResult) -> list[str]:
-    """The distribution of latency, its body and its tail."""
+    """The distribution of latency: all requests, and the slowest requests."""
     if "latency" not in result.tables:
         return [nothing("This run kept no latency histogram.")]
     table = result.numpy("latency")
@@ -42,7 +42,7 @@ def latency(result: RunResult) -> list[str]:
             order = np.argsort(table["high_us"][mask], kind="stable")
             edges += [table["low_us"][mask].astype(float), table["high_us"][mask].astype(float)]
             seen.append((op, table["high_us"][mask][order].astype(float), counts[order]))
-    # A TRIM or flush that takes no time has no place on a logarithmic axis.
+    # Latencies of 0, as of a TRIM or a flush, have no place on a logarithmic axis.
     drawn = [(op, high, counts) for op, high, counts in seen if high[-1] > 0]
     if not drawn:
         return [nothing("No request completed, so there is no latency to show.")]
@@ -52,7 +52,7 @@ def latency(result: RunResult) -> list[str]:
     top = max(float(high[-1]) for _, high, _ in drawn) * 1.05
     xs = np.unique(np.concatenate([[low], every, [top]]))
     if len(xs) > 600:
-        # Those nearest to even steps on the page.
+        # Keep the values nearest to even steps of the logarithmic axis.
         nearest = np.searchsorted(xs, np.geomspace(low, top, 600))
         xs = xs[np.unique(np.minimum(nearest, len(xs) - 1))]
     body, tail = [], []
@@ -65,12 +65,12 @@ def latency(result: RunResult) -> list[str]:
     draw = partial(svg.lines, xs, x_title=_LATENCY, log_x=True, x_range=(low, top), x_unit="\u00b5s", height=290)
     left = figure(
         draw(body, y_title="requests at most this slow, %", y_range=(0, 100), unit=" %"),
-        "Read at a height: half of the requests are at most as slow as where the curve crosses 50 %.",
+        "Cumulative distribution: half of the requests take at most the latency at which the curve crosses 50 %.",
         "All requests",
     )
     right = figure(
-        draw(tail, y_title="share of requests slower than this", log_y=True, y_range=(max(least, 1e-9), 1.0)),
-        "The slow end, enlarged: at a height of 0.001 is the 99.9th percentile; a curve further left is better.",
+        draw(tail, y_title="share of slower requests", log_y=True, y_range=(max(least, 1e-9), 1.0)),
+        "The tail of the distribution: the curve crosses 0.001 at the 99.9th percentile; further left is better.",
         "The slowest requests",
     )
     return [left, right]
@@ -87,18 +87,18 @@ def read_levels(summary: Summary) -> str:
     for of, colour in zip(rows, ("c-host", "c-read"), strict=False):
         counts = [*of.counts, *([of.uncorrectable] if lost else [])]
         drawn.append(Line(of.name, 100 * np.array(counts, dtype=float) / of.total, colour))
-    says = "Page reads by the read level that decoded them"
+    caption = "Page reads by the read level that decoded them"
     host = summary.ecc.host
     if host.needed != host.levels and (total := sum(host.needed.values()) + rows[-1].uncorrectable):
         counts = [*host.needed.values(), *([rows[-1].uncorrectable] if lost else [])]
-        drawn.append(Line("the level they need", 100 * np.array(counts, dtype=float) / total, "c-gc"))
-        says += ", and by the least level that would have decoded those of the host"
+        drawn.append(Line("the least level of host reads", 100 * np.array(counts, dtype=float) / total, "c-gc"))
+        caption += ", and host reads by the least level that would have decoded them"
     plot = svg.grouped_bars(names, drawn, y_title="share of page reads, %")
-    return figure(plot, f"{says}. Each colour adds up to 100 %.")
+    return figure(plot, f"{caption}. Each colour adds up to 100 %.")
 
 
-def evenness(series: Columns) -> str:
-    """Throughput and the slowest requests on one time axis: a moment without progress shows in both."""
+def slowest(series: Columns) -> str:
+    """Throughput and the slowest requests on one time axis."""
     if not _has(series, "time_s", "iops_min", "latency_us_max") or len(series["time_s"]) < 2:
         return ""
     xs = _middle(series)
@@ -107,11 +107,11 @@ def evenness(series: Columns) -> str:
         shown.append(Line("least", series["iops_min"], "c-all", faint=True))
     draw = partial(svg.lines, xs, x_title="simulated time, s", width=750, height=200, x_range=(0.0, float(xs[-1])))
     above = draw(shown, y_title="requests/s")
-    slowest = [Line("slowest", series["latency_us_max"], "c-all")]
-    below = draw(slowest, y_title=_LATENCY, log_y=True, unit=" \u00b5s", show_legend=False)
+    longest = [Line("slowest", series["latency_us_max"], "c-all")]
+    below = draw(longest, y_title=_LATENCY, log_y=True, unit=" \u00b5s", show_legend=False)
     caption = (
-        "Above: requests completed a second; pale, where intervals are drawn together, the least of them. Below: the "
-        "slowest request of each interval. A drive that stands still shows as a notch above and a peak below."
+        "Above: requests completed per second; pale: the least of the intervals that share a point. Below: the slowest "
+        "request of each interval. A stall of the drive is a notch above and a peak below."
     )
     return figure(above + below, caption, "Throughput and the slowest requests")
 
@@ -128,7 +128,7 @@ def over_time(series: Columns) -> str:
     rates = [Line(op, series[f"requests_{op}"] / series["interval_s"], _OP_COLOUR[op]) for op in ops]
     if rates:
         plot = svg.lines(xs, rates, x_title="simulated time, s", y_title="requests/s", stacked=True)
-        parts.append(figure(plot, "Requests completed a second; the height of the stack is the IOPS.", "Requests"))
+        parts.append(figure(plot, "Requests completed per second; the height of the stack is the IOPS.", "Requests"))
     moved = [
         Line(op, series[f"bytes_{op}"] / series["interval_s"] / 1e6, _OP_COLOUR[op])
         for op in ("read", "write")
@@ -137,7 +137,9 @@ def over_time(series: Columns) -> str:
     if moved:
         plot = svg.lines(xs, moved, x_title="simulated time, s", y_title="MB/s", stacked=True, unit=" MB/s")
         parts.append(
-            figure(plot, "Data moved for the host a second; the height of the stack is the throughput.", "Data")
+            figure(
+                plot, "Data read and written by the host per second; the height of the stack is the throughput.", "Data"
+            )
         )
     for op in ("read", "write"):
         name = f"latency_us_{op}"
@@ -150,7 +152,7 @@ def over_time(series: Columns) -> str:
         plot = svg.lines(
             xs, shown, x_title="simulated time, s", y_title=_LATENCY, log_y=True, unit=" \u00b5s", height=250
         )
-        caption = "Bold: the mean of each interval; pale: its slowest request. Both on a logarithmic axis."
+        caption = "Bold: the mean of each interval; pale: its slowest request. The axis is logarithmic."
         parts.append(figure(plot, caption, f"{op.capitalize()} latency"))
     return columns("two", *parts)
 
@@ -164,9 +166,11 @@ def waf(series: Columns, summary: Summary) -> str:
     """Programs by cause and write amplification over time."""
     causes = [name for name in series if name.startswith("program_") and series[name].sum() > 0]
     if not causes:
-        return nothing("No page was programmed, so nothing was amplified.")
+        return nothing("No page was programmed, so there is no write amplification.")
     if len(series["time_s"]) < 2:
-        return nothing(f"Over the whole run {number(summary.waf)}; the run is too short to show it over time.")
+        return nothing(
+            f"{number(summary.waf)} over the whole run, which is too short to show write amplification over time."
+        )
     xs = _middle(series)
     order = [f"program_{cause}" for cause in CAUSES]
     causes.sort(key=lambda name: order.index(name) if name in order else len(order))
@@ -175,7 +179,7 @@ def waf(series: Columns, summary: Summary) -> str:
     ]
     left = figure(
         svg.lines(xs, stack, x_title="simulated time, s", y_title="pages programmed/s", stacked=True),
-        "Pages programmed a second, by what asked for them; what is above the lowest band is amplification.",
+        "Pages programmed per second by cause; the bands above the lowest one are amplification.",
         "Programs by cause",
     )
     if not _has(series, "waf"):
@@ -187,15 +191,15 @@ def waf(series: Columns, summary: Summary) -> str:
         svg.lines(
             xs, [Line("WAF", series["waf"], "c-main")], x_title="simulated time, s", y_title="WAF", y_range=(0, top)
         ),
-        f"Bytes programmed for each byte that the host wrote (to the cache, where there is one), per interval; over "
-        f"the whole run {number(summary.waf)}{in_pages}. Flat at the end means that the drive has settled.",
+        f"Bytes programmed per byte that the host wrote (also to the write cache), by interval; {number(summary.waf)} "
+        f"over the whole run{in_pages}. A flat end means that the drive has settled.",
         "WAF",
     )
     return columns("two", left, right)
 
 
 def steady(summary: Summary) -> list[str]:
-    """What the SNIA criterion judges, by round."""
+    """The quantities of the SNIA criterion, by round."""
     found = summary.steady_state
     if found is None:
         return []
@@ -226,8 +230,8 @@ def _rounds(values: Floats, mean: float | None, name: str, unit: str) -> str:
         unit=unit,
         x_unit="",
     )
-    band = "" if mean is None else "; the shaded band is 10 % either side of the mean of the last five"
-    return figure(plot, f"Each round of the run{band}.")
+    band = "" if mean is None else " The shaded band is the mean of the last five rounds, plus or minus 10 %."
+    return figure(plot, f"One point per round of the run.{band}")
 
 
 def gc(series: Columns, summary: Summary) -> str:
@@ -236,15 +240,15 @@ def gc(series: Columns, summary: Summary) -> str:
     erases = float(series["erases"].sum()) if "erases" in series else 0.0
     victims = gc.victims
     if erases == 0 and not victims:
-        return nothing("Garbage collection never ran: free space did not fall to the level at which it starts.")
+        return nothing("GC never ran: free space did not fall to the level at which GC starts.")
     if not series or len(series["time_s"]) < 2:
-        return nothing(f"{count(victims)} victims; the run is too short to show them over time.")
+        return nothing(f"{count(victims)} victims; the run is too short to show GC over time.")
     xs = _middle(series)
     parts = []
     if erases:
         rate = Line("erases/s", series["erases"] / series["interval_s"], "c-gc")
         plot = svg.lines(xs, [rate], x_title="simulated time, s", y_title="erases/s", width=366, height=230)
-        parts.append(figure(plot, "Blocks erased a second, for any cause.", "Erases"))
+        parts.append(figure(plot, "Blocks erased per second, for all causes.", "Erases"))
     else:
         parts.append(nothing("No block was erased.", "Erases"))
     if _has(series, "gc_victim_valid_mean"):
@@ -253,9 +257,9 @@ def gc(series: Columns, summary: Summary) -> str:
             xs, [line], x_title="simulated time, s", y_title="valid pages, %", y_range=(0, 100),
             width=366, height=230, unit=" %",
         )  # fmt: skip
-        overall = f"; over the run {share(gc.victim_valid_mean)}"
+        overall = f"; {share(gc.victim_valid_mean)} over the run"
         parts.append(
-            figure(plot, f"Share of a victim block that had to be moved{overall}. Less is cheaper.", "Victims")
+            figure(plot, f"Share of a victim's pages that were moved{overall}. A lower share costs less.", "Victims")
         )
     else:
         parts.append(nothing("No victim was picked.", "Victims"))
@@ -265,7 +269,7 @@ def gc(series: Columns, summary: Summary) -> str:
             Line("fullest plane", 100 * series["free_share_min"], "c-flush"),
         ]
         plot = svg.lines(xs, free, x_title="simulated time, s", y_title="free, %", width=366, height=230, unit=" %")
-        parts.append(figure(plot, "Free share of a plane's pages; GC starts when it runs low.", "Free space"))
+        parts.append(figure(plot, "Free share of a plane's pages; GC starts at a low share.", "Free space"))
     return columns("three", *parts)
 
 
@@ -287,7 +291,7 @@ def capacitor(series: Columns, spec_toml: str) -> str:
             else ("scaled clock, s", "s", scale)
         )
     shown = [
-        Line("the capacitor can save", series["capacitor_pages"], "c-gc"),
+        Line("capability", series["capacitor_pages"], "c-gc"),
         Line("budget", series["cache_budget_pages"], "c-main"),
         Line("dirty, at most", series["cache_dirty_pages"], "c-write", faint=True),
     ]
@@ -296,14 +300,14 @@ def capacitor(series: Columns, spec_toml: str) -> str:
     )
     return figure(
         plot,
-        "Pages that the full capacitor could save by Eq. 1 to 5, pages that may be dirty, and the most that were in "
-        "each interval. A budget above what can be saved is data at risk.",
+        "Pages that the full capacitor could save by Eq. 1 to 5 (capability), pages that may be dirty (budget), and "
+        "the most dirty pages of each interval. Dirty pages above the capability are at risk.",
         title,
     )
 
 
 def dies(result: RunResult) -> str:
-    """How busy every die was over time."""
+    """Die utilisation over time."""
     if "dies" not in result.tables:
         return ""
     table = result.numpy("dies")
@@ -323,10 +327,10 @@ def dies(result: RunResult) -> str:
     begin = float(begins[0])
     end = float(times[-1]) if begin < float(times[0]) else float(times[-1] + table["interval_s"][-1])
     if len(times) > 1 and np.ptp(np.diff(np.append(begins, end))) > 0.01 * (end - begin) / len(times):
-        # Intervals of different length: shown on an even grid.
+        # Intervals of different length are drawn on an even grid.
         middles = begin + (np.arange(256) + 0.5) * (end - begin) / 256
         values = values[:, np.searchsorted(begins, middles, side="right") - 1]
-    # Mostly idle dies would all be the darkest colour on a scale up to 100 %.
+    # The scale ends near the maximum, so that mostly idle dies differ in colour.
     top = min(Scale(0.0, max(float(np.nanmax(values)), 0.01), 0.0, 1.0, nice=True).high, 1.0)
     plot = svg.heatmap(
         values,
@@ -345,15 +349,15 @@ def dies(result: RunResult) -> str:
     )
     mean, spread = float(np.nanmean(values)), np.nanmean(values, axis=1)
     caption = (
-        f"Share of the time each die is taken, transfers and waits included (mean {share(mean)}, "
-        f"from {share(float(spread.min()))} to {share(float(spread.max()))} by die). Even rows mean an even load; "
-        f"a light stripe is a time when all dies were busy. The colours end at {share(top)}."
+        f"Share of the time in which each die is occupied, with transfers and waits (mean {share(mean)}, "
+        f"from {share(float(spread.min()))} to {share(float(spread.max()))} by die). Equal rows mean an even load; "
+        f"a light column is a time when all dies were busy. The colour scale ends at {share(top)}."
     )
     return figure(plot, caption)
 
 
 def wear(result: RunResult) -> str:
-    """P/E cycles of every block, and how they are spread."""
+    """P/E cycles of all blocks: wear map and histogram."""
     if "blocks" not in result.tables or len(result.numpy("blocks")["plane"]) == 0:
         return ""
     table = result.numpy("blocks")
@@ -384,13 +388,13 @@ def wear(result: RunResult) -> str:
     values = cycles[np.isfinite(cycles)]
     width = max(math.ceil((high - low + 1) / 40), 1)
     counts, edges = np.histogram(values, bins=np.arange(low - 0.5, high + width, width))
-    left = figure(heat, f"P/E cycles of every block at the end; lighter is more worn.{grouped}", "Wear map")
+    left = figure(heat, f"P/E cycles of each block at the end; a lighter colour is more wear.{grouped}", "Wear map")
     right = figure(
         svg.bars(
             edges, counts.astype(float), x_title="P/E cycles", y_title="blocks", width=366, height=300, colour="c-wear"
         ),
-        f"Blocks by wear, from {count(low)} to {count(high)}. The narrower, the better levelled.",
-        "How even it is",
+        f"Blocks by P/E cycles, from {count(low)} to {count(high)}. A narrow histogram means even wear.",
+        "Wear by block",
     )
     return columns("wide-narrow", left, right)
 

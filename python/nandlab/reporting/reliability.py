@@ -1,4 +1,4 @@
-"""The picture of `nandlab reliability`: RBER and read level over retention, and what a read level costs."""
+"""The picture of `nandlab reliability`: RBER and read level over retention, and latency by read level."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _TICKS_S = {
     365 * 86_400: "1 year",
     3650 * 86_400: "10 years",
 }
-#: From few P/E cycles to many.
+#: Colours from few P/E cycles to many.
 _RAMP = ["#3b82c4", "#3aa6a0", "#6cb04c", "#d2a429", "#e07b28", "#cf4436", "#8f2050", "#4b1a4f"]
 _DASHES = ["-", "--", ":"]
 _SOFT = "#5d6773"
 
 
 def picture(asked: Reliability, curves: Reliability, kind: str, *, susceptible: bool) -> bytes:
-    """The picture as SVG, PDF or PNG; `curves` is `asked` at more retentions."""
+    """The picture as SVG, PDF or PNG; `curves` has the conditions of `asked` at more retentions."""
     panels: list[Callable[[Axes, Reliability], None]] = [_rber, _level, _latency]
     if susceptible and asked.susceptible is not None:
         panels.append(_susceptible)
@@ -68,7 +68,7 @@ def _colours(count: int) -> list[str]:
 
 
 def _curves(axes: Axes, of: Reliability, values: Floats, *, steps: bool = False, spread: float = 0.0) -> None:
-    """One line a number of P/E cycles and page kind over retention; `spread` keeps equal steps apart."""
+    """One line per number of P/E cycles and page kind over retention; `spread` separates lines on the same level."""
     colours = _colours(len(of.pe_cycles))
     drawn = of.retention_s > 0
     for kind in range(len(of.kinds)):
@@ -86,7 +86,7 @@ def _curves(axes: Axes, of: Reliability, values: Floats, *, steps: bool = False,
     low, high = float(of.retention_s[drawn].min()), float(of.retention_s[drawn].max())
     axes.set_xlim(low, high)
     ticks = [tick for tick in _TICKS_S if low <= tick <= high]
-    # Neighbours that would touch.
+    # Leave out ticks whose labels would touch.
     ticks = [t for i, t in enumerate(ticks) if i == 0 or np.log(t / ticks[i - 1]) > 0.1 * np.log(high / low)]
     if len(ticks) >= 2:
         axes.set_xticks(ticks, [_TICKS_S[tick] for tick in ticks], fontsize=7)
@@ -102,14 +102,14 @@ def _rber(axes: Axes, of: Reliability) -> None:
     positive = of.rber[of.rber > 0]
     least = float(positive.min()) if positive.size else 1e-9
     most = float(positive.max()) if positive.size else 1.0
-    # What every level decodes needs no room.
+    # RBERs far below the limit of the first level are cut off.
     least = max(min(least, float(limits[0])), float(limits[0]) / 300)
     axes.set_ylim(least / 1.2, min(max(most, float(limits[-1])) * 1.25, 0.6))
     _limits(axes, of)
 
 
 def _limits(axes: Axes, of: Reliability) -> None:
-    """A thin line at the greatest RBER of each level, named at the right where there is room for a name."""
+    """A thin line at the greatest RBER of each level, with its label at the right."""
     low, high = np.log(axes.get_ylim())
     limits = of.levels["rber_max"].tolist()
     levels = of.levels["level"].tolist()
@@ -118,7 +118,7 @@ def _limits(axes: Axes, of: Reliability) -> None:
     for limit in limits:
         at = (np.log(limit) - low) / (high - low)
         places.append(max(at, places[-1] + step) if places else at)
-    # Moved up by their neighbours: as far down again as the middle of them all is too high.
+    # Keeping the labels apart moved them up: move all of them down by their mean shift.
     shift = sum(place - (np.log(limit) - low) / (high - low) for place, limit in zip(places, limits, strict=True))
     shift = max(shift / len(places), places[-1] - 1.0)
     for level, limit, place in zip(levels, limits, places, strict=True):

@@ -1,4 +1,4 @@
-"""The series table, made short enough to draw."""
+"""The series table, prepared for plots."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from nandlab.tables import Columns
 
 _POINTS = 400
 _SUMS = ("requests_", "bytes_", "pages_written", "program_", "bytes_programmed", "erases", "gc_victims", "interval_s")
-#: Maxima by another name.
+#: Further columns with maxima.
 _MAXIMA = ("cache_dirty_pages", "cache_budget_pages")
-#: What a mean over several intervals is weighted with; by default their length.
+#: The columns that weight a mean over several intervals; by default their length.
 _WEIGHTS = {
     "latency_us_read_mean": "requests_read",
     "latency_us_write_mean": "requests_write",
@@ -22,13 +22,13 @@ _WEIGHTS = {
 
 
 def begin_s(table: Columns) -> NDArray[np.float64]:
-    """Where each interval begins, whether `time_s` is its end (as it is) or its begin."""
+    """The beginning of each interval in seconds; `time_s` is its end, or its beginning in a table that starts at 0."""
     time, interval = table["time_s"].astype(float), table["interval_s"].astype(float)
     begins: NDArray[np.float64] = time - interval if len(time) and time[0] > 0 else time
     return np.maximum(begins, 0.0)
 
 
-#: Columns that mean nothing in an interval in which this other column is 0.
+#: Columns without a value in an interval in which the other column is 0.
 _OF = {
     "latency_us_read_mean": "requests_read",
     "latency_us_read_max": "requests_read",
@@ -40,8 +40,8 @@ _OF = {
 }
 
 
-def honest(series: Columns) -> Columns:
-    """All columns as floats, with no value where there was nothing to measure."""
+def without_empty(series: Columns) -> Columns:
+    """All columns as floats, with NaN for intervals without measured events."""
     floats = {name: column.astype(float) for name, column in series.items() if column.dtype != object}
     for name, other in _OF.items():
         if name in floats and other in floats:
@@ -50,9 +50,9 @@ def honest(series: Columns) -> Columns:
 
 
 def with_extremes(series: Columns) -> Columns:
-    """The series with two columns that `thin` keeps the extremes of.
+    """The series with the columns `iops_min` and `latency_us_max` (over all operations).
 
-    They are `iops_min` and `latency_us_max`, of any operation: what is short must not vanish in a mean.
+    `thin` keeps the extremes of these columns, so that a short event does not vanish in a mean.
     """
     out = dict(series)
     if "iops" in series:
@@ -66,7 +66,7 @@ def with_extremes(series: Columns) -> Columns:
 
 
 def thin(series: Columns, points: int = _POINTS) -> Columns:
-    """At most `points` rows, all columns as floats: counts added up, maxima and minima kept, the rest averaged."""
+    """At most `points` rows, all columns as floats: sums are added, maxima and minima kept, other columns averaged."""
     floats = {name: column.astype(float) for name, column in series.items() if column.dtype != object}
     rows = len(next(iter(floats.values()), ()))
     step = -(-rows // points) if rows else 1

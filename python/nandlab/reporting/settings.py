@@ -1,4 +1,4 @@
-"""What was run: the settings that a reader asks for first."""
+"""The table of the most important settings of a spec."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from nandlab.reporting.pieces import columns, fact_table
 from nandlab.units import size
 
-#: What says nothing, and so has no row.
+#: Values that switch a mechanism off or are the usual choice; they have no row.
 _OFF = {
     "host.link": "none",
     "ecc.start": "first",
@@ -24,8 +24,8 @@ _OFF = {
 }
 
 
-def what(spec: Mapping[str, object]) -> str:
-    """The settings that a reader asks for first, from the resolved spec."""
+def settings_table(spec: Mapping[str, object]) -> str:
+    """The most important settings of a resolved spec, as HTML."""
 
     def at(path: str) -> object:
         value: object = spec
@@ -63,23 +63,23 @@ def what(spec: Mapping[str, object]) -> str:
         ("GC victim", "gc.victim"),
         ("GC starts (background / foreground)", "gc.background_free gc.foreground_free"),
         ("read levels", "ecc.levels"),
-        ("a read starts at / retries", "ecc.start ecc.retry"),
+        ("start level / retry", "ecc.start ecc.retry"),
         ("bit errors", "reliability.rber"),
-        ("RBER that a read of the block adds", "reliability.read_disturb"),
-        ("RBER that a copyback adds", "reliability.copyback_error"),
+        ("RBER added by a read of the block", "reliability.read_disturb"),
+        ("RBER added by a copyback", "reliability.copyback_error"),
         ("wear at the start, P/E cycles", "reliability.pe_cycles"),
         ("age of the data at the start", "reliability.retention"),
-        ("ages run faster by", "reliability.clock_scale"),
+        ("clock scale", "reliability.clock_scale"),
         ("refresh", "refresh.policy"),
         ("migration", "migration.policy"),
         ("write cache", "cache.size"),
         ("cache sync", "cache.sync"),
         ("share of the cache that may be dirty", "cache.dirty_budget"),
         ("capacitor", "capacitor.capacitance"),
-        ("its temperature, degrees Celsius / age", "capacitor.temperature capacitor.age"),
+        ("capacitor temperature, degrees Celsius / age", "capacitor.temperature capacitor.age"),
         ("emergency flush", "capacitor.flush"),
-        ("power fails after requests", "power.cut_after_requests"),
-        ("power fails at", "power.cut_at"),
+        ("power cut after requests", "power.cut_after_requests"),
+        ("power cut at", "power.cut_at"),
         ("preconditioning", "precondition"),
         ("workload", "workload"),
         ("seed", "seed"),
@@ -97,7 +97,7 @@ def what(spec: Mapping[str, object]) -> str:
 
 
 def _inline(value: object) -> str:
-    """A TOML value in one line; a table without its braces."""
+    """A TOML value on one line; a table without its braces."""
     if isinstance(value, Mapping):
         return ", ".join(
             f"{key} ({_inline(entry)})" if isinstance(entry, Mapping) and entry else f"{key} {_inline(entry)}".strip()

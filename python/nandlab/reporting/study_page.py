@@ -1,4 +1,4 @@
-"""The page of a study: its question, its set-up, its figures with their data, its claims, its specs."""
+"""The report of a study: question, claims, set-up, figures with their data, specs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def study_page(
 
 
 def _head(study: Definition, runs: Sequence[PlannedRun], verdicts: Sequence[Verdict]) -> str:
-    badges = '<span class="badge warn">smoke size: numbers for a look, not for a claim</span>' if study.smoke else ""
+    badges = '<span class="badge warn">smoke size: the numbers support no claim</span>' if study.smoke else ""
     tally = {verdict: sum(1 for v in verdicts if v.verdict == verdict) for verdict in _MARKS}
     for verdict, mark in _MARKS.items():
         if tally[verdict] and mark != "none":
@@ -102,7 +102,7 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
                 f"\u00b1 {100 * claim.relative:.3g} %" if claim.relative is not None else f"\u00b1 {claim.absolute:.3g}"
             )
             reported = f"{_number(claim.value)}<br><small>{slack}</small>"
-        why = claim.deviation or ("no reason is written" if verdict.verdict in (SAME_DIRECTION, NOT_REPRODUCED) else "")
+        why = claim.deviation or ("no reason given" if verdict.verdict in (SAME_DIRECTION, NOT_REPRODUCED) else "")
         rows.append(
             f'<tr class="v-{_MARKS[verdict.verdict]}"><td><a class="anchor" id="claim-{escape(claim.id)}"></a>'
             f'{escape(claim.what)}<div class="why">{escape(claim.measure.text())}</div></td>'
@@ -117,8 +117,8 @@ def _claims(verdicts: Sequence[Verdict]) -> str:
     )
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        "<figcaption>Reproduced: within the tolerance. Same direction: outside of it, but on the reported side of the "
-        "baseline. The measurement stands below each claim.</figcaption>"
+        "<figcaption>Reproduced: within the tolerance. Same direction: outside the tolerance, but on the reported side "
+        "of the baseline. The measure is below each claim.</figcaption>"
     )
 
 
@@ -143,9 +143,9 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
     raw = size(first.raw_bytes) if same else f"{size(drives[0])} to {size(drives[-1])}"
     points = {tuple(run.point.items()) for run in runs}
     facts = [
-        ("runs", f"{count(len(runs))}, {count(len({run.identity for run in runs}))} of them different"),
+        ("runs", f"{count(len(runs))}, {count(len({run.identity for run in runs}))} of them distinct"),
         (
-            "made of",
+            "combinations",
             f"{len({run.variant for run in runs})} variants, {len({run.workload for run in runs})} workloads, "
             f"{len(points)} points of the grid",
         ),
@@ -175,7 +175,7 @@ def _sets(sets: Sequence[Override]) -> str:
 
 
 def _factors(study: Definition) -> str:
-    """What is off and on."""
+    """The table of the factors: settings off and on."""
     if not study.factors:
         return ""
     rows = [[f"<b>{escape(f.name)}</b> {escape(f.title)}", _sets(f.off), _sets(f.on)] for f in study.factors]
@@ -187,14 +187,14 @@ def _there(study: Definition, kind: str) -> list[Choice]:
     factors = [factor.name for factor in study.factors]
     for part in study.parts:
         for choice in part.variants if kind == "variants" else part.workloads:
-            # What the factors make has a table of its own.
+            # The variants of the factors are in the table of the factors.
             if kind == "workloads" or not factors or combination(choice.name, factors) is None:
                 choices.setdefault(choice.name, choice)
     return list(choices.values())
 
 
 def _choices(column: str, choices: Sequence[Choice]) -> str:
-    """What each variant, or each workload, sets."""
+    """The table of the settings of each variant or workload."""
     if not any(choice.sets for choice in choices):
         return ""
     rows = [[f"<b>{escape(choice.title)}</b>", _sets(choice.sets)] for choice in choices]
@@ -209,7 +209,7 @@ def _figure(study: Definition, drawn: Drawn, number: int) -> str:
     title = f"<h3>{number}. {escape(figure.title)}</h3>"
     curves = [curve for panel in drawn.panels for curve in panel.curves]
     if not any(curve.y for curve in curves):
-        return nothing("No run gave a value for this figure.", f"{number}. {figure.title}")
+        return nothing("No run has a value for this figure.", f"{number}. {figure.title}")
     if figure.kind == "effects":
         return _effects(study, drawn, title)
     names = list(dict.fromkeys(curve.name for curve in curves))
@@ -242,7 +242,7 @@ def _effects(study: Definition, drawn: Drawn, title: str) -> str:
     named = {key[0] for bars in found for key in bars}
     factors = [(factor.name, factor.title) for factor in study.factors if factor.name in named]
     main = [y for bars in found for key, bar in bars.items() if len(key) == 1 for y in (bar.low, bar.high)]
-    # Room for the numbers beyond the whiskers.
+    # Leave room for the labels beyond the whiskers.
     low, high = min([0.0, *main]), max([0.0, *main])
     room = 0.1 * (high - low)
     pairs = [abs(bar.value) for bars in found for key, bar in bars.items() if len(key) == 2]
@@ -263,13 +263,14 @@ def _effects(study: Definition, drawn: Drawn, title: str) -> str:
     kind = "two" if len(plots) in (1, 2, 4) else "three"
     key = svg.legend([("more", "c-gc"), ("less", "c-read")])
     files = f"Files: figures/{escape(figure.id)}.svg, figures/{escape(figure.id)}.pdf"
-    told = (
-        "Bars: main effects, whiskers from the smallest to the largest replicate; below: interactions (by how "
-        "much the effect of one changes when the other is on). Pale: the replicates do not agree on the sign."
+    legend = (
+        "Bars: main effects, with whiskers from the smallest to the largest replicate. Below: interactions, the change "
+        "of an effect by another factor. Pale: the replicates have different signs."
     )
     return (
         f'<figure id="figure-{escape(figure.id)}">{title}{key}<div class="{kind}">{"".join(plots)}</div>'
-        f"<figcaption>{escape(figure.caption.strip())} {told} {files}</figcaption>{_effect_data(study, drawn)}</figure>"
+        f"<figcaption>{escape(figure.caption.strip())} {legend} {files}</figcaption>"
+        f"{_effect_data(study, drawn)}</figure>"
     )
 
 
@@ -283,7 +284,7 @@ def bars_of(panel: Panel) -> dict[tuple[str, ...], svg.Bar]:
 
 
 def effect_text(value: float, scale: str) -> str:
-    """+12 %, or on the scale of differences +0.12."""
+    """An effect as text: `+12 %` on the scale of ratios, `+0.12` on the scale of differences."""
     if scale == "ratio":
         value *= 100.0
         text = f"{value:+,.0f} %" if abs(value) >= 9.95 else f"{value:+.1f} %"
@@ -301,7 +302,7 @@ def _effect_data(study: Definition, drawn: Drawn) -> str:
             cells = [escape(panel.title)] if many else []
             cells.append(escape(" \u00d7 ".join(titles[name] for name in key)))
             cells += [effect_text(value, drawn.figure.scale) for value in (bar.value, bar.low, bar.high)]
-            cells.append("" if bar.is_clear else "replicates do not agree on the sign")
+            cells.append("" if bar.is_clear else "replicates of different signs")
             rows.append(cells)
     names = (["panel"] if many else []) + ["effect", "mean", "smallest replicate", "largest replicate", ""]
     table = number_table(names, rows)
@@ -357,7 +358,7 @@ def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, t
             )
         )
     if not lines:
-        return nothing("No run gave a value here.")
+        return nothing("No run has a value in this panel.")
     bottom = min((y for line in lines for y in line.y.tolist() if y > 0), default=1.0) if figure.log_y else 0.0
     pad = 0.03 * float(xs[-1] - xs[0]) if not figure.log_x else 0.0
     low = float(xs[0]) * 0.9 if figure.log_x else float(xs[0]) - pad
@@ -380,7 +381,7 @@ def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, t
 
 
 def _shorter(curve: Curve) -> Curve:
-    """A distribution without the points that nobody could see are gone, neither in its body nor in its tail."""
+    """A distribution without points whose absence is invisible, both in the body and in the tail."""
     kept = [0]
     for index, y in enumerate(curve.y):
         last = curve.y[kept[-1]]
@@ -392,7 +393,7 @@ def _shorter(curve: Curve) -> Curve:
 
 
 def _data(drawn: Drawn) -> str:
-    """The numbers behind a figure, folded away."""
+    """The data of a figure as a collapsed table."""
     many = len(drawn.panels) > 1
     if drawn.figure.kind == "cdf":
         names = (["panel"] if many else []) + ["series", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"]
@@ -435,7 +436,7 @@ def _specs(study: Definition, runs: Sequence[PlannedRun]) -> str:
         rows.append(cells)
     names = ["run", *(["part"] if len(study.parts) > 1 else []), "variant", "workload", *study.axes]
     listed = number_table(names, rows, numeric=False)
-    # Identical everywhere: part of the set-up as much as what differs.
+    # Keys with the same value in all runs are listed once.
     keys = list(dict.fromkeys(key for entries in resolved for key in entries))
     common = {
         key: resolved[0].get(key) for key in keys if len({json.dumps(entries.get(key)) for entries in resolved}) == 1
@@ -444,11 +445,11 @@ def _specs(study: Definition, runs: Sequence[PlannedRun]) -> str:
     tables = fact_table((key, _plain(value)) for key, value in common.items())
     parts = [
         f'<details><summary>The {count(len(runs))} runs</summary><div class="scroll">{listed}</div></details>',
-        f"<details><summary>What all runs share, in base units (ns, bytes)</summary>{tables}"
-        f"<figcaption>Different between runs: {escape(', '.join(varied))}.</figcaption></details>",
+        f"<details><summary>Keys with the same value in all runs, in base units (ns, bytes)</summary>{tables}"
+        f"<figcaption>Keys that differ between runs: {escape(', '.join(varied))}.</figcaption></details>",
         details(f"The study, {Path(study.path).name}", study.text),
     ]
     if study.base_text:
         parts.append(details(f"The base spec, {study.base_name}", study.base_text))
-    parts.append(details("The first run's whole spec, every default written out", runs[0].spec.to_toml()))
+    parts.append(details("The whole spec of the first run, with all defaults", runs[0].spec.to_toml()))
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Small plots as SVG text, in the colours of the page's style sheet; hover.js reads the data beside each."""
+"""Plots as SVG text, in the colours of the style sheet; hover.js reads the data beside each plot."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Line:
     name: str
     y: Floats
     colour: str
-    #: Thin and pale: an envelope (such as a maximum) beside a main line.
+    #: Drawn thin and pale: an envelope, such as a maximum, of a main line.
     faint: bool = False
-    #: Computed rather than measured.
+    #: Drawn dashed: a computed line.
     dashed: bool = False
-    #: A missing value is passed over; otherwise the line breaks there.
+    #: Whether the line connects the neighbours of a missing value; otherwise it breaks there.
     bridged: bool = False
     #: Points to draw as open diamonds: x and y.
     marks: tuple[tuple[float, float], ...] = ()
 
 
 class Scale:
-    """Values to pixels, linear or logarithmic, with its ticks."""
+    """A linear or logarithmic map from values to pixels, with its ticks."""
 
     def __init__(
         self, low: float, high: float, begin: float, end: float, *, log: bool = False, nice: bool = False
@@ -87,7 +87,7 @@ def _nice_step(rough: float) -> float:
 
 
 def _log_bounds(low: float, high: float) -> tuple[float, float]:
-    """Powers of ten round a range, or 1, 2 and 5 times them where it is short."""
+    """Powers of ten around a range; around a short range, 1, 2 or 5 times a power of ten."""
     wide = 10 ** math.floor(math.log10(low) + 1e-9), 10 ** math.ceil(math.log10(high) - 1e-9)
     if high / low > 20:
         return wide
@@ -195,7 +195,7 @@ def _scales(
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> str:
-    """The key of a plot: names and colours."""
+    """The legend of a plot: names and colours."""
     keys = "".join(f'<span class="key"><i class="{colour}"></i>{html.escape(name)}</span>' for name, colour in entries)
     return f'<div class="legend">{keys}</div>'
 
@@ -207,7 +207,7 @@ def _hover(kind: str, x: Scale, y: Scale, data: Mapping[str, object]) -> str:
 
 
 def _digits(values: Floats) -> list[float | None]:
-    """Four digits are enough for a tooltip."""
+    """Values with four digits, for a tooltip."""
     return [float(f"{value:.4g}") if math.isfinite(value) else None for value in values.tolist()]
 
 
@@ -231,7 +231,7 @@ def lines(
     show_legend: bool = True,
     x_ticks: Sequence[float] | None = None,
 ) -> str:
-    """A line plot, or a stack of areas, over one shared x."""
+    """A line plot, or stacked areas, over a shared x axis."""
     values = np.cumsum([np.nan_to_num(s.y) for s in series], axis=0) if stacked else np.array([s.y for s in series])
     finite = values[np.isfinite(values) & ((values > 0) | (not log_y))]
     marked = [b for s in series for _, b in s.marks if b > 0 or not log_y]
@@ -369,7 +369,7 @@ def bars(
     return f'<div class="plot">{"".join(parts)}{_hover("lines", x, y, data)}</div>'
 
 
-# Dark to light in even steps of lightness, readable in print and by the colour-blind.
+# From dark to light in even steps of lightness, readable in print and with colour blindness.
 _RAMP = [
     (0x2B, 0x1B, 0x52),
     (0x2F, 0x4B, 0x8F),
@@ -392,7 +392,7 @@ def _colours(parts: Floats) -> NDArray[np.uint8]:
 
 
 def _png(pixels: NDArray[np.uint8]) -> str:
-    """A `data:` address of a PNG, one pixel a cell."""
+    """A `data:` address of a PNG with one pixel per cell."""
     rows, columns, _ = pixels.shape
     raw = b"".join(b"\x00" + pixels[row].tobytes() for row in range(rows))
 
@@ -421,7 +421,7 @@ def heatmap(
     width: int = 1140,
     height: int = 280,
 ) -> str:
-    """Cells by row and column, in colour; `rows` names the rows, `breaks` are rows with a line above them."""
+    """A heat map; `rows` are the names of the rows, `breaks` the rows with a line above them."""
     count = len(rows)
     right = 86
     x = Scale(*x_range, _LEFT, width - right)
@@ -462,7 +462,7 @@ def heatmap(
 
 @dataclass(frozen=True)
 class Bar:
-    """An effect: its value, the smallest and the largest of its replicates."""
+    """An effect: its mean, and its smallest and largest replicate."""
 
     value: float
     low: float
@@ -470,7 +470,7 @@ class Bar:
 
     @property
     def is_clear(self) -> bool:
-        """Whether all replicates agree on its sign."""
+        """Whether all replicates have the same sign."""
         return self.low > 0 or self.high < 0
 
     @property
@@ -488,10 +488,10 @@ def effects(
     text: Callable[[float], str],
     width: int = 364,
 ) -> str:
-    """Main effects as bars, with whiskers over the replicates, and below them a triangle of the interactions.
+    """Main effects as bars with whiskers over the replicates, above a triangle of the interactions.
 
-    `factors` are names and titles; `strongest` is the interaction with the fullest colour. What is pale has replicates
-    of either sign.
+    `factors` are names and titles; `strongest` is the absolute interaction with the most saturated colour. An effect
+    whose replicates have different signs is pale.
     """
     height, cell = 230, 34.0
     count = len(factors)
@@ -521,7 +521,7 @@ def effects(
         low, high = float(y(bar.low)), float(y(bar.high))
         parts.append(f'<path class="axis" d="M{middle:.1f} {high:.1f}V{low:.1f}"/>')
         parts += [f'<path class="axis" d="M{middle - 4:.1f} {end:.1f}h8"/>' for end in (high, low)]
-        # Beyond the whisker, on the bar's side.
+        # The label stands beyond the whisker, on the side of the bar.
         parts.append(_label(middle, low + 14 if bar.value < 0 else high - 5, text(bar.value)))
     wide = min((x.end - x.begin) / max(count - 1, 1), 84.0)
     begin = height + 16.0
