@@ -1,4 +1,4 @@
-"""What the package offers; each name is imported when it is first used."""
+"""The exported names of the package; each name is imported at its first use."""
 
 from . import trace
 from ._core import NandlabError, RunError, SpecError, TraceError

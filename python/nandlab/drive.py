@@ -158,7 +158,7 @@ class Drive:
     def cut_power(self) -> LossRecord:
         """Cut power at the present simulated time: emergency flush, recovery, and the drive is ready again.
 
-        Returns the loss as it is in `power.json`. Outstanding requests end as failed completions. Raises `RunError` for
+        Returns the loss as in `power.json`. Outstanding requests end as failed completions. Raises `RunError` for
         a drive whose spec sets neither a capacitor nor a power cut, because such a drive keeps no sequence numbers for
         recovery; with `verify` every drive keeps them.
         """

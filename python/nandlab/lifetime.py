@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nandlab import _core, memory
-from nandlab.aside import aside
 from nandlab.errors import OutputError, os_error_text
+from nandlab.interruptible import interruptible
 from nandlab.record import Record, parse
 from nandlab.result_types import LifeRow
 from nandlab.results import MARKER, OutputDirectory
@@ -356,7 +356,7 @@ class _Living:
         self._changes = [float(step["pe"]) + 1 for step in resolved["refresh"]["interval"] if is_refreshed]
         self._first = self._pe = float(resolved["reliability"]["pe_cycles"])
         memory.check(spec)
-        self._run = aside(lambda: _core.Run(spec, endless=True))
+        self._run = interruptible(lambda: _core.Run(spec, endless=True))
         self._begun_s = time.perf_counter()
         self._completed = 0
         self._bytes = 0.0

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nandlab import _core
-from nandlab.aside import aside
 from nandlab.errors import OutputError
+from nandlab.interruptible import interruptible
 from nandlab.spec import Sets, Spec, load
 from nandlab.tables import Columns, decode
 from nandlab.whole import write_file
@@ -164,7 +164,7 @@ def reliability(
 
 
 def _computed(spec: Spec, pe_cycles: list[int], ages_s: list[int], reads: int, copybacks: int) -> Reliability:
-    raw = aside(lambda: _core.reliability(spec, pe_cycles, ages_s, reads, copybacks))
+    raw = interruptible(lambda: _core.reliability(spec, pe_cycles, ages_s, reads, copybacks))
     points = decode(raw["points"])
     kinds = tuple(dict.fromkeys(points["kind"].tolist()))
     shape = (len(kinds), len(ages_s), len(pe_cycles))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from nandlab import _core
-from nandlab.aside import aside
 from nandlab.errors import OutputError, os_error_text, shown
+from nandlab.interruptible import interruptible
 from nandlab.whole import whole_file
 
 __all__ = ["convert", "formats", "profiles", "stat"]
@@ -42,7 +42,7 @@ def stat(
     options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
     source = _source(path, profile)
     try:
-        found: dict[str, Any] = json.loads(aside(lambda: _core.trace_stat(source, options)))
+        found: dict[str, Any] = json.loads(interruptible(lambda: _core.trace_stat(source, options)))
     except OSError as error:
         raise OutputError(os_error_text("read", source or None, error)) from None
     return found
@@ -89,7 +89,9 @@ def convert(
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(goal) as partial:
-            done: dict[str, Any] = json.loads(aside(lambda: _core.trace_convert(origin, str(partial), to, options)))
+            done: dict[str, Any] = json.loads(
+                interruptible(lambda: _core.trace_convert(origin, str(partial), to, options))
+            )
     except OSError as error:
         raise OutputError(os_error_text("convert to", goal, error)) from None
     except _core.TraceError as error:

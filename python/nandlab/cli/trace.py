@@ -32,7 +32,7 @@ Lenient = Annotated[bool, Parameter(help="Skip malformed lines and count them.")
     name="stat",
     help_epilogue=examples(
         "nandlab trace stat hm_0.csv.zst",
-        "nandlab trace stat --profile msr/hm_0    a look-alike, with the published numbers",
+        "nandlab trace stat --profile msr/hm_0    a look-alike and its source",
     ),
 )
 def trace_stat(
@@ -53,7 +53,7 @@ def trace_stat(
     Parameters
     ----------
     files
-        Trace files; .zst, .gz and .xz are read as they are.
+        Trace files, also compressed as .zst, .gz or .xz.
     profile
         A workload profile instead of a file (see `nandlab trace profiles`).
     format_
@@ -65,7 +65,7 @@ def trace_stat(
     max_gap
         The longest accepted time between two records, such as 30d; a day when absent.
     requests
-        Read only the first N requests.
+        The number of requests to read; all when absent.
     logical_bytes
         Capacity of the drive to which the profile is scaled, in bytes.
     seed
@@ -114,7 +114,7 @@ def trace_convert(
     Parameters
     ----------
     files
-        Trace files; .zst, .gz and .xz are read as they are.
+        Trace files, also compressed as .zst, .gz or .xz.
     to
         The format to write (see `nandlab trace formats`).
     out
@@ -130,7 +130,7 @@ def trace_convert(
     max_gap
         The longest accepted time between two records, such as 30d; a day when absent.
     requests
-        Convert only the first N requests.
+        The number of requests to convert; all when absent.
     logical_bytes
         Capacity of the drive to which the profile is scaled, in bytes.
     seed

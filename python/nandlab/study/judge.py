@@ -57,6 +57,8 @@ class Mark:
 
 @dataclass
 class Panel:
+    """A panel of a figure."""
+
     title: str
     curves: list[Curve] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
@@ -74,6 +76,8 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Verdict:
+    """The verdict on a claim."""
+
     claim: Claim
     measured: float | None
     baseline: float | None

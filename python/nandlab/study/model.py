@@ -93,6 +93,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Figure:
+    """A figure as the study file defines it."""
+
     id: str
     title: str
     caption: str
@@ -145,6 +147,8 @@ class Measure:
 
 @dataclass(frozen=True)
 class Claim:
+    """A claim as the study file defines it: a reported value with tolerance, or a direction."""
+
     id: str
     figure: str
     what: str

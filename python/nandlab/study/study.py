@@ -111,6 +111,7 @@ class Study:
 
     @property
     def name(self) -> str:
+        """The name of the study, with `-smoke` at smoke size."""
         return self.definition.name + ("-smoke" if self.definition.smoke else "")
 
     @property

@@ -84,7 +84,7 @@ class Files:
         return (self.directory / file.name).exists()
 
     def link(self, file: InputFile, path: str | None = None, *, check: bool = False) -> bool:
-        """Link to a file at its path; whether the file is there with the expected size (and, with `check`, content)."""
+        """Link to a file at its path; `False` for a missing file or another size (with `check`: content)."""
         target = self.directory / file.name
         if target.exists():
             return True
