@@ -219,7 +219,7 @@ def test_a_wrong_command_line_is_refused_with_a_correction(command, spec_file, a
 def test_a_report_of_two_results_and_an_unknown_study_are_refused_with_a_remedy(command, tmp_path):
     refused(command("report", "a", "b"), "expected one result directory, found 2", "call `nandlab report` for each")
     refused(command("report"), "name a result directory")
-    refused(command("study", "gabage"), "no study gabage", "has no studies/ to look in", "name a study file")
+    refused(command("study", "gabage"), "no study gabage", "has no studies/", "name a study file")
     for name in ("garbage-collection", "laldpc"):
         (tmp_path / "studies" / name).mkdir(parents=True)
         (tmp_path / "studies" / name / "study.toml").touch()

@@ -125,7 +125,7 @@ def test_a_host_link_limits_the_bandwidth_and_is_reported(ran, tmp_path):
     assert ran.summary.link is None
     console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
     show_run(result, console)
-    assert "busy to the drive 0.0 % of the time, to the host >99.9 %" in console.export_text()
+    assert "busy 0.0 % of the time to the drive, >99.9 % to the host" in console.export_text()
     result.save(tmp_path / "out")
     report = nandlab.report(tmp_path / "out").read_text()
     assert "link to the host" in report and "mb_per_s 20" in report
@@ -276,7 +276,7 @@ def test_spec_fit_scales_the_drive_to_its_workload(tmp_path):
     assert nandlab.spec.fit(few.with_({"workload.repeat": repeat})).sets
     with pytest.raises(nandlab.NandlabError, match="too little"):
         nandlab.spec.fit(few.with_({"workload.repeat": repeat - 1}))
-    with pytest.raises(nandlab.NandlabError, match="nothing to fit"):
+    with pytest.raises(nandlab.NandlabError, match="no drive can be fitted"):
         nandlab.spec.fit(large.with_({"workload.synthetic.read_fraction": 1.0}))
 
 

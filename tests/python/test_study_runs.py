@@ -143,7 +143,7 @@ def test_two_studies_do_not_share_a_folder(here):
         store.close()
     (here / "mine").mkdir()
     (here / "mine" / "thesis.tex").write_text("years of work")
-    with pytest.raises(nandlab.OutputError, match="not of a study"):
+    with pytest.raises(nandlab.OutputError, match="do not belong to a study"):
         nandlab.Study.load(here / "s.toml").run(here / "mine")
 
 
