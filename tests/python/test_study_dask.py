@@ -83,9 +83,10 @@ def test_a_dask_worker_of_another_build_is_refused_with_its_address(here, schedu
     done = command("study", "s.toml", "--out", "o", "--dask", address, cwd=here)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     match = re.fullmatch(
-        r"worker (tcp://127\.0\.0\.1:\d+) has nandlab (\S+), not (\S+)\n  remedy: install the build .*\n", done.stderr
+        r"worker (tcp://127\.0\.0\.1:\d+): expected nandlab (\S+), found (\S+)\n  remedy: install the build .*\n",
+        done.stderr,
     )
-    assert match and match[3] == build_identity() != match[2]
+    assert match and match[2] == build_identity() != match[3]
     assert match[2].split("+")[0] == match[3].split("+")[0], "the versions differ: the build identity is not tested"
     assert not finished(here / "o")
 

@@ -225,7 +225,7 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
         origin, line = (study.path, source.line) if source is not None else (study.base_path, None)
         if is_read_once(path):
             message = f"{shown(written)} can be read only once, like a pipe, and a study reads it again"
-            raise _NoFile(problem(origin, line, key, message, "save the data in a file first"))
+            raise _NoFile(problem(origin, line, key, message, "save it in a file first"))
         try:
             facts = os.stat(path)
             digest = _digest(path, facts.st_size, facts.st_mtime_ns)
