@@ -24,8 +24,8 @@ CAUSES = {
 class Summary(Record, frozen=True):
     """`summary.json`.
 
-    `requests` are all that have ended, whether done or failed. `host`, `latency_us`, `iops` and `mb_per_s` count those
-    that the drive has done.
+    `requests` counts all requests that have ended, including failed ones. `host`, `latency_us`, `iops` and `mb_per_s`
+    count only requests that completed without failure.
     """
 
     nandlab: str
@@ -35,352 +35,365 @@ class Summary(Record, frozen=True):
     complete: bool
     """Whether the workload was played to its end."""
     requests: int
-    """Requests that have ended, whether done or failed."""
+    """Requests that have ended, including failed ones."""
     requests_unfinished: int
-    """Requests that were under way at the end."""
+    """Requests that were outstanding at the end."""
     requests_failed: FailedRequests
     """Requests that failed, by reason."""
     requests_wrapped: int
-    """Requests beyond the drive, taken modulo its capacity."""
+    """Requests whose address exceeded the logical capacity and was taken modulo it."""
     records_skipped: int
     """Malformed records of the trace that were skipped."""
     duration_s: float
-    """Simulated time; down time is part of it. In seconds."""
+    """Simulated time of the run, outages included. In seconds."""
     host: HostRequests
-    """Requests that the drive has done."""
+    """Requests that completed without failure, by kind."""
     latency_us: LatencyByOp
-    """Latency of the requests that the drive has done."""
+    """Latency of the requests that completed without failure."""
     iops: float
-    """Reads and writes done in a second. In requests/s."""
+    """Reads and writes completed without failure, per second of simulated time. In requests/s."""
     mb_per_s: float
-    """Bytes read and written in a second. In MB/s."""
+    """Data of the reads and writes completed without failure, per second of simulated time. In MB/s."""
     waf: float | None
-    """Write amplification: bytes programmed by bytes of writes; None before the first write."""
+    """Write amplification: bytes programmed per byte of completed host writes; None if no host write completed."""
     waf_pages: float | None
-    """Write amplification in pages, a partly written page counted as one; None before the first write."""
+    """Write amplification in pages: pages programmed per page of completed host writes, a partly written page counted
+    as one; None if no host write completed.
+    """
     flash: FlashOperations
-    """Flash operations."""
+    """Flash operations by kind and cause."""
     ecc: EccSummary
     """Read levels and tries of all page reads."""
     map: MapSummary | None
-    """The cache of the demand map; None with the page map."""
+    """The mapping cache and the demand map; None if the whole map is in RAM."""
     cache: CacheSummary
     """The write cache."""
     capacitor: CapacitorSummary | None
-    """The capacitor at the end; None without one."""
+    """The capacitor at the end; None without a capacitor."""
     power: PowerSummary | None
-    """Power losses; None when power never failed."""
+    """Power losses; None if power never failed."""
     migration: MigrationSummary | None
-    """Copybacks; None where the policy makes none."""
+    """Copybacks; None if `migration.policy` makes no copybacks."""
     refresh: RefreshSummary | None
-    """Refresh; None without it."""
+    """Refresh of ageing data; None without a refresh policy."""
     space: SpaceSummary
-    """What the mechanisms need of every plane, and what over-provisioning they leave."""
+    """Space that the mechanisms need in every plane, and the over-provisioning that remains."""
     erases: EraseSummary
-    """P/E cycles of the blocks."""
+    """P/E cycles of the blocks at the end."""
     gc: GcSummary
-    """Garbage collection."""
+    """Victims of garbage collection."""
     counters: CounterSummary
-    """What is counted of pages and victims."""
+    """Counters of host pages and of GC."""
     mapped_pages: int
-    """Pages of the host that hold data."""
+    """Logical pages that are mapped to flash at the end."""
     blocks_retired: int
-    """Blocks retired."""
+    """Blocks that are worn out at the end and no longer used."""
     energy_j: float
-    """Energy of all operations and transfers, and idle power over the whole time. In joules."""
+    """Energy of all flash operations and transfers, and of the idle power over the whole simulated time. In joules."""
     steady_state: SteadySummary | None
-    """The SNIA steady-state test; None where the host has written nothing."""
+    """Result of the SNIA steady-state test; None if no host write completed."""
     notes: tuple[Note, ...]
-    """What a reader of the numbers has to know, those notes first that matter most."""
+    """Findings that a reader of the numbers has to know, the most important first."""
     link: LinkSummary | None = None
-    """How busy the link between host and drive was; absent without a link."""
+    """Use of the link between host and drive; absent without a link."""
     precondition: PreconditionSummary | None = None
-    """Preconditioning by the SNIA performance test specification; absent without it."""
+    """Result of the preconditioning by the SNIA performance test specification; absent with other preconditioning."""
     verified: VerifiedSummary | None = None
-    """What a verified run has checked; absent otherwise."""
+    """The checks of a run with `--verify`; absent in other runs."""
 
 
 class PowerRecord(Record, frozen=True):
-    """`power.json`: every power loss with the acknowledged writes it took, and every detection of the dirty page
-    budget.
-    """
+    """`power.json`: every power loss with its lost writes, and every detection of the dirty page budget."""
 
     page_bytes: int
-    """Bytes of a page."""
+    """Size of a page. In bytes."""
     losses: tuple[LossRecord, ...]
-    """Power losses, in order."""
+    """Power losses, in order of time."""
     detections: tuple[DetectionSummary, ...]
-    """Detections, in order."""
+    """Detections of the dirty page budget, in order of time."""
 
 
 class LossRecord(Record, frozen=True):
-    """A power loss with the acknowledged writes that it took."""
+    """A power loss with its lists of lost writes."""
 
     at_s: float
-    """When power failed. In seconds."""
+    """Simulated time of the power loss. In seconds."""
     capacitor_loss_share: float
-    """Share of the rated capacitance that was lost by then."""
+    """Share of its rated capacitance that the capacitor had lost when power failed."""
     aborted_requests: int
-    """Requests that were not completed."""
+    """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache."""
+    """Dirty pages in the write cache when power failed."""
     unflushed_pages: int
-    """Of these the pages with acknowledged writes that flash lacked."""
+    """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
-    """Pages that the emergency flush wrote."""
+    """Dirty pages that the emergency flush wrote."""
     vsm_lines: int
-    """Lines of susceptible data in the VSM."""
+    """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
-    """Of these the lines that were saved."""
+    """Lines of the VSM that the emergency flush wrote."""
     fast_pages: int
-    """Pages of the emergency flush that were LSB pages of two-bit cells, or in the lower half of the layers."""
+    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    pages in the faster half of the layers.
+    """
     lost_pages: int
-    """Pages whose newest acknowledged write was in the write cache alone and is gone."""
+    """Pages whose newest acknowledged write was only in RAM and is lost."""
     lost_with_wordline: int
-    """Pages whose newest acknowledged write was in flash and is gone with its wordline."""
+    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
+    its wordline, or by a torn reprogram in place.
+    """
     lost_writes: int
-    """Acknowledged writes that are gone: the newest one of each page."""
+    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
     torn_programs: int
-    """Programs that were torn. In pages."""
+    """Programs torn by the power loss. In pages."""
     torn_erases: int
-    """Erases that were torn."""
+    """Erases torn by the power loss."""
     scanned_pages: int
     """Pages whose OOB was read in recovery."""
     merged_pages: int
-    """Pages of the emergency flush that lacked sectors and were completed from older ones."""
+    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
     erased_blocks: int
-    """Blocks erased again."""
+    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
+    blocks were few.
+    """
     closed_blocks: int
-    """Blocks partly programmed that take no more programs."""
+    """Partly programmed blocks that recovery closed because no stream continued in them."""
     stale_translation_pages: int
-    """Translation pages that were out of date."""
+    """Translation pages that recovery found out of date in flash."""
     finish_s: float
-    """From the power loss until the last operation under way had ended. In seconds."""
+    """Time from the power loss until the last operation under way had ended. In seconds."""
     flush_s: float
-    """From the power loss until the last page was written (T_total of Eq. 4). In seconds."""
+    """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
+    capacitor paper). In seconds.
+    """
     program_s: float
-    """Program times of all pages written (T_program of Eq. 5). In seconds."""
+    """Sum of the program times of all pages of the emergency flush (T_program of Eq. 5 of the aging-capacitor paper).
+    In seconds.
+    """
     recovery_s: float
-    """How long recovery took. In seconds."""
+    """Duration of the recovery. In seconds."""
     energy_j: float
-    """What the capacitor held. In joules."""
+    """Energy in the capacitor when power failed. In joules."""
     spent_j: float
-    """What the flush took of it (Eq. 3 to 5). In joules."""
+    """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
     lost_from_cache: tuple[LostWrite, ...]
-    """Lost writes that were in the write cache alone."""
+    """Lost writes that were only in RAM."""
     lost_from_flash: tuple[LostWrite, ...]
-    """Lost writes that were on the wordline of a torn program."""
+    """Lost writes that were in flash, on the wordline of a torn program."""
 
 
 class LostWrite(Record, frozen=True):
-    """The newest acknowledged write of a page that a power loss took."""
+    """A lost write: the newest acknowledged write of a page, which a power loss has destroyed."""
 
     lpn: int
-    """The page."""
+    """Logical page number (LPN) of the page."""
     offset: int
-    """First byte of the page. In bytes."""
+    """Offset of the first byte of the page on the drive. In bytes."""
     sequence: int
-    """Sequence number of the write, by which page writes of the host are counted from 1; 0 where it is not known."""
+    """Sequence number of the lost write, counted from 1 in the order of admission; 0: not known."""
 
 
 class DetectionSummary(Record, frozen=True):
-    """A detection of the dirty page budget (DPBD), in the results."""
+    """A detection of the dirty page budget (DPBD)."""
 
     due_s: float
-    """When the detection was due, or commanded. In seconds."""
+    """Simulated time when the detection was due, or was commanded. In seconds."""
     began_s: float
-    """When the detection began with writing dirty pages back. In seconds."""
+    """Simulated time when the detection began to write dirty pages back. In seconds."""
     measured_share: float
-    """The pages of a flush that the measured energy is enough for, as a share of the cache."""
+    """Pages that a flush could program with the drained energy, as a share of the cache."""
     budget_share: float
-    """The budget that follows from the measurement, as a share of the cache."""
+    """Dirty budget that follows from the detection, as a share of the cache."""
     budget_pages: int
-    """The budget in pages."""
+    """Dirty budget that follows from the detection, in pages."""
     pages: int
-    """Pages written while the capacitor was drained."""
+    """Pages programmed with the capacitor's energy by the detection and for host writes."""
     host_pages: int
-    """Of these the pages that the host wrote."""
+    """Pages programmed with the capacitor's energy for host writes."""
     energy_j: float
-    """What the capacitor held. In joules."""
+    """Energy of the full capacitor when draining began. In joules."""
     drained_j: float
-    """What was taken from the capacitor, by the controller's time and the programs'. In joules."""
+    """Energy that controller and programs took from the capacitor. In joules."""
     waited_s: float
-    """From the due time to the beginning. In seconds."""
+    """Time that the due detection waited until it began. In seconds."""
     sync_s: float
-    """How long dirty pages were written back. In seconds."""
+    """Time in which dirty pages were written back before draining. In seconds."""
     drain_s: float
-    """How long the drive ran on the capacitor. In seconds."""
+    """Time in which the drive ran on the capacitor. In seconds."""
     recharge_s: float
-    """From the empty capacitor to the full one. In seconds."""
+    """Time from the empty capacitor to the full one. In seconds."""
 
 
 class LifeRow(Record, frozen=True):
     """A stretch of a drive's life: a row of `life.parquet`."""
 
     years: float
-    """Age of the drive at the end, on the scaled clock. In years."""
+    """Age of the drive at the end of the stretch, on the scaled clock. In years."""
     pe_mean: float
-    """Mean of the blocks at the end. In P/E cycles."""
+    """Mean P/E cycles of all blocks at the end of the stretch."""
     pe_min: float
-    """Of the block with the fewest at the end. In P/E cycles."""
+    """P/E cycles of the least worn block at the end of the stretch."""
     pe_max: float
-    """Of the block with the most at the end. In P/E cycles."""
+    """P/E cycles of the most worn block at the end of the stretch."""
     simulated_s: float
-    """Simulated time. In seconds."""
+    """Simulated time of the stretch. In seconds."""
     lived_s: float
-    """Time lived, on the scaled clock. In seconds."""
+    """Duration of the stretch on the scaled clock. In seconds."""
     reads: float
-    """Reads done. In requests."""
+    """Reads completed without failure. In requests."""
     read_bytes: float
-    """Bytes of these."""
+    """Bytes of the reads completed without failure."""
     read_us_mean: float
     """Mean latency of reads. In microseconds."""
     read_us_p99: float
     """99th percentile of the latency of reads. In microseconds."""
     writes: float
-    """Writes done. In requests."""
+    """Writes completed without failure. In requests."""
     write_bytes: float
-    """Bytes of these."""
+    """Bytes of the writes completed without failure."""
     write_us_mean: float
     """Mean latency of writes. In microseconds."""
     write_us_p99: float
     """99th percentile of the latency of writes. In microseconds."""
     host_pages: float
-    """Pages of writes that the drive has done, a partly written page counted as one."""
+    """Pages of completed host writes; a partly written page counts as one page."""
     waf: float
-    """Write amplification: bytes programmed by bytes of writes; not a number without writes."""
+    """Write amplification: bytes programmed per byte of completed host writes; NaN if no host write completed."""
     waf_pages: float
-    """Write amplification in pages; not a number without writes."""
+    """Write amplification in pages: pages programmed per page of completed host writes; NaN if no host write completed.
+    """
     program_host: float
-    """Pages programmed for the host."""
+    """Pages programmed for `host`: Host requests, including the reads of read-modify-writes."""
     program_gc: float
-    """Pages programmed for garbage collection."""
+    """Pages programmed for `gc`: Garbage collection."""
     program_wear: float
-    """Pages programmed for wear levelling."""
+    """Pages programmed for `wear`: Static wear levelling."""
     program_refresh: float
-    """Pages programmed for refresh."""
+    """Pages programmed for `refresh`: Refresh of ageing data."""
     program_mapping: float
-    """Pages programmed for the mapping table."""
+    """Pages programmed for `mapping`: Translation pages of the demand map."""
     program_sync: float
-    """Pages programmed for cache sync."""
+    """Pages programmed for `sync`: Write-backs from the write cache."""
     program_flush: float
-    """Pages programmed for the emergency flush."""
+    """Pages programmed for `flush`: Emergency flushes, recoveries and budget detections."""
     copybacks: float
     """Pages moved by copyback."""
     refused_copybacks: float
-    """Pages that went off-chip because of their limit."""
+    """Pages of victims chosen for copyback that were moved off-chip because the limit allowed no copyback of them."""
     erases: float
     """Blocks erased."""
     outstanding: float
-    """Requests under way at the end."""
+    """Requests outstanding at the end of the stretch."""
     read_level_mean: float
-    """Level that decoded the host's page reads, on average."""
+    """Mean read level that decoded a page read of the host."""
     read_level_needed_mean: float
-    """Least level that decodes the host's page reads, on average."""
+    """Mean needed level of a page read of the host."""
     tries_per_read: float
-    """Tries of a page read of the host's, on average."""
+    """Mean number of tries of a page read of the host."""
     uncorrectable: float
-    """Page reads that no level decoded. In pages."""
+    """Page reads that no read level decoded. In pages."""
     media_errors: float
-    """Pages that host requests could not have because no read level decodes them."""
+    """Pages that made host requests fail: no read level decodes their data or map entry, or the data has been lost."""
     failed_pages: float
-    """Page writes that failed because the drive had no room left at all. In pages."""
+    """Page writes, of the host or of the write cache, that failed because the drive had worn out and had no room left.
+    In pages.
+    """
     refreshed_blocks: float
-    """Blocks that were due and held valid data."""
+    """Blocks whose refresh has begun: due blocks with valid pages."""
     refreshed_pages: float
-    """Valid pages in them when their refresh began."""
+    """Valid pages of all refreshed blocks, counted when the refresh of their block began."""
     partial_pages: float
-    """Pages whose susceptible bits alone were moved."""
+    """Pages refreshed partially: only their susceptible bits were moved."""
     late_blocks: float
-    """Blocks that were refreshed more than the grace after they were due."""
+    """Blocks whose refresh ended after their grace was over."""
     energy_j: float
-    """Energy. In joules."""
+    """Energy of all flash operations and transfers, and of the idle power. In joules."""
     die_busy_share: float
-    """Share of the time in which a die was busy, on average."""
+    """Share of the time in which a die was busy, mean of all dies."""
     capacitor_loss_share: float | None = None
-    """Share of the rated capacitance lost at the end; absent without a capacitor."""
+    """Share of the rated capacitance lost by the end of the stretch; absent without a capacitor."""
     capability_pages: float | None = None
-    """Pages of the write cache that the full capacitor could save at the end; absent without one."""
+    """Pages that the full capacitor could save at the end of the stretch; absent without a capacitor."""
     cache_pages: float | None = None
-    """Pages of the write cache; absent without one."""
+    """Size of the write cache in pages; absent without a write cache."""
     budget_pages: float | None = None
-    """Pages of the write cache that may be dirty at the end; absent without one."""
+    """Pages that may be dirty in the write cache at the end of the stretch; absent without a write cache."""
     dirty_pages: float | None = None
-    """Dirty pages of the write cache at the end; absent without one."""
+    """Dirty pages in the write cache at the end of the stretch; absent without a write cache."""
 
 
 class FailedRequests(Record, frozen=True):
     """Requests that failed, by reason."""
 
     uncorrectable: int
-    """Requests that need a page which no read level decodes, or which has been lost."""
+    """Requests that needed a page that no read level decodes, or that was lost earlier."""
     worn_out: int
-    """Requests for which no block was left."""
+    """Requests with a page for which no usable block was left in the plane."""
     power_lost: int
     """Requests that were outstanding when power failed."""
 
 
 class HostRequests(Record, frozen=True):
-    """Requests that the drive has done, by operation."""
+    """Requests that completed without failure, by kind."""
 
     read: OpRequests
-    """Reads."""
+    """Reads that completed without failure."""
     write: OpRequests
-    """Writes."""
+    """Writes that completed without failure."""
     trim: OpRequests
-    """TRIMs."""
+    """TRIMs that completed without failure."""
     flush: OpRequests
-    """Flushes."""
+    """Host flushes that completed without failure."""
 
 
 class OpRequests(Record, frozen=True):
-    """Requests of an operation that the drive has done."""
+    """Requests of one kind that completed without failure."""
 
     count: int
-    """Requests."""
+    """Number of requests."""
     bytes: int
-    """Bytes of the requests."""
+    """Sum of the lengths of the requests. In bytes."""
 
 
 class LatencyByOp(Record, frozen=True):
-    """Latency by operation."""
+    """Latency of the requests that completed without failure, by kind."""
 
     read: LatencyUs
-    """Reads."""
+    """Latency of reads."""
     write: LatencyUs
-    """Writes."""
+    """Latency of writes."""
     trim: LatencyUs
-    """TRIMs."""
+    """Latency of TRIMs."""
     flush: LatencyUs
-    """Flushes."""
+    """Latency of host flushes."""
     all: LatencyUs
-    """Reads and writes."""
+    """Latency of reads and writes together."""
 
 
 class LatencyUs(Record, frozen=True):
-    """Latencies of an operation."""
+    """Latencies of completed requests of one operation."""
 
     mean: float
-    """Mean. In microseconds."""
+    """Mean latency. In microseconds."""
     p50: float
-    """Median. In microseconds."""
+    """Median latency. In microseconds."""
     p95: float
-    """95th percentile. In microseconds."""
+    """95th percentile of the latency. In microseconds."""
     p99: float
-    """99th percentile. In microseconds."""
+    """99th percentile of the latency. In microseconds."""
     p999: float
-    """99.9th percentile. In microseconds."""
+    """99.9th percentile of the latency. In microseconds."""
     max: float
-    """Maximum. In microseconds."""
+    """Longest latency. In microseconds."""
 
 
 class FlashOperations(Record, frozen=True):
     """Flash operations by kind and cause."""
 
     read: ByCause
-    """Pages read, by copyback or not."""
+    """Pages read, including those sensed for copybacks; retries are not counted."""
     program: ByCause
-    """Pages programmed, by copyback or not."""
+    """Pages programmed, including those programmed by copybacks."""
     erase: ByCause
     """Blocks erased."""
     copyback: ByCause
@@ -388,135 +401,137 @@ class FlashOperations(Record, frozen=True):
 
 
 class ByCause(Record, frozen=True):
-    """Flash operations by cause."""
+    """Flash operations of one kind, by cause."""
 
     host: int
-    """For the host."""
+    """Host requests, including the reads of read-modify-writes."""
     gc: int
-    """For garbage collection."""
+    """Garbage collection."""
     wear: int
-    """For wear levelling."""
+    """Static wear levelling."""
     refresh: int
-    """For refresh."""
+    """Refresh of ageing data."""
     mapping: int
-    """For the mapping table."""
+    """Translation pages of the demand map."""
     sync: int
-    """For cache sync."""
+    """Write-backs from the write cache."""
     flush: int
-    """For the emergency flush."""
+    """Emergency flushes, recoveries and budget detections."""
 
 
 class EccSummary(Record, frozen=True):
-    """Read levels and tries of all page reads."""
+    """Read levels and tries of page reads for all causes."""
 
     levels: dict[int, int]
-    """Page reads by the level that decoded them. In pages."""
+    """Number of page reads by the read level that decoded them. In pages."""
     retries: int
-    """Tries beyond the first, of all page reads."""
+    """Tries of page reads beyond the first try."""
     uncorrectable: int
-    """Page reads that no level decoded. In pages."""
+    """Page reads that no read level decoded. In pages."""
     host: HostEccSummary
-    """The host's page reads."""
+    """Read levels and tries of host page reads."""
 
 
 class HostEccSummary(Record, frozen=True):
-    """Read levels and tries of the host's page reads."""
+    """Read levels and tries of host page reads."""
 
     levels: dict[int, int]
-    """Page reads of the host by the level that decoded them. In pages."""
+    """Number of host page reads by the read level that decoded them. In pages."""
     needed: dict[int, int]
-    """Page reads of the host by the least level that decodes them. In pages."""
+    """Number of host page reads by needed level, the lowest read level that decodes the page. In pages."""
     retries: int
-    """Tries beyond the first, of the host's page reads."""
+    """Tries of host page reads beyond the first try."""
     uncorrectable: int
-    """Page reads of the host's that no level decoded. In pages."""
+    """Host page reads that no read level decoded. In pages."""
     soft_starts: int
-    """Host page reads whose first try was above level 1. In pages."""
+    """Host page reads whose first try was above read level 1. In pages."""
     flash_read_us: float
-    """Mean of sensing, transfer and decoding of a page read, all tries; waiting is not counted. In microseconds."""
+    """Mean time of sensing, transfer and decoding of a host page read, for all its tries; waiting is not counted. In
+    microseconds.
+    """
 
 
 class MapSummary(Record, frozen=True):
-    """The cache of a demand map."""
+    """The mapping cache of a demand map."""
 
     entries: int
-    """Entries that the cache has room for."""
+    """Number of map entries for which the mapping cache has room."""
     cached: int
-    """Entries in the cache at the end."""
+    """Number of map entries in the mapping cache at the end of the run."""
     read: MapRead
     """The counters under `read`."""
     write: MapWrite
     """The counters under `write`."""
     evictions: int
-    """Entries that left for another."""
+    """Map entries evicted from the mapping cache."""
     dirty_evictions: int
-    """Of these the dirty ones. In entries."""
+    """Dirty map entries evicted from the mapping cache."""
     write_backs: int
-    """Translation pages programmed to write changes back; GC's moves of translation pages are not among them."""
+    """Translation pages programmed to write back changes; moves of translation pages by GC do not count."""
     written_entries: int
-    """Dirty cached entries that became clean by that."""
+    """Dirty map entries that became clean because their translation page was written back."""
     waiting_misses: int
-    """Misses that had to wait because too much was being written back. In pages."""
+    """Misses that waited because too many translation pages were being written back."""
     given_up: int
-    """Write-backs given up because the drive has worn out. In pages."""
+    """Write-backs of translation pages given up because the drive had worn out."""
 
 
 class CacheSummary(Record, frozen=True):
     """The write cache."""
 
     size_bytes: int
-    """Size of the cache; 0 without one. In bytes."""
+    """Size of the write cache (`cache.size`); less than a page: the drive has no write cache. In bytes."""
     pages: int
-    """Pages that fit."""
+    """Pages that fit into the write cache."""
     budget_pages: int
-    """Pages that may be dirty."""
+    """Dirty budget at the end: the number of dirty pages allowed in the write cache."""
     read_hits: int
-    """Reads that found all their sectors. In pages."""
+    """Host page reads that found all their sectors in the write cache. In pages."""
     read_misses: int
-    """Reads that did not. In pages."""
+    """Host page reads that did not find all their sectors in the write cache. In pages."""
     write_hits: int
-    """Writes of cached pages."""
+    """Host page writes to a page that had a slot in the write cache when the write was admitted. In pages."""
     write_misses: int
-    """Writes of pages that were not."""
+    """Host page writes to a page that had no slot in the write cache when the write was admitted. In pages."""
     evictions: int
-    """Clean pages that left for others."""
+    """Clean pages evicted from the write cache."""
     dirty_evictions: int
-    """Dirty pages that had to be written back first."""
+    """Dirty pages chosen for eviction: they leave the write cache when they have been written back."""
     syncs: int
-    """Pages written back because the drive was idle or the host asked for a flush."""
+    """Pages written back ahead of eviction: by the sync policy, for a host flush, or for a budget detection."""
     write_backs: int
-    """Pages written back, whatever the reason."""
+    """Pages programmed to flash from the write cache, for any reason."""
     waiting_writes: int
-    """Writes that waited for a slot or for the dirty budget. In pages."""
+    """Host page writes that waited for a slot of the write cache or for room in the dirty budget. In pages."""
     blocked_updates: int
-    """Writes that waited because their page was being written back (write protection). In pages."""
+    """Host page writes that waited because their page was being written back (write protection). In pages."""
     dirty_pages: int
-    """Dirty pages at the end."""
+    """Dirty pages in the write cache at the end."""
     dirty_pages_max: int
-    """Most dirty pages at a time."""
+    """Highest number of dirty pages in the write cache at a time."""
 
 
 class CapacitorSummary(Record, frozen=True):
     """The capacitor at the end of a run."""
 
     stage: str
-    """`charged`, or where a detection or a recharge is: `syncing`, `draining`, `settling`, `recharging`."""
+    """`charged`, or the stage of a detection or a recharge: `syncing`, `draining`, `settling`, `recharging`."""
     energy_j: float
-    """What an emergency flush could use. In joules."""
+    """Energy that an emergency flush could use at the end. In joules."""
     energy_j_full: float
-    """What the capacitor holds when full. In joules."""
+    """Energy of the full capacitor at its age at the end. In joules."""
     energy_j_rated: float
-    """What the capacitor held when new. In joules."""
+    """Energy of the full capacitor when new. In joules."""
     loss_share: float
     """Share of the rated capacitance that is lost."""
     worn_out: bool
-    """Whether so much is lost that nothing may count on the capacitor."""
+    """Whether the capacitor has lost more than 30 % of its rated capacitance; a measured budget is then 0."""
     cycles: int
-    """Full discharges."""
+    """Full discharges of the capacitor so far."""
     capability_pages: float
-    """Pages of the write cache that the full capacitor can save."""
+    """Pages of the write cache that the full capacitor can save at its age at the end."""
     budget_pages: int
-    """Pages of the write cache that may be dirty."""
+    """Pages of the write cache that may be dirty at the end."""
     detections: Detections
     """Detections of the dirty page budget."""
 
@@ -525,406 +540,453 @@ class Detections(Record, frozen=True):
     """Detections of the dirty page budget."""
 
     count: int
-    """Detections."""
+    """Number of detections that have ended."""
     last: DetectionSummary | None
-    """The last detection; None before the first."""
+    """The last detection that has ended; None if none has."""
 
 
 class PowerSummary(Record, frozen=True):
-    """Power losses: their numbers added up, and the first hundred of them."""
+    """Power losses: the sums of their counters, and a list of the first hundred."""
 
     losses: int
-    """Power losses."""
+    """Number of power losses."""
     down_s: float
-    """Time without power and until the drive was ready again. In seconds."""
+    """Total time from power losses until the drive was ready again. In seconds."""
     aborted_requests: int
-    """Requests that were not completed."""
+    """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache."""
+    """Dirty pages in the write cache when power failed."""
     unflushed_pages: int
-    """Of these the pages with acknowledged writes that flash lacked."""
+    """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
-    """Pages that the emergency flush wrote."""
+    """Dirty pages that the emergency flush wrote."""
     vsm_lines: int
-    """Lines of susceptible data in the VSM."""
+    """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
-    """Of these the lines that were saved."""
+    """Lines of the VSM that the emergency flush wrote."""
     fast_pages: int
-    """Pages of the emergency flush that were LSB pages of two-bit cells, or in the lower half of the layers."""
+    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    pages in the faster half of the layers.
+    """
     lost_pages: int
-    """Pages whose newest acknowledged write was in the write cache alone and is gone."""
+    """Pages whose newest acknowledged write was only in RAM and is lost."""
     lost_with_wordline: int
-    """Pages whose newest acknowledged write was in flash and is gone with its wordline."""
+    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
+    its wordline, or by a torn reprogram in place.
+    """
     lost_writes: int
-    """Acknowledged writes that are gone: the newest one of each page."""
+    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
     torn_programs: int
-    """Programs that were torn. In pages."""
+    """Programs torn by the power loss. In pages."""
     torn_erases: int
-    """Erases that were torn."""
+    """Erases torn by the power loss."""
     scanned_pages: int
     """Pages whose OOB was read in recovery."""
     merged_pages: int
-    """Pages of the emergency flush that lacked sectors and were completed from older ones."""
+    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
     erased_blocks: int
-    """Blocks erased again."""
+    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
+    blocks were few.
+    """
     closed_blocks: int
-    """Blocks partly programmed that take no more programs."""
+    """Partly programmed blocks that recovery closed because no stream continued in them."""
     stale_translation_pages: int
-    """Translation pages that were out of date."""
+    """Translation pages that recovery found out of date in flash."""
     finish_s: float
-    """From the power loss until the last operation under way had ended. In seconds."""
+    """Time from the power loss until the last operation under way had ended. In seconds."""
     flush_s: float
-    """From the power loss until the last page was written (T_total of Eq. 4). In seconds."""
+    """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
+    capacitor paper). In seconds.
+    """
     program_s: float
-    """Program times of all pages written (T_program of Eq. 5). In seconds."""
+    """Sum of the program times of all pages of the emergency flush (T_program of Eq. 5 of the aging-capacitor paper).
+    In seconds.
+    """
     recovery_s: float
-    """How long recovery took. In seconds."""
+    """Duration of the recovery. In seconds."""
     energy_j: float
-    """What the capacitor held. In joules."""
+    """Energy in the capacitor when power failed. In joules."""
     spent_j: float
-    """What the flush took of it (Eq. 3 to 5). In joules."""
+    """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
     list: tuple[LossSummary, ...]
-    """The first hundred losses, in order."""
+    """The first hundred power losses, in the order of time."""
 
 
 class LossSummary(Record, frozen=True):
     """A power loss."""
 
     at_s: float
-    """When power failed. In seconds."""
+    """Simulated time of the power loss. In seconds."""
     capacitor_loss_share: float
-    """Share of the rated capacitance that was lost by then."""
+    """Share of its rated capacitance that the capacitor had lost when power failed."""
     aborted_requests: int
-    """Requests that were not completed."""
+    """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache."""
+    """Dirty pages in the write cache when power failed."""
     unflushed_pages: int
-    """Of these the pages with acknowledged writes that flash lacked."""
+    """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
-    """Pages that the emergency flush wrote."""
+    """Dirty pages that the emergency flush wrote."""
     vsm_lines: int
-    """Lines of susceptible data in the VSM."""
+    """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
-    """Of these the lines that were saved."""
+    """Lines of the VSM that the emergency flush wrote."""
     fast_pages: int
-    """Pages of the emergency flush that were LSB pages of two-bit cells, or in the lower half of the layers."""
+    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    pages in the faster half of the layers.
+    """
     lost_pages: int
-    """Pages whose newest acknowledged write was in the write cache alone and is gone."""
+    """Pages whose newest acknowledged write was only in RAM and is lost."""
     lost_with_wordline: int
-    """Pages whose newest acknowledged write was in flash and is gone with its wordline."""
+    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
+    its wordline, or by a torn reprogram in place.
+    """
     lost_writes: int
-    """Acknowledged writes that are gone: the newest one of each page."""
+    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
     torn_programs: int
-    """Programs that were torn. In pages."""
+    """Programs torn by the power loss. In pages."""
     torn_erases: int
-    """Erases that were torn."""
+    """Erases torn by the power loss."""
     scanned_pages: int
     """Pages whose OOB was read in recovery."""
     merged_pages: int
-    """Pages of the emergency flush that lacked sectors and were completed from older ones."""
+    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
     erased_blocks: int
-    """Blocks erased again."""
+    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
+    blocks were few.
+    """
     closed_blocks: int
-    """Blocks partly programmed that take no more programs."""
+    """Partly programmed blocks that recovery closed because no stream continued in them."""
     stale_translation_pages: int
-    """Translation pages that were out of date."""
+    """Translation pages that recovery found out of date in flash."""
     finish_s: float
-    """From the power loss until the last operation under way had ended. In seconds."""
+    """Time from the power loss until the last operation under way had ended. In seconds."""
     flush_s: float
-    """From the power loss until the last page was written (T_total of Eq. 4). In seconds."""
+    """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
+    capacitor paper). In seconds.
+    """
     program_s: float
-    """Program times of all pages written (T_program of Eq. 5). In seconds."""
+    """Sum of the program times of all pages of the emergency flush (T_program of Eq. 5 of the aging-capacitor paper).
+    In seconds.
+    """
     recovery_s: float
-    """How long recovery took. In seconds."""
+    """Duration of the recovery. In seconds."""
     energy_j: float
-    """What the capacitor held. In joules."""
+    """Energy in the capacitor when power failed. In joules."""
     spent_j: float
-    """What the flush took of it (Eq. 3 to 5). In joules."""
+    """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
 
 
 class MigrationSummary(Record, frozen=True):
-    """How victims and pages were moved."""
+    """Victims and pages moved by copyback or off-chip."""
 
     copybacks: int
     """Pages copied back."""
     by_count: dict[int, int]
-    """Pages copied back, by how many copybacks in a row they had made with that."""
+    """Pages copied back, by the number of the copyback in a row: 1 is the first copyback after a correction."""
     refused: int
-    """Pages that went off-chip because of their limit."""
+    """Pages of victims chosen for copyback that were moved off-chip because the limit allowed no copyback of them."""
     victims_copied_back: int
-    """Victims whose pages were to be copied back. In blocks."""
+    """Victims chosen for copyback; the limit may have refused some of their pages. In blocks."""
     victims_off_chip: int
-    """Victims that might have been, and that the policy moved off-chip. In blocks."""
+    """Victims that the policy moved off-chip although the highest limit would have allowed a copyback. In blocks."""
     victims_without_room: int
-    """Victims that went off-chip because their plane had too few free blocks to open another one."""
+    """Victims that were moved off-chip because their plane had too few free blocks to open one for copybacks."""
     counter_bytes_by_block: int
-    """RAM of the counters of copybacks in a row, one for each block. In bytes."""
+    """RAM needed to count copybacks in a row with one counter per block. In bytes."""
     counter_bytes_by_page: int
-    """The same with one for each page. In bytes."""
+    """RAM needed to count copybacks in a row with one counter per page. In bytes."""
 
 
 class RefreshSummary(Record, frozen=True):
-    """Blocks refreshed, and how well that kept to its times."""
+    """Refresh: blocks and pages refreshed, durations and delays."""
 
     blocks: int
-    """Blocks that were due and held valid data."""
+    """Blocks whose refresh has begun: due blocks with valid pages."""
     pages: int
-    """Valid pages in them when their refresh began."""
+    """Valid pages of all refreshed blocks, counted when the refresh of their block began."""
     load: float | None
-    """Blocks that came due, by blocks refreshed in that time; None where that is not known. A share."""
+    """Rate at which blocks come due per rate at which they are refreshed: mean duration of a refresh job per interval,
+    summed over the blocks with valid data of a plane; highest value of all planes; None before the first refresh. A
+    share.
+    """
     late_blocks: int
-    """Blocks that were refreshed more than the grace after they were due."""
+    """Blocks whose refresh ended after their grace was over."""
     overdue_blocks: int
-    """Blocks overdue by more than the grace at the end."""
+    """Blocks with valid data that are overdue by more than their grace at the end."""
     overdue_max_s: int
-    """The longest that one was overdue, on the scaled clock. In seconds."""
+    """Longest time that a refreshed block was overdue when its refresh ended, on the scaled clock. In seconds."""
     busy_s: float
-    """From the beginning of each block's refresh to its end, added up. In seconds."""
+    """Sum of the durations of all refresh jobs. In seconds."""
     block_mean_s: float
-    """From the beginning of a block's refresh to its end, on average. In seconds."""
+    """Mean duration of the refresh of a block; 0 without a refresh. In seconds."""
     promoted: int
-    """Refreshes that were put before the host's writes because their grace was running out. In blocks."""
+    """Background jobs promoted to the priority of host writes because half of the grace of a due block was over. In
+    blocks.
+    """
     blocks_in_place: int
-    """Blocks refreshed in place."""
+    """Blocks whose refresh in place has begun."""
     pages_in_place: int
-    """Pages of these that were reprogrammed; the others were written elsewhere."""
+    """Pages reprogrammed in place; the other pages of blocks refreshed in place were written elsewhere."""
     ec_cache: ErrorCacheState | None
-    """The cache of known errors; None without one."""
+    """The cache of known errors (EC-Cache); None if the refresh policy has none."""
     partial: PartialState | None
-    """Partial refresh; None without it."""
+    """Partial refresh; None under other refresh policies."""
 
 
 class ErrorCacheState(Record, frozen=True):
     """The size of the cache of known errors."""
 
     entries: int
-    """Number of pages whose error positions are known."""
+    """Number of pages whose error positions are in the cache."""
     bytes: int
-    """Size of all entries in bytes; at most the cache's size."""
+    """Size of all entries of the cache, in bytes; at most `refresh.policy.ec-cache.size`."""
     hits: int
-    """Host reads of pages with known errors."""
+    """Host reads of pages whose errors were known from earlier reads (EC-Cache)."""
     lower_level_reads: int
-    """Of these the reads that decoded at a lower level than they would have without. In pages."""
+    """Host reads that decoded at a lower read level because errors of their page were known (EC-Cache). In pages."""
     evictions: int
-    """Pages whose known errors had to make room for others'."""
+    """Pages whose known errors were evicted for those of other pages (EC-Cache)."""
 
 
 class PartialState(Record, frozen=True):
     """The use of the controller's RAM by partial refresh, and the share of time in which it was on."""
 
     blocks: int
-    """Blocks refreshed partially."""
+    """Blocks whose partial refresh has begun."""
     blocks_while_off: int
-    """Blocks refreshed conventionally because free blocks were few."""
+    """Due blocks not refreshed partially because too few blocks were free. A block may be counted again while it waits
+    for its job.
+    """
     pages: int
-    """Pages whose susceptible bits alone were moved."""
+    """Pages refreshed partially: only their susceptible bits were moved."""
     hot_pages: int
     """Pages of partially refreshed blocks that were written elsewhere because they are read often."""
     too_susceptible_pages: int
-    """Pages of partially refreshed blocks that were written elsewhere because too many of their bits are susceptible.
+    """Pages of partially refreshed blocks that were written elsewhere because too many of their bits were susceptible.
     """
     pages_without_room: int
     """Pages of partially refreshed blocks that were written elsewhere because the VSM had no room."""
     susceptible_bytes: int
-    """Susceptible data. In bytes."""
+    """Encoded size of all susceptible bits moved by partial refresh. In bytes."""
     combination_pages: int
-    """Combination pages that it went to."""
+    """Combination pages programmed from the VSM; neither copies nor pages of emergency flushes are counted."""
     padding_bytes: int
-    """Bytes of these left empty."""
+    """Bytes left empty in the combination pages programmed from the VSM."""
     host_preads: int
-    """Host reads of partially refreshed pages."""
+    """Host reads of partially refreshed pages, each together with its combination page (preads)."""
     promoted_pages: int
-    """Partially refreshed pages that GC, wear levelling or refresh made whole."""
+    """Partially refreshed pages that GC, wear levelling or refresh read with their combination pages and wrote
+    elsewhere as whole pages.
+    """
     linked_pages: int
-    """Number of pages that are partially refreshed now."""
+    """Number of partially refreshed pages (pages with a link to a combination page) at the end."""
     linked_pages_max: int
-    """Highest number of partially refreshed pages so far."""
+    """Highest number of partially refreshed pages at a time."""
     mapping_bytes: int
-    """The secondary mapping table at its largest, in bytes: a bit for each page, and the links."""
+    """Largest size of the secondary mapping table: a bit for each page of the drive, and 52 bits for each link. In
+    bytes.
+    """
     vsm_bytes: int
-    """Highest fill level of the VSM so far, in bytes."""
+    """Highest fill level of the virtual shadow memory (VSM). In bytes."""
     on_share: float
-    """Share of the time in which there were enough free blocks for partial refresh, 0 to 1."""
+    """Share of the simulated time in which there were enough free blocks for partial refresh, 0 to 1."""
 
 
 class SpaceSummary(Record, frozen=True):
-    """What the mechanisms need of every plane, and what over-provisioning they leave."""
+    """Space that the mechanisms need in every plane, and the over-provisioning that remains."""
 
     needs: SpaceNeeds
-    """What the mechanisms need of every plane."""
+    """Space that the mechanisms need in every plane."""
     spare_share: float
-    """Effective over-provisioning: what the needs leave of a plane beyond its valid pages. A share."""
+    """Effective over-provisioning: pages neither valid nor reserved as `open_blocks` or `free_blocks`, over the maximum
+    number of valid pages. A share.
+    """
     waf_uniform_fifo: float | None
-    """Write amplification of uniform random writes with FIFO victims at that; None without spare space."""
+    """WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`; None where it is unbounded."""
     op_for_waf_5: float | None
-    """`drive.op` at which it would be 5; None where none would do. A share."""
+    """The lowest `drive.op` at which `waf_uniform_fifo` is at most 5; None if there is none. A share."""
 
 
 class SpaceNeeds(Record, frozen=True):
-    """What the mechanisms need of every plane."""
+    """Space that the mechanisms need in every plane."""
 
     open_blocks: int
-    """Blocks that are being filled."""
+    """Blocks that internal streams may have open, per plane."""
     free_blocks: int
-    """Blocks kept free."""
+    """Free blocks that host writes may not take, per plane."""
     gain_blocks: int
-    """Blocks' worth of garbage that GC gains by."""
+    """Garbage that GC always needs in order to gain free pages, in blocks, per plane."""
     by: NeedsByMechanism
-    """The needs by mechanism."""
+    """Space that each mechanism needs in every plane."""
 
 
 class NeedsByMechanism(Record, frozen=True):
-    """What each mechanism needs of every plane."""
+    """Space that each mechanism needs in every plane."""
 
     gc: NeedSummary
-    """Garbage collection."""
+    """Space for garbage collection."""
     wear: NeedSummary
-    """Static wear levelling."""
+    """Space for static wear levelling."""
     mapping: NeedSummary
-    """The demand map."""
+    """Space for translation pages of the demand map."""
     copyback: NeedSummary
-    """Copybacks."""
+    """Space for copybacks."""
     combination: NeedSummary
-    """Partial refresh."""
+    """Space for combination pages of partial refresh."""
     flush: NeedSummary
-    """The emergency flush."""
+    """Space for the emergency flush."""
 
 
 class NeedSummary(Record, frozen=True):
-    """What a mechanism needs of every plane."""
+    """Space that one mechanism needs in every plane."""
 
     open: int
-    """Blocks that its streams may be filling while the host waits."""
+    """Open blocks that the mechanism's streams may hold, per plane, while the host has no free block left."""
     free: int
-    """Free blocks that the host's stream leaves to it."""
+    """Free blocks that host writes leave to the mechanism, per plane."""
     valid_pages: int
-    """Valid pages that it adds to those of the host, at most."""
+    """Largest number of valid pages that the mechanism adds to those of the host, per plane."""
 
 
 class EraseSummary(Record, frozen=True):
-    """P/E cycles of the blocks."""
+    """P/E cycles of the blocks at the end."""
 
     mean: float
-    """Mean. In P/E cycles."""
+    """Mean P/E cycles of all blocks."""
     max: int
-    """Of the block with the most. In P/E cycles."""
+    """P/E cycles of the most worn block."""
     min: int
-    """Of the block with the fewest. In P/E cycles."""
+    """P/E cycles of the least worn block."""
 
 
 class GcSummary(Record, frozen=True):
-    """Garbage collection."""
+    """Victims of garbage collection."""
 
     victims: int
-    """Victims emptied by GC. In blocks."""
+    """Victims that GC has chosen. In blocks."""
     victim_valid_mean: float
-    """Valid pages in victims when they were chosen, on average. A share."""
+    """Mean share of a victim's pages that were valid when it was chosen."""
 
 
 class CounterSummary(Record, frozen=True):
-    """What is counted of pages and victims."""
+    """Counters of host pages and of GC."""
 
     host_pages_written: int
-    """Pages of writes that the drive has done, a partly written page counted as one."""
+    """Pages of completed host writes; a partly written page counts as one page."""
     partial_writes: int
-    """Pages the host wrote only partly."""
+    """Pages that the host wrote only partly; 0 with a write cache, which merges such pages itself."""
     merge_reads: int
-    """Pages read to complete a partly written one (read-modify-write)."""
+    """Flash pages read to complete a partly written page (read-modify-write); 0 with a write cache."""
     unmapped_reads: int
-    """Page reads of LPNs that hold nothing; answered without flash. In pages."""
+    """Page reads of LPNs without data, which are answered without a flash read. In pages."""
     buffered_reads: int
-    """Page reads answered from the controller's buffer, their program being under way. In pages."""
+    """Page reads answered from the controller's buffer, because the program of the page was queued or under way. In
+    pages.
+    """
     trimmed_pages: int
-    """Mapped pages deallocated by TRIM."""
+    """Pages with data, in flash or in the write cache, that TRIM has deallocated."""
     waiting_writes: int
-    """Page writes that had to wait for GC to make room. In pages."""
+    """Page writes, of the host or of the write cache, that waited for room in flash. In pages."""
     failed_pages: int
-    """Page writes that failed because the drive had no room left at all. In pages."""
+    """Page writes, of the host or of the write cache, that failed because the drive had worn out and had no room left.
+    In pages.
+    """
     media_errors: int
-    """Pages that host requests could not have because no read level decodes them."""
+    """Pages that made host requests fail: no read level decodes their data or map entry, or the data has been lost."""
     gc_victims: int
-    """Victims emptied by GC. In blocks."""
+    """Victims that GC began to empty. In blocks."""
     gc_victims_forced: int
-    """Victims that GC took because the plane was down to what it must keep, in place of the policy's. In blocks."""
+    """Forced victims: victims that GC took because they had the fewest valid pages, and not the block that its policy
+    picked. The reasons: the policy's block could not be emptied with a gain, or the plane was down to its kept blocks.
+    """
     dead_blocks: int
-    """Blocks without valid pages that were erased beside GC."""
+    """Dead blocks (full, without valid pages and pins) that were erased without a GC job."""
     gc_victim_valid_pages: int
-    """Valid pages in GC's victims when they were chosen."""
+    """Valid pages of GC's victims, counted when GC took the victim."""
 
 
 class SteadySummary(Record, frozen=True):
     """The SNIA steady-state test."""
 
     verdict: Literal["too short", "steady", "not steady"]
-    """What the rounds say of the drive."""
+    """Whether the drive is in a steady state, judged by the last five rounds."""
     rounds: int
-    """Rounds of the run."""
+    """Number of rounds of the run."""
     round_host_bytes_min: int
-    """Bytes that are programmed for the host in a round, at least."""
+    """The least number of bytes programmed for the host in a round."""
     round_bytes_min: int
-    """Bytes that are programmed for all causes in a round, at least."""
+    """The least number of bytes programmed for all causes in a round."""
     window_begin_s: float | None
-    """Beginning of the window; None while there are fewer than five rounds. In seconds."""
+    """Beginning of the window, which is the last five rounds; None if the run has fewer. In seconds."""
     window_end_s: float | None
-    """End of the window. In seconds."""
+    """End of the window, which is the last five rounds; None if the run has fewer. In seconds."""
     erased_share: float | None
-    """Pages erased in the window by pages programmed in it. A share."""
+    """Pages of the blocks erased in the last five rounds per page programmed in them; None if the run has fewer rounds.
+    A share.
+    """
     waf: SteadyQuantity
-    """Write amplification."""
+    """Write amplification by round: bytes programmed per byte of completed host writes."""
     bytes_per_s: SteadyQuantity | None
-    """Throughput; None in an open loop, where the load does not follow the drive. In bytes/s."""
+    """Throughput of host reads and writes by round; None in an open loop, where the load does not follow the drive. In
+    bytes/s.
+    """
     requests_needed: int | None
-    """Requests that five rounds take, and a tenth more; None where there are five rounds."""
+    """Number of requests with which the run would have five rounds, with a tenth added; None if the run has five
+    rounds, or nothing was programmed for the host.
+    """
     repeat_needed: int | None
-    """`workload.repeat` that five rounds take, and a tenth more; None where there are five rounds."""
+    """Value of `workload.repeat` with which the run would have five rounds, with a tenth added; None if the run has
+    five rounds, or nothing was programmed for the host.
+    """
 
 
 class SteadyQuantity(Record, frozen=True):
-    """A quantity by round, and the verdict on the last five of them; null while there are fewer."""
+    """A quantity in each round, and the verdict on the window, which is the last five rounds."""
 
     met: bool | None
-    """Whether range and slope are within their limits."""
+    """Whether mean > 0, range <= 0.2 and slope <= 0.1 in the last five rounds; None if the run has fewer."""
     mean: float | None
-    """Mean of the window."""
+    """Mean of the last five rounds; None if the run has fewer."""
     range: float | None
-    """Largest less smallest round of the window, by the mean. A share."""
+    """Range of the last five rounds: (largest - smallest) / mean; None if the run has fewer. A share."""
     slope: float | None
-    """Rise of the fitted line over the window, by the mean. A share."""
+    """Slope of the last five rounds: |rise of the least-squares line| / mean; None if the run has fewer. A share."""
     rounds: tuple[float | None, ...]
-    """The quantity in each round; None where the round has none."""
+    """The quantity in each round of the run; None for a round in which it is undefined."""
 
 
 class Note(Record, frozen=True):
-    """A statement that a reader of a result has to know."""
+    """A finding about a result."""
 
     severity: Literal["error", "warning", "info"]
     """The severity of the note."""
     code: str
     """The subject of the note, as an identifier for programs."""
     text: str
-    """The text: what has happened, the spec keys concerned, and the remedy."""
+    """The finding in words: what has happened, the spec keys concerned, and the remedy."""
 
 
 class LinkSummary(Record, frozen=True):
-    """How busy the link between host and drive was."""
+    """Use of the link between host and drive."""
 
     to_drive: float
-    """Share of the time in which data crossed to the drive."""
+    """Share of the time in which data crossed the link to the drive."""
     to_host: float
-    """Share of the time in which data crossed to the host."""
+    """Share of the time in which data crossed the link to the host."""
 
 
 class PreconditionSummary(Record, frozen=True):
-    """Preconditioning by the SNIA performance test specification."""
+    """Result of the preconditioning by the SNIA performance test specification."""
 
     waf_by_round: tuple[float, ...]
-    """Write amplification of each round."""
+    """Write amplification in each round of random overwrites."""
     steady: bool | None
-    """Whether the last five rounds are steady; None without a round."""
+    """Whether write amplification was steady over the last five rounds; None if there was no round."""
 
 
 class VerifiedSummary(Record, frozen=True):
-    """What a verified run has checked."""
+    """The checks of a run with `--verify`."""
 
     page_reads_checked: int
     """Page reads compared with the reference model. In pages."""
@@ -934,15 +996,15 @@ class MapRead(Record, frozen=True):
     """The counters under `read`."""
 
     hits: int
-    """Page reads of the host that found their entry cached. In pages."""
+    """Lookups of the map for page reads that found the map entry cached. In pages."""
     misses: int
-    """Page reads that did not. In pages."""
+    """Lookups of the map for page reads that did not find the map entry cached. In pages."""
 
 
 class MapWrite(Record, frozen=True):
     """The counters under `write`."""
 
     hits: int
-    """Page writes that found their entry cached. In pages."""
+    """Lookups of the map for page writes that found the map entry cached. In pages."""
     misses: int
-    """Page writes that did not. In pages."""
+    """Lookups of the map for page writes that did not find the map entry cached. In pages."""

@@ -663,14 +663,10 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
 
 #[test]
 fn pages_read_after_half_of_the_grace_do_not_wait_in_the_vsm() {
-    // Reads take 20 ms. Two blocks with four pages each come due at almost the same time. The refresh of the second
-    // block begins when half of its grace of 100 ms is over.
-    let sets = [
-        "timing.read=20ms",
-        "reliability.clock_scale=1000.0",
-        "ecc.levels='none'",
-        "reliability.rber='none'",
-    ];
+    // Reads take 10 ms. Two blocks with four pages each come due at almost the same time. The refresh of the second
+    // block begins after 40 ms and reads three of its pages after half of the grace of 100 ms. Four pages of a
+    // sixteenth each do not fill a line, so pages that waited in the VSM would be late.
+    let sets = ["timing.read=10ms", "ecc.levels='none'", "reliability.rber='none'"];
     let mut hand = Hand::new(SIXTEENTH, &sets);
     hand.write((0..32).map(|page| 2 * page));
     for page in (0..32).filter(|page| page % 16 > 3) {
@@ -678,6 +674,7 @@ fn pages_read_after_half_of_the_grace_do_not_wait_in_the_vsm() {
     }
     hand.drive.advance(at(12_000_000_000));
     let stats = &hand.drive.stats().refresh;
+    assert_eq!((stats.partial_blocks, stats.partial_pages), (2, 8), "{stats:?}");
     assert_eq!((stats.late_blocks, hand.drive.overdue()), (0, None), "{stats:?}");
     hand.end();
 }
