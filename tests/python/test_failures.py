@@ -330,6 +330,8 @@ def test_ctrl_c_interrupts_long_calls(tmp_path):
     program = f"""
 import os, signal, threading
 import nandlab
+# Modules that are loaded on first use: an interrupted import of NumPy cannot be repeated.
+nandlab.Drive, nandlab.trace.stat
 spec = nandlab.load({str(spec)!r})
 def interrupted(what, work):
     threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()

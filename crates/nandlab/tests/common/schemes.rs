@@ -8,10 +8,9 @@ use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Spec};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The schemes, in the order of [`Schemes::on`].
-pub const SCHEMES: [&str; 4] = ["LaLDPC", "partial refresh", "rcopyback", "capacitor-aware cache"];
 
 /// The schemes that are on in combination `number`, 0 to 15: bit n is scheme n.
 pub fn combination(number: u64) -> [bool; 4] {
@@ -32,6 +31,7 @@ pub struct DriveFacts {
 /// The settings of a drive with some schemes.
 #[derive(Clone, Debug)]
 pub struct Schemes {
+    /// Whether LaLDPC, partial refresh, rcopyback and the capacitor-aware cache are on.
     pub on: [bool; 4],
     /// The value of `ftl.map`.
     pub map: String,
@@ -250,45 +250,41 @@ pub fn link(seed: u64) -> String {
 }
 
 /// Activity of the schemes over runs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Acts {
     /// Runs of each combination.
     pub runs: [u64; 16],
-    /// By scheme: pages read at a level above 1 with LaLDPC; pages refreshed partially; copybacks; pages written back.
-    pub acts: [u64; 4],
-    pub detections: u64,
+    /// By name: pages, blocks or times.
+    pub acts: BTreeMap<&'static str, u64>,
 }
 
 impl Acts {
     /// The activity of one drive.
     pub fn of<P: Probe>(on: [bool; 4], drive: &Drive<P>) -> Self {
         let stats = drive.stats();
-        let mut acts = Self { detections: stats.power.detections.len() as u64, ..Self::default() };
+        let mut acts = Self::default();
         acts.runs[on.iter().rev().fold(0, |number, &on| 2 * number + usize::from(on))] = 1;
         let [laldpc, .., capacitor_aware] = on;
         let above = stats.ecc.levels.iter().skip(2).sum();
         let synced = stats.flash[FlashOp::Program as usize][Cause::Sync as usize];
-        acts.acts = [
-            if laldpc { above } else { 0 },
-            stats.refresh.partial_pages,
-            stats.flash_total(FlashOp::Copyback),
-            if capacitor_aware { synced } else { 0 },
-        ];
+        acts.acts = BTreeMap::from([
+            ("reads above level 1 with LaLDPC", if laldpc { above } else { 0 }),
+            ("partial refresh", stats.refresh.partial_pages),
+            ("copybacks", stats.flash_total(FlashOp::Copyback)),
+            ("write-backs of the capacitor-aware cache", if capacitor_aware { synced } else { 0 }),
+            ("budget detections", stats.power.detections.len() as u64),
+        ]);
         acts
     }
 
     pub fn add(&mut self, other: &Self) {
         self.runs.iter_mut().zip(other.runs).for_each(|(sum, more)| *sum += more);
-        self.acts.iter_mut().zip(other.acts).for_each(|(sum, more)| *sum += more);
-        self.detections += other.detections;
+        other.acts.iter().for_each(|(&act, more)| *self.acts.entry(act).or_default() += more);
     }
 
     /// Checks that the runs have tested something: every combination has a run, and every scheme has been active.
     pub fn check(&self) {
         assert!(self.runs.iter().all(|&runs| runs > 0), "a combination has no run: {self:?}");
-        for (scheme, act) in SCHEMES.iter().zip(self.acts) {
-            assert!(act > 0, "{scheme} was never active: {self:?}");
-        }
-        assert!(self.detections > 0, "the budget was never measured: {self:?}");
+        assert!(self.acts.values().all(|&count| count > 0), "an activity is missing: {self:?}");
     }
 }
