@@ -20,7 +20,7 @@ pub use spec::CopybackLimitSpec;
 pub use stats::{MigrationStats, MigrationSummary};
 
 use crate::base::geometry::{BlockId, PlaneId, Ppn};
-use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued};
+use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued, Scheme};
 use crate::flash::{AgeStamp, Condition};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -36,6 +36,8 @@ pub(crate) struct Migration {
     copybacks_max: u8,
     pub(crate) stats: MigrationStats,
 }
+
+impl<P: Probe> Scheme<P> for Migration {}
 
 impl Migration {
     pub(crate) fn new(spec: &MigrationSpec) -> Self {

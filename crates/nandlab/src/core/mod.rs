@@ -16,6 +16,7 @@ mod parts;
 mod program;
 mod read;
 mod read_counts;
+mod scheme;
 mod space;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -32,6 +33,7 @@ pub use parts::Parts;
 pub(crate) use program::{CopyBack, Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
+pub(crate) use scheme::Scheme;
 pub(crate) use space::{Room, Space, Work};
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};

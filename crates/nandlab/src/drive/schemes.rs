@@ -1,36 +1,58 @@
-//! The schemes: mechanisms that take part in background jobs and in recovery. What one scheme needs of another is in
-//! `together.rs`.
+//! The schemes: mechanisms that take part in background jobs. What one scheme needs of another is in `together.rs`.
 
 use super::spec::Spec;
-use crate::base::geometry::Ppn;
+use crate::base::geometry::{PlaneId, Ppn};
 use crate::copyback::Migration;
-use crate::core::Core;
+use crate::core::{Core, NextJob, Scheme};
 use crate::probe::Probe;
 use crate::refresh::Refreshing;
 
-/// The schemes of a drive.
-#[derive(Debug)]
-pub(super) struct Schemes {
-    pub(super) copyback: Migration,
-    pub(super) refreshing: Refreshing,
+macro_rules! schemes {
+    ($($scheme:ident: $Scheme:ty = |$spec:ident, $core:ident| $new:expr;)+) => {
+        /// The schemes of a drive, on or off.
+        #[derive(Debug)]
+        pub(super) struct Schemes {$(
+            pub(super) $scheme: $Scheme,
+        )+}
+
+        impl Schemes {
+            /// The schemes with their settings in the spec.
+            pub(super) fn new<P: Probe>(spec: &Spec, core: &Core<P>) -> Self {
+                Self {$(
+                    $scheme: {
+                        #[allow(unused_variables)]
+                        let ($spec, $core) = (spec, core);
+                        $new
+                    },
+                )+}
+            }
+
+            /// Notifies all schemes of a read; see [`Scheme::on_read`].
+            #[inline(always)]
+            pub(super) fn on_read<P: Probe>(&mut self, core: &mut Core<P>, page: Ppn, level: u8) {
+                $(Scheme::on_read(&mut self.$scheme, core, page, level);)+
+            }
+
+            /// The next job of a plane that has no job, of the first scheme that has one.
+            pub(super) fn next_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
+                $(
+                    if let Some(job) = Scheme::next_job(&mut self.$scheme, core, plane) {
+                        return Some(job);
+                    }
+                )+
+                None
+            }
+
+            /// Power is lost: drops all state kept in RAM.
+            pub(super) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
+                $(Scheme::forget(&mut self.$scheme, core);)+
+            }
+        }
+    };
 }
 
-impl Schemes {
-    /// The schemes that the spec names.
-    pub(super) fn new<P: Probe>(spec: &Spec, core: &Core<P>) -> Self {
-        Self {
-            copyback: Migration::new(&spec.migration),
-            refreshing: Refreshing::new(&spec.refresh, spec.seed, core),
-        }
-    }
-
-    /// A page has been sensed at a read level and counted as a read of its block. The read may fail to decode and be
-    /// tried again.
-    #[inline(always)]
-    pub(super) fn on_read<P: Probe>(&mut self, _core: &mut Core<P>, _page: Ppn, _level: u8) {}
-
-    /// Power is lost: drops all state kept in RAM.
-    pub(super) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
-        self.refreshing.forget(core);
-    }
+// The order decides which scheme's job comes first.
+schemes! {
+    copyback: Migration = |spec, core| Migration::new(&spec.migration);
+    refreshing: Refreshing = |spec, core| Refreshing::new(&spec.refresh, spec.seed, core);
 }

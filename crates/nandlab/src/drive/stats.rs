@@ -36,11 +36,11 @@ pub struct PowerStats<'a> {
 }
 
 macro_rules! counted {
-    ($($(#[doc = $doc:literal])+ $field:ident: $Counters:ty, in $section:literal = |$drive:ident| $stats:expr;)+) => {
+    ($($field:ident: $Counters:ty, in $section:literal = |$drive:ident| $stats:expr;)+) => {
         /// The counters of all rooms.
         #[derive(Clone, Debug, Default)]
         pub struct Counted {$(
-            $(#[doc = $doc])+
+            #[doc = concat!("Counters of `", $section, "` in the summary.")]
             pub $field: $Counters,
         )+}
 
@@ -72,19 +72,12 @@ macro_rules! counted {
 }
 
 counted! {
-    /// Counters of host pages.
     counters: Counters, in "counters" = |drive| drive.counters();
-    /// Counters of read levels.
     ecc: EccStats, in "ecc" = |drive| drive.reads.stats.clone();
-    /// Counters of the demand map.
     map: MapStats, in "map" = |drive| drive.path.map.as_ref().map_or_else(MapStats::default, |map| map.stats.clone());
-    /// Counters of the write cache.
     cache: CacheStats, in "cache" = |drive| drive.caching.as_ref().map_or_else(CacheStats::default, |c| c.stats.clone());
-    /// Counters of refresh.
     refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
-    /// Counters of copybacks.
     migration: MigrationStats, in "migration" = |drive| drive.schemes.copyback.stats.clone();
-    /// Counters of GC.
     gc: GcStats, in "counters" = |drive| drive.background.stats.clone();
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Jobs<'a> {
 
 impl<P: Probe> Around<P> for Jobs<'_> {
     fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
-        self.schemes.refreshing.next_due(core, plane)
+        self.schemes.next_job(core, plane)
     }
 
     fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed {

@@ -32,7 +32,7 @@ use crate::base::counters::CounterSet;
 use crate::base::geometry::{BlockId, Geometry, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{SECOND, Span, Time};
-use crate::core::{Core, Map, Maps, NextJob, Part, Program, Refreshed, To, Wake};
+use crate::core::{Core, Map, Maps, NextJob, Part, Program, Refreshed, Scheme, To, Wake};
 use crate::flash::{AgeStamp, BlockState, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, NEVER, Owner, Slot, Start, Transaction};
@@ -77,11 +77,6 @@ impl Refreshing {
             all.add(stats);
         }
         all
-    }
-
-    /// Returns the next refresh job of a plane without a job, if a block is due and the plane has room for the job.
-    pub(crate) fn next_due<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
-        self.refresh.next_due(core, self.partial.as_mut(), plane)
     }
 
     /// A page has been read for a refresh job whose block is not erased: refreshes the page partially or in place, if
@@ -139,9 +134,14 @@ impl Refreshing {
             partial.on_erased(core, block);
         }
     }
+}
 
-    /// Power is lost: drops all state kept in RAM.
-    pub(crate) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
+impl<P: Probe> Scheme<P> for Refreshing {
+    fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
+        self.refresh.next_due(core, self.partial.as_mut(), plane)
+    }
+
+    fn forget(&mut self, core: &mut Core<P>) {
         if let Some(partial) = &mut self.partial {
             partial.forget();
         }

@@ -50,14 +50,14 @@ fn a_block_is_due_its_interval_after_its_first_program_and_not_before() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 2);
     core.now = at(109);
     refreshing.refresh.on_clock(&mut core);
-    assert!(core.wakes.is_empty() && refreshing.next_due(&mut core, PLANE).is_none());
+    assert!(core.wakes.is_empty() && refreshing.next_job(&mut core, PLANE).is_none());
     assert_eq!(core.agenda.time(core.refresh_clock()), at(110));
     assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"]);
-    let job = refreshing.next_due(&mut core, PLANE).expect("the block is due");
+    let job = refreshing.next_job(&mut core, PLANE).expect("the block is due");
     assert_eq!((job.block, job.cause, job.stays, job.is_urgent), (BLOCK, Cause::Refresh, false, false));
     // The open block has been closed.
     assert_eq!(core.array.block(BLOCK).state, BlockState::Full);
-    assert!(refreshing.next_due(&mut core, PLANE).is_none(), "a due block is given out once");
+    assert!(refreshing.next_job(&mut core, PLANE).is_none(), "a due block is given out once");
     assert_eq!((refreshing.stats().blocks, refreshing.stats().pages), (1, 2));
 }
 
@@ -73,7 +73,7 @@ fn the_hurry_alarm_of_a_due_block_strikes_at_half_of_its_grace_and_repeats_until
     assert_eq!(refreshing.refresh.overdue(&core).count(), 0);
     core.now = at(121);
     assert_eq!(refreshing.refresh.overdue(&core).collect::<Vec<_>>(), [BLOCK]);
-    assert!(refreshing.next_due(&mut core, PLANE).is_some_and(|job| job.is_urgent));
+    assert!(refreshing.next_job(&mut core, PLANE).is_some_and(|job| job.is_urgent));
     // The data of the block is moved to another block.
     fill(&mut core, WriteStream::Gc, 0..4);
     core.ftl.begin_emptying(&core.geometry, &mut core.array, BLOCK);
@@ -94,7 +94,7 @@ fn data_that_is_copied_back_keeps_its_age() {
     refreshing.refresh.age_as(&mut core, to, BLOCK);
     // Source and destination are due at 110 s.
     assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"; 2]);
-    let due = [0, 1].map(|_| refreshing.next_due(&mut core, PLANE).map(|job| job.block));
+    let due = [0, 1].map(|_| refreshing.next_job(&mut core, PLANE).map(|job| job.block));
     assert_eq!((core.now, due), (at(110), [Some(BLOCK), Some(to)]));
 }
 
@@ -118,7 +118,7 @@ fn after_refresh_in_place_pages_have_not_moved_and_the_block_is_due_an_interval_
     let setup = Setup { levels: 8, ..Setup::default() };
     let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(true), 4);
     expire(&mut core, &mut refreshing.refresh);
-    let job = refreshing.next_due(&mut core, PLANE).expect("the block is due");
+    let job = refreshing.next_job(&mut core, PLANE).expect("the block is due");
     assert!(job.stays);
     let places = [0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn)));
     let mut map = MapInRam { levels: [(0, 5)].into(), ..MapInRam::default() };

@@ -11,7 +11,6 @@ use nandlab::sched::{Cause, FlashOp};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-
 /// The schemes that are on in combination `number`, 0 to 15: bit n is scheme n.
 pub fn combination(number: u64) -> [bool; 4] {
     [0, 1, 2, 3].map(|scheme| number >> scheme & 1 == 1)

@@ -40,7 +40,7 @@ use crate::core::{Core, Map, Part, Parts, Physics, Refreshed, Wake};
 use crate::flash::binomial;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
-use crate::sched::{Cause, Owner, Slot, Transaction};
+use crate::sched::{Owner, Slot, Transaction};
 use schemars::JsonSchema;
 use serde::Serialize;
 use spec::PartialSpec;
@@ -392,7 +392,7 @@ impl Partial {
             && core.array.block(core.geometry.block_of(old)).linked > 0
             && core.parts.of(old).is_some()
         {
-            let is_copy = matches!(done.cause, Cause::Gc | Cause::Wear | Cause::Refresh);
+            let is_copy = done.cause.job_verb().is_some();
             self.stats.promoted_pages += u64::from(is_copy);
         }
         if done.owner == Owner::CombinationPage {

@@ -1,0 +1,23 @@
+//! What a drive asks of its schemes.
+
+use super::{Core, NextJob};
+use crate::base::geometry::{PlaneId, Ppn};
+use crate::probe::Probe;
+
+/// A mechanism that takes part in background jobs. By default a method does nothing.
+pub(crate) trait Scheme<P: Probe> {
+    /// A page has been sensed at a read level, and the read has been counted for its block. The read may fail to decode
+    /// and be tried again.
+    #[inline(always)]
+    fn on_read(&mut self, _core: &mut Core<P>, _page: Ppn, _level: u8) {}
+
+    /// The next job of a plane that has no job; `None` if the scheme has to rewrite no block or the plane has no room
+    /// for the job.
+    #[inline(always)]
+    fn next_job(&mut self, _core: &mut Core<P>, _plane: PlaneId) -> Option<NextJob> {
+        None
+    }
+
+    /// Power is lost: drops all state kept in RAM.
+    fn forget(&mut self, _core: &mut Core<P>) {}
+}
