@@ -282,7 +282,7 @@ impl Layers {
         let lower = self.entries.get(key.path).map(|entry| &entry.node.raw);
         for (depth, name) in below.iter().enumerate().rev() {
             let mut fields = match (&key.kind, lower) {
-                // Setting one field of a table keeps the others; a policy slot is replaced as a whole.
+                // Setting one field of a table keeps the others.
                 (ValueKind::Table(_), Some(Raw::Table(fields))) if depth == 0 => {
                     fields.iter().filter(|f| f.name != *name).cloned().collect()
                 }
@@ -294,6 +294,17 @@ impl Layers {
                     };
                     fields.iter().filter(is_beside).cloned().collect()
                 }
+                // Setting one parameter of a policy keeps the others, if the lower layers name the same policy.
+                (_, Some(Raw::Table(policies))) if depth == 1 => policies
+                    .iter()
+                    .filter(|policy| policy.name == below[0])
+                    .filter_map(|policy| match &policy.node.raw {
+                        Raw::Table(params) => Some(params.iter().filter(|param| param.name != *name)),
+                        _ => None,
+                    })
+                    .flatten()
+                    .cloned()
+                    .collect(),
                 _ => Vec::new(),
             };
             fields.push(Field { name: name.clone(), line: 0, node });

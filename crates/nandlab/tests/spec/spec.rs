@@ -395,9 +395,14 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
     // A value of a slot replaces the whole slot: parameters that the value does not name have their defaults.
     let file = "[ftl]\nmap.demand = { cache = \"2MiB\", eviction = { read-level = { fixed = 9 } } }\n";
     let set = |set: &str| spec_with(file, &[set]).ftl.map;
-    assert_eq!(set("ftl.map.demand.cache=1MiB"), demand(1 << 20, Eviction::Lru));
-    assert_eq!(set("ftl.map.demand.eviction.read-level.fixed=7"), demand(64 << 20, level(7)));
-    assert_eq!(set("ftl.map.demand.eviction=read-level"), demand(64 << 20, level(2000)));
+    assert_eq!(set("ftl.map.demand={ cache = '1MiB' }"), demand(1 << 20, Eviction::Lru));
+    // `--set` of one parameter of the policy that the file names keeps the other parameters.
+    assert_eq!(set("ftl.map.demand.cache=1MiB"), demand(1 << 20, level(9)));
+    assert_eq!(set("ftl.map.demand.eviction.read-level.fixed=7"), demand(2 << 20, level(7)));
+    assert_eq!(set("ftl.map.demand.eviction=read-level"), demand(2 << 20, level(2000)));
+    let both = ["ftl.map.demand.eviction=lru", "ftl.map.demand.cache=8B"];
+    assert_eq!(spec_with("", &both).ftl.map, demand(8, Eviction::Lru));
+    assert_eq!(spec_with("[ftl]\nmap = \"page\"\n", &both[1..]).ftl.map, demand(8, Eviction::Lru));
     assert_eq!(set("ftl.map={ demand = { cache = \"1MiB\" } }"), demand(1 << 20, Eviction::Lru));
     assert_eq!(set("ftl.map=page"), MapSpec::Page);
 }
@@ -569,7 +574,7 @@ fn later_layers_override_earlier_ones() {
     assert_eq!(loaded.origin("drive.channels"), Some(("--set", None)));
     assert_eq!(loaded.origin("drive.blocks_per_plane").unwrap().0, "preset bench-16g");
     assert_eq!(loaded.origin("timing.erase"), None);
-    // `--set` replaces a policy slot as a whole.
+    // `--set` of a policy replaces the slot as a whole.
     assert_eq!(spec_with(file, &["gc.victim=fifo"]).gc.victim.name, "fifo");
     assert_eq!(spec_with(file, &["gc.victim.random={}"]).gc.victim.values, [8.0]);
     assert_eq!(spec_with(file, &["gc.victim.random.k=2"]).gc.victim.values, [2.0]);
