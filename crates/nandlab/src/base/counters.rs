@@ -273,13 +273,13 @@ pub trait CounterSet: Default {
 /// Declares the counters of a room; see [`crate::base::counters`].
 macro_rules! counters {
     (
-        $(#[$meta:meta])*
+        $(#[doc = $about:literal])+
         $scope:vis struct $name:ident {$(
             $(#[doc = $doc:literal])+
             pub $field:ident: $type:ty, $adds:ident of $unit:ident $(, $place:ident $path:literal)*;
         )+}
     ) => {
-        $(#[$meta])*
+        $(#[doc = $about])+
         #[derive(Clone, Debug, Default, PartialEq)]
         $scope struct $name {$(
             $(#[doc = $doc])+
@@ -298,7 +298,9 @@ macro_rules! counters {
             }
 
             fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
-                <Self as $crate::base::counters::CounterSet>::schema().into()
+                let mut schema = <Self as $crate::base::counters::CounterSet>::schema();
+                schema.insert("description".to_owned(), concat!($($about),+).trim_ascii().into());
+                schema.into()
             }
         }
 
