@@ -35,17 +35,17 @@ fn unknown_keys_and_sections_are_errors() {
         "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, allocation, \
          wear_levelling, wear_gap",
     );
+    let sections = "sections: drive, host, timing, ftl, gc, ecc, reliability, \
+                    refresh, \
+                    migration, cache, capacitor, power, energy, precondition, workload, output; \
+                    keys above the sections: seed";
     golden(
         "[timings]\nread = \"1us\"\n",
-        "run.toml:1: timings: unknown section or key\n  remedy: did you mean [timing]? sections: drive, host, timing, \
-         ftl, gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; \
-         keys above the sections: seed",
+        &format!("run.toml:1: timings: unknown section or key\n  remedy: did you mean [timing]? {sections}"),
     );
     golden(
         "op = 0.1\n",
-        "run.toml:1: op: unknown section or key\n  remedy: did you mean drive.op? sections: drive, host, timing, \
-         ftl, gc, ecc, reliability, refresh, migration, cache, capacitor, power, energy, precondition, workload, output; keys \
-         above the sections: seed",
+        &format!("run.toml:1: op: unknown section or key\n  remedy: did you mean drive.op? {sections}"),
     );
     golden(
         "gc = 3\n",
