@@ -15,6 +15,7 @@ CAUSES = {
     "gc": "garbage collection",
     "wear": "wear levelling",
     "refresh": "refresh",
+    "reclaim": "read reclaim",
     "mapping": "the mapping table",
     "sync": "cache sync",
     "flush": "the emergency flush",
@@ -76,6 +77,8 @@ class Summary(Record, frozen=True):
     """Copybacks; None if `migration.policy` makes no copybacks."""
     refresh: RefreshSummary | None
     """Refresh of ageing data; None without a refresh policy."""
+    reclaim: ReclaimStats | None
+    """Read reclaim; None without it."""
     space: SpaceSummary
     """Space that the mechanisms need in every plane, and the over-provisioning that remains."""
     erases: EraseSummary
@@ -270,6 +273,8 @@ class LifeRow(Record, frozen=True):
     """Pages programmed for `wear`: Static wear levelling."""
     program_refresh: float
     """Pages programmed for `refresh`: Refresh of ageing data."""
+    program_reclaim: float
+    """Pages programmed for `reclaim`: Read reclaim."""
     program_mapping: float
     """Pages programmed for `mapping`: Translation pages of the demand map."""
     program_sync: float
@@ -310,6 +315,10 @@ class LifeRow(Record, frozen=True):
     """Energy of all flash operations and transfers, and of the idle power. In joules."""
     die_busy_share: float
     """Share of the time in which a die was busy, mean of all dies."""
+    reclaimed_blocks: float
+    """Blocks that read reclaim began to empty."""
+    reclaimed_pages: float
+    """Valid pages of reclaimed blocks when read reclaim began to empty them."""
     capacitor_loss_share: float | None = None
     """Share of the rated capacitance lost by the end of the stretch; absent without a capacitor."""
     capability_pages: float | None = None
@@ -411,6 +420,8 @@ class ByCause(Record, frozen=True):
     """Static wear levelling."""
     refresh: int
     """Refresh of ageing data."""
+    reclaim: int
+    """Read reclaim."""
     mapping: int
     """Translation pages of the demand map."""
     sync: int
@@ -791,6 +802,17 @@ class PartialState(Record, frozen=True):
     """Highest fill level of the virtual shadow memory (VSM). In bytes."""
     on_share: float
     """Share of the simulated time in which there were enough free blocks for partial refresh, 0 to 1."""
+
+
+class ReclaimStats(Record, frozen=True):
+    """Read reclaim: blocks and pages moved because of read disturb."""
+
+    blocks: int
+    """Blocks that read reclaim began to empty."""
+    pages: int
+    """Valid pages of reclaimed blocks when read reclaim began to empty them."""
+    samples: int
+    """Sampled reads, whose RBER was predicted. In pages."""
 
 
 class SpaceSummary(Record, frozen=True):

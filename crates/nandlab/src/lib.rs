@@ -18,6 +18,7 @@ pub mod host;
 pub mod power_loss;
 pub mod probe;
 pub mod read_levels;
+pub mod reclaim;
 pub mod refresh;
 pub mod report;
 pub mod runner;

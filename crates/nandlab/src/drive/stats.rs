@@ -7,6 +7,7 @@ pub use crate::demand_map::{MapStats, MapSummary};
 pub use crate::host::{Counters, Latency, LatencyUs, SteadySummary};
 pub use crate::power_loss::{LossCounts, LossRecord, PowerLoss, PowerSummary, Recovery};
 pub use crate::read_levels::{ByLevel, EccStats, EccSummary};
+pub use crate::reclaim::ReclaimStats;
 pub use crate::refresh::{RefreshStats, RefreshSummary};
 pub use crate::write_cache::{CacheStats, CacheSummary};
 
@@ -77,6 +78,7 @@ counted! {
     map: MapStats, in "map" = |drive| drive.path.map.as_ref().map_or_else(MapStats::default, |map| map.stats.clone());
     cache: CacheStats, in "cache" = |drive| drive.caching.as_ref().map_or_else(CacheStats::default, |c| c.stats.clone());
     refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
+    reclaim: ReclaimStats, in "reclaim" = |drive| drive.schemes.reclaim.stats.clone();
     migration: MigrationStats, in "migration" = |drive| drive.schemes.copyback.stats.clone();
     gc: GcStats, in "counters" = |drive| drive.background.stats.clone();
 }

@@ -319,6 +319,8 @@ pub struct Summary {
     pub migration: Option<MigrationSummary>,
     /// Refresh of ageing data; null without a refresh policy.
     pub refresh: Option<RefreshSummary>,
+    /// Read reclaim; null without it.
+    pub reclaim: Option<crate::drive::stats::ReclaimStats>,
     /// Space that the mechanisms need in every plane, and the over-provisioning that remains.
     pub space: SpaceSummary,
     /// P/E cycles of the blocks at the end.
@@ -476,6 +478,7 @@ impl Summary {
             power: PowerLoss::summary_of_all(stats.power.losses, stats.power.down_ns),
             migration: (most > 0).then(|| stats.migration.summary(most, geometry.blocks, geometry.pages)),
             refresh: refresh(drive),
+            reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
             space: space(drive.spec(), &drive.ftl().needs),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },
             gc: GcSummary {

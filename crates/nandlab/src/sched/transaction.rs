@@ -80,6 +80,8 @@ causes! {
     Wear "wear", "wear levelling", jobs "levelled";
     /// Refresh of ageing data.
     Refresh "refresh", "refresh", jobs "refreshed";
+    /// Read reclaim.
+    Reclaim "reclaim", "read reclaim", jobs "reclaimed";
     /// Translation pages of the demand map.
     Mapping "mapping", "the mapping table";
     /// Write-backs from the write cache.

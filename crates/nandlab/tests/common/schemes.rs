@@ -137,6 +137,9 @@ impl Schemes {
                 * (if partial { 2.4 } else { 1.0 } + pick(7) as f64 / 3.0),
         };
         schemes.draw_cache(&mut stream, capacitor_aware, facts);
+        let reclaim = ["'none'", "{ reads = { limit = 50 } }", "{ rber = { limit = 0.5, every = 4 } }"];
+        let policy = reclaim[stream.below(if has_levels { 3 } else { 2 }) as usize];
+        schemes.cache += &format!("[reclaim]\npolicy = {policy}\n");
         schemes
     }
 
@@ -271,6 +274,7 @@ impl Acts {
             ("partial refresh", stats.refresh.partial_pages),
             ("copybacks", stats.flash_total(FlashOp::Copyback)),
             ("write-backs of the capacitor-aware cache", if capacitor_aware { synced } else { 0 }),
+            ("read reclaim", stats.reclaim.blocks),
             ("budget detections", stats.power.detections.len() as u64),
         ]);
         acts

@@ -27,6 +27,7 @@ fn run(refresh: &str) -> (Drive, Stretch) {
             "reliability.retention='30d'",
             "reliability.clock_scale=8640000",
             "migration.policy.rcopyback-greedy={ limit = 2 }",
+            "reclaim.policy=reads",
             refresh,
         ],
     ));

@@ -36,7 +36,7 @@ fn unknown_keys_and_sections_are_errors() {
          wear_levelling, wear_gap",
     );
     let sections = "sections: drive, host, timing, ftl, gc, ecc, reliability, \
-                    refresh, \
+                    refresh, reclaim, \
                     migration, cache, capacitor, power, energy, precondition, workload, output; \
                     keys above the sections: seed";
     golden(

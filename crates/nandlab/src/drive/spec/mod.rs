@@ -85,6 +85,7 @@ sections! {
     ecc: EccSpec,
     reliability: ReliabilitySpec,
     refresh: RefreshSpec,
+    reclaim: crate::reclaim::spec::ReclaimSpec,
     migration: MigrationSpec,
     cache: CacheSpec,
     capacitor: CapacitorSpec,
@@ -146,6 +147,7 @@ const RULES: &[&[Rule]] = &[
     copyback::spec::RULES,
     refresh::partial::spec::RULES,
     refresh::spec::RULES,
+    crate::reclaim::spec::RULES,
     capacity::RULES,
 ];
 

@@ -1,0 +1,402 @@
+//! Read reclaim on a bare core with blocks of four pages, and on whole drives of one die together with the other
+//! schemes.
+
+use super::*;
+use crate::base::geometry::Lpn;
+use crate::base::units::{Span, Time};
+use crate::core::testing::{PLANE, Setup, clear, fill};
+use crate::drive::spec::{self, Spec};
+use crate::drive::{Drive, IDLE_LIMIT};
+use crate::ftl::WriteStream;
+use crate::host::{Op, Oracle, Request};
+use crate::probe::NoProbe;
+use crate::sched::FlashOp;
+use std::path::Path;
+
+// ---------------------------------------------------------------------------------------------------------- bare core
+
+const BLOCK: BlockId = BlockId(0);
+
+fn reclaim(policy: ReclaimPolicySpec) -> Reclaim {
+    Reclaim::new(&ReclaimSpec { policy }, 1)
+}
+
+/// Senses page 0 of a block `count` times, and drops the wakes of other mechanisms. Returns the number of wakes of
+/// reclaim.
+fn sense(core: &mut Core<NoProbe>, reclaim: &mut Reclaim, block: BlockId, count: u32) -> usize {
+    while core.wakes.pop().is_some() {}
+    for _ in 0..count {
+        core.array.read(block, 0);
+        reclaim.on_read(core, core.geometry.page(block, 0), 1);
+    }
+    std::iter::from_fn(|| core.wakes.pop()).filter(|wake| matches!(wake, Wake::Due(PLANE))).count()
+}
+
+#[test]
+fn a_block_is_reclaimed_at_its_limit_of_reads_and_not_before() {
+    let mut core = Setup::default().core();
+    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 3 });
+    fill(&mut core, WriteStream::Host, 0..8);
+    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 2), 0);
+    assert!(reclaim.next_job(&mut core, PLANE).is_none());
+    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
+    let job = reclaim.next_job(&mut core, PLANE).expect("the block has had three reads");
+    assert_eq!((job.block, job.cause, job.stays), (BLOCK, Cause::Reclaim, false));
+    assert!(job.is_urgent && job.corrects && job.start == Start::Policy);
+    assert_eq!(reclaim.stats, ReclaimStats { blocks: 1, pages: 4, samples: 0 });
+    assert!(reclaim.next_job(&mut core, PLANE).is_none(), "a block is given out once");
+}
+
+#[test]
+fn blocks_are_reclaimed_in_the_order_in_which_they_pass_the_limit_and_are_queued_once() {
+    let mut core = Setup::default().core();
+    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    fill(&mut core, WriteStream::Host, 0..12);
+    for block in [BlockId(2), BlockId(0)] {
+        assert_eq!(sense(&mut core, &mut reclaim, block, 5), 1);
+    }
+    let jobs = std::iter::from_fn(|| reclaim.next_job(&mut core, PLANE)).map(|job| job.block);
+    assert_eq!(jobs.collect::<Vec<_>>(), [BlockId(2), BlockId(0)]);
+}
+
+#[test]
+fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
+    // A read adds 0.001 to the RBER of its block. The last of four levels decodes an RBER below 0.0045, half of which
+    // is 0.00225: three reads pass the limit. Every second read is sampled, so the fourth one is the first to show it.
+    let mut core = Setup { levels: 4, ..Setup::default() }.core();
+    let mut reclaim = reclaim(ReclaimPolicySpec::Rber { limit: 0.5, every: 2 });
+    fill(&mut core, WriteStream::Host, 0..8);
+    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 3), 0);
+    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
+    assert_eq!(reclaim.next_job(&mut core, PLANE).map(|job| job.block), Some(BLOCK));
+    assert_eq!(reclaim.stats, ReclaimStats { blocks: 1, pages: 4, samples: 2 });
+}
+
+#[test]
+fn an_open_block_is_closed_early_and_reclaimed() {
+    let mut core = Setup::default().core();
+    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    fill(&mut core, WriteStream::Host, 0..2);
+    assert_eq!(core.array.block(BLOCK).state, BlockState::Open);
+    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 2), 1);
+    assert_eq!(reclaim.next_job(&mut core, PLANE).map(|job| job.block), Some(BLOCK));
+    assert_eq!(core.array.block(BLOCK).state, BlockState::Full);
+    assert_eq!(reclaim.stats, ReclaimStats { blocks: 1, pages: 2, samples: 0 });
+}
+
+#[test]
+fn a_block_that_was_erased_or_has_no_valid_pages_is_not_reclaimed() {
+    let mut core = Setup::default().core();
+    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    fill(&mut core, WriteStream::Host, 0..8);
+    sense(&mut core, &mut reclaim, BLOCK, 2);
+    clear(&mut core, BLOCK);
+    // The free blocks are filled until the erased block holds data again; the data has been read once.
+    while core.array.block(BLOCK).state != BlockState::Full {
+        fill(&mut core, WriteStream::Gc, 0..4);
+    }
+    sense(&mut core, &mut reclaim, BLOCK, 1);
+    assert!(reclaim.next_job(&mut core, PLANE).is_none());
+    sense(&mut core, &mut reclaim, BlockId(1), 2);
+    for lpn in 4..8 {
+        crate::core::testing::unmap(&mut core, lpn);
+    }
+    assert!(reclaim.next_job(&mut core, PLANE).is_none());
+    assert_eq!(reclaim.stats, ReclaimStats::default());
+    assert!(reclaim.queues[0].is_empty());
+}
+
+#[test]
+fn a_block_that_finds_no_free_block_is_queued_again_by_its_next_read() {
+    let mut core = Setup::default().core();
+    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    // Eight blocks of four pages: the sixteen LPNs are written twice, so blocks 0 to 3 hold no valid page. The host
+    // may not take the last block.
+    fill(&mut core, WriteStream::Host, (0..16).chain(0..12));
+    fill(&mut core, WriteStream::Gc, 12..16);
+    let block = BlockId(4);
+    sense(&mut core, &mut reclaim, block, 2);
+    assert!(reclaim.next_job(&mut core, PLANE).is_none(), "no block is free");
+    clear(&mut core, BLOCK);
+    assert_eq!(sense(&mut core, &mut reclaim, block, 1), 1);
+    assert_eq!(reclaim.next_job(&mut core, PLANE).map(|job| job.block), Some(block));
+}
+
+#[test]
+fn power_loss_drops_the_queue_and_the_next_read_queues_the_block_again() {
+    let mut core = Setup::default().core();
+    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    fill(&mut core, WriteStream::Host, 0..8);
+    sense(&mut core, &mut reclaim, BLOCK, 2);
+    reclaim.forget(&mut core);
+    assert!(reclaim.next_job(&mut core, PLANE).is_none());
+    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
+    assert!(reclaim.next_job(&mut core, PLANE).is_some());
+}
+
+// ------------------------------------------------------------------------------------------------------- whole drives
+
+const PAGE: u64 = 4096;
+
+/// One plane of 40 blocks of 16 pages.
+const DRIVE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+     blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
+     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     decode = '15us'\n[ftl]\nwear_levelling = 'none'\n[reclaim]\npolicy.reads = { limit = 40 }\n";
+
+fn load(sets: &[&str]) -> Spec {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    spec::load(DRIVE, "test.toml", Path::new("."), &sets)
+        .map_or_else(|errors| panic!("{errors}"), |found| found.spec)
+}
+
+/// A drive whose reads the oracle checks.
+struct Bench(Drive<Oracle>);
+
+impl Bench {
+    fn new(sets: &[&str]) -> Self {
+        Self(Drive::with_probe(&load(sets), Oracle::default()))
+    }
+
+    /// Submits a request of one page, and simulates until it is completed. Returns the latency.
+    fn one(&mut self, op: Op, lpn: u32) -> Span {
+        let (arrival, offset) = (self.0.now(), u64::from(lpn) * PAGE);
+        self.0.submit(&Request { arrival, op, fua: false, offset, len: PAGE }).expect("the request fits");
+        assert!(self.0.advance_to_completion(Time::NEVER));
+        let done = self.0.completions().next().expect("a request is completed");
+        assert!(done.failed.is_none(), "{done:?}");
+        done.completed - arrival
+    }
+
+    fn write(&mut self, lpns: impl IntoIterator<Item = u32>) {
+        lpns.into_iter().for_each(|lpn| _ = self.one(Op::Write, lpn));
+    }
+
+    fn rest(&mut self) {
+        self.0.run_until_idle(IDLE_LIMIT).expect("the drive comes to rest");
+        self.0.audit().expect("the drive is consistent");
+        assert_eq!(self.0.probe().violations, [] as [String; 0]);
+    }
+
+    fn block(&self, lpn: u32) -> BlockId {
+        self.0.geometry().block_of(self.0.ftl().map.get(Lpn(lpn)).expect("the LPN is mapped"))
+    }
+
+    fn reads(&self, lpn: u32) -> u32 {
+        self.0.array().block(self.block(lpn)).reads
+    }
+
+    fn flash(&self, kind: FlashOp, cause: Cause) -> u64 {
+        self.0.stats().flash[kind as usize][cause as usize]
+    }
+
+    fn reclaimed(&self) -> (u64, u64) {
+        let stats = self.0.stats();
+        (stats.reclaim.blocks, stats.reclaim.pages)
+    }
+}
+
+#[test]
+fn a_reclaim_reads_and_programs_every_valid_page_and_erases_the_block() {
+    let mut bench = Bench::new(&[]);
+    bench.write(0..17);
+    // Four pages of the block are written again, to the block that LPN 16 has opened.
+    bench.write(0..4);
+    let block = bench.block(4);
+    for _ in 0..39 {
+        bench.one(Op::Read, 4);
+    }
+    bench.rest();
+    assert_eq!((bench.reads(4), bench.reclaimed()), (39, (0, 0)));
+    bench.one(Op::Read, 4);
+    bench.rest();
+    assert_eq!(bench.reclaimed(), (1, 12));
+    for (kind, count) in
+        [(FlashOp::Read, 12), (FlashOp::Program, 12), (FlashOp::Erase, 1), (FlashOp::Copyback, 0)]
+    {
+        assert_eq!(bench.flash(kind, Cause::Reclaim), count, "{kind:?}");
+    }
+    assert!(bench.block(4) != block && bench.reads(4) == 0);
+    assert_eq!(bench.0.array().block(block).state, BlockState::Free);
+    for lpn in 0..17 {
+        bench.one(Op::Read, lpn);
+    }
+    bench.rest();
+}
+
+/// Together with LaLDPC.
+#[test]
+fn a_reclaimed_page_is_read_at_level_1_again() {
+    // A read adds 0.0002 to the RBER of its block. From 25 reads on the RBER is at least 0.005, so a higher level is
+    // needed.
+    let sets = [
+        "ftl.map=demand",
+        "ecc.levels='laldpc'",
+        "ecc.start=last-level",
+        "reliability.rber='vth'",
+        "reliability.read_disturb=2e-4",
+    ];
+    let mut bench = Bench::new(&sets);
+    bench.write(0..16);
+    let young = bench.one(Op::Read, 0);
+    let mut disturbed = young;
+    while bench.reclaimed() == (0, 0) {
+        disturbed = bench.one(Op::Read, 0);
+    }
+    bench.rest();
+    assert_eq!(bench.reclaimed(), (1, 16));
+    assert!(disturbed > young && bench.one(Op::Read, 0) == young, "{young:?} {disturbed:?}");
+}
+
+/// Together with LaLDPC: without reclaim the page would become unreadable.
+#[test]
+fn reclaim_by_rber_moves_a_block_before_no_level_decodes_it() {
+    let disturbed = |policy: &str| {
+        let sets = [
+            policy,
+            "ecc.levels='laldpc'",
+            "ecc.start=ideal",
+            "reliability.rber='vth'",
+            "reliability.read_disturb=1e-4",
+        ];
+        let mut bench = Bench::new(&sets);
+        bench.write(0..16);
+        for _ in 0..300 {
+            let request = Request { arrival: bench.0.now(), op: Op::Read, fua: false, offset: 0, len: PAGE };
+            bench.0.submit(&request).expect("the request fits");
+            // A reclaim takes less than 30 ms.
+            bench.0.advance(bench.0.now() + Span::from_ns(30_000_000));
+            assert_eq!(bench.0.completions().len(), 1);
+        }
+        bench.rest();
+        (bench.0.stats().ecc.uncorrectable, bench.reclaimed().0)
+    };
+    // The last level decodes an RBER below 0.013, of which a young page has 0.0003 to 0.0004 without reads: 127 reads
+    // pass the limit, and the other 173 of 300 are lost.
+    assert_eq!(disturbed("reclaim.policy=none"), (173, 0));
+    // Eight tenths of the limit, 0.0104, are passed after 101 reads. The first sampled read after them is number 104,
+    // twice in 300 reads. The sixteen reads of the job disturb the block too: with 120 reads it is still readable.
+    assert_eq!(disturbed("reclaim.policy.rber={ limit = 0.8, every = 8 }"), (0, 2));
+    // With a limit of nine tenths the job begins at 120 reads, and its last pages are lost by its own reads.
+    let (lost, _) = disturbed("reclaim.policy.rber={ limit = 0.9, every = 8 }");
+    assert!(lost > 0);
+}
+
+/// Together with partial refresh.
+#[test]
+fn a_reclaimed_block_of_linked_pages_is_merged() {
+    let mut bench = partially_refreshed(16);
+    // The refresh has read the sixteen pages once.
+    assert_eq!(bench.reads(0), 16);
+    for _ in 16..40 {
+        bench.one(Op::Read, 0);
+    }
+    bench.rest();
+    assert_eq!(bench.reclaimed(), (1, 16));
+    assert_eq!(bench.0.partial_refresh().expect("refresh is partial").linked_pages, 0);
+    assert_eq!(bench.0.stats().refresh.promoted_pages, 16);
+    bench.one(Op::Read, 0);
+}
+
+/// Together with partial refresh.
+#[test]
+fn the_block_of_combination_pages_is_reclaimed_by_the_reads_of_the_linked_pages() {
+    let mut bench = partially_refreshed(32);
+    // Two base blocks have been read sixteen times each by their refresh. Twenty host reads of each read the block of
+    // the two combination pages forty times.
+    for _ in 0..20 {
+        bench.one(Op::Read, 0);
+        bench.one(Op::Read, 16);
+    }
+    bench.rest();
+    assert_eq!((bench.reads(0), bench.reads(16)), (36, 36));
+    assert_eq!(bench.reclaimed(), (1, 2));
+    assert_eq!(bench.0.partial_refresh().expect("refresh is partial").linked_pages, 32);
+    for lpn in 0..32 {
+        bench.one(Op::Read, lpn);
+    }
+    bench.rest();
+}
+
+/// A drive with `pages` pages in full blocks, of which all are linked to combination pages. A line of the VSM takes
+/// sixteen pages.
+fn partially_refreshed(pages: u32) -> Bench {
+    let sets = [
+        "ecc.levels='laldpc'",
+        "reliability.rber='vth'",
+        "reliability.pe_cycles=1500",
+        "reliability.clock_scale=86400.0",
+        "refresh.interval=[{ pe = 1000000, every = '10d' }]",
+        "refresh.policy.partial={ susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128 }",
+        "gc.foreground_free=0.0",
+        "gc.background_free=0.001",
+    ];
+    let mut bench = Bench::new(&sets);
+    bench.write(0..pages);
+    // A day takes a second, so the blocks are due after ten seconds.
+    bench.0.advance(Time::START + Span::from_ns(10_500_000_000));
+    assert_eq!(bench.0.partial_refresh().expect("refresh is partial").linked_pages, u64::from(pages));
+    bench
+}
+
+/// Together with rcopyback.
+#[test]
+fn reclaim_moves_pages_off_chip_and_counts_the_reads_that_copied_pages_bring_along() {
+    let mut bench = Bench::new(&[
+        "migration.policy.rcopyback-greedy={ limit = 3 }",
+        "gc.foreground_free=0.2",
+        "gc.background_free=0.3",
+    ]);
+    let pages = bench.0.geometry().logical_pages;
+    bench.write(0..pages);
+    // Reads of a page that is never written again, among writes that make GC copy its block back.
+    let mut round = 0;
+    while bench.flash(FlashOp::Program, Cause::Reclaim) < 64 {
+        bench.write((0..pages).filter(|lpn| lpn % 4 == round % 3 + 1));
+        for _ in 0..8 {
+            bench.one(Op::Read, 0);
+        }
+        round += 1;
+        assert!(round < 100, "the reads of page 0 reach the limit");
+    }
+    bench.rest();
+    assert!(bench.flash(FlashOp::Copyback, Cause::Gc) > 0);
+    assert_eq!(bench.flash(FlashOp::Copyback, Cause::Reclaim), 0);
+}
+
+/// Together with the capacitor-aware write cache.
+#[test]
+fn reads_that_hit_the_write_cache_disturb_no_block() {
+    let mut bench = Bench::new(&["cache.size=256KiB"]);
+    bench.write(0..16);
+    for _ in 0..100 {
+        bench.one(Op::Read, 0);
+    }
+    bench.rest();
+    assert_eq!(bench.reclaimed(), (0, 0));
+}
+
+/// Together with power loss, with and without a capacitor.
+#[test]
+fn a_reclaim_that_power_loss_interrupts_is_begun_again_and_loses_nothing() {
+    for capacitor in ["0F", "75mF"] {
+        let mut bench = Bench::new(&[&format!("capacitor.capacitance='{capacitor}'")]);
+        bench.write(0..17);
+        for _ in 0..40 {
+            bench.one(Op::Read, 0);
+        }
+        while bench.flash(FlashOp::Program, Cause::Reclaim) < 3 {
+            assert!(bench.0.advance_by_event(Time::NEVER));
+        }
+        bench.0.cut_power();
+        assert_eq!(bench.flash(FlashOp::Erase, Cause::Reclaim), 0);
+        // The block still holds the pages that were not moved.
+        bench.one(Op::Read, 15);
+        bench.rest();
+        assert_eq!(bench.reclaimed().0, 2);
+        assert_eq!(bench.flash(FlashOp::Erase, Cause::Reclaim), 1);
+        for lpn in 0..17 {
+            bench.one(Op::Read, lpn);
+        }
+    }
+}
