@@ -10,6 +10,9 @@ OUT ?= out
 CUTS ?= 1000000
 # Duration of `make soak` in minutes.
 SOAK ?= 10
+# Mutants of each room of `make mutants`, and the seed of the draw.
+MUTANTS ?= 25
+MUTANTS_SEED ?= 1
 # Number of specs and number of traces of `make inputs`.
 INPUTS ?= 2000,500
 
@@ -21,7 +24,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo build result-types test test-programs check bench crash soak inputs fuzz-smoke
+.PHONY: help demo build result-types test test-programs check bench crash soak mutants inputs fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +36,7 @@ help:
 	@echo "make bench       the standard benchmark: requests/s, page operations/s, bytes per page"
 	@echo "make crash       a million power cuts in small random drives (another number with CUTS=...)"
 	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
+	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
 	@echo "make inputs      2,000 generated specs and 500 traces through the command (other numbers with INPUTS=...)"
 	@echo "make fuzz-smoke  fuzz the parsers and the drive, 30 s per target"
 
@@ -72,6 +76,9 @@ crash:
 
 soak:
 	NANDLAB_SOAK_MINUTES=$(SOAK) cargo test --profile crash -p nandlab --test drive random_runs::the_host_reads -- --nocapture
+
+mutants: $(VENV)/.stamp-dev
+	$(BIN)/python tools/mutants.py run $(OUT)/mutants --seed $(MUTANTS_SEED) --per-room $(MUTANTS)
 
 inputs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	NANDLAB_INPUTS=$(INPUTS) $(BIN)/python -m pytest -s tests/python/test_generated_input.py
