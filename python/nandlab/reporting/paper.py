@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nandlab.study.judge import Drawn, Panel, cdf_title
@@ -102,7 +103,7 @@ def _sheet(drawn: Drawn) -> Figure:
             axes.set_xscale("log")
         xs = sorted({x for curve in panel.curves for x in curve.x}) if drawn.places is None else []
         if 0 < len(xs) <= 8:
-            axes.set_xticks(xs, [f"{x:g}" for x in xs])
+            axes.set_xticks(xs, _labels(xs, drawn.figure.log_x))
             axes.set_xticks([], minor=True)
         if drawn.figure.log_y:
             axes.set_yscale("log")
@@ -195,6 +196,18 @@ def _lines(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> No
     for mark in panel.marks:
         colour = _COLOURS[styles.get(mark.series, 0) % len(_COLOURS)]
         axes.plot([mark.x], [mark.y], "D", markerfacecolor="none", color=colour, markersize=7, label="reported")
+
+
+def _labels(xs: Sequence[float], is_log: bool) -> list[str]:
+    """The labels of ticks; empty for a tick so close to the labelled one before that the labels would overlap."""
+    places = [math.log(x) if is_log else x for x in xs]
+    least = 0.12 * (places[-1] - places[0])
+    labels, last = [], -math.inf
+    for x, place in zip(xs, places, strict=True):
+        is_far = place - last >= least
+        labels.append(f"{x:g}" if is_far else "")
+        last = place if is_far else last
+    return labels
 
 
 def _bars(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> None:
