@@ -1,14 +1,14 @@
 """Mutants of the core: do the tests notice a changed operator or a missing statement?
 
     python tools/mutants.py list [--seed N] [--per-room N]       the mutants, drawn and not built
-    python tools/mutants.py run FOLDER [--seed N] [--per-room N] [--room ROOM ...] [--rust-only]
+    python tools/mutants.py run FOLDER [--seed N] [--per-room N] [--room ROOM ...] [--rust-only | --fast]
     python tools/mutants.py show FOLDER                          the results so far
 
 `run` copies the repository to FOLDER, builds all mutants into one program, in which the variable NANDLAB_MUTANT chooses
 one, and runs the tests of `make test` with each: first the tests in Rust, the fastest first, then, for mutants that
 survive, those in Python. A mutant is caught when a test fails or takes ten times as long as without the mutant. Results
-are kept in FOLDER; `run` on the same folder continues where the last one stopped, and with other tests runs the
-survivors once more.
+are kept in FOLDER; `run` on the same folder continues where the last one stopped, and judges the survivors once more.
+`--fast` judges by the tests in Rust that take less than four seconds each, and leaves the survivors to a later `run`.
 
 The draw: in every room (a folder of crates/nandlab/src) a random order, by the seed, of all places of these kinds,
 without unit tests, constants, and calls that prefetch into the processor's cache, which have no effect on results:
@@ -53,6 +53,8 @@ TEST_FILES = ("tests.rs", "testing.rs")
 VARIABLE = "NANDLAB_MUTANT"
 #: Upper limit of a test program's address space, in bytes: a mutant may allocate without end.
 MEMORY_BYTES = 8 << 30
+#: Tests of `--fast` take less, in seconds.
+FAST_S = 4.0
 #: Places drawn per mutant wanted: the spare ones replace those that do not compile.
 SPARE = 1.6
 
@@ -440,7 +442,7 @@ def batches(folder: Path) -> list[Batch]:
         watch([program, "--test-threads=1"], cwd, environment(folder), 7200, on_line)
         if failed:
             raise Refused(f"tests fail without a mutant: {', '.join(failed)}")
-        steps = [0.05, 0.3, 1.0, 3.0, 10.0, float("inf")]
+        steps = [0.05, 0.3, 1.0, FAST_S, 10.0, float("inf")]
         for low, high in zip([0.0, *steps], steps, strict=False):
             some = [(name, seconds) for name, seconds in took if low <= seconds < high]
             if some:
@@ -531,7 +533,7 @@ class Results:
                 file.write(json.dumps(asdict(verdict)) + "\n")
 
 
-def run(folder: Path, seed: int, per_room: int, rooms: Sequence[str], is_rust_only: bool) -> int:
+def run(folder: Path, seed: int, per_room: int, rooms: Sequence[str], *, is_rust_only: bool, is_fast: bool) -> int:
     """Draw, build and judge; return the exit status."""
     tree = folder / "tree"
     tree.mkdir(parents=True, exist_ok=True)
@@ -548,6 +550,8 @@ def run(folder: Path, seed: int, per_room: int, rooms: Sequence[str], is_rust_on
     print(f"{len(mutants)} mutants: {listed}", flush=True)
     results = Results(folder)
     all_batches = batches(folder)
+    if is_fast:
+        all_batches = [batch for batch in all_batches if batch.seconds < FAST_S * len(batch.tests)]
     tests, seconds = sum(len(batch.tests) for batch in all_batches), sum(batch.seconds for batch in all_batches)
     print(f"{tests} tests in Rust, {seconds:.0f} s", flush=True)
 
@@ -561,7 +565,7 @@ def run(folder: Path, seed: int, per_room: int, rooms: Sequence[str], is_rust_on
         for mutant, verdict in zip(todo, pool.map(lambda one: judge_rust(folder, one, all_batches), todo), strict=True):
             keep(mutant, verdict)
     survivors = [mutant for mutant in todo if not results.by_id[mutant.id].is_caught]
-    if survivors and not is_rust_only:
+    if survivors and not is_rust_only and not is_fast:
         subprocess.run(
             ["make", ".venv/.stamp-built", ".venv/.stamp-dev"], cwd=tree, env=environment(folder), check=True
         )
@@ -605,6 +609,7 @@ def main() -> int:
         if verb == "run":
             command.add_argument("--room", action="append", default=[], help="only this room; may be repeated")
             command.add_argument("--rust-only", action="store_true", help="leave out the tests in Python")
+            command.add_argument("--fast", action="store_true", help="leave out long tests and those in Python")
     arguments = parser.parse_args()
     try:
         match arguments.verb:
@@ -613,7 +618,9 @@ def main() -> int:
                     print(f"{mutant.room:<14} {mutant.text}")
             case "run":
                 folder = arguments.folder.absolute()
-                return run(folder, arguments.seed, arguments.per_room, arguments.room, arguments.rust_only)
+                fast, rust_only = arguments.fast, arguments.rust_only
+                rooms: list[str] = arguments.room
+                return run(folder, arguments.seed, arguments.per_room, rooms, is_rust_only=rust_only, is_fast=fast)
             case "show":
                 return show(arguments.folder)
     except Refused as refused:

@@ -71,6 +71,7 @@ def settings_table(spec: Mapping[str, object]) -> str:
         ("age of the data at the start", "reliability.retention"),
         ("clock scale", "reliability.clock_scale"),
         ("refresh", "refresh.policy"),
+        ("read reclaim", "reclaim.policy"),
         ("migration", "migration.policy"),
         ("write cache", "cache.size"),
         ("cache sync", "cache.sync"),

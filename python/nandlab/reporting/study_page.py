@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nandlab.presentation.model import counted
 from nandlab.reporting import svg
 from nandlab.reporting.pieces import columns, details, document, escape, fact_table, nothing, number_table, section
 from nandlab.reporting.svg import Line
@@ -146,8 +147,9 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
         ("runs", f"{count(len(runs))}, {count(len({run.identity for run in runs}))} of them distinct"),
         (
             "combinations",
-            f"{len({run.variant for run in runs})} variants, {len({run.workload for run in runs})} workloads, "
-            f"{len(points)} points of the grid",
+            f"{counted(len({run.variant for run in runs}), 'variant')}, "
+            f"{counted(len({run.workload for run in runs}), 'workload')}, "
+            f"{counted(len(points), 'point')} of the grid",
         ),
         ("drive", f"{raw} raw"),
     ]

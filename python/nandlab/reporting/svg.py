@@ -123,6 +123,9 @@ def tick_text(value: float) -> str:
     power = math.log10(value) if value > 0 else 0.0
     if power < -2.5 and abs(power - round(power)) < 1e-9:
         return "10" + str(round(power)).translate(_SUPERSCRIPT)
+    if 0 < abs(value) < 1e-4:
+        digits, exponent = f"{value:.3e}".split("e")
+        return f"{float(digits):g}\u00b710{str(int(exponent)).translate(_SUPERSCRIPT)}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
