@@ -1,8 +1,8 @@
 """Mutants of the core: do the tests notice a changed operator or a missing statement?
 
-    python tools/mutants.py list [--seed N] [--per-room N]       the mutants, drawn and not built
-    python tools/mutants.py run FOLDER [--seed N] [--per-room N] [--room ROOM ...] [--rust-only | --fast]
-    python tools/mutants.py show FOLDER                          the results so far
+    python tools/mutants.py list [--seed N] [--per-room N] [--files PATTERN]    the mutants, drawn and not built
+    python tools/mutants.py run FOLDER [--seed N] [--per-room N] [--files PATTERN] [--rust-only | --fast]
+    python tools/mutants.py show FOLDER                                         the results so far
 
 `run` copies the repository to FOLDER, builds all mutants into one program, in which the variable NANDLAB_MUTANT chooses
 one, and runs the tests of `make test` with each: first the tests in Rust, the fastest first, then, for mutants that
@@ -201,14 +201,14 @@ def replacement(node: Node, source: bytes) -> bytes | None:
     return None
 
 
-def draw(root: Path, seed: int, per_room: int) -> list[Mutant]:
+def draw(root: Path, seed: int, per_room: int, pattern: str = "") -> list[Mutant]:
     """The mutants of all rooms in the order of the draw, with the spare ones."""
     parser = Parser(Language(tree_sitter_rust.language()))
     drawn: list[Mutant] = []
     for room in sorted(path for path in (root / SOURCE).iterdir() if path.is_dir()):
         found: list[Mutant] = []
         for path in sorted(room.rglob("*.rs")):
-            if path.name in TEST_FILES:
+            if path.name in TEST_FILES or not re.search(pattern, path.relative_to(root).as_posix()):
                 continue
             source = path.read_bytes()
             file = path.relative_to(root).as_posix()
@@ -533,12 +533,12 @@ class Results:
                 file.write(json.dumps(asdict(verdict)) + "\n")
 
 
-def run(folder: Path, seed: int, per_room: int, rooms: Sequence[str], *, is_rust_only: bool, is_fast: bool) -> int:
+def run(folder: Path, seed: int, per_room: int, files: str, *, is_rust_only: bool, is_fast: bool) -> int:
     """Draw, build and judge; return the exit status."""
     tree = folder / "tree"
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(tree)
-    drawn = [mutant for mutant in draw(REPOSITORY, seed, per_room) if not rooms or mutant.room in rooms]
+    drawn = draw(REPOSITORY, seed, per_room, files)
     mutants = compiling(REPOSITORY, folder, drawn, per_room)
     listed = folder / "mutants.json"
     text = json.dumps([asdict(mutant) for mutant in mutants], indent=1) + "\n"
@@ -606,21 +606,21 @@ def main() -> int:
         if verb != "show":
             command.add_argument("--seed", type=int, default=1, help="seed of the draw (default: 1)")
             command.add_argument("--per-room", type=int, default=25, help="mutants of a room (default: 25)")
+            command.add_argument("--files", default="", metavar="PATTERN", help="only files that match this expression")
         if verb == "run":
-            command.add_argument("--room", action="append", default=[], help="only this room; may be repeated")
             command.add_argument("--rust-only", action="store_true", help="leave out the tests in Python")
             command.add_argument("--fast", action="store_true", help="leave out long tests and those in Python")
     arguments = parser.parse_args()
     try:
         match arguments.verb:
             case "list":
-                for mutant in draw(REPOSITORY, arguments.seed, arguments.per_room):
+                for mutant in draw(REPOSITORY, arguments.seed, arguments.per_room, arguments.files):
                     print(f"{mutant.room:<14} {mutant.text}")
             case "run":
                 folder = arguments.folder.absolute()
                 fast, rust_only = arguments.fast, arguments.rust_only
-                rooms: list[str] = arguments.room
-                return run(folder, arguments.seed, arguments.per_room, rooms, is_rust_only=rust_only, is_fast=fast)
+                seed, number, files = arguments.seed, arguments.per_room, arguments.files
+                return run(folder, seed, number, files, is_rust_only=rust_only, is_fast=fast)
             case "show":
                 return show(arguments.folder)
     except Refused as refused:
