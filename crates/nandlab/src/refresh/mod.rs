@@ -1,11 +1,12 @@
-//! Refresh: data that has aged for the interval of its block is read, corrected and written anew.
+//! Refresh: data that has aged for the interval of its block is read, corrected and written anew, whole or in part.
 //!
 //! A block is due when its interval has passed since its first program or its last refresh; the interval depends on the
-//! P/E cycles of the block and runs on the scaled clock. A due block is emptied by a background job of its plane, which
-//! yields to the host. When half of the grace is over, the job is promoted; if the job has not begun for lack of room,
-//! its start is tried again. A block without valid pages needs no refresh.
+//! P/E cycles of the block and runs on the scaled clock. A due block is refreshed by a background job of its plane; the
+//! job yields to the host. When half of the grace is over, the job is promoted. If the job has not begun for lack of
+//! room, the drive tries to start the job again. Unless `in_place` or partial refresh applies, the job writes the pages
+//! elsewhere and erases the block. A block without valid pages needs no refresh.
 //!
-//! With `in_place` a page that has been read and corrected is reprogrammed where it is: the block is not erased, and is
+//! With `in_place` a page that has been read and corrected is reprogrammed where it is. The block is not erased, and is
 //! due again an interval later. A page that no read level decodes is written elsewhere, marked as lost. While the
 //! capacitor is being measured or recharged, every page is written elsewhere, because a torn reprogram would destroy
 //! the only copy of the page.
@@ -160,7 +161,7 @@ pub(crate) struct Refresh {
     stats: RefreshStats,
     /// The lines of the interval table: highest P/E cycles, and interval in seconds.
     intervals: Box<[(u32, u32)]>,
-    /// Share of its interval by which a block may be overdue.
+    /// Share of its interval by which a block may be overdue before it counts as late.
     grace: f64,
     /// Number of reprograms in place that are queued or under way.
     reprograms: u32,
@@ -171,9 +172,9 @@ pub(crate) struct Refresh {
     alarms: BinaryHeap<Reverse<(AgeStamp, u32, Alarm, AgeStamp)>>,
     /// By plane: the queue of due blocks.
     due: Box<[VecDeque<BlockId>]>,
-    /// By plane: start of the last refresh job.
+    /// By plane: time at which the latest refresh job began.
     began: Box<[Time]>,
-    /// Whether the alarms of blocks programmed before the start of the run or the last power loss have been set.
+    /// Whether the refresh clock has set the alarms of all programmed blocks since [`Refresh::begin`].
     has_begun: bool,
 }
 
@@ -232,7 +233,7 @@ impl Refresh {
         self.since[block.index()] = since;
     }
 
-    /// Whether the alarms of blocks programmed before the start of the run or the last power loss have been set.
+    /// Whether the refresh clock has set the alarms of all programmed blocks since [`Refresh::begin`].
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
@@ -254,9 +255,9 @@ impl Refresh {
 }
 
 impl Refresh {
-    /// Called at the start of the run and after a power loss: the first event of the refresh clock will set the alarms
-    /// of all programmed blocks (preconditioning comes before the first event). The ages of blocks survive a power
-    /// loss, because the firmware keeps a record of them.
+    /// Called at the start of the run, after a power loss and after a fast-forward: the next event of the refresh clock
+    /// will set the alarms of all programmed blocks. At the start of the run preconditioning comes before this event.
+    /// The ages of blocks survive a power loss, because the firmware keeps a record of them.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>) {
         if self.is_on() {
             self.alarms.clear();
@@ -275,7 +276,8 @@ impl Refresh {
         self.set_clock(core);
     }
 
-    /// Data of `source` has been copied back to `block`: if the data of `source` is older, `block` gets its age.
+    /// Data of `source` has been copied back to `block`: if the data of `source` is older, `block` gets the age of
+    /// `source`.
     #[cold]
     #[inline(never)]
     pub(crate) fn age_as<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, source: BlockId) {

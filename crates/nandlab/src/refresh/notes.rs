@@ -6,8 +6,8 @@ use super::spec::RefreshSpec;
 use crate::base::note::Note;
 use crate::base::words::{count, duration, part};
 
-/// Blocks come due `load` times faster than they are refreshed, and blocks were refreshed late or `overdue_blocks`
-/// blocks are overdue at the end.
+/// Blocks come due `load` times faster than they are refreshed. In addition, blocks were refreshed late, or
+/// `overdue_blocks` blocks are late at the end.
 pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: u32) -> Option<Note> {
     let load = load.filter(|&load| load > 1.0)?;
     if stats.late_blocks + u64::from(overdue_blocks) == 0 {
@@ -18,7 +18,7 @@ pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: 
         "refresh-too-slow",
         format!(
             "Refresh cannot keep up: {times} x. Blocks come due {times} times faster than the drive refreshes them; {} \
-             blocks were refreshed after their grace, and {} are overdue at the end. Lower reliability.clock_scale, or \
+             blocks were refreshed after their grace, and {} are late at the end. Lower reliability.clock_scale, or \
              lengthen refresh.interval.",
             count(stats.late_blocks),
             count(overdue_blocks.into())
@@ -26,7 +26,7 @@ pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: 
     )
 }
 
-/// No block came due during the run, which lasted `lived_s` seconds of the scaled clock.
+/// No refresh of a block has begun during the run, which lasted `lived_s` seconds on the scaled clock.
 pub(crate) fn nothing_due(
     stats: &RefreshStats,
     refresh: &RefreshSpec,
@@ -37,11 +37,16 @@ pub(crate) fn nothing_due(
         return None;
     }
     let every = refresh.interval.iter().map(|line| line.1).min()?;
+    // EC-Cache also keeps the errors found by host reads.
+    let effect = match refresh.policy.ec_cache() {
+        None => "refresh.policy had no effect",
+        Some(_) => "refresh.policy.ec-cache had no effect except that of its cache",
+    };
     Note::info(
         "no-refresh",
         format!(
-            "No block came due, so refresh.policy had no effect: the run lasted {} on the scaled clock, and the \
-             shortest refresh.interval is {}. Raise reliability.clock_scale, give the data an age \
+            "No block was refreshed, so {effect}: the run lasted {} on the scaled clock, and the shortest \
+             refresh.interval is {}. Raise reliability.clock_scale, give the data an age \
              (reliability.retention), or shorten the interval.",
             duration(lived_s),
             duration(every.seconds())
@@ -56,8 +61,8 @@ pub(crate) fn nothing_partial(stats: &RefreshStats, partial: &PartialSpec) -> Op
     }
     let reason = if stats.blocks_while_off > 0 {
         format!(
-            "the share of free blocks was below refresh.policy.partial.min_free_blocks = {}. Lower min_free_blocks, or \
-             raise drive.op.",
+            "the share of free blocks was below refresh.policy.partial.min_free_blocks = {}, or a plane was short of \
+             space. Lower min_free_blocks, or raise drive.op.",
             part(partial.min_free_blocks, 1.0)
         )
     } else if stats.too_susceptible > 0 {

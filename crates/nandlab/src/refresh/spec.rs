@@ -54,7 +54,8 @@ pub enum RefreshPolicySpec {
     Fcr(FcrSpec),
     /// FCR with a cache of the error positions of read-hot pages (EC-Cache).
     EcCache(EcCacheSpec),
-    /// Partial refresh: only susceptible bits are written elsewhere. Refresh reads go straight to the highest level.
+    /// Partial refresh: of most pages only the susceptible bits are written elsewhere. Refresh reads go straight to the
+    /// highest level.
     Partial(PartialSpec),
 }
 
@@ -142,7 +143,7 @@ params! {
         /// Refresh reads go straight to the highest level instead of trying all levels from the first.
         pub full_strength: bool =
             param("full_strength", ValueKind::Bool, "false", "refresh reads go straight to the highest level"),
-        /// Pages are reprogrammed where they are, instead of being written elsewhere and their block erased.
+        /// Pages are reprogrammed where they are, and the block is not erased.
         pub in_place: bool = param(
             "in_place",
             ValueKind::Bool,
@@ -155,7 +156,7 @@ params! {
             num(0.0, 1e-2),
             "0.0",
             "RBER that every page reprogrammed in place adds to all pages of its block until the erase: a program \
-             disturbs its neighbours, most in 3D flash",
+             disturbs the neighbouring pages, most strongly in 3D flash",
         ),
     }
 }
@@ -187,7 +188,7 @@ pub(super) const HOT_READS: ValueKind = int(1, 255);
 
 pub(crate) const RULES: &[Rule] = &[known_errors, in_place];
 
-/// `ec-cache` needs bit errors.
+/// `ec-cache` needs a model of bit errors (`reliability.rber`).
 fn known_errors(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "refresh.policy";
     RefreshPolicySpec::from_val(check.get(KEY)?).ec_cache()?;

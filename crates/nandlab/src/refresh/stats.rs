@@ -11,7 +11,7 @@ use serde::Serialize;
 counters! {
     /// Counters of refresh: blocks and pages refreshed, durations and delays.
     pub struct RefreshStats {
-        /// Blocks whose refresh has begun: due blocks with valid pages.
+        /// Blocks whose refresh has begun. Due blocks without valid pages are not counted.
         pub blocks: u64, sum of blocks, life "refreshed_blocks", smart "RefreshCount";
         /// Valid pages of all refreshed blocks, counted when the refresh of their block began.
         pub pages: u64, sum of pages, life "refreshed_pages";
@@ -25,7 +25,7 @@ counters! {
         pub promoted: u64, sum of blocks;
         /// Blocks whose refresh in place has begun.
         pub blocks_in_place: u64, sum of blocks;
-        /// Pages reprogrammed in place; the other pages of blocks refreshed in place were written elsewhere.
+        /// Pages reprogrammed in place. The other valid pages of blocks refreshed in place were written elsewhere.
         pub pages_in_place: u64, sum of pages;
         /// Host reads of pages whose errors were known from earlier reads (EC-Cache).
         pub cached_reads: u64, sum of pages, summary "ec_cache.hits";
@@ -35,8 +35,8 @@ counters! {
         pub known_errors_evicted: u64, sum of pages, summary "ec_cache.evictions";
         /// Blocks whose partial refresh has begun.
         pub partial_blocks: u64, sum of blocks, summary "partial.blocks";
-        /// Due blocks not refreshed partially because too few blocks were free. A block may be counted again while it
-        /// waits for its job.
+        /// Due blocks not refreshed partially because too few blocks were free or the plane was short of space. A block
+        /// may be counted again while the block waits for its job.
         pub blocks_while_off: u64, sum of blocks, summary "partial.blocks_while_off";
         /// Pages refreshed partially: only their susceptible bits were moved.
         pub partial_pages: u64, sum of pages, summary "partial.pages", life "partial_pages";

@@ -181,5 +181,5 @@ fn a_stale_link_that_is_restored_is_caught() {
         let plan = Plan::new(seed);
         plan.spec.refresh.policy.partial().is_some().then_some(plan)
     };
-    is_caught(plan, &mut StaleLink, &["has been written since", "has no entry of it"]);
+    is_caught(plan, &mut StaleLink, &["has been written since", "has no entry of this base page"]);
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 impl Partial {
     /// Checks that every link leads to an entry of its base page and that the counts of links are right. If
-    /// `is_at_rest` (nothing is under way), also checks that all susceptible bits not yet in flash are in the VSM.
+    /// `is_at_rest` (nothing is under way), also checks that all susceptible bits not yet in flash are in the VSM, that
+    /// no line is being programmed and no page waits for room, and that every combination page has links.
     ///
     /// # Errors
     /// The first inconsistency found.
@@ -78,7 +79,7 @@ impl Partial {
             let count = live.get(&lpn).copied().unwrap_or(0);
             if links.live(lpn) != count || is_at_rest && count == 0 {
                 return Err(format!(
-                    "combination page {}: its count of links is {}, found {count}, expected at least one",
+                    "combination page {}: its count of links is {}, found {count} links; at rest it needs at least one",
                     lpn.0,
                     links.live(lpn)
                 ));

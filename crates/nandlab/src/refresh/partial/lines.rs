@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 impl Partial {
     // --------------------------------------------------------------------------------------------------------- the VSM
 
-    /// Programs all waiting entries of the VSM, even in lines that are not full. Called when half of the grace of a
-    /// block is over, or when the capacitor that backs up the VSM is going to be drained.
+    /// Programs the waiting entries of the VSM as far as planes have room, even in lines that are not full. Called when
+    /// half of the grace of a block is over, or when the capacitor that backs up the VSM is going to be drained.
     pub(crate) fn empty_vsm<P: Probe>(&mut self, core: &mut Core<P>) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         while !self.vsm.waiting().is_empty() {
@@ -98,7 +98,7 @@ impl Partial {
     }
 
     /// The susceptible bits of a page are in flash, or no longer needed: completes the refresh of the page's block if
-    /// these bits were the last ones.
+    /// these bits were the last ones and all pages of the block have been read.
     pub(super) fn on_entry_done<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         if let Some(pending) = self.pending.get_mut(&block.0) {
             pending.pages -= 1;
@@ -106,7 +106,8 @@ impl Partial {
         }
     }
 
-    /// Lets pages that wait for room in the VSM continue, in order, as far as there is room.
+    /// Lets pages that wait for room in the VSM continue, in order. Ends at the first page without room, if a line that
+    /// will make room is being programmed.
     pub(super) fn resume_for_room<P: Probe>(&mut self, core: &mut Core<P>) {
         while let Some(&(plane, read, entry)) = self.waiting_for_room.front() {
             if !self.vsm.has_room(entry.bytes) && self.vsm.lines() > 0 {

@@ -3,7 +3,8 @@
 //!
 //! Combination pages have LPNs of their own, behind the LPNs of the host and of translation pages. The map has the PPN
 //! of each combination page (the APN of the paper), so all links to a combination page remain valid when GC moves the
-//! page. The link of a base page consists of the LPN of its combination page and an offset in that page.
+//! page. [`Parts`](crate::core::Parts) has the LPN of the combination page of each base page. The entry of the base
+//! page has the offset in the combination page.
 
 use super::SusceptibleBits;
 use crate::base::geometry::{Lpn, Ppn};
@@ -33,7 +34,8 @@ pub struct CombinationLinks {
     combinations: Vec<Combination>,
     /// Numbers of combination pages that have been freed.
     free: Vec<u32>,
-    /// By PPN: the entries of each combination page in flash, including invalid pages that are not erased yet.
+    /// By PPN: the entries of each combination page in flash or on its way to flash, including invalid pages that are
+    /// not erased yet.
     contents: BTreeMap<u32, Arc<[SusceptibleBits]>>,
     /// Number of links.
     count: u64,

@@ -1,14 +1,15 @@
 //! Partial refresh: the susceptible bits of the pages of a due block are written, by way of the VSM, to combination
-//! pages. A read of such a base page then needs its combination page too (pread), to which a link leads.
+//! pages. From then on a read of such a base page also reads its combination page (pread), to which a link leads.
 //!
 //! | page of the block | what happens |
 //! |---|---|
-//! | read-hot, with too many susceptible bits, or uncorrectable | the page is written elsewhere, as by `fcr` |
+//! | read-hot, too many susceptible bits, uncorrectable, or no room in the VSM | written elsewhere, as by `fcr` |
 //! | any other page | its susceptible bits, corrected, go to the VSM; the page stays |
 //! | a page whose bits are in flash | the page is linked: each read corrects the errors from before the refresh |
 //!
-//! A block counts as refreshed when all susceptible bits taken from it are in flash. Until then its pages keep their
-//! errors. A power loss before then destroys the contents of the VSM but no data, and the refresh has to be repeated.
+//! A page keeps its errors until its susceptible bits are in flash. A block counts as refreshed when all susceptible
+//! bits taken from it are in flash. If a power loss destroys the contents of the VSM, no data is lost, but the refresh
+//! has to be repeated.
 //!
 //! A link ends when the program that replaces its base page has ended, or when the LPN is deallocated. A link does not
 //! end earlier: if power is lost before the end of the program, the old page is the newest data.
@@ -348,7 +349,7 @@ impl Partial {
         };
         assert!(
             entries.iter().any(is_of_page),
-            "the combination page linked from {} has no entry of it",
+            "{} is linked to a combination page that has no entry of this base page",
             core.geometry.show(read.ppn)
         );
     }

@@ -148,7 +148,8 @@ fn a_page_that_is_replaced_while_its_bits_are_in_the_vsm_is_not_linked() {
 fn a_page_waits_for_room_in_the_vsm_while_a_line_is_programmed() {
     let mut core = setup().core();
     fill(&mut core, WriteStream::Host, 0..8);
-    // The VSM has room for one line, which the first three pages fill.
+    // The VSM has the size of one page. The susceptible bits of three pages fit; for the fourth page the line of these
+    // three is programmed, which takes the whole VSM.
     let (mut partial, mut map) = (partial(&core, 1, 1.0), MapInRam::default());
     let reads = [0, 1, 2, 3, 4].map(|lpn| read(&mut core, lpn));
     let taken = take(&mut core, &mut partial, reads);
