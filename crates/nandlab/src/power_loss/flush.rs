@@ -1,10 +1,10 @@
 //! Power fails: operations under way end or are torn, queued operations are dropped, and an emergency flush on the
 //! capacitor's energy writes dirty pages to flash (aging-capacitor paper, Section IV-C).
 //!
-//! Operations under way end on energy reserved for them; without a capacitor, or with an empty capacitor, they are
-//! torn. The flush begins at once on the idle dies. A program begins only if the remaining energy covers the program to
-//! its end, so the flush tears no page. If only a part of a page is in the cache, the valid sectors are written, with a
-//! mark in the OOB; recovery completes such a page.
+//! Operations under way end on energy reserved for them. Without a capacitor, or with an empty capacitor, programs,
+//! copybacks and erases in their array phase are torn. The flush begins at once on the idle dies. A program begins only
+//! if the remaining energy covers the program to its end, so the flush tears no page. If only a part of a page is in the
+//! cache, the valid sectors are written, with a mark in the OOB; recovery completes such a page.
 
 use super::PowerLoss;
 use super::{Outage, Schemes};
@@ -85,7 +85,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         });
     }
 
-    /// Without energy: tears the array operations under way. Returns the blocks whose erase was torn.
+    /// Without energy: tears the programs, copybacks and erases that are in their array phase. Returns the blocks whose
+    /// erase was torn.
     pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<BlockId> {
         let mut torn_erases = Vec::new();
         for transaction in under_way(self.core) {
@@ -123,7 +124,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Records in `loss` a programmed page that is going to be torn.
+    /// Records in `loss` a programmed page that is going to be torn, unless no data is lost with the page.
     fn record_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
         let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
         // A torn translation page is rebuilt from the OOB of the data pages.

@@ -24,8 +24,8 @@ use crate::ftl::AllocatedPage;
 use crate::probe::Probe;
 use crate::sched::Transaction;
 
-/// Calls to other mechanisms: about operations that end while power fails and during recovery, and for the lines of the
-/// VSM that have to be saved.
+/// Calls to other mechanisms. They report operations that end while power fails or during recovery, and save the lines
+/// of the VSM.
 pub(crate) trait Schemes<P: Probe> {
     /// The first page of a block is programmed.
     fn on_first_program(&mut self, core: &mut Core<P>, block: BlockId);
@@ -33,7 +33,7 @@ pub(crate) trait Schemes<P: Probe> {
     /// A copyback from block `from` to block `to` has ended.
     fn on_copied_back(&mut self, to: BlockId, from: BlockId);
 
-    /// Counts a copyback that has ended; `in_a_row`: number of copybacks in a row that the page has made.
+    /// Counts a copyback that has ended; `in_a_row`: number of copybacks in a row of the page's data.
     fn count_copyback(&mut self, in_a_row: u8);
 
     /// A block has been erased.

@@ -59,7 +59,7 @@ pub(crate) fn outstanding(requests: u64) -> Option<Note> {
     )
 }
 
-/// The run ended after `requests` requests, before the power loss that the spec sets.
+/// The run ended at time `now`, after `requests` requests and before the power loss that the spec sets.
 pub(crate) fn never_cut(losses: &[PowerLoss], power: &PowerSpec, requests: u64, now: Time) -> Option<Note> {
     if !losses.is_empty() {
         return None;

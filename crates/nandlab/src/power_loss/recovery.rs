@@ -3,9 +3,9 @@
 //! The OOB of every programmed page is read. If an LPN has several pages, the page with the highest sequence number
 //! counts; a copy has the sequence number of its host write, so a copy never counts instead of a newer write. Torn
 //! pages are ignored. Partial pages of the emergency flush are completed from the pages that they replace. Blocks whose
-//! erase was torn are erased again. Each stream continues in one partly programmed block; all other partly programmed
-//! blocks are closed. The firmware keeps the P/E cycles and read counts of blocks and the record of deallocations; they
-//! survive power loss.
+//! erase was torn are erased again. Each stream continues in at most one partly programmed block; all other partly
+//! programmed blocks are closed. The firmware keeps a record of the P/E cycles, read counts and ages of blocks and of
+//! the durable deallocations; this record survives power loss.
 //!
 //! Recovery takes the time of the slowest die or channel: every die senses its programmed pages one after the other,
 //! and every channel transfers the OOB of these pages. The longest time that any die takes for erases and completed
@@ -41,7 +41,7 @@ pub(crate) struct Found {
 pub(crate) struct Return<'a, P: Probe, S> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) schemes: &'a mut S,
-    /// Whether the drive has a capacitor. It is empty now, so the next power loss could tear programs.
+    /// Whether the drive has a capacitor. The capacitor is empty now, so the next power loss could tear programs.
     pub(crate) is_guarded: bool,
     /// By die: duration of the erases, reads and programs of the recovery.
     pub(crate) busy_ns: &'a mut [Span],
@@ -107,7 +107,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         on_die.unwrap_or_default().max(on_channel.into_iter().max().unwrap_or_default())
     }
 
-    /// In each plane with fewer free blocks than GC needs, erases blocks whose newest pages are all copies with an
+    /// In each plane with fewer free blocks than it must keep, erases blocks whose newest pages are all copies with an
     /// intact source; the sources become the newest pages again. The reason: a job interrupted by power loss may have
     /// taken the last free block, and torn pages in that block leave too little room for the remaining pages of the
     /// victim.
@@ -256,8 +256,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             } else if self.core.ftl.needs.wear.open > 0 {
                 &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
             } else {
-                // Without static wear levelling the wear stream is not used. A block in which it continued would never
-                // be filled, and GC cannot collect an open block.
+                // Without static wear levelling the wear stream is not used. A block assigned to the wear stream would
+                // never be filled, and GC cannot collect an open block.
                 &[WriteStream::Gc, WriteStream::Host]
             };
             let stream = wanted.iter().find(|&&stream| open[stream.index()].is_none());
@@ -287,7 +287,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// Completes the partial pages of the emergency flush. Returns the LPN and the sequence number of each partial page
-    /// that cannot be completed, because the worn-out drive has no free page.
+    /// that cannot be completed because no page is free and no block can be emptied with a gain.
     pub(crate) fn merge_partial_pages(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
         // All pages are read before the first page is written, because making room may erase the older pages from which
         // the partial pages are completed.
@@ -308,7 +308,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                     self.program_in_recovery(place, lpn, stamp);
                     self.recovery.merged_pages += 1;
                 }
-                // The drive is worn out. The partial page must not be taken for a whole page, so its data is lost.
+                // The partial page must not be taken for a whole page, so its data is lost.
                 None => lost.push((lpn, stamp.sequence)),
             }
         }

@@ -46,8 +46,8 @@ pub struct PowerLoss {
     pub lost_with_wordline: Vec<(Lpn, u64)>,
     /// Erases that were torn: each leaves a block that has to be erased again.
     pub torn_erases: u32,
-    /// Time from the power loss until the last operation under way had ended, in nanoseconds. These operations take
-    /// energy that is reserved for them.
+    /// Time from the power loss until the operations under way at the power loss had ended, in nanoseconds. These
+    /// operations take energy that is reserved for them.
     pub finish_ns: Span,
     /// Time from the power loss until the emergency flush had written its last page, in nanoseconds (T_total of Eq. 4).
     pub flush_ns: Span,
@@ -121,7 +121,7 @@ counters! {
         pub closed_blocks: u64, sum of blocks;
         /// Translation pages that recovery found out of date in flash.
         pub stale_translation_pages: u64, sum of pages;
-        /// Time from the power loss until the last operation under way had ended.
+        /// Time from the power loss until the operations under way at the power loss had ended.
         pub finish_ns: Span, sum of s, summary "finish_s";
         /// Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the
         /// aging-capacitor paper).
@@ -277,6 +277,7 @@ pub struct LossRecord {
     pub loss: LossSummary,
     /// Lost writes that were only in RAM.
     pub lost_from_cache: Vec<LostWrite>,
-    /// Lost writes that were in flash, on the wordline of a torn program.
+    /// Lost writes that were in flash: destroyed by the torn program of the MSB page of their wordline, or by a torn
+    /// reprogram in place.
     pub lost_from_flash: Vec<LostWrite>,
 }
