@@ -51,7 +51,7 @@ pub(super) fn ftl(spec: &Spec, geometry: &Geometry, array: &Array) -> Ftl {
             MapSpec::Page => 0,
             MapSpec::Demand { .. } => DemandMap::pages_of(geometry.logical_pages, geometry.page_bytes),
         },
-        // The largest number of combination pages: no drive has more than a quarter of its pages to spare for them.
+        // The largest number of combination pages at a time, an assumption: a quarter of all pages.
         combination_pages: if spec.refresh.policy.partial().is_some() { geometry.pages / 4 } else { 0 },
     };
     Ftl::new(config, geometry, array)

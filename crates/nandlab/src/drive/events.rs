@@ -50,7 +50,7 @@ impl<P: Probe> Drive<P> {
         self.failure.is_none()
     }
 
-    /// Number of failed pages, and of translation pages whose write-back has been given up.
+    /// Returns the number of failed pages plus the number of write-backs of translation pages that have been given up.
     fn given_up(&self) -> u64 {
         let of_map = self.path.map.as_ref().map_or(0, |mapping| mapping.stats.given_up);
         self.path.writes.counters.failed_pages + of_map

@@ -3,14 +3,14 @@
 //! The window lies between two points in simulated time. A fast-forward by `times` windows has these effects:
 //!
 //! - All planes together get `times` the P/E cycles that they got in the window. A plane's share of these cycles is its
-//!   share of all erases simulated so far, and is spread evenly over its active blocks: all blocks under static wear
-//!   levelling, otherwise all blocks that are not cold. A block counts as cold if it was not erased while its plane
-//!   performed twice as many erases as the plane has blocks.
+//!   share of all erases simulated so far, and is spread evenly over its active blocks. Under static wear levelling all
+//!   blocks that are not retired are active, otherwise those of them that are not cold. A block counts as cold if it
+//!   was not erased while its plane performed twice as many erases as the plane has blocks.
 //! - The capacitor ages by `times` the duration of the window and gets one discharge for each detection that would have
 //!   taken place; a detection that would have come due in the skipped time is due now.
 //! - All data keeps its age, and each block keeps the elapsed part of its refresh interval: in a steady state the
-//!   distribution of ages does not change. A block that would be due now because wear has shortened its interval gets a
-//!   random age within the interval.
+//!   distribution of ages does not change. A block that would be due after the fast-forward, because wear has shortened
+//!   its interval or because the block was due before, gets a random age within its interval.
 
 use super::Drive;
 use super::spec::{DirtyBudget, WearLevelling};
@@ -94,8 +94,8 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Fast-forwards the drive by `times` windows, or by fewer if blocks would get too close to their endurance. The
-    /// window is the time from `then` to `until`. Returns the number of windows. The comment at the top of this file
-    /// describes the effects.
+    /// window is the time from `then` to `until`. Returns the number of windows skipped. The comment at the top of this
+    /// file describes the effects.
     ///
     /// # Panics
     /// If the drive is not at rest ([`Drive::is_at_rest`]).
@@ -178,8 +178,8 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Gives a random age within its interval to each block that would be due now because wear has shortened the
-    /// interval. Otherwise all these blocks would be due at once.
+    /// Gives a random age within its interval to each block that would be due now, for example because wear has
+    /// shortened the interval. Otherwise all these blocks would be due at once.
     fn spread_overdue(&mut self) {
         if !self.schemes.refreshing.refresh.has_begun() {
             return;

@@ -278,6 +278,9 @@ impl<P: Probe> Drive<P> {
     ///
     /// # Errors
     /// When the request has no bytes, ends beyond the drive, or arrives in the future.
+    ///
+    /// # Panics
+    /// While power is off.
     pub fn submit(&mut self, request: &Request) -> Result<u64, Refused> {
         assert!(!self.losses.is_off, "power is off");
         if request.arrival > self.core.now {
@@ -476,7 +479,8 @@ impl<P: Probe> Drive<P> {
         self.path.is_stuck::<P>()
     }
 
-    /// Audits the whole drive. If nothing is under way, also checks that no pins, waiting pages or jobs are left.
+    /// Audits the whole drive. If nothing is under way, also checks that no pins, waiting pages, flushes or jobs are
+    /// left, and that the link is empty.
     ///
     /// # Errors
     /// The first inconsistency found.

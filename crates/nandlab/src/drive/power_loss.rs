@@ -23,7 +23,8 @@ impl<P: Probe> Drive<P> {
     /// Power fails now and returns as soon as the drive has stopped. Returns the record of the power loss.
     ///
     /// # Panics
-    /// If the drive keeps no sequence numbers to recover from: its spec models no power loss, and it has no oracle.
+    /// If the drive keeps no sequence numbers to recover from (its spec models no power loss, and the drive has no
+    /// oracle), or power is off already.
     pub fn cut_power(&mut self) -> &PowerLoss {
         self.lose_power();
         self.restore_power();
@@ -76,9 +77,9 @@ impl<P: Probe> Drive<P> {
         self.losses.list.push(loss);
     }
 
-    /// Adds to `loss` the acknowledged writes that a worn-out drive lost earlier because their write-back failed: the
-    /// list of these writes is in RAM, which power loss destroys. Pages marked as lost in the OOB are left out, because
-    /// flash keeps the mark.
+    /// Adds to `loss` the acknowledged writes that were lost earlier, because their write-back failed or an earlier
+    /// recovery could not complete their page. The list of these writes is in RAM, which power loss destroys. Pages
+    /// marked as lost in the OOB are left out, because flash keeps the mark.
     fn record_earlier_losses(&mut self, loss: &mut PowerLoss) {
         let Self { caching, core, .. } = self;
         let Core { ftl, array, .. } = core;
@@ -88,7 +89,8 @@ impl<P: Probe> Drive<P> {
         loss.lost.extend(lost.filter(|&(lpn, acknowledged)| acknowledged != 0 && !is_marked(lpn)));
     }
 
-    /// Lets operations under way end, and programs dirty pages until all are saved or the energy is used up.
+    /// Lets operations under way end, and programs dirty pages and lines of the VSM until all are saved or the energy
+    /// is used up.
     fn flush_on_capacitor(&mut self, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let capacitor = self.power.capacitor.clone().expect("a flush needs a capacitor");
         let method = self.spec.capacitor.flush;

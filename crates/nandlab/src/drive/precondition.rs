@@ -68,8 +68,9 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Fills whole blocks of every plane, a share `used` of its pages; a share `valid` of the filled pages, at random
-    /// places, is valid. The valid pages have the lowest LPNs, so that a workload that starts at address 0 finds data.
+    /// Fills a share `used` of the blocks of every plane, rounded down to whole blocks. A share `valid` of the filled
+    /// pages, at random places, is valid, but not more pages than the drive has logical pages. The valid pages have the
+    /// lowest LPNs, so that a workload that starts at address 0 finds data.
     fn fill(&mut self, used: f64, valid: f64, order: FillOrder, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let (planes, pages) = (self.core.geometry.planes, self.core.geometry.pages_per_block);
@@ -128,8 +129,8 @@ impl<P: Probe> Drive<P> {
     }
 
     /// SNIA PTS: writes the whole logical space once in order, then overwrites uniformly random pages in rounds of one
-    /// logical capacity each, until the WAF of the last five rounds is steady. Returns `None` if `watch` has stopped
-    /// it.
+    /// logical capacity each, until the WAF of the last five rounds is steady or `rounds_max` rounds are over. Returns
+    /// `None` if `watch` has stopped the preconditioning.
     fn pts(&mut self, rounds_max: u32, watch: Watch) -> Option<PtsOutcome> {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let pages = self.core.geometry.logical_pages;
@@ -161,7 +162,8 @@ impl<P: Probe> Drive<P> {
     /// the number of pages programmed for this write, GC included.
     ///
     /// # Panics
-    /// When transactions are under way, or the drive has worn out.
+    /// When the plane of the page has no room, and no block that can be emptied with a gain. In debug builds also when
+    /// operations are under way.
     #[inline]
     pub fn write_now(&mut self, lpn: Lpn) -> u64 {
         debug_assert!(self.core.pool.live() == 0, "write_now needs a drive without operations under way");

@@ -96,8 +96,8 @@ impl<P: Probe> Drive<P> {
         probe.on_power_loss(&loss.lost, &loss.lost_with_wordline);
     }
 
-    /// Replaces all state in RAM by fresh state. Returns the old FTL and demand map, from which
-    /// [`Drive::find_stale_translation_pages`] derives the contents of the translation pages in flash.
+    /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL and demand map, from
+    /// which [`Drive::find_stale_translation_pages`] derives the contents of the translation pages in flash.
     fn start_afresh(&mut self) -> (Ftl, Option<Mapping>) {
         let Self { core, path, caching, schemes, spec, .. } = self;
         let fresh = build::ftl(spec, &core.geometry, &core.array);
@@ -128,8 +128,9 @@ impl<P: Probe> Drive<P> {
         before
     }
 
-    /// Marks and returns the stale translation pages: those with changes that were only in RAM, and those with an LPN
-    /// that recovery has mapped to another page than before the power loss.
+    /// Marks and returns the stale translation pages: those with changes that were only in RAM, those of which recovery
+    /// has found another copy than that mapped before the power loss, and those with an LPN that recovery has mapped to
+    /// another page than before the power loss.
     fn find_stale_translation_pages(&mut self, before: &(Ftl, Option<Mapping>)) -> Vec<Tvpn> {
         let (before, old) = before;
         let (Some(mapping), Some(old)) = (&mut self.path.map, old) else { return Vec::new() };

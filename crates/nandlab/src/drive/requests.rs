@@ -137,7 +137,7 @@ impl<P: Probe> Drive<P> {
         self.schemes.refreshing.on_host_read(&mut self.core, slot);
     }
 
-    /// Writes back a translation page that a deallocation has changed.
+    /// Writes back a translation page that a deallocation has changed, or that is stale after a power loss.
     pub(super) fn write_back(&mut self, page: Tvpn) {
         let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
         mapping.write_back(&mut self.core, page);

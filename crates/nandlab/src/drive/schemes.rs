@@ -33,7 +33,7 @@ macro_rules! schemes {
                 $(Scheme::on_read(&mut self.$scheme, core, page, level);)+
             }
 
-            /// The next job of a plane that has no job, of the first scheme that has one.
+            /// The next job of a plane without a job: that of the first scheme in the list with a job for the plane.
             pub(super) fn next_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
                 $(
                     if let Some(job) = Scheme::next_job(&mut self.$scheme, core, plane) {

@@ -32,7 +32,7 @@ pub struct PowerStats<'a> {
     pub losses: &'a [PowerLoss],
     /// Detections of the dirty page budget, in order.
     pub detections: &'a [Detection],
-    /// Duration of all outages: the time without power and until the drive was ready again.
+    /// Total time from power losses until the drive was ready again.
     pub down_ns: Span,
 }
 
@@ -206,7 +206,7 @@ impl<P: Probe> Drive<P> {
         counters
     }
 
-    /// Duration of all outages so far: the time without power and until the drive was ready again.
+    /// Total time so far from power losses until the drive was ready again.
     pub fn down_time(&self) -> Span {
         self.losses.down_ns
     }

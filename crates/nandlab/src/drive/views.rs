@@ -94,13 +94,13 @@ impl<P: Probe> Drive<P> {
         self.schemes.refreshing.refresh.load(&self.core)
     }
 
-    /// A block with valid data that is overdue (due for longer than its grace), for tests.
+    /// A block with valid data that is overdue by more than its grace, for tests; `None` if there is no such block.
     #[doc(hidden)]
     pub fn overdue(&self) -> Option<BlockId> {
         self.schemes.refreshing.refresh.overdue(&self.core).next()
     }
 
-    /// Number of blocks with valid data that are overdue: due for longer than their grace.
+    /// Number of blocks with valid data that are overdue by more than their grace.
     pub fn overdue_blocks(&self) -> u32 {
         let refresh = &self.schemes.refreshing.refresh;
         // Before the first event of the refresh clock the ages of blocks are not set.

@@ -159,9 +159,9 @@ pub struct Loaded {
     values: Resolved,
 }
 
-/// Reads a spec. `name`: the file's name in messages; `dir`: the folder for relative paths in the spec; `sets`:
-/// overrides `path=value`, of which the last one for a key counts. Also reads the table of error rates that the spec
-/// names.
+/// Reads a spec. `name`: the file's name in messages; `dir`: the folder at which relative paths in the spec start;
+/// `sets`: overrides `path=value`, of which the last one for a key counts. Also reads the table of error rates that the
+/// spec names.
 pub fn load(text: &str, name: &str, dir: &Path, sets: &[String]) -> Result<Loaded, SpecErrors> {
     let values = crate::spec::load_values(&TABLE, RULES, text, name, dir, sets)?;
     Ok(Loaded { spec: Spec::of(&values), values })
@@ -191,7 +191,7 @@ impl Loaded {
         self.values.origin(key)
     }
 
-    /// The presets on which the spec is based, the base first.
+    /// The presets on which the spec is based. A preset comes after the preset on which it is based itself.
     pub fn presets(&self) -> &[&'static str] {
         self.values.presets()
     }

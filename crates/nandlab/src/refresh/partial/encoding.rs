@@ -41,8 +41,8 @@ impl EncodedSize {
 /// log2 of the number of ways to choose k of n positions.
 fn log2_choose(n: u32, k: u32) -> f64 {
     let log_factorial = |n: u32| libm::lgamma(f64::from(n) + 1.0);
-    // 1e-6 absorbs rounding errors: 128 positions of a bit take 7 bits, which `lgamma` gives as 7.00000000000002. With
-    // the bit of its value the size would be rounded up from 8 bits to two bytes.
+    // 1e-6 absorbs rounding errors: the position of one of 128 bits takes 7 bits, which come out as 7.00000000000002.
+    // With the bit for the value, these are 8 bits, which must not be rounded up to two bytes.
     let log2 = (log_factorial(n) - log_factorial(k) - log_factorial(n - k)) / std::f64::consts::LN_2;
     (log2 - 1e-6).max(0.0)
 }

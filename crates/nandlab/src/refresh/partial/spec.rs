@@ -73,7 +73,7 @@ choices! {
         Paper = "paper": "one bit per susceptible bit, as in the evaluation of the partial refresh paper",
         /// An entry (offset in the codeword, and value) for each susceptible bit, and one more entry per codeword
         /// (Section 3.3 of the partial refresh paper).
-        Entries = "entries": "offset in the codeword and value per susceptible bit (partial refresh paper)",
+        Entries = "entries": "for each susceptible bit an offset in the codeword and a value (partial refresh paper)",
         /// The entropy of the positions of the susceptible bits, and one bit for the value of each.
         Enumerative = "enumerative": "the entropy of the positions, and one bit for the value of each susceptible bit",
     }
