@@ -1,7 +1,7 @@
 //! nandlab: a simulator of a whole SSD, from the host's request down to the flash page.
 //!
 //! Start at [`drive::Drive`]. [`drive::spec`] has the drive's settings, [`runner`] plays a workload on the drive, and
-//! [`report`] writes the results. The rooms from the bottom up: [`base`], [`spec`], [`flash`], [`sched`], [`probe`],
+//! [`report`] makes the results. The rooms from the bottom up: [`base`], [`spec`], [`flash`], [`sched`], [`probe`],
 //! [`ftl`], [`core`](mod@core) and [`host`], which do not depend on any mechanism; the mechanisms, which do not depend
 //! on each other; [`drive`], which connects them.
 

@@ -21,8 +21,8 @@ use crate::sched::{Cause, FlashOp};
 
 /// Share of unmapped reads among all page reads above which `unmapped-reads` is noted.
 const UNMAPPED_SHARE: f64 = 0.03;
-/// Mean number of outstanding requests above which `backlog` is noted. A host has fewer: its queues have 128 or 256
-/// places.
+/// Mean number of outstanding requests above which `backlog` is noted. A common host has fewer outstanding requests:
+/// its queues have 128 or 256 places.
 const BACKLOG_REQUESTS: f64 = 300.0;
 /// Write amplification of uniform random writes above which `op-tight` is noted.
 const WAF_HIGH: f64 = 10.0;
@@ -101,7 +101,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
 // -------------------------------------------------------------------------------------------------------------
 // requests
 
-/// Notes that `requests` requests have failed because the drive has worn out.
+/// Notes that `requests` requests have failed because a plane is worn out.
 fn worn_out(requests: u64, spec: &Spec) -> Option<Note> {
     if requests == 0 {
         return None;
@@ -170,8 +170,8 @@ fn backlog<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     )
 }
 
-// ----------------------------------------------------------------------------------------------------------- space,
-// keys
+// -------------------------------------------------------------------------------------------------------------
+// space, keys
 
 fn little_spare(spec: &Spec, needs: &BlockNeeds) -> Option<Note> {
     let spare = needs.spare_share(spec.drive.blocks_per_plane.into());
@@ -207,8 +207,8 @@ fn read_level_keys(spec: &Spec) -> Vec<&'static str> {
     keys
 }
 
-// -------------------------------------------------------------------------------------------------- the run and its
-// length
+// -------------------------------------------------------------------------------------------------------------
+// length of the run
 
 /// The remedy of `no-gc`: a change after which the workload needs GC.
 fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> String {

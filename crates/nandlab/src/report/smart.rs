@@ -85,7 +85,7 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
         },
     });
     // Declared attributes without a place above come last.
-    let ocp = log["ocp_smart_log"].as_object_mut().expect("it is an object");
+    let ocp = log["ocp_smart_log"].as_object_mut().expect("the OCP log is an object");
     for (name, value) in attributes {
         ocp.entry(name).or_insert(value);
     }

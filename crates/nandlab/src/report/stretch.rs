@@ -122,7 +122,7 @@ const COLUMNS: &[Column] = &[
 /// All columns of `life.parquet`.
 fn columns() -> Vec<Column> {
     let mut columns = COLUMNS.to_vec();
-    let at = columns.iter().position(|column| column.name == "copybacks").expect("it is declared");
+    let at = columns.iter().position(|column| column.name == "copybacks").expect("the column is declared");
     let of_causes = Cause::ALL.map(Cause::programs).map(|[name, doc]| always(name, "pages", doc));
     columns.splice(at..at, of_causes);
     for declared in super::counters().flat_map(|(_, declared)| declared) {

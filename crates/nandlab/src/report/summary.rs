@@ -20,7 +20,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// The facts about a run that the drive does not have.
+/// The properties of a run that the drive does not record.
 #[derive(Clone, Debug, Default)]
 pub struct RunFacts {
     /// Whether the workload was played to its end.

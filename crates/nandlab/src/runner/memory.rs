@@ -41,7 +41,7 @@ const OPERATION_BYTES: u64 = 1760;
 /// columns. Measured with four million requests.
 const REQUEST_BYTES: u64 = 100;
 
-/// Upper bounds of the memory that a run takes, in bytes, by purpose.
+/// Estimated upper bounds of the memory that a run takes, in bytes, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Arrays with an entry per physical page: the OOB and the page states of the schemes.
@@ -163,7 +163,7 @@ impl Memory {
     }
 }
 
-/// Upper bounds of the pages that a run writes, and of the number of its requests and operations.
+/// Estimated upper bounds of the pages that a run writes, and of the number of its requests and operations.
 struct Touched {
     /// Physical pages written.
     physical: u64,
@@ -205,8 +205,8 @@ impl Touched {
         Self { physical, logical, recorded, asked, operations, precondition_bytes }
     }
 
-    /// Upper bounds of the number of requests of the workload, of their page accesses, and of the physical and logical
-    /// pages that they write; `u64::MAX` where the workload gives no bound.
+    /// Estimated upper bounds of the number of requests of the workload, of their page accesses, and of the physical
+    /// and logical pages that they write; `u64::MAX` where the workload gives no bound.
     fn by_workload(spec: &Spec, geometry: &Geometry) -> (u64, u64, u64, u64) {
         let Some(workload) = &spec.workload else { return (u64::MAX, u64::MAX, u64::MAX, u64::MAX) };
         let requests_max = if workload.requests_max > 0 { workload.requests_max } else { u64::MAX };

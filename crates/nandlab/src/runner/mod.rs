@@ -32,11 +32,11 @@ pub trait Source {
 pub struct Progress {
     /// Whether the source has ended and all submitted requests have been completed.
     pub is_done: bool,
-    /// Number of completed requests.
+    /// Number of completed requests, failed ones included.
     pub completed: u64,
 }
 
-/// Why a run stopped before its source had ended.
+/// Why a run cannot be completed.
 #[derive(Debug)]
 pub enum Stopped<E> {
     /// The source failed.

@@ -10,8 +10,8 @@ use crate::host::Op;
 use crate::probe::Probe;
 
 /// Takes all requests of `runner`'s source without simulating time, and maps each unmapped page that is read before it
-/// is written. Calls `watch` every 16,384 requests, and stops if `watch` returns `false`. Returns the number of pages
-/// mapped, or `None` if stopped.
+/// is written. Calls `watch` every 16,384 requests, always with the share 0, and stops if `watch` returns `false`.
+/// Returns the number of pages mapped, or `None` if stopped.
 ///
 /// # Errors
 /// As [`Runner::run`].

@@ -19,9 +19,9 @@
 //! the transfer out and the decoding of each page are slices of their own.
 //!
 //! **Requests.** A request is recorded if it was submitted before the last recorded operation. So every recorded
-//! operation of the host has its request. The number of recorded requests without a flash operation is limited to the
-//! number of recorded operations. A request still outstanding when the run ends is drawn to the end of the run and
-//! marked `outstanding`; a failed request has its reason (`failed`).
+//! operation of the host has its request. Of the requests that end without a recorded operation, at most as many are
+//! recorded as operations are to be recorded (`output.timeline_operations`). A request still outstanding when the run
+//! ends is drawn to the end of the run and marked `outstanding`; a failed request has its reason (`failed`).
 //!
 //! **Arrows** (flow events) lead from a request to the first slice of each of its operations: the reads, those of a
 //! read-modify-write included, and the programs of its pages. The `id` of an arrow is the number of the operation. All
@@ -114,7 +114,7 @@ pub struct Timeline {
     arrows: Vec<Arrow>,
     /// The recorded requests that have been completed or have failed.
     requests: Vec<RecordedRequest>,
-    /// How many requests without a flash operation have ended.
+    /// Number of requests that have ended without a recorded operation.
     idle_requests: u64,
     /// By slot of the host's requests: the last request in the slot; `None` if that request is not recorded.
     slots: Vec<Option<RecordedRequest>>,

@@ -24,8 +24,8 @@ fn complete(timeline: &mut Timeline, slot: u32, id: u64, request: Request, us: u
     timeline.on_completed(RequestId(slot), &done);
 }
 
-/// All events except those that name tracks, each as a short text: name, number of the operation or request,
-/// process:track, start-end in us, flags.
+/// All events except those that name tracks, each as a short text: name (`s` and `f` for the start and the end of an
+/// arrow), number of the operation or request, process:track, start-end in us, flags.
 fn events(timeline: &Timeline, now: u64) -> Vec<String> {
     let trace: serde_json::Value = serde_json::from_str(&timeline.to_json(at(now))).expect("it is JSON");
     let events = trace["traceEvents"].as_array().expect("it has events");
@@ -124,7 +124,7 @@ fn power_loss_ends_requests_decoding_and_operations() {
 }
 
 #[test]
-fn as_many_requests_without_operations_are_recorded_as_operations() {
+fn requests_without_operations_are_recorded_up_to_the_number_of_operations_to_record() {
     let mut timeline = Timeline::new(2);
     for id in 0..5 {
         let trim = request(Op::Trim, id, 4096);
