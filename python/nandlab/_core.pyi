@@ -1,7 +1,7 @@
 """The compiled core.
 
-Times are integer nanoseconds unless a name ends with another unit. Sizes are bytes, and offsets are bytes from the
-start of the drive.
+Times are integer nanoseconds unless a name has another unit (`limit_s`, `ms`). Sizes are bytes, and offsets are bytes
+from the start of the drive.
 """
 
 from collections.abc import Iterable, Mapping

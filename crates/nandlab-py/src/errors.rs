@@ -7,7 +7,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-create_exception!(nandlab, NandlabError, PyException, "Any error of nandlab.");
+create_exception!(nandlab, NandlabError, PyException, "Base class of all error classes of nandlab.");
 create_exception!(nandlab, SpecError, NandlabError, "A spec that is refused; `errors` lists its problems.");
 create_exception!(nandlab, TraceError, NandlabError, "A trace that cannot be read.");
 create_exception!(nandlab, RunError, NandlabError, "A run that cannot continue.");

@@ -1,4 +1,4 @@
-//! Runs long work such that Ctrl-C and all other signals with a handler in Python are served meanwhile.
+//! Runs long work, and serves Ctrl-C and all other signals with a handler in Python meanwhile.
 
 use pyo3::prelude::*;
 use std::io::{self, Read, Write};

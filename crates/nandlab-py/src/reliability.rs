@@ -100,8 +100,9 @@ impl Rows {
     }
 }
 
-/// The RBER limit of each read level, and the latency on an idle drive of a read that decodes at the level: if the read
-/// starts at this level, and if it starts at level 1, with each choice of `ecc.retry`.
+/// The RBER limit and the times of each read level, and latencies on an idle drive of a read that decodes at the level.
+/// One latency is that of a read that starts at this level; the others are those of a read that starts at level 1, with
+/// each choice of `ecc.retry`.
 fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometry) -> Table {
     let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));

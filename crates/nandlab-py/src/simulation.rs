@@ -75,7 +75,7 @@ pub(crate) trait Simulation: Send + Sync {
     fn begin_stretch(&mut self);
     /// The statistics of the stretch so far, by column.
     fn stretch(&self) -> Vec<(&'static str, f64)>;
-    /// Ends the stretch and lets the drive come to rest.
+    /// Records the end of the stretch for `fast_forward`, and lets the drive come to rest.
     fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
     /// Fast-forwards the drive, which must be at rest, by `times` the wear and the time of the stretch, or by a lower
     /// factor if blocks would get too close to their endurance. Returns the factor.

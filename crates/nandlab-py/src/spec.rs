@@ -1,4 +1,4 @@
-//! Specs, and facts that follow from a spec without a run: size of the workload, fitted drive, memory.
+//! Specs, and numbers that follow from a spec without a run: size of the workload, fitted drive, memory.
 
 use crate::errors::{RunError, spec_error, trace_error};
 use nandlab::base::geometry::Geometry;
@@ -61,8 +61,8 @@ impl Spec {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<Self>().is_ok_and(|other| {
             let other = &other.get().loaded;
-            // Relative paths are relative to the spec's directory, which the canonical JSON does not contain. So
-            // `spec`, which has whole paths, is also compared.
+            // Relative paths start at the spec's folder, which the canonical JSON does not contain. So `spec`, which
+            // has whole paths, is also compared.
             self.loaded.spec == other.spec && self.loaded.canonical_json() == other.canonical_json()
         })
     }
@@ -118,8 +118,8 @@ impl Spec {
     }
 }
 
-/// The number of requests in the workload of a spec, the number of bytes that the requests write, and the end of the
-/// highest request in bytes.
+/// The number of requests in the workload of a spec, the number of bytes that the requests write, and the highest
+/// offset at which a request ends, in bytes.
 #[pyfunction]
 pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64, u64)> {
     /// Number of requests between two checks for signals.
@@ -151,8 +151,8 @@ pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64,
     }
 }
 
-/// The largest drive of whose spare bytes `bytes` is at least `times` times as much: its `drive.blocks_per_plane`,
-/// `drive.op` and spare bytes. `None` if there is no such drive.
+/// Scales the drive of a spec so that its spare bytes are at most `bytes / times`. Returns `drive.blocks_per_plane`,
+/// `drive.op` and the spare bytes of the largest such drive; `None` if there is no such drive.
 #[pyfunction]
 pub(crate) fn fit_to_writes(py: Python<'_>, spec: &Spec, bytes: u64, times: f64) -> Option<(u32, f64, u64)> {
     let fitted = py.detach(|| nandlab::drive::spec::fit_to_writes(&spec.loaded.spec, bytes, times))?;
