@@ -3,8 +3,8 @@
 //! The main drive has 16 GiB on 4 x 4 dies, and is preconditioned so that GC runs. It serves a million requests: 70 %
 //! writes, 4 to 16 KiB, zipf 0.9 over 8 GiB, queue depth 64. The benchmark prints page operations per second on one
 //! core. As an upper limit it prints the page operations per second of a bare loop on arrays of the same size. The
-//! speed of larger drives, up to 1 TiB, follows. The hash `outcome` of the simulated time and the number of page
-//! operations shows that a change of the code has changed the results.
+//! speed of larger drives, up to 1 TiB, follows. `outcome` is a hash of the simulated time and the number of page
+//! operations: if it changes, a change of the code has changed the results.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use nandlab::base::geometry::Lpn;

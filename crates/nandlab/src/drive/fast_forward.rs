@@ -3,9 +3,9 @@
 //! The window lies between two points in simulated time. A fast-forward by `times` windows has these effects:
 //!
 //! - All planes together get `times` the P/E cycles that they got in the window. A plane's share of these cycles is its
-//!   share of all erases simulated so far, and is spread evenly over its active blocks. Under static wear levelling all
-//!   blocks that are not retired are active, otherwise those of them that are not cold. A block counts as cold if it
-//!   was not erased while its plane performed twice as many erases as the plane has blocks.
+//!   share of all erases simulated so far, and is spread evenly over its active blocks. A block is active if it is
+//!   not retired and, unless wear levelling is static, not cold. A block counts as cold if it was not erased while its
+//!   plane performed twice as many erases as the plane has blocks.
 //! - The capacitor ages by `times` the duration of the window and gets one discharge for each detection that would have
 //!   taken place; a detection that would have come due in the skipped time is due now.
 //! - All data keeps its age, and each block keeps the elapsed part of its refresh interval: in a steady state the

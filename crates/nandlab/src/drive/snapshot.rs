@@ -2,8 +2,8 @@
 //!
 //! A snapshot contains the state that preconditioning makes: LPN and validity of every page, wear and state of every
 //! block, and the open blocks of every plane. The file is little-endian; it begins with a magic number, the geometry
-//! and the settings on which the state depends, and ends with a checksum. A drive in which one of these differs refuses
-//! to load the snapshot.
+//! and the settings on which the state depends, and ends with a checksum. A drive with another geometry or another
+//! such setting refuses to load the snapshot.
 
 use super::Drive;
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
