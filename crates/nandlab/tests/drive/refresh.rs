@@ -67,6 +67,58 @@ fn refresh_and_gc_together_lose_no_data() {
     }
 }
 
+/// Returns a drive of one plane with three full blocks: A with LPNs 0 to 7, B with 8 to 15, C with 16 to 23. A day of
+/// ageing takes a second. The blocks are due after ten days, at 10.0009 s, 10.0082 s and 10.0155 s. Half of the grace,
+/// which is 1 % of the interval, takes 50 ms.
+fn three_blocks(sets: &[&str]) -> Drive<Oracle> {
+    let refresh =
+        "clock_scale = 86400.0\n[refresh]\npolicy = 'fcr'\ninterval = [{ pe = 1000000, every = '10d' }]\n";
+    let text = TINY.to_owned() + AGEING + refresh;
+    let one_plane =
+        ["drive.channels=1", "drive.planes_per_die=1", "drive.blocks_per_plane=40", "drive.op=1.0"];
+    let mut drive = with_oracle(&spec(&text, &[&one_plane, sets].concat()));
+    for lpn in 0..24 {
+        one(&mut drive, Op::Write, lpn * 4096, 4096);
+    }
+    drive
+}
+
+#[test]
+fn half_of_the_grace_promotes_the_job_of_the_block() {
+    // The eight reads of block A take 160 ms.
+    let mut drive = three_blocks(&["timing.read=20ms", "ecc.levels='none'", "reliability.rber='none'"]);
+    drive.advance(at(10_050_500_000));
+    assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 0));
+    drive.advance(at(10_051_500_000));
+    assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 1));
+}
+
+#[test]
+fn half_of_the_grace_promotes_the_job_before_the_block() {
+    // The erase of block A begins before 10.02 s and takes 200 ms. It has no valid page then, so its own alarm is void.
+    let mut drive = three_blocks(&["timing.erase=200ms"]);
+    drive.advance(at(10_057_500_000));
+    assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 0));
+    drive.advance(at(10_059_000_000));
+    assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 1));
+    // Block C hurries at 10.0655 s, when the job is urgent already.
+    drive.advance(at(10_070_000_000));
+    assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 1));
+}
+
+#[test]
+fn half_of_the_grace_promotes_no_job_for_a_block_that_is_not_next() {
+    let mut drive = three_blocks(&["timing.erase=200ms"]);
+    drive.advance(at(10_030_000_000));
+    // Block B, which is next, holds no data any more, so only block C hurries.
+    let trim = Request { arrival: drive.now(), op: Op::Trim, fua: false, offset: 8 * 4096, len: 8 * 4096 };
+    drive.submit(&trim).unwrap();
+    drive.advance(at(10_150_000_000));
+    assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 0));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
 #[test]
 fn without_due_blocks_refresh_changes_nothing() {
     let run = |policy: &str| {
