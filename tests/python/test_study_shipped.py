@@ -45,6 +45,23 @@ def test_the_laldpc_study_at_smoke_size(tmp_path):
     assert claims["redundant"]["measured"] == pytest.approx(sum(shares) / len(shares))
 
 
+def test_the_read_reclaim_study_at_smoke_size(tmp_path):
+    done = command("study", "read-reclaim", "--smoke", "--workers", "2", "--out", tmp_path / "r", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    claims = json.loads((tmp_path / "r" / "claims.json").read_text())["claims"]
+    assert [claim["verdict"] for claim in claims] == ["reproduced", "reproduced"]
+    runs = pl.read_parquet(tmp_path / "r" / "results.parquet")
+    none = runs.filter(pl.col("part") == "none").row(0, named=True)
+    assert none["requests_failed.uncorrectable"] > 100_000
+    # A lower limit reclaims more blocks, so it amplifies writes more.
+    for part in ("reads", "rber"):
+        low, high = runs.filter(pl.col("part") == part).sort("limit").rows(named=True)
+        assert low["reclaim.blocks"] > high["reclaim.blocks"] > 0
+        assert low["waf"] > high["waf"] > none["waf"]
+    pairs = {pair: rows["waf"].to_list() for (pair,), rows in runs.group_by("pair") if pair is not None}
+    assert len(pairs) == 2 and all(max(waf) < 1.06 * min(waf) for waf in pairs.values())
+
+
 def test_the_study_of_all_schemes_at_smoke_size(tmp_path):
     done = command("study", "together", "--smoke", "--workers", "2", "--out", tmp_path / "t", cwd=ROOT)
     assert done.returncode == 0, done.stderr
