@@ -150,11 +150,88 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::base::geometry::DieId;
+    use crate::drive::spec;
+    use crate::drive::{Drive, IDLE_LIMIT};
+    use crate::host::Op;
+    use crate::sched::Phase;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
     /// If the pair of probes did not pass on a method, that method would do nothing in a pair, without an error.
     #[test]
     fn a_pair_of_probes_passes_on_every_method() {
         pair_passes_on(include_str!("mod.rs"), 10);
         pair_passes_on(include_str!("../sched/watcher.rs"), 2);
+    }
+
+    /// Records the name of each event.
+    #[derive(Debug, Default)]
+    struct Names(Vec<&'static str>);
+
+    macro_rules! record {
+        ($($method:ident($($argument:ty),*);)+) => {$(
+            fn $method(&mut self, $(_: $argument),*) {
+                self.0.push(stringify!($method));
+            }
+        )+};
+    }
+
+    impl Watcher for Names {
+        record! {
+            on_issue(Time, DieId, &Transaction);
+            on_joined(Time, DieId, &Transaction, &Transaction);
+            on_phase(Time, Time, DieId, u32, Phase, &Transaction);
+        }
+    }
+
+    impl Probe for Names {
+        const STAMPED: bool = true;
+
+        record! {
+            on_submitted(RequestId, u64, &Request, u64);
+            on_write_admitted(Lpn, u64);
+            on_write_durable(Lpn, u64);
+            on_flush_asked(u64);
+            on_flushed(u64);
+            on_power_off(Time, Time);
+            on_power_loss(&[(Lpn, u64)], &[(Lpn, u64)]);
+            on_write_acknowledged(Lpn, u64);
+            on_trimmed(Lpn, u64);
+            on_read_asked(RequestId, Lpn);
+            on_read_answered(RequestId, Lpn, Option<u64>);
+            on_read_failed(RequestId, Lpn);
+            on_decode(Time, Time, u32, u8, &Transaction);
+            on_completed(RequestId, &Completion);
+        }
+    }
+
+    #[test]
+    fn both_probes_of_a_pair_observe_every_event() {
+        let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
+                    blocks_per_plane = 16\npages_per_block = 8\npage_size = '4KiB'\nop = 0.5\n[timing]\nmulti_plane = true\n\
+                    [ftl]\nallocation = 'PCWD'\n[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\nread_disturb = 1e-3\n";
+        let spec = spec::load(text, "test.toml", Path::new("."), &[]).expect("the spec is valid").spec;
+        let mut drive = Drive::with_probe(&spec, (Names::default(), Names::default()));
+        let mut submit = |op: Op, pages: u64| {
+            let len = if op == Op::Flush { 0 } else { pages * 4096 };
+            let request = Request { arrival: drive.now(), op, fua: false, offset: 0, len };
+            drive.submit(&request).expect("the request fits");
+            drive.run_until_idle(IDLE_LIMIT).expect("the drive comes to rest");
+        };
+        submit(Op::Write, 4);
+        // Each read adds 0.001 to the RBER. The last read level does not decode an RBER of 0.013.
+        for _ in 0..16 {
+            submit(Op::Read, 1);
+        }
+        submit(Op::Flush, 0);
+        submit(Op::Trim, 1);
+        drive.cut_power();
+        let (first, second) = drive.probe();
+        assert_eq!(first.0, second.0);
+        let seen: BTreeSet<&str> = first.0.iter().copied().collect();
+        assert_eq!(seen.len(), 17, "{seen:?}");
     }
 
     fn pair_passes_on(source: &str, more_than: usize) {
