@@ -111,6 +111,8 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "eviction-lru": ("ftl.map.demand.eviction=lru",),
             "map-page": ("ftl.map=page",),
             "read-disturb": ("reliability.read_disturb=1e-7",),
+            "reclaim-reads": ("reliability.read_disturb=1e-6", "reclaim.policy.reads.limit=300"),
+            "reclaim-rber": ("reliability.read_disturb=1e-5", "reclaim.policy.rber={ limit = 0.6, every = 16 }"),
             "refresh-none": ("refresh.policy=none",),
             "refresh-fcr": ("refresh.policy=fcr",),
             "refresh-ec-cache": ("refresh.policy=ec-cache",),
