@@ -72,7 +72,7 @@ bench:
 	cargo bench -p nandlab --bench standing
 
 crash:
-	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --profile crash -p nandlab --test drive power_loss::no_acknowledged_write_is_lost -- --nocapture
+	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --profile crash -p nandlab --test drive power_loss::acknowledged_writes_within_the_budget_survive -- --nocapture
 
 soak:
 	NANDLAB_SOAK_MINUTES=$(SOAK) cargo test --profile crash -p nandlab --test drive random_runs::the_host_reads -- --nocapture

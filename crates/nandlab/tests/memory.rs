@@ -1,5 +1,5 @@
-//! Counts the bytes of memory per simulated physical page and the allocations per operation, by an allocator that
-//! counts.
+//! Measures the bytes of memory per simulated physical page and the number of allocations per page operation. The
+//! allocator of this program counts both.
 //!
 //! This program has only one test, so that no other test allocates memory at the same time. A zeroed allocation counts
 //! in full, although the system provides its memory only when it is written.
@@ -118,6 +118,6 @@ fn a_simulated_page_takes_at_most_16_bytes() {
     assert!(drive.stats().gc.victims > 100, "GC has hardly worked");
     assert!(after <= 16.0 && most <= 16.0, "{after} and at most {most} bytes per page");
     drop((drive, runner));
-    // The drive and the runner have freed all their memory.
+    // The drive and the runner have freed their memory, except for less than 0.1 bytes per page.
     assert!(per_page(LIVE.load(Relaxed)) < 0.1);
 }

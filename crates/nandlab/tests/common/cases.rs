@@ -1,6 +1,5 @@
-//! Small random drives under random load. The oracle checks every read, the drive is audited, every request must be
-//! completed, a request may fail only for a reason that the array confirms, and the write amplification must not exceed
-//! a closed form.
+//! Small random drives under random load. The oracle checks every read, and the drive is audited. Every request must be
+//! completed; a request may fail only because no read level decodes a page. The write amplification has an upper bound.
 //!
 //! A case is derived from its seed. Half of the cases have the least op that the spec check accepts, a quarter twice
 //! that op.
@@ -165,7 +164,7 @@ impl Case {
         let op = weighted.unwrap_or(Op::Write);
         let first = stream.below(sectors);
         let len = if self.is_uniform { 8 } else { (stream.below(64) + 1).min(sectors - first) };
-        // Half of the requests are whole pages.
+        // Half of the requests (all of them, if the load is uniform) are aligned to whole pages.
         let is_whole = self.is_uniform || stream.below(2) == 0;
         let (first, len) = if is_whole { (first / 8 * 8, len.div_ceil(8) * 8) } else { (first, len) };
         let len = len.min(capacity / 512 - first);
@@ -176,8 +175,8 @@ impl Case {
         Request { arrival: Time::START, op, fua, offset: offset + odd / 2, len: len - odd }
     }
 
-    /// Returns whether the case has uniform writes and twice the least op. The amplification of such a case is compared
-    /// with the closed form only.
+    /// Returns whether the case has uniform writes and twice the least op. For such a case the closed form bounds the
+    /// amplification closely; see [`Case::check_amplification`].
     fn is_ample(&self) -> bool {
         self.is_uniform && self.slack == 1.0
     }
@@ -187,8 +186,8 @@ impl Case {
         let (_, spec) = self.spec();
         let mut drive = with_oracle(&spec);
         // The closed form holds in the steady state. Under FIFO the amplification oscillates after the fill; with fewer
-        // spare blocks the oscillation takes more rounds over the blocks. So only the second half of the writes is
-        // measured.
+        // spare blocks the oscillation takes more rounds over the blocks. So where the closed form is the bound, only
+        // the second half of the writes is measured.
         let (closed_form, _, _) = self.closed_form(&drive, 0);
         let drive_writes = if closed_form > drive.geometry().pages_per_block.into() {
             5
@@ -294,9 +293,9 @@ impl Case {
     }
 
     /// Checks the write amplification. In an ample case ([`Case::is_ample`]) without a budget detection the bound is
-    /// 1.2 times the closed form. In all other cases it is the number of pages of a block (GC gains one page of each
-    /// victim), or the closed form if that is higher. With a demand map each page moved may need the write of a
-    /// translation page.
+    /// 1.2 times the closed form. In all other cases it is the number of pages of a block (GC gains at
+    /// least one page of each victim), or the closed form if that is higher. With a demand map each page moved may need
+    /// the write of a translation page, so a bound of b becomes 2 b - 1.
     fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2], most_valid: u32) {
         let [host, all] = amplification(drive);
         let (host, all) = (host - before[0], all - before[1]);

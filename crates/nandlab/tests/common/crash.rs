@@ -1,9 +1,9 @@
 //! Small random drives whose power is cut at chosen events, and the checks after recovery.
 //!
 //! A run is derived from its seed: the drive, the requests, and the events at which power fails. So the seed reproduces
-//! a failure. There are two kinds of runs. A *replay* repeats one sequence of events from the start and cuts power
-//! after n, 2n, 3n ... further events, so that every n-th event of the sequence has a cut. A *continued run* goes on
-//! after each cut, so that power also fails on drives that have recovered before.
+//! a failure. There are two kinds of runs. A *replay* simulates one sequence of events again and again from the start,
+//! with one cut each time: after f, f + n, f + 2n, ... events. A *continued run* goes on after each cut, so that power
+//! also fails on drives that have recovered before.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -32,7 +32,7 @@ pub struct Witness {
     begun: BTreeMap<u32, Option<Ppn>>,
     /// Pages whose last program was a copy by GC.
     pub copies: BTreeSet<u32>,
-    /// Host pages that no read level decoded.
+    /// Host pages whose read failed.
     failed: Vec<Lpn>,
 }
 
@@ -133,10 +133,10 @@ pub struct Plan {
     weights: [u64; 4],
     depth: u32,
     is_full: bool,
-    /// Events between power losses.
+    /// Number of events between power losses; in a replay, between the power losses of two repetitions.
     every: u64,
     is_replay: bool,
-    /// Whether the capacitor covers the dirty budget, so that no acknowledged write may be lost.
+    /// Whether the capacitor, if there is one, covers the dirty budget: no acknowledged write may then be lost.
     pub covers: bool,
     on: [bool; 4],
 }
@@ -325,7 +325,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the pages that a power loss would tear now, according to the witness.
+    /// Returns the pages that a power loss would tear now, according to the witness; on planar MLC also the LSB pages
+    /// that it would destroy with them.
     fn torn_now(&self) -> Vec<Ppn> {
         if self.plan.has_capacitor() && !self.drive.is_recharging() {
             return Vec::new();
@@ -374,7 +375,7 @@ impl<'a> Run<'a> {
             assert_eq!(
                 (loss.torn_programs, loss.torn_erases),
                 (0, 0),
-                "the capacitor had energy to end the operations under way"
+                "operations were torn, although the capacitor had energy to end them"
             );
         }
         let is_worn_out = plan.spec.cache.dirty_budget != DirtyBudget::Measured && loss.capacitor_loss > 0.3;

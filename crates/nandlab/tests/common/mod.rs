@@ -64,7 +64,8 @@ pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Req
     Request { arrival: drive.now(), op, fua: false, offset, len }
 }
 
-/// Adds `blocks` full blocks with one invalid page each to every plane, without simulated time; returns their LPNs.
+/// Adds `blocks` full blocks to every plane, each with one invalid page. Takes no simulated time; returns the LPNs of
+/// the added data.
 ///
 /// Idle GC begins only when the garbage of a plane exceeds the size of the blocks that internal streams may open, and
 /// on a drive with little data no such block is open. So a test of idle GC needs this garbage. The added blocks hold

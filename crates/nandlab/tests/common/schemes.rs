@@ -1,5 +1,5 @@
-//! Random settings of the four schemes, in all combinations of on and off. A scheme that is off is replaced by the
-//! baseline of its paper.
+//! Random settings of the four schemes, in all combinations of on and off. For a scheme that is off, other settings of
+//! its sections are drawn, among them the baseline of its paper.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -42,7 +42,7 @@ pub struct Schemes {
     pub has_levels: bool,
     pub has_cache: bool,
     pub has_capacitor: bool,
-    /// Whether the capacitor can save all dirty pages that the budget allows.
+    /// False if there is a capacitor that may be too small for all dirty pages that the budget allows.
     pub covers: bool,
     scale: f64,
     /// Refresh interval in milliseconds per page of a die.
@@ -99,8 +99,8 @@ impl Schemes {
         );
         let (levels, ages) = if has_levels { (levels, ages) } else { Default::default() };
         let ecc = format!("[ecc]\n{levels}[reliability]\n{ages}clock_scale = {scale}\n");
-        // With refresh at least 15 entries: with fewer entries the refresh of translation pages leaves little time for
-        // requests.
+        // With refresh the cache has 15 entries more: with few entries the refresh of translation pages leaves little
+        // time for requests.
         let entries =
             [1 + pick(6), 8 + pick(200)][pick(2) as usize] + if refresh.is_empty() { 0 } else { 15 };
         let eviction = match laldpc && pick(2) == 0 {
@@ -220,7 +220,8 @@ fn proposed_op(text: &str) -> Option<f64> {
 }
 
 /// Returns the first spec that the check accepts, as text and loaded. `text(attempt, op)` gives the text of attempts 0,
-/// 1, 2, ..., each with more blocks than the attempt before; `op` is 1 + `slack` times the op that the check proposes.
+/// 1, 2, ..., with a number of blocks that rises with the attempts; `op` is 1 + `slack` times the op that the check
+/// proposes.
 pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String, Spec) {
     let mut errors = String::new();
     for attempt in 0..80 {
@@ -256,7 +257,7 @@ pub fn link(seed: u64) -> String {
 pub struct Acts {
     /// Runs of each combination.
     pub runs: [u64; 16],
-    /// By name: pages, blocks or times.
+    /// Counts by the name of the activity: reads, pages, copybacks, write-backs, blocks or detections.
     pub acts: BTreeMap<&'static str, u64>,
 }
 

@@ -11,8 +11,8 @@ use nandlab::report::{RunFacts, Stretch, counters, smart, summary};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Returns a drive with all mechanisms and the given refresh policy, after random requests with a power loss, and the
-/// stretch over the requests.
+/// Returns a drive with all mechanisms and the given refresh policy that has served random requests and lost power
+/// once. Also returns the [`Stretch`] that began with these requests.
 fn run(refresh: &str) -> (Drive, Stretch) {
     let mut drive = Drive::new(&spec(
         TINY,
@@ -57,7 +57,8 @@ fn at<'a>(section: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(section, |section, name| &section[name])
 }
 
-/// Checks the difference of counters from themselves and from empty counters, and the sum with empty counters.
+/// Checks three results: counters minus themselves, counters minus empty counters, and the sum of counters and empty
+/// counters.
 fn adds_up<C: CounterSet + Clone + Default + PartialEq + std::fmt::Debug>(counts: &C) {
     for (declared, count) in counts.since(counts).declared() {
         let now = counts.declared().find(|(other, _)| *other == declared).unwrap().1.number();
@@ -111,7 +112,9 @@ fn declared_counters_are_in_the_results_and_add_up() {
         adds_up(&stats.map.clone());
         adds_up(&stats.cache.clone());
         adds_up(&stats.migration.clone());
+        adds_up(&stats.gc.clone());
         adds_up(&stats.refresh.clone());
+        adds_up(&stats.reclaim.clone());
         adds_up(&PowerLoss::total(stats.power.losses));
     }
     assert_eq!(missing, BTreeSet::new(), "declared counters are missing from the summary");

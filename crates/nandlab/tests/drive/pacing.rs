@@ -8,7 +8,7 @@ use nandlab::host::Op;
 use nandlab::sched::FlashOp;
 
 /// Four channels of two dies of two planes, each of 40 blocks of 256 pages. A write cache of 128 pages writes back at
-/// once, so that host writes are queued before those of GC.
+/// once, so that programs of host data are queued before those of GC.
 const DRIVE: &str = "[drive]\nchannels = 4\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
      blocks_per_plane = 40\npages_per_block = 256\npage_size = '4KiB'\nop = 0.3\n\
      [timing]\nread = '50us'\nprogram = '400us'\nerase = '3ms'\n\

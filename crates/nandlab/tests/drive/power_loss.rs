@@ -8,9 +8,9 @@ use crate::crash::{Counts, Honest, Plan, crash};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Cuts of one run.
+/// Number of cuts of one run.
 const CUTS: u64 = 12;
-/// Cuts between two lines of progress; a line is printed every few seconds.
+/// Number of cuts between two lines of progress; with many cuts a line is printed every few seconds.
 const SHOWN: u64 = 5000;
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -18,7 +18,7 @@ fn from_environment(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn no_acknowledged_write_is_lost() {
+fn acknowledged_writes_within_the_budget_survive() {
     let seed = from_environment("NANDLAB_CRASH_SEED");
     let asked = from_environment("NANDLAB_CRASH_CUTS");
     let cuts = asked.or(seed.map(|_| 1)).unwrap_or(4000);
@@ -33,7 +33,7 @@ fn no_acknowledged_write_is_lost() {
                 eprintln!("{}", Plan::new(seed).text);
                 panic!(
                     "seed {seed}; to repeat it: NANDLAB_CRASH_SEED={seed} cargo test --release -p nandlab --test \
-                     drive power_loss::no_acknowledged_write_is_lost"
+                     drive power_loss::acknowledged_writes_within_the_budget_survive"
                 );
             };
             let counts = &mut *total.lock().expect("no run has failed");
@@ -52,7 +52,7 @@ fn no_acknowledged_write_is_lost() {
     });
     let counts = total.into_inner().expect("no run has failed");
     println!("{counts}");
-    // A campaign without a cut in some stage would show nothing about this stage.
+    // Cuts in every stage are required: without a cut in a stage the test shows nothing about this stage.
     if cuts >= 4000 {
         counts.acts.check();
         assert!(counts.stages.iter().all(|&cuts| cuts > 0), "power never failed in some stage:\n{counts}");

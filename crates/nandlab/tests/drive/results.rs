@@ -29,9 +29,9 @@ fn write_at_random(drive: &mut Drive, writes: u32, len: u64) {
     rest(drive);
 }
 
-/// Each write of 1 KiB programs a page of 4 KiB: four bytes per byte of the host. The pages of GC come on top.
+/// Each write of 1 KiB programs a page of 4 KiB, that is four bytes per byte of the host. GC programs further pages.
 #[test]
-fn write_amplification_is_bytes_and_agrees_with_smart() {
+fn write_amplification_counts_bytes_and_agrees_with_smart() {
     let mut drive = Drive::new(&spec(TINY, &["precondition.method='pts'"]));
     drive.precondition(&mut |_| true);
     write_at_random(&mut drive, 2000, 1024);
@@ -42,7 +42,10 @@ fn write_amplification_is_bytes_and_agrees_with_smart() {
     assert_eq!(host, 2000.0 * 1024.0);
     assert_eq!(smart["nvme_smart_log"]["data_units_written"], (host / 512_000.0).ceil() as u64);
     let waf = number(&summary["waf"]);
-    assert!((waf / (media / host) - 1.0).abs() < 1e-10, "{waf}, and {media} of {host} bytes");
+    assert!(
+        (waf / (media / host) - 1.0).abs() < 1e-10,
+        "the WAF is {waf}, but {media} bytes were programmed for {host} bytes"
+    );
     assert!(waf > 4.0 && (waf / number(&summary["waf_pages"]) - 4.0).abs() < 1e-9);
     // The sum over the series equals the summary.
     let table = drive.stats().series.table(drive.geometry());
@@ -69,7 +72,7 @@ fn without_host_writes_there_is_no_amplification() {
     );
 }
 
-/// Plays `requests` random writes; returns the summary.
+/// Plays `requests` random writes on a new drive; returns the summary.
 fn judged(spec: &Spec, requests: u32) -> Value {
     let mut drive = Drive::new(spec);
     drive.precondition(&mut |_| true);
@@ -77,8 +80,9 @@ fn judged(spec: &Spec, requests: u32) -> Value {
     finished(&mut drive).0
 }
 
-/// A fresh drive, a randomly filled drive and a steady drive; each of its two planes has 64 blocks of 32 pages, 1638 of
-/// them logical. A run of the proposed length is long enough, and a steady run is still steady at twice the length.
+/// The drive is fresh, randomly filled or steady at the start. Each of its two planes has 64 blocks of 32 pages, which
+/// is 2048 pages, 1638 of them logical. A run of the proposed length is long enough, and a steady run is still steady
+/// at twice the length.
 #[test]
 fn steady_state_holds_in_longer_runs_and_the_proposed_length_suffices() {
     const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\

@@ -411,8 +411,8 @@ fn smart_writes_back_to_its_margin_when_idle() {
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 0), 15));
     (15..20).for_each(|lpn| assert_eq!(write(&mut drive, lpn), DRAM));
     pause(&mut drive, 2 * IDLE);
-    // The threshold is 16 dirty pages, 0.8 of the budget of 20. With 15 dirty pages nothing is written back;
-    // with 20, five pages are written back.
+    // The threshold is 16 dirty pages, 0.8 of the budget of 20. With 15 dirty pages nothing is written back; with 20,
+    // five pages are written back, so that 15 remain.
     assert_eq!((synced(&drive), dirty(&drive)), ((0, 5), 15));
     settle(&mut drive);
 }
@@ -559,7 +559,7 @@ fn sectors_merged_from_a_lost_page_are_lost() {
 }
 
 #[test]
-fn write_backs_fail_on_a_worn_out_drive() {
+fn write_backs_fail_when_planes_are_worn_out() {
     for sync in ALL {
         let sets = ["drive.endurance=20", "drive.op=0.6", "gc.idle_after='1ms'"];
         let mut drive = with_oracle(&cached(16, sync, &sets));
@@ -584,7 +584,10 @@ fn write_backs_fail_on_a_worn_out_drive() {
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         done += drive.completions().count();
         assert_eq!((done, drive.outstanding()), (sent, 0), "{sync}");
-        assert!(drive.stats().counters.failed_pages > 0, "{sync}: the drive has not worn out");
+        assert!(
+            drive.stats().counters.failed_pages > 0,
+            "{sync}: no page has failed, so no plane is worn out"
+        );
         // An acknowledged page that could not be written back is a media error; its reads never return older data.
         read_everything(&mut drive);
         assert!(drive.stats().counters.media_errors > 0, "{sync}");
