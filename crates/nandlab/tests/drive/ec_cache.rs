@@ -10,7 +10,7 @@ use nandlab::host::{Op, Oracle};
 const PE_CYCLES: u32 = 12_000;
 const DAY_S: u32 = 86_400;
 
-/// Returns a drive on which no block comes due, and a day of ageing takes a second.
+/// Returns a drive on which a day of ageing takes a second. No block comes due, unless `sets` change the interval.
 fn drive(cache: &str, sets: &[&str]) -> Drive<Oracle> {
     let text = format!(
         "{TINY}[ecc]\nlevels = 'laldpc'\nstart = 'first'\n[reliability]\nrber = 'vth'\npe_cycles = {PE_CYCLES}\n\

@@ -71,7 +71,7 @@ fn a_drive_with_work_beyond_the_end_fails_there() {
     let end = Time::from_ns(2_147_483_647);
     assert_eq!(drive.end(), end);
     drive.submit(&Request { arrival: Time::START, op: Op::Write, fua: false, offset: 0, len: 4096 }).unwrap();
-    // The block comes due every 605 us, and the refresh of its page takes 975 us: the drive never comes to rest.
+    // The block comes due every 605 us, and the refresh of its page takes 985 us: the drive never comes to rest.
     let failure = drive.run_until_idle(IDLE_LIMIT).unwrap_err();
     assert_eq!(failure, Failure::TimeIsOver { end });
     assert!(failure.to_string().contains("68 years") && failure.to_string().contains("2.15 s"), "{failure}");
@@ -81,7 +81,7 @@ fn a_drive_with_work_beyond_the_end_fails_there() {
     assert_eq!(
         (drive.now(), drive.failure()),
         (now, Some(&failure)),
-        "a failed drive simulates no more events"
+        "the drive simulates further events after its failure"
     );
     drive.audit().unwrap();
     drive.finish_stats();

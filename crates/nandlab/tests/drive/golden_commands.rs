@@ -131,8 +131,8 @@ fn multi_plane_write_starts_with_one_command_for_both_planes() {
     );
 }
 
-/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites with eight writes, into blocks 3 and 4. The
-/// 20 writes end at 4200. Valid LPNs afterwards:
+/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites some of them with eight writes into blocks 3
+/// and 4. The 20 writes end at 4200. Valid LPNs afterwards:
 ///   block 0: 2 4 6 (pages 1 2 3)     block 1: 12 14 (pages 2 3)     block 2: 20 22 (pages 2 3)
 ///   block 3: 0 8 (pages 0 1)         block 4: 16 18 10 (pages 1 2 3)
 /// Blocks 5 and 6 are free. A further write of LPN 10 opens block 5. Only block 6, the reserve of GC, is then free, so
@@ -266,8 +266,8 @@ fn unaligned_write_merges_its_first_and_last_page_only() {
     );
 }
 
-/// Fills die 0's blocks 0 to 2 with the even LPNs 0 to 22, then overwrites with eight writes, into blocks 3 and 4. The
-/// 20 writes end at 4200. Valid LPNs afterwards:
+/// LPNs of writes that fill die 0's blocks 0 to 2 with the even LPNs 0 to 22, and then overwrite eight of them in
+/// blocks 3 and 4. The 20 writes end at 4200. Valid LPNs afterwards:
 ///   block 0: 6 (page 3)   block 1: 12 14 (pages 2 3)   block 2: 22 (page 3)   block 3: 0 2 4 8   block 4: 10 16 18 20
 /// Of the plane's 28 pages 12 are valid. GC's reserve and GC's open block take 8, so at most 8 pages can be free for
 /// the host. Blocks 5 and 6 are free, and one of them is the reserve: 4 pages are free for the host.

@@ -1,9 +1,9 @@
-//! Partial refresh, compared with calculations by hand: every step of the paper's Fig. 4, every state of the links, the
-//! times of preads, power loss, and the audit.
+//! Partial refresh, compared with calculations by hand: the steps of the paper's Fig. 4, the states of links, the times
+//! of preads, power loss, and the audit.
 //!
-//! A program takes 910.24 us: 10.24 us for 4096 bytes at 2.5 ns, and 900 us of array time. A read at level L takes 50 +
-//! 14 (L - 1) us of sensing, 20 + 10 (L - 1) of transfer and 15 of decoding: 85 us at level 1. At level 7 a read
-//! occupies the die for 134 + 80 = 214 us. A day of ageing takes a second, and blocks are due after ten days.
+//! A program takes 910.24 us: 10.24 us for 4096 bytes at 2.5 ns per byte, and 900 us of array time. A read at level L
+//! takes 50 + 14 (L - 1) us of sensing, 20 + 10 (L - 1) of transfer and 15 of decoding: 85 us at level 1. At level 7 a
+//! read occupies the die for 134 + 80 = 214 us. A day of ageing takes a second, and blocks are due after ten days.
 
 use crate::common::{US, at, ballast, ns, one, request, spec};
 use nandlab::base::geometry::{DieId, Geometry, Lpn, Ppn};
@@ -222,9 +222,9 @@ fn refresh_of_a_block_follows_the_steps_of_the_papers_figure() {
     assert_eq!(stats.busy_ns, ns(READ_16));
     hand.check();
 
-    // The next interval of the block counts from the program of the combination page, not from the last read. The
-    // interval of the combination block also begins at this program, which wrote its first page. So both blocks are due
-    // in the same second, and they are refreshed conventionally.
+    // The next interval of the block counts from the end of the program of the combination page, not from the last
+    // read. The interval of the combination block also begins at the end of this program, which wrote its first page.
+    // So both blocks are due in the same second, and they are refreshed conventionally.
     let again = when(second(linked_at) + INTERVAL_S);
     assert!(again > when(second(linked_at - PROGRAM) + INTERVAL_S));
     hand.drive.advance(at(again - 1));
@@ -627,7 +627,7 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
             let geometry = hand.drive.geometry();
             // The age of a page counts from the start of its program, here in second 0.
             let of = |age_s| rber(&spec, geometry, pe_cycles, age_s);
-            assert!(written > 0);
+            assert!(written > 0, "the program of the first page starts and ends in the same second");
             let base = hand.drive.ecc().level_for(of(now) - of(corrected));
             let bits = hand.drive.ecc().level_for(of(now - programmed));
             let whole = hand.drive.ecc().level_for(of(now));
@@ -738,8 +738,8 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
 
 #[test]
 fn no_block_is_late_while_the_host_writes_all_the_time() {
-    // Three quarters of the drive are rewritten all the time. The blocks of the last quarter are refreshed between the
-    // victims of GC.
+    // The first three quarters of the LPNs are rewritten all the time. The blocks with the last quarter are refreshed
+    // while GC empties victims.
     for (seed, policy) in (0..).zip(["fcr = {}", "partial = {}"]) {
         let text = format!("seed = {seed}\n{BY_HAND}policy.{policy}\n");
         let mut hand = Hand::of(&spec(&text, &["drive.blocks_per_plane=24"]));

@@ -1,4 +1,4 @@
-//! Random runs of settings that `random_runs` leaves out: open loop, drives that wear out, saving and loading during
+//! Random runs of settings that `random_runs` leaves out: open loop, blocks that wear out, saving and loading during
 //! the run, 1 to 3 bits per cell on 1 to 5 layers, transfers that take no time, and blocks of odd and extreme sizes.
 
 use crate::common::{at, read_everything, settle, spec};
@@ -140,7 +140,7 @@ fn run(case: &Case, requests: u32) {
             assert!(
                 completion.failed.is_none()
                     || completion.failed == Some(FailReason::WornOut) && completion.request.op == Op::Write,
-                "a request other than a write has failed on a worn-out drive, or a write for another reason"
+                "a request other than a write has failed, or a write has failed for another reason than worn-out blocks"
             );
         }
         if request == case.save_after {
@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_host_reads_what_it_wrote_until_the_drive_is_worn_out_and_after(case in case()) {
+    fn the_host_reads_what_it_wrote_even_when_blocks_wear_out(case in case()) {
         run(&case, 2000);
     }
 }

@@ -92,8 +92,8 @@ fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     }
 }
 
-/// Regression: combination pages took all spare pages of a plane. So GC could gain nothing, and writes failed on a
-/// drive that was not worn out.
+/// Regression: combination pages took all spare pages of a plane. So GC could gain nothing, and writes failed although
+/// no plane was worn out.
 #[test]
 fn combination_pages_do_not_take_the_spare_pages_that_gc_needs() {
     for seed in 40..60u64 {

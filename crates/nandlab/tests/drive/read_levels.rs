@@ -114,8 +114,8 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let ends: Vec<u64> = drive.completions().map(|done| done.completed.ns() / US).collect();
-    // The die in us: A1 0-70, B1 70-140, A2 140-234 (B2 waits from 155 on), B2 234-328, A3 328-446, B3 446-564; then
-    // decoding.
+    // A2 is the second try of the first read, B1 the first try of the second read. The die in us: A1 0-70, B1 70-140,
+    // A2 140-234 (B2 waits from 155 on), B2 234-328, A3 328-446, B3 446-564; then decoding.
     assert_eq!(ends, [446 + 15, 564 + 15]);
 }
 
@@ -123,8 +123,8 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
 fn a_demand_map_keeps_read_levels_with_its_cached_entries() {
     let spec = old(&["ftl.map.demand.cache=80B", "ecc.start=last-level", "drive.op=0.8"]);
     let mut drive = with_oracle(&spec);
-    // The translation page is as old as the data, so each of the two reads takes 327 us. The level of the data page is
-    // kept in its map entry.
+    // The first request reads the translation page and the data, which are of the same age: 327 us each. The level of
+    // the data page is kept in its map entry.
     assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [654, 133]);
     // The cache has ten entries, so the misses of ten other LPNs evict the entry of LPN 0. Reads of the translation
     // page now start at level 3.
@@ -239,7 +239,7 @@ fn age_and_wear_determine_the_needed_level() {
 }
 
 #[test]
-fn reads_disturb_the_pages_of_their_block() {
+fn reads_of_a_page_raise_its_needed_level_until_no_level_decodes() {
     // A read adds 1e-4 to the RBER. Level 3 decodes up to 0.008, a few reads above the 0.0076 of data that is a year
     // old.
     let mut drive = with_oracle(&old(&["reliability.read_disturb=1e-4", "ecc.start=ideal"]));
@@ -248,7 +248,8 @@ fn reads_disturb_the_pages_of_their_block() {
     expected.sort_unstable();
     assert_eq!(latencies, expected, "a later read took less time");
     assert_eq!(latencies[0], 133);
-    // Level 7 decodes up to 0.013: after (0.013 - 0.0076) / 1e-4 = 54 of the 60 reads no level decodes.
+    // Level 7 decodes up to 0.013: after (0.013 - 0.0076) / 1e-4 = 54 reads no level decodes, so about 6 of the 60
+    // reads fail.
     let lost = drive.stats().ecc.uncorrectable;
     assert!((4..=8).contains(&lost), "{lost} of 60 reads lost");
     reads_add_up(&mut drive);

@@ -219,8 +219,8 @@ fn a_block_is_refreshed_in_place() {
     drive.advance(at(31_000_000_000));
     let refresh = &drive.stats().refresh;
     assert_eq!((refresh.blocks, refresh.pages_in_place), (1, 8));
-    // Four pages are in work at a time, so the die is busy from the first read to the last program, and never waits for
-    // decoding.
+    // Up to four pages are being refreshed at a time, so the die is busy from the first read to the last program, and
+    // never waits for decoding.
     let level = drive.ecc().level_for(rber(&drive, 0));
     assert_eq!(level, 1);
     assert_eq!(refresh.busy_ns, ns(8 * (read_ns(&drive, 1).0 + 10_240 + 900_000)));
@@ -300,7 +300,8 @@ fn a_copied_back_page_keeps_its_due_time() {
         let mut drive = with_oracle(&spec(&text, &["drive.blocks_per_plane=32", "drive.op=1.2"]));
         let pages = u64::from(drive.geometry().logical_pages);
         let mut stream = Stream::new(11, "copied back");
-        // For five days GC moves some of the old data. Nothing is due yet: this data was 24 days old at the start.
+        // For five days GC moves some of the old data. This data was 24 days old at the start and the interval is 30
+        // days, so nothing is due yet.
         while drive.now() < at(5_000_000_000) {
             let offset = stream.below(pages / 3) * 4096;
             let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
@@ -311,8 +312,8 @@ fn a_copied_back_page_keeps_its_due_time() {
         assert_eq!(drive.stats().refresh.blocks, 0);
         let moved = drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
-        // After 6.8 days the data from before the run would be 30.8 days old. It has been refreshed before, in whatever
-        // block it was.
+        // After 6.8 days the data from before the run would be 30.8 days old. But it has been refreshed, whatever block
+        // it was in.
         drive.advance(at(6_800_000_000));
         let now = nandlab::flash::AgeClock::new(86_400.0).at(drive.now());
         let (map, array) = (&drive.ftl().map, drive.array());

@@ -1,8 +1,8 @@
-//! Tests of the checks: the oracle and the audit detect every violation by a broken drive, and report no violation for
-//! legal behaviour.
+//! Tests of the checks: the oracle and the audit detect violations by a broken drive, and report no violation for legal
+//! behaviour.
 //!
-//! The tests pass events to the oracle as a drive would. A violation that the oracle does not detect here would remain
-//! undetected in every run.
+//! The tests pass events to the oracle as a drive would. A violation that the oracle did not detect here would also
+//! remain undetected in the runs of other tests.
 
 use crate::common::{self, TINY, ns, one, spec};
 use nandlab::base::geometry::{BlockId, Lpn, RequestId};
@@ -303,24 +303,27 @@ fn the_array_refuses_illegal_operations() {
     assert!(!panics(&|array| assert!(array.program(BlockId(0), 1) > 0)));
     assert!(!panics(&|array| array.read(BlockId(0), 0)));
     assert!(!panics(&|array| array.erase(&geometry, BlockId(0))));
-    assert!(panics(&|array| assert!(array.program(BlockId(0), 0) > 0)), "program of a programmed page");
-    assert!(panics(&|array| assert!(array.program(BlockId(0), 2) > 0)), "program out of order");
+    assert!(
+        panics(&|array| assert!(array.program(BlockId(0), 0) > 0)),
+        "the program of a programmed page is accepted"
+    );
+    assert!(panics(&|array| assert!(array.program(BlockId(0), 2) > 0)), "a program out of order is accepted");
     assert!(
         panics(&|array| assert!(array.program(BlockId(1), 0) > 0)),
-        "program in a block that is not open"
+        "a program in a block that is not open is accepted"
     );
-    assert!(panics(&|array| array.read(BlockId(0), 1)), "read of an unprogrammed page");
-    assert!(panics(&|array| array.read(BlockId(1), 0)), "read of an erased block");
+    assert!(panics(&|array| array.read(BlockId(0), 1)), "the read of an unprogrammed page is accepted");
+    assert!(panics(&|array| array.read(BlockId(1), 0)), "the read of an erased block is accepted");
     let pinned = |array: &mut Array| {
         array.block_mut(BlockId(0)).pins = 1;
         array.erase(&geometry, BlockId(0));
     };
-    assert!(panics(&pinned), "erase of a pinned block");
+    assert!(panics(&pinned), "the erase of a pinned block is accepted");
     let valid = |array: &mut Array| {
         array.block_mut(BlockId(0)).valid = 1;
         array.erase(&geometry, BlockId(0));
     };
-    assert!(panics(&valid), "erase of valid data");
+    assert!(panics(&valid), "the erase of valid data is accepted");
 }
 
 #[test]
