@@ -54,7 +54,7 @@ fn partial_write_of_a_mapped_page_reads_it_first() {
 }
 
 /// A write of 128 KiB on an idle, fresh drive of 4 channels x 2 chips x 2 planes. Each of the 16 planes gets two pages
-/// of 4 KiB, whose transfer takes 8192 ns each. The two chips of a channel use it one after the other: the first chip
+/// of 4 KiB, whose transfer takes 8192 ns each. The two chips of a channel transfer one after the other: the first chip
 /// transfers its second pair of pages after its first program, the second chip after that transfer. The command of a
 /// multi-plane program has its own time, or takes one command time per plane.
 #[test]
@@ -188,6 +188,7 @@ fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u3
 /// Mean number of erased pages, in blocks: the block kept free, and half of each of the two open blocks.
 const RESERVE_BLOCKS: u32 = 2;
 
+/// The expected values are those of independent simulations (`studies/garbage-collection/README.md`).
 #[test]
 fn greedy_waf_agrees_with_independent_simulations() {
     for (pages_per_block, expected) in [(32, 2.23), (256, 2.345)] {

@@ -507,8 +507,8 @@ fn the_measured_limit_follows_the_reliability_model() {
         }
     }
     assert!(verdicts.iter().all(|&count| count > 20), "{verdicts:?}");
-    // In a run: a page may be copied back only as often as it can still be read a year later. `most` is this number,
-    // computed from the model itself.
+    // In a run: a page may be copied back only as often as it can still be read a year later. `most` is this highest
+    // number of copybacks in a row, computed from the model itself.
     let kept = |age_s, copybacks| Condition { pe_cycles: 10_000, age_s, reads: 0, copybacks, kind };
     let most = (1..=8).filter(|&n| reliability.rber_exact(&kept(365 * 86_400, n)) < 0.013).count() as u8;
     let mut lost = Vec::new();
@@ -561,7 +561,8 @@ fn the_mode_selector_considers_the_buffer_and_urgency() {
         };
         burst(&mut drive, &mut (0..32));
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // Every other page is written again, and so are 16 other pages: then the first four blocks are half valid.
+        // Every other page is written again, so that the first four blocks are half valid. 16 new pages fill the rest
+        // of the buffer.
         burst(&mut drive, &mut (0..16).map(|n| 2 * n).chain(32..48));
         let migration = |drive: &Drive<Watch>| {
             let migration = &drive.stats().migration;

@@ -523,12 +523,12 @@ fn the_host_reads_the_same_data_with_every_map() {
 }
 
 #[test]
-fn a_worn_out_drive_fails_writes_and_still_completes_reads() {
+fn when_planes_are_worn_out_writes_fail_and_reads_succeed() {
     for (entries, levelling) in [(1, "none"), (20, "dynamic"), (1, "static")] {
         let sets = ["drive.endurance=6", &format!("ftl.wear_levelling={levelling}")];
         let mut drive = with_oracle(&two_planes(entries, &sets));
         for round in 0.. {
-            assert!(round < 200, "the drive does not wear out");
+            assert!(round < 200, "too few writes have failed");
             load(&mut drive, round, 500, 30);
             drive.audit().unwrap();
             if drive.stats().counters.failed_pages > 20 {
@@ -649,7 +649,7 @@ fn a_drive_saved_with_dirty_entries_is_loaded_with_its_whole_map() {
     load(&mut drive, 6, 3000, 12);
     // The second write of LPN 3 hits.
     [3, 3].iter().for_each(|&lpn| _ = write(&mut drive, lpn));
-    assert!(drive.demand_map().unwrap().in_flash(Lpn(3)).is_none(), "the entry of LPN 3 is dirty");
+    assert!(drive.demand_map().unwrap().in_flash(Lpn(3)).is_none(), "the entry of LPN 3 is not dirty");
     let mut loaded = Drive::with_probe(&spec, Oracle::default());
     loaded.load(saved(&drive).as_slice()).unwrap();
     loaded.expect_preconditioned(|oracle| oracle);

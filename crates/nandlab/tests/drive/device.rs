@@ -391,7 +391,7 @@ fn a_die_is_busy_until_its_transfer_out_ends() {
     assert_eq!(
         rig.ends(),
         [R + T, R + 2 * T],
-        "the reads are not sensed together and transferred one after the other"
+        "the reads are not sensed at the same time, or not transferred one after the other"
     );
     // Die 1 has sensed at R and waits for the channel until R + T. Its page register is occupied until R + 2 T; only
     // then can the die sense again. Die 0 is free at R + T.
@@ -944,7 +944,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         let sets: Vec<&str> = sets.iter().chain(&levels).map(String::as_str).collect();
         let mut rig = Rig::new(FOUR_DIES, &sets);
         let dies = dims[0] * dims[1];
-        // Each case omits some kinds of operations.
+        // A case may omit some kinds of operations.
         let kinds: Vec<FlashOp> = [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
             .into_iter()
             .filter(|_| below(4) > 0)

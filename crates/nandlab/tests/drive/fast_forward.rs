@@ -123,7 +123,7 @@ fn without_static_wear_levelling_fast_forward_adds_no_wear_to_cold_blocks() {
             assert!(block.pe_cycles > before);
         }
     }
-    assert!(cold > 8, "{cold} blocks hold cold data");
+    assert!(cold > 8, "only {cold} blocks hold cold data");
 }
 
 #[test]
@@ -136,7 +136,8 @@ fn fast_forward_retires_no_block() {
     let times = drive.fast_forward(&then, &until, 1e6);
     assert!(times > 1.0 && times < 1e6, "{times}");
     let most = drive.array().blocks.iter().map(|block| block.pe_cycles).max().unwrap();
-    // The remaining P/E cycles allow the work of `lived` once more, but not four times.
+    // `lived` is the wear of the most worn block in the simulated part. The P/E cycles that remain after the
+    // fast-forward allow this wear once more, but not four times.
     assert!(most + lived < 3000 && most + 4 * lived > 3000, "{most} {lived}");
     assert!(drive.array().blocks.iter().all(|block| block.state != BlockState::Retired));
     work(&mut drive, 5, 500);
@@ -156,7 +157,7 @@ fn a_drive_keeps_its_data_through_fast_forwards() {
             let until = drive.lived();
             drive.fast_forward(&then, &until, 5.0);
             drive.audit().unwrap_or_else(|e| panic!("audit after the fast-forward: {e}"));
-            assert_eq!(drive.overdue(), None, "a shorter interval makes no block overdue");
+            assert_eq!(drive.overdue(), None, "a block is overdue after the fast-forward");
         }
         settle(&mut drive);
         read_everything(&mut drive);
@@ -195,7 +196,8 @@ fn blocks_come_due_evenly_after_wear_has_shortened_the_interval() {
         by_day.push(drive.stats().refresh.blocks - refreshed);
     }
     let all = *by_day.last().unwrap();
-    // All blocks with data are refreshed within 30 days and the grace, on each day about the same number.
+    // The refreshes are spread over the interval of 30 days: of those in 34 days less than a sixth come on the first
+    // day, and between a sixth and four fifths in the first 15 days.
     assert!(all > 40, "{by_day:?}");
     assert!((all / 6..all * 4 / 5).contains(&by_day[14]), "{by_day:?}");
     assert!(by_day[0] < all / 6, "{by_day:?}");

@@ -20,9 +20,9 @@ use std::path::PathBuf;
 const SMALL: &str = "seed = 7\n[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
      blocks_per_plane = 24\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.3\nendurance = 100000\n";
 
-/// A source of requests, always the same. `weights` are those of the operations; sizes are up to `sectors_max`.
-/// Addresses are in the first `span_sectors` of the drive: in order, uniform, or skewed (the least of three uniform
-/// addresses, so that low addresses are more frequent).
+/// A source of random requests; the same settings give the same requests. `weights` are those of the operations; a
+/// request has up to `sectors_max` sectors. Addresses are in the first `span_sectors` of the drive: in order, uniform,
+/// or skewed (the least of three uniform addresses, so that low addresses are more frequent).
 struct Synthetic {
     stream: Stream,
     left: u64,
@@ -152,7 +152,7 @@ fn runs() -> Vec<Run> {
         },
         Run {
             name: "worn_out",
-            what: "endurance of 25 cycles, written until writes fail",
+            what: "endurance of 25 cycles, written beyond the first failed write",
             sets: &["drive.endurance=25", "drive.blocks_per_plane=16", "drive.op=0.6"],
             weights: [1, 9, 0, 0],
             span: 0.9,
@@ -239,7 +239,7 @@ fn play(run: &Run) -> String {
     format!("{text}\n")
 }
 
-/// Collects every scalar value of the JSON with its path.
+/// Collects the values of the JSON with their paths; an array counts as one value.
 fn leaves(value: &Value, path: &str, out: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {

@@ -101,7 +101,7 @@ fn every_lost_write_is_listed() {
 
 #[test]
 fn a_flush_is_reported_with_its_energy_and_its_two_times() {
-    // A flush of 64 pages takes at most 64 x 300 us x 80 mW + 10 ms x 20 mW = 1.7 mJ.
+    // A flush of 64 pages takes at most 64 x 300 us x 80 mW + 10 ms x 20 mW = 1.7 mJ. The capacitor has 10.8 mJ.
     let mut drive = Drive::new(&spec(DRIVE, &["capacitor.capacitance='1mF'"]));
     for page in 0..20 {
         write(&mut drive, page);
@@ -114,7 +114,7 @@ fn a_flush_is_reported_with_its_energy_and_its_two_times() {
     assert_eq!(told["lost_writes"], 0);
     assert!(number("flushed_pages") > 10.0);
     // `program_s` is the sum of the program times (T_program); `flush_s` is the elapsed time (T_total), which is
-    // shorter, because two dies program.
+    // shorter, because two dies program at the same time.
     assert!((number("program_s") - number("flushed_pages") * 300e-6).abs() < 1e-12);
     assert!(number("flush_s") < 0.7 * number("program_s"));
     let spent = 0.02 * number("flush_s") + 0.08 * number("program_s");

@@ -1,4 +1,5 @@
-//! Saved drives: a loaded drive equals the saved drive, and damaged or foreign files are refused.
+//! Saved drives: a loaded drive has the map, the wear and the blocks of the saved drive, and damaged or foreign files
+//! are refused.
 
 use crate::common::{TINY, request, settle, spec, with_oracle};
 use nandlab::base::geometry::Lpn;
@@ -149,9 +150,10 @@ fn a_loaded_fill_behaves_like_the_saved_drive() {
     }
 }
 
-/// After PTS a loaded drive may differ from the saved drive. The file lacks three facts that are no state of the flash:
-/// the order in which blocks of equal wear were freed, the order in which blocks were closed (all at time 0; `fifo`
-/// uses it), and the position of the random streams. But two drives loaded from the same file are equal.
+/// After PTS a loaded drive may behave differently from the saved drive. The file lacks three values that are not
+/// stored in flash: the order in which blocks of equal wear were freed, the order in which blocks were closed (all at
+/// time 0; `fifo` uses this order), and the position of the random streams. But two drives loaded from one file behave
+/// alike.
 #[test]
 fn two_drives_loaded_from_one_file_behave_alike() {
     for sets in [
@@ -188,7 +190,7 @@ fn a_snapshot_is_equal_with_and_without_the_oracle() {
 }
 
 #[test]
-fn every_truncation_is_an_error() {
+fn truncated_snapshots_are_errors() {
     for precondition in [FILL, ""] {
         let bytes = saved(&preconditioned(precondition, &[]));
         for len in 0..bytes.len() {
@@ -204,7 +206,7 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
-fn every_flipped_bit_is_an_error() {
+fn snapshots_with_a_flipped_bit_are_errors() {
     for precondition in [FILL, PTS] {
         let mut bytes = saved(&preconditioned(precondition, &[]));
         let mut stream = Stream::new(8, "flip");

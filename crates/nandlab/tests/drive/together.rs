@@ -28,11 +28,11 @@ const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip 
      rber = 'vth'\npe_cycles = 12000\nclock_scale = 86400.0\n";
 
 const COPYBACKS: &str = "migration.policy={ rcopyback-greedy = { limit = 2 } }";
-/// 256 bytes of each page are susceptible: the bits of 16 pages fill a combination page.
+/// The entry of each page has 256 bytes: the entries of 16 pages fill a combination page.
 const PARTIAL: &str =
     "refresh.policy={ partial = { susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128 } }";
-/// Some 120 bytes of each page are susceptible. The bits of a block of 16 pages do not fill a line, so the line waits
-/// for half of the grace.
+/// The susceptible bits of each page take some 120 bytes. The bits of a block of 16 pages do not fill a line, so the
+/// line is programmed at half of the grace.
 const WAITS: &str = "refresh.policy={ partial = { susceptible_ratio = 0.03 } }";
 /// All bits are susceptible: each page fills a combination page.
 const WHOLE: &str = "refresh.policy={ partial = { susceptible_ratio = 1.0 } }";
@@ -67,7 +67,7 @@ impl Hand {
         Self { drive: Drive::with_probe(&spec(BASE, sets), <(Oracle, Log)>::default()) }
     }
 
-    /// Returns a drive with `pages` pages in a block of die 0: LPN 0, 2, 4, ...
+    /// Returns a drive with `pages` pages in the first blocks of die 0: LPN 0, 2, 4, ...
     fn with_pages(sets: &[&str], pages: u64) -> Self {
         let mut hand = Self::new(sets);
         (0..pages).for_each(|page| hand.write(2 * page));

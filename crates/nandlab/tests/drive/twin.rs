@@ -1,7 +1,7 @@
 //! A naive twin of the whole drive. It searches plain lists, finds the next event by comparing all events, and shares
-//! no code with the crate. The twin has a page map, static allocation, host requests of whole pages, erases of dead
-//! blocks, dies, planes, channels and the off-chip path. It has no GC: drives that are compared with it have so many
-//! blocks that they need none.
+//! only the type `Op` with the crate. The twin has a page map, static allocation, host requests of whole pages, erases
+//! of dead blocks, dies, planes, channels and the off-chip path. It has no GC: drives that are compared with it have so
+//! many blocks that they need none.
 
 use crate::twin_agrees::Setting;
 use nandlab::host::Op;

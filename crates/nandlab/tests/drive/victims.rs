@@ -109,7 +109,7 @@ impl Table {
         let plane = self.ftl.allocator.home(lpn, self.geometry.planes);
         match self.stream.below(16) {
             0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn)),
-            // As static wear levelling does, empties a random full block.
+            // Empties a random full block, as static wear levelling may do.
             1 => {
                 let full: Vec<u32> = (0..self.geometry.blocks_per_plane)
                     .filter(|&b| self.blocks(plane)[b as usize].state == BlockState::Full)

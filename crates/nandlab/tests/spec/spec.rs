@@ -33,7 +33,7 @@ fn toml_files(name: &str) -> Vec<(String, String)> {
     .collect()
 }
 
-/// A spec with a key in every section.
+/// A spec with keys in most sections.
 const RICH: &str = r#"
 seed = 7
 [drive]
@@ -86,7 +86,8 @@ copyback_error = 0.0001
 retention = [{ age = "7d", share = 0.3 }, { age = "1h", share = 0.7 }]
 "#;
 
-/// All settings of the capacitor, the write cache and power loss, each with a value other than its default.
+/// All settings of the capacitor, and settings of the write cache and of power loss, each with a value other than its
+/// default.
 const CAPACITOR: &str = r#"
 [cache]
 size = "8MiB"
@@ -165,7 +166,7 @@ fn the_empty_file_is_the_documented_default_drive() {
 }
 
 #[test]
-fn every_section_reaches_the_spec() {
+fn keys_of_most_sections_reach_the_spec() {
     let spec = spec(RICH);
     assert_eq!(spec.seed, 7);
     assert_eq!((spec.drive.channels, spec.drive.op, spec.drive.layers), (4, 0.28, 32));
@@ -497,7 +498,7 @@ fn a_table_of_error_rates_is_read_and_counts_for_the_hash() {
 }
 
 #[test]
-fn the_policies_of_every_slot_are_listed() {
+fn policies_are_listed_by_slot() {
     let rows = policies();
     let names = |slot: &str| rows.iter().filter(|r| r.slot == slot).map(|r| r.name).collect::<Vec<_>>();
     assert_eq!(names("ftl.map"), ["page", "demand"]);
@@ -624,7 +625,7 @@ fn every_example_loads() {
 }
 
 #[test]
-fn every_preset_loads_and_has_the_capacity_of_its_name() {
+fn every_preset_loads_and_has_its_raw_capacity() {
     let names: Vec<&str> = presets().iter().map(|(name, _)| *name).collect();
     let files: Vec<String> = toml_files("presets").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, files, "the compiled presets are not those in presets/");
@@ -647,7 +648,7 @@ fn every_preset_loads_and_has_the_capacity_of_its_name() {
 }
 
 #[test]
-fn every_value_of_a_preset_states_its_source() {
+fn values_in_presets_of_papers_and_products_state_their_sources() {
     for (name, text) in toml_files("presets") {
         assert!(text.starts_with("# "), "{name} does not begin with a description");
         // In presets of papers and products each value states its source. Other presets state once that they model no
@@ -801,7 +802,7 @@ fn toml_of(value: &serde_json::Value) -> String {
 }
 
 #[test]
-fn the_schema_accepts_what_the_parser_accepts() {
+fn schema_and_parser_agree_on_sample_values() {
     let schema = schema();
     let key = |path: &str| {
         let (section, name) = path.split_once('.').unwrap();
@@ -815,7 +816,8 @@ fn the_schema_accepts_what_the_parser_accepts() {
     };
     let dir = table_file("schema-table", TABLE);
     let loads = |path: &str, value: &serde_json::Value| {
-        // Keys without which the tested key has no effect come first, so that the tested key may replace them.
+        // Some keys have no effect without other keys. Those of levels and errors come first, so that the tested key
+        // may replace them.
         let mut sets = vec!["ecc.levels=laldpc".to_string(), format!("{path}={}", toml_of(value))];
         if path.starts_with("reliability.") {
             sets.insert(1, "reliability.rber=vth".into());

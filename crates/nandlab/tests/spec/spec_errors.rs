@@ -1,4 +1,4 @@
-//! The texts of errors in specs: each names the key, the line of the file and a remedy.
+//! The texts of errors in specs. An error of a key names the key, the line of the file or `--set`, and a remedy.
 
 use nandlab::drive::spec::{Loaded, load};
 use nandlab::spec::SpecErrors;
@@ -606,8 +606,8 @@ fn a_drive_without_room_for_translation_pages_is_an_error() {
         "{}",
         set_says(small, "ftl.map=demand")
     );
-    // GC and the demand map each take an open and a free block, and the translation pages take one more block: 251 of
-    // 256 blocks are left.
+    // The host takes an open block, GC a free block, the demand map an open and a free block, and the translation pages
+    // one more block: 251 of 256 blocks are left.
     let text = "[precondition]\nused = 0.985\nvalid = 0.5\n";
     load_with(text, &[]).unwrap_or_else(|e| panic!("{e}"));
     let message = "used = 0.985 leaves a plane fewer than the 5 blocks that it needs at the start, translation pages \
@@ -974,8 +974,8 @@ fn impossible_drives_are_errors() {
         "run.toml:2: drive.op: a plane has 2.5 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 \
          of garbage for GC to gain from\n  remedy: set drive.op = 0.012 or drive.blocks_per_plane = 303",
     );
-    // With op = 2.999 one of four blocks is left for logical pages: 8192 / 3.999 = 2048.5. Of three blocks none would
-    // be left.
+    // With op = 2.999 one of four blocks is left for logical pages: 8192 / 3.999 = 2048.5, that is 64 on each of 32
+    // planes. Of three blocks none would be left.
     let message = "a plane has 0.2 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 of garbage \
                    for GC to gain from";
     golden(
