@@ -490,7 +490,7 @@ fn the_budget_is_the_step_below_the_measured_capability() {
 }
 
 #[test]
-fn a_detection_first_writes_dirty_pages_back_and_then_writes_go_through() {
+fn a_detection_first_writes_dirty_pages_back_and_then_host_writes_are_write_throughs() {
     let mut drive = detecting(6.7, &[]);
     (0..3).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
     drive.detect_budget();

@@ -469,7 +469,7 @@ fn near_the_budget_smart_evicts_dirty_pages_before_clean_ones() {
 }
 
 #[test]
-fn with_a_budget_of_0_writes_go_through() {
+fn with_a_budget_of_0_every_write_is_a_write_through() {
     for sync in &ALL[1..] {
         // A budget of less than one page counts as 0.
         for budget in ["cache.dirty_budget=0.0", "cache.dirty_budget=0.2"] {
