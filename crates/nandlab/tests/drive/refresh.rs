@@ -95,7 +95,8 @@ fn half_of_the_grace_promotes_the_job_of_the_block() {
 
 #[test]
 fn half_of_the_grace_promotes_the_job_before_the_block() {
-    // The erase of block A begins before 10.02 s and takes 200 ms. It has no valid page then, so its own alarm is void.
+    // The erase of block A begins before 10.02 s and takes 200 ms. The block then has no valid page, so its alarm is
+    // void.
     let mut drive = three_blocks(&["timing.erase=200ms"]);
     drive.advance(at(10_057_500_000));
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 0));
