@@ -40,3 +40,21 @@ pub(crate) fn no_gc(copies_back: bool, written: u64, spare: u64, remedy: &str) -
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_note_without_gc_names_the_migration_policy_if_it_has_copybacks() {
+        let text = |copies_back| no_gc(copies_back, 512, 1024, "write more").expect("GC never ran").text;
+        assert!(
+            !text(false).contains("migration.policy")
+                && text(true).contains("and migration.policy had no effect")
+        );
+        assert!(
+            text(false)
+                .contains("the host wrote 512 B to a drive with 1 KiB of spare space. Remedy: write more.")
+        );
+    }
+}

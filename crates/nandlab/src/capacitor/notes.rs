@@ -60,3 +60,30 @@ pub(crate) fn never_measured(detections: &[Detection], [pages, budget]: [u32; 2]
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worn_out_capacitor_and_a_budget_of_0_have_a_note_each() {
+        let new = CapacitorState {
+            stage: "charged",
+            energy_j: 1.0,
+            energy_j_full: 1.0,
+            energy_j_rated: 1.0,
+            loss_share: 0.0,
+            is_worn_out: false,
+            cycles: 0,
+        };
+        let worn = CapacitorState { is_worn_out: true, loss_share: 0.4, ..new.clone() };
+        assert_eq!(worn_out(&new), None);
+        assert!(worn_out(&worn).expect("the capacitor is worn out").text.contains("40.0 %"));
+        assert!(
+            no_budget(&new, 3.7, [100, 0]).expect("no page may be dirty").text.contains("3 of the 100 pages")
+        );
+        assert_eq!(no_budget(&new, 3.7, [100, 1]), None);
+        assert_eq!(no_budget(&worn, 3.7, [100, 0]), None);
+        assert_eq!(no_budget(&CapacitorState { stage: "draining", ..new }, 3.7, [100, 0]), None);
+    }
+}

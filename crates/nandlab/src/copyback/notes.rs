@@ -37,3 +37,30 @@ pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victi
         format!("No page was copied back, so migration.policy had no effect: {reason}"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_note_names_the_reason_why_no_page_was_copied_back() {
+        let text = |stats: &MigrationStats, most| {
+            no_copybacks(stats, "rcopyback", most, 5).expect("no page was copied back").text
+        };
+        let none = MigrationStats::default();
+        assert!(text(&none, 0).contains("its limit allows no copybacks"));
+        let moved = MigrationStats { victims_off_chip: 3, victims_copied_back: 2, ..none.clone() };
+        assert!(text(&moved, 2).contains("the mode selector moved all 5 victims off-chip"));
+        let without_room = MigrationStats { victims_without_room: 1, ..moved.clone() };
+        assert!(text(&without_room, 2).contains("for 1 victim the plane had no free block"));
+        let refused = MigrationStats { refused: 1, ..without_room };
+        assert!(text(&refused, 2).contains("1 page was refused"));
+        let mut copied = refused;
+        copied.by_count[0] = 1;
+        assert!(no_copybacks(&copied, "rcopyback", 2, 5).is_none());
+        assert!(
+            no_copybacks(&none, "off-chip", 0, 5).is_none()
+                && no_copybacks(&none, "rcopyback", 2, 0).is_none()
+        );
+    }
+}

@@ -78,3 +78,45 @@ pub(crate) fn never_cut(losses: &[PowerLoss], power: &PowerSpec, requests: u64, 
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::geometry::Lpn;
+
+    #[test]
+    fn the_note_on_lost_writes_names_their_places_and_the_remedy() {
+        let note = |lost: &[(Lpn, u64)], with_wordline: &[(Lpn, u64)], worn_out| {
+            let loss = PowerLoss {
+                lost: lost.to_vec(),
+                lost_with_wordline: with_wordline.to_vec(),
+                energy_j: 1.0,
+                spent_j: 0.6,
+                flushed_pages: 7,
+                ..PowerLoss::default()
+            };
+            lost_writes(&[loss], worn_out).map(|note| note.text)
+        };
+        let (one, two) = ([(Lpn(1), 1)], [(Lpn(2), 2), (Lpn(3), 3)]);
+        assert_eq!(note(&[], &[], None), None);
+        let text = note(&one, &[], None).expect("a write is lost");
+        assert!(text.contains("1 acknowledged write (1 only in the write cache); "), "{text}");
+        assert!(text.contains("no capacitor"), "{text}");
+        let text = note(&[], &two, Some(true)).expect("two writes are lost");
+        assert!(
+            text.contains("2 acknowledged writes (2 in flash, on the wordline of a torn program)"),
+            "{text}"
+        );
+        assert!(text.contains("worn out"), "{text}");
+        let text = note(&one, &two, Some(false)).expect("three writes are lost");
+        assert!(text.contains("(1 only in the write cache, 2 in flash"), "{text}");
+        assert!(text.contains("the flush of 7 pages took 600 mJ"), "{text}");
+    }
+
+    #[test]
+    fn requests_outstanding_at_power_loss_are_noted() {
+        assert_eq!(outstanding(0), None);
+        let texts = [1, 2].map(|requests| outstanding(requests).expect("requests have failed").text);
+        assert!(texts[0].starts_with("1 request was") && texts[1].starts_with("2 requests were"));
+    }
+}
