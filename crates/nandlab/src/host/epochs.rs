@@ -40,7 +40,7 @@ impl Epochs {
         self.list.push_back((0, None));
     }
 
-    /// Removes and returns the first flush whose epoch is complete, as all earlier epochs are.
+    /// Removes the oldest epoch and returns its flush, if a flush ends this epoch and all its writes are complete.
     pub(crate) fn done(&mut self) -> Option<RequestId> {
         let &(0, Some(flush)) = self.list.front()? else { return None };
         self.list.pop_front();
@@ -53,7 +53,7 @@ impl Epochs {
 /// of the two writes would be merged with data that the other one has replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Merging {
-    /// By LPN, the waiting requests, each with whether it writes only part of the page.
+    /// By LPN, the waiting requests. The flag states whether the request writes only part of the page.
     pub(crate) waiting: BTreeMap<u32, VecDeque<(RequestId, bool)>>,
 }
 

@@ -24,7 +24,7 @@ const LATEST: Time = Time::from_ns(NEVER.ns() - 1);
 /// The present state of one direction of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkDirection {
-    /// Number of requests that have been sent in this direction and have not arrived.
+    /// Number of requests, or of completions to the host, that have been sent in this direction and have not arrived.
     pub requests: u32,
     /// Time so far during which data has crossed in this direction.
     pub busy: Span,
@@ -59,7 +59,7 @@ enum Route {
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     arrives: Time,
-    /// The number of requests sent before this one, in both directions.
+    /// The number of requests and completions sent before this one, in both directions.
     number: u64,
     request: RequestId,
 }

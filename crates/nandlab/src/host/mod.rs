@@ -1,5 +1,5 @@
-//! The host's side of the drive: the requests, from the link until their completion, flushes and deallocations, the
-//! allocation of flash pages to writes, and the oracle.
+//! The host's side of the drive: the requests from the link to their completion, with their statistics; flushes and
+//! deallocations; the allocation of flash pages to writes; the steady-state test; the oracle.
 
 mod epochs;
 mod link;
@@ -49,13 +49,13 @@ pub(crate) struct Host {
     pub(crate) flushes: u32,
     /// The number of completed requests at which power fails; `u64::MAX`: never.
     pub(crate) cut_after: u64,
-    /// Time after the last request until the drive counts as idle.
+    /// Time without outstanding requests after which the drive counts as idle.
     pub(crate) idle_after_ns: Span,
 }
 
 impl Host {
-    /// The state of a fresh drive. Power fails after `cut_after` completed requests (0: never). The drive is idle when
-    /// no request has been outstanding for `idle_after`.
+    /// The state of a fresh drive. Power fails after `cut_after` completed requests (0: never). The drive counts as
+    /// idle after the time `idle_after` without outstanding requests.
     pub(crate) fn new(
         link: Option<&LinkSpec>,
         cut_after: u64,

@@ -29,7 +29,8 @@ struct Page {
     listed: u64,
 }
 
-/// Checks every read. The first violations are kept; a violation makes the run fail.
+/// Checks every read, and which writes a power loss may lose. The first violations are kept; a violation makes the run
+/// fail.
 #[derive(Debug)]
 pub struct Oracle {
     /// The state of each LPN; grows with the largest LPN.
@@ -100,7 +101,7 @@ impl Oracle {
         }
     }
 
-    /// Returns whether all reads so far were right.
+    /// Returns `Ok` if the oracle has found no violation so far.
     ///
     /// # Errors
     /// The first violation, if there is one.

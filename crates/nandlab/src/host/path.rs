@@ -1,4 +1,4 @@
-//! The data path: the state that a page passes between host and flash, for a request or for the write cache.
+//! The data path: the state that is needed to move a page between host and flash, for a request or for the write cache.
 
 use super::{Host, Writes};
 use crate::base::geometry::PlaneId;
@@ -14,7 +14,7 @@ pub(crate) struct DataPath<M> {
 }
 
 impl<M> DataPath<M> {
-    /// Whether a write or a translation page waits for room. If one does and no event is left, it will wait for ever.
+    /// Whether a write or a translation page waits for room. If no event is left, this page will wait for ever.
     pub(crate) fn is_stuck<P: Probe>(&self) -> bool
     where
         M: Map<P>,

@@ -7,7 +7,7 @@ use crate::base::units::{Span, Time};
 use crate::core::Operations;
 use crate::sched::FlashOp;
 
-/// Statistics of the time since the last window was taken.
+/// Statistics of the time since the last window was taken. Failed requests count only in `outstanding_ns`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
     /// Number of completed requests by operation.

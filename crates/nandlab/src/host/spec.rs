@@ -11,7 +11,7 @@ section! {
     pub struct HostSpec {
         /// The link; `None`: requests reach the drive, and completions the host, without delay.
         pub link: Option<LinkSpec> =
-            key("host.link", LINK, "\"none\"", "the link between host and drive, shared in each direction"),
+            key("host.link", LINK, "\"none\"", "the link between host and drive, shared by all requests"),
     }
 }
 

@@ -133,8 +133,8 @@ counters! {
         pub trimmed_pages: u64, sum of pages;
         /// Page writes, of the host or of the write cache, that waited for room in flash.
         pub waiting_writes: u64, sum of pages;
-        /// Page writes, of the host or of the write cache, that failed because the drive had worn out and had no room
-        /// left.
+        /// Page writes, of the host or of the write cache, that failed because every plane that could take the page
+        /// was worn out.
         pub failed_pages: u64, sum of pages, life "failed_pages";
         /// Pages that made host requests fail: no read level decodes their data or map entry, or the data has been
         /// lost.

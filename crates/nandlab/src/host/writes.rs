@@ -17,7 +17,7 @@ pub(crate) trait WriteBacks<P: Probe> {
     /// the data is lost.
     fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool);
 
-    /// The drive has worn out and has no page for a write-back. The data will be lost when it leaves the cache.
+    /// Every plane that could take a write-back is worn out. The data will be lost when it leaves the cache.
     fn on_write_back_failed(&mut self, core: &mut Core<P>, host: &mut Host, slot: CacheSlot);
 }
 

@@ -688,8 +688,9 @@ fn show_prints_every_key_with_its_origin() {
         "victim = { random = { k = 3 } }  # which block is collected next (run.toml:12)",
         "foreground_free = 0.01  # foreground GC starts when less than this share of the pages that can be free for the host \
          is free (--set)",
-        "idle_after = \"1500us\"  # time without host requests after which the drive counts as idle (run.toml:13)",
-        "link = { mb_per_s = 3500.0, latency = \"1500ns\" }  # the link between host and drive, shared in each direction \
+        "idle_after = \"1500us\"  # time without outstanding requests after which the drive counts as \
+         idle (run.toml:13)",
+        "link = { mb_per_s = 3500.0, latency = \"1500ns\" }  # the link between host and drive, shared by all requests \
          (run.toml:32)",
         "# trace =  # a trace file; .zst, .gz and .xz are decompressed (not set)",
         "# format =  # the trace's format; recognised by its content when not given (only with workload.trace)",

@@ -360,8 +360,8 @@ impl Arrival {
     }
 
     /// The arrival time of request `number` (from 0), whose time in the workload is `own`; `None` beyond
-    /// [`Time::LIMIT`]. In a closed loop this is the start of the run, because a request arrives when an earlier one
-    /// completes.
+    /// [`Time::LIMIT`]. In a closed loop the result is always the start of the run; the request then arrives as soon as
+    /// fewer requests than the queue depth are outstanding.
     #[inline]
     pub fn at(&self, number: u64, own: Time) -> Option<Time> {
         match *self {
@@ -371,7 +371,7 @@ impl Arrival {
             Arrival::Iops(rate) => Time::from_ns_f64(number as f64 * (SECOND.ns() as f64 / rate)),
             Arrival::Bursts { requests, at_once, idle_ns } => {
                 let singly = |n: u64| n.saturating_sub(at_once - 1);
-                // The burst of a round also arrives `idle_ns` after the request before it.
+                // The burst of a round arrives `idle_ns` after the last request of the round before.
                 let pauses = number / requests * singly(requests) + singly(number % requests);
                 pauses.checked_mul(idle_ns.ns()).map(Time::from_ns).filter(|&at| at <= Time::LIMIT)
             }
