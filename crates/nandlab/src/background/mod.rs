@@ -1,11 +1,11 @@
-//! Background jobs of the planes: GC, static wear levelling, and refresh. A job either moves the valid pages of one
-//! block and erases the block, or refreshes the pages of a block that is not erased ("the block stays").
+//! Background jobs of the planes: GC, static wear levelling, refresh, and read reclaim. A job either moves the valid
+//! pages of one block and erases the block, or refreshes the pages of a block that is not erased ("the block stays").
 //!
-//! A job has a few copies under way at a time. A copy is a read and, if the page is still valid after the read, a
-//! program in the same plane. The victim is erased when it has neither valid pages nor pins.
+//! A job has a few copies under way at a time. A copy is a copyback, or a read and, if the page is still valid after the
+//! read, a program in the same plane. The victim is erased when it has neither valid pages nor pins.
 //!
 //! The sources are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
-//! (`pacing.rs`). Jobs call refresh and copybacks through the trait `Around`.
+//! (`pacing.rs`). Jobs call refresh, read reclaim and copybacks through the trait `Around`.
 
 pub mod gc;
 mod job;
@@ -44,8 +44,8 @@ const PREFETCH_PAGES: u32 = 8;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
     cause: Option<Cause>,
-    /// Whether the die serves the job with the priority of host writes: space is short, or the grace of a refresh is
-    /// running out.
+    /// Whether the die serves the job with the priority of host writes: space is short, the grace of a refresh is
+    /// running out, or the job is a reclaim.
     pub(crate) is_urgent: bool,
     /// Whether pacing sets the job's share of the die: the job is urgent because space is short.
     is_paced: bool,
@@ -73,7 +73,7 @@ impl Job {
     }
 }
 
-/// The parts of a job that belong to refresh and copybacks.
+/// The parts of a job that belong to refresh, read reclaim and copybacks.
 pub(crate) trait Around<P: Probe> {
     /// The next job of a scheme in a plane that has no job; `None` if no block has to be rewritten or the plane has no
     /// room for the job.
@@ -201,7 +201,7 @@ impl Background {
         }
     }
 
-    /// Starts the next job of a plane without a job, if one is needed: wear levelling, refresh or GC.
+    /// Starts the next job of a plane without a job, if one is needed: wear levelling, refresh, reclaim or GC.
     pub(crate) fn continue_background<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -215,8 +215,8 @@ impl Background {
         if self.levels_wear && self.start_wear(core, path, around, plane, is_short) {
             return;
         }
-        // Without pacing, GC precedes refresh while space is short, so a drive whose data comes due faster than the
-        // drive can refresh it has overdue data. With pacing, GC always ends just in time, so refresh goes first while
+        // Without pacing, GC precedes refresh while space is short. If data comes due faster than the drive can refresh
+        // it, this data becomes overdue. With pacing, GC always ends just in time, so refresh goes first while
         // half a block's pages are free for the host.
         let has_time = self.pacing.is_some() && 2 * core.host_room(plane) >= core.geometry.pages_per_block;
         if has_time && self.start_refresh(core, path, around, plane)
@@ -375,7 +375,7 @@ impl Background {
         true
     }
 
-    /// Starts the next refresh job of a plane, if there is one; returns whether there is.
+    /// Starts the next refresh or reclaim job of a plane, and returns whether there was one.
     fn start_refresh<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -390,7 +390,7 @@ impl Background {
         true
     }
 
-    /// A block of a plane has become due for refresh. Starts the next job if the plane has no job.
+    /// A block of a plane has become due for refresh or reclaim. Starts the next job if the plane has no job.
     pub(crate) fn on_due<P: Probe>(
         &mut self,
         core: &mut Core<P>,

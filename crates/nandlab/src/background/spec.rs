@@ -74,12 +74,12 @@ section! {
             "idle-time GC does not empty a victim of which more than this share is valid",
         )
         .note("assumption: GC moves at most three pages to gain one"),
-        /// Time without host requests after which the drive counts as idle.
+        /// Time without outstanding requests after which the drive counts as idle.
         pub idle_after_ns: Span = key(
             "gc.idle_after",
             ANY_TIME,
             "\"10ms\"",
-            "time without host requests after which the drive counts as idle",
+            "time without outstanding requests after which the drive counts as idle",
         )
         .note("assumption"),
     }

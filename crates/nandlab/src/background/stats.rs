@@ -8,8 +8,8 @@ counters! {
         /// Victims that GC began to empty.
         pub victims: u64, sum of blocks, summary "gc_victims";
         /// Forced victims: victims that GC took because they had the fewest valid pages, and not the block that its
-        /// policy picked. The reasons: the policy's block could not be emptied with a gain, or the plane was down to
-        /// its kept blocks.
+        /// policy picked. The reasons: the policy's block could not be emptied with a gain, or a translation page or a
+        /// write had waited for room in vain.
         pub victims_forced: u64, sum of blocks, summary "gc_victims_forced";
         /// Dead blocks (full, without valid pages and pins) that were erased without a GC job.
         pub dead_blocks: u64, sum of blocks;

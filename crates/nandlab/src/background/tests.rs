@@ -194,7 +194,7 @@ fn idle_gc_does_not_empty_a_victim_with_more_valid_pages_than_idle_valid_max() {
         (bench.jobs.gc.background_free, bench.jobs.gc.idle_valid_max) = (0.95, idle_valid_max);
         // Four of the eight blocks have three valid pages, the fifth two, the sixth four: 18 of the 32 pages are valid.
         // The reserve and the open block of GC take 8 pages, so at most 32 - 18 - 8 = 6 pages can be free for the host.
-        // One block beyond the reserve is free, so 4 pages are free now.
+        // One block beyond the reserve is free, so 4 pages are free now: fewer than 0.95 x 6, so idle GC is needed.
         fill(&mut bench.core, WriteStream::Host, (0..20).chain([0, 4, 8, 12]));
         for lpn in [16, 17] {
             unmap(&mut bench.core, lpn);
@@ -261,7 +261,7 @@ fn a_job_whose_block_stays_moves_only_pages_that_cannot_be_refreshed_in_place() 
         Some(NextJob { stays: true, start: Start::Last, ..NextJob::emptying(block, Cause::Refresh, false) });
     bench.others.refreshed = [Refreshed::Now, Refreshed::Later, Refreshed::Not, Refreshed::Now].into();
     bench.jobs.on_due(&mut bench.core, &mut bench.path, &mut bench.others, PLANE);
-    assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "no erase returns the block that the job takes");
+    assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "no erase returns the block that the job takes, so the block is promised");
     bench.run();
     assert!(
         bench.core.has_job(PLANE) && bench.others.stayed.is_empty(),

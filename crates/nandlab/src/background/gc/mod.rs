@@ -1,7 +1,7 @@
 //! Garbage collection: the victim policies, which choose the block of a plane that is emptied next.
 //!
 //! A policy examines the blocks of one plane and picks a victim. The plane's job moves the valid pages of the victim
-//! and erases it. Each policy is one file in this folder and one line of [`POLICIES`].
+//! and erases it. Each policy is one file in this folder and one line of `policies!`.
 
 pub use crate::ftl::{Candidates, VictimPolicy};
 
