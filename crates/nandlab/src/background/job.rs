@@ -1,6 +1,6 @@
-//! The operations of a job. A job has a few copies under way at a time. A copy is a copyback, or a read and, if the page
-//! is still valid after the read, a program in the same plane. The victim is erased when it has neither valid pages nor
-//! pins.
+//! The operations of a job. A job has a few copies under way at a time. A copy is a copyback, or a read and, if the
+//! page is still valid after the read, a program in the same plane. The victim is erased when it has neither valid
+//! pages nor pins.
 
 use super::spec::GcForeground;
 use super::{Around, Background, COPIES, Job, PREFETCH_PAGES};

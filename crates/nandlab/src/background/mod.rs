@@ -1,8 +1,8 @@
 //! Background jobs of the planes: GC, static wear levelling, refresh, and read reclaim. A job either moves the valid
 //! pages of one block and erases the block, or refreshes the pages of a block that is not erased ("the block stays").
 //!
-//! A job has a few copies under way at a time. A copy is a copyback, or a read and, if the page is still valid after the
-//! read, a program in the same plane. The victim is erased when it has neither valid pages nor pins.
+//! A job has a few copies under way at a time. A copy is a copyback, or a read and, if the page is still valid after
+//! the read, a program in the same plane. The victim is erased when it has neither valid pages nor pins.
 //!
 //! The sources are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
 //! (`pacing.rs`). Jobs call refresh, read reclaim and copybacks through the trait `Around`.

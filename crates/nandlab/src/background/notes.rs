@@ -14,8 +14,8 @@ pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<N
         "forced-victims",
         format!(
             "GC took the block with the fewest valid pages in {} of {} victims, whatever gc.victim would \
-             pick: that pick could not be emptied with a gain, or a page had waited for room in vain. A higher drive.op \
-             or gc.foreground_free leaves the choice to the policy.",
+             pick: that pick could not be emptied with a gain, or a page had waited for room in vain. A higher \
+             drive.op or gc.foreground_free leaves the choice to the policy.",
             count(forced),
             count(victims)
         ),

@@ -261,7 +261,10 @@ fn a_job_whose_block_stays_moves_only_pages_that_cannot_be_refreshed_in_place() 
         Some(NextJob { stays: true, start: Start::Last, ..NextJob::emptying(block, Cause::Refresh, false) });
     bench.others.refreshed = [Refreshed::Now, Refreshed::Later, Refreshed::Not, Refreshed::Now].into();
     bench.jobs.on_due(&mut bench.core, &mut bench.path, &mut bench.others, PLANE);
-    assert_eq!(bench.core.ftl.planes[0].promised_blocks, 1, "no erase returns the block that the job takes, so the block is promised");
+    assert_eq!(
+        bench.core.ftl.planes[0].promised_blocks, 1,
+        "no erase returns the block that the job takes, so the block is promised"
+    );
     bench.run();
     assert!(
         bench.core.has_job(PLANE) && bench.others.stayed.is_empty(),
