@@ -365,7 +365,7 @@ impl Mapping {
     }
 
     /// Checks that, with nothing under way, no translation page has changes other than those of its cached dirty
-    /// entries. Write-backs that were given up because the drive has worn out are allowed.
+    /// entries. Checks nothing if write-backs of translation pages were given up because their plane was worn out.
     ///
     /// # Errors
     /// The first translation page that is out of date.

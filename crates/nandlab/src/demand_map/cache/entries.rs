@@ -4,10 +4,10 @@ use crate::base::geometry::Lpn;
 use crate::base::huge::prefetch;
 use crate::base::list::{Link, ListLinks};
 
-/// The list or heap of the `read-level` policy that has an entry.
+/// The list or heap of the `read-level` policy that contains a cached entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
-    /// The list of the fixed entries, which are not evicted.
+    /// The list of the fixed entries, which are evicted only while all entries are fixed.
     Fixed,
     /// The list of the entry's level.
     Listed,

@@ -1,7 +1,7 @@
 //! The mapping cache: the LPNs whose map entry is in RAM, and the read level in each entry.
 //!
-//! Each eviction policy keeps the entries in its own order. An entry is a slot; lists link slots by index. An operation
-//! takes O(1) time, with `read-level` at most O(log n) for n entries.
+//! Each eviction policy keeps the entries in its own order. Each entry has a slot; lists link slots by number. An
+//! operation on n entries takes O(1) time, or with `read-level` an amortised O(log n).
 
 mod entries;
 mod lru;
@@ -126,7 +126,7 @@ impl Cache {
         Some(self.levels[lpn.index()]).filter(|&level| level != 0)
     }
 
-    /// Sets the level bits of the entry of `lpn`, if the entry is cached. This is no use of the entry.
+    /// Sets the level bits of the entry of `lpn`, if the entry is cached. This does not count as a use of the entry.
     #[inline]
     pub fn set_level(&mut self, lpn: Lpn, level: u8) {
         debug_assert!(level > 0, "levels count from 1");

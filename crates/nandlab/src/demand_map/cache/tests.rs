@@ -49,7 +49,8 @@ impl Algorithm1 {
     }
 }
 
-/// Compares the cache with Algorithm 1 on random steps: `changes` of 8 steps set a level, the others are requests.
+/// Compares the cache with Algorithm 1 on random steps: on average `changes` of 8 steps set a level, the others are
+/// requests.
 fn compare(seed: u64, len_mc: u32, len_fix: u32, lpns: u32, changes: u64, steps: u32) {
     let mut stream = Stream::new(seed, "cache");
     let eviction = Eviction::ReadLevel { fixed: len_fix };
