@@ -26,7 +26,7 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// No read is being decoded. `levels`: number of read levels.
+    /// The state in which no read is being decoded. `levels`: number of read levels.
     pub(crate) fn new(levels: u8) -> Self {
         Self { decoding: vec![VecDeque::new(); usize::from(levels)].into(), stats: EccStats::default() }
     }
@@ -137,7 +137,7 @@ impl Reads {
     }
 
     /// Remembers the level of the last try for the block, and for the page unless the read belongs to a background job:
-    /// such a read is no use of the page.
+    /// such a read does not count as a use of the page.
     fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
         let Transaction { ppn, lpn, cause, level, start, .. } = core.pool[slot];
         // A read at full strength always ends at the last level, whatever the needed level, so its level is not

@@ -4,8 +4,8 @@ use super::EccStats;
 use crate::base::note::Note;
 use crate::base::words::{count, listed, part, several};
 
-/// No read level decoded some page reads, or `requests` requests failed as uncorrectable. `has_lost_power`: power loss
-/// may have lost the data of these requests.
+/// Some page reads were decoded by no read level, or `requests` requests failed as uncorrectable. `has_lost_power`:
+/// power loss may have lost the data of these requests.
 pub(crate) fn uncorrectable(ecc: &EccStats, requests: u64, has_lost_power: bool) -> Option<Note> {
     let lost = ecc.uncorrectable;
     if lost == 0 && requests == 0 {

@@ -33,7 +33,7 @@ const LEVEL: &[Param] = &[
     param("decode", OVERHEAD, "", "decoding time in the controller"),
 ];
 
-/// The limit of the range: at an RBER of 0.5 a bit carries no information.
+/// The upper limit is 0.5: at this RBER a bit carries no information.
 const RBER_MAX: ValueKind = above_0(0.5);
 
 impl FromVal for Vec<LevelSpec> {

@@ -95,8 +95,8 @@ impl EccStats {
         Section { counters: self.clone(), values: EccValues { levels: by_level(&self.levels), host } }
     }
 
-    /// Columns of `life.parquet` for host reads that are no counters: the mean level, the mean needed level, and tries
-    /// per read.
+    /// Columns of `life.parquet` for host reads, calculated from several counters: the mean level, the mean needed
+    /// level, and tries per read.
     pub(crate) fn life_means(&self) -> [(&'static str, f64); 3] {
         let reads = self.host_reads() as f64;
         [
