@@ -45,7 +45,7 @@ pub struct CachedPage {
     /// Whether the page has been evicted or deallocated: its slot is freed as soon as nothing is under way for the
     /// page.
     pub is_leaving: bool,
-    /// Sectors that are lost, one bit each: they were uncorrectable in flash and have not been written since.
+    /// Sectors that are lost, one bit each: flash could not return their data, and they have not been written since.
     pub lost: u64,
     /// Whether neither a read from flash nor a host write has put data into the page yet.
     pub is_blank: bool,

@@ -56,8 +56,8 @@ pub(crate) struct Caching {
     /// policy `eager`.
     syncs_max: u32,
     /// LPNs whose newest data is lost. The value is the sequence number of the newest acknowledged write of the LPN, if
-    /// that write failed because the drive is worn out; 0 if no acknowledged write failed, or if the page in flash is
-    /// marked as lost.
+    /// the write-back of this write failed because of wear; 0 if no acknowledged write failed, or if the page in flash
+    /// is marked as lost.
     pub(crate) lost: BTreeMap<u32, u64>,
 }
 
@@ -166,7 +166,8 @@ impl Caching {
         host.page_done(core, request);
     }
 
-    /// Reads a page. Returns whether the cache answers the read, now or later; if not, flash has to be read.
+    /// Reads a page. Returns whether the cache answers or fails the read, now or later; if not, flash has to be
+    /// read.
     #[inline(never)]
     pub(crate) fn read<P: Probe>(
         &mut self,

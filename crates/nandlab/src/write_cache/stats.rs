@@ -20,7 +20,8 @@ counters! {
         pub evictions: u64, sum of pages;
         /// Dirty pages chosen for eviction: they leave the write cache when they have been written back.
         pub dirty_evictions: u64, sum of pages;
-        /// Pages written back ahead of eviction: by the sync policy, for a host flush, or for a budget detection.
+        /// Write-backs begun ahead of eviction: by the sync policy in idle time or at once, for a host flush, or for a
+        /// budget detection. Write-backs that make room in the dirty budget for a waiting write do not count.
         pub syncs: u64, sum of pages;
         /// Pages programmed to flash from the write cache, for any reason.
         pub write_backs: u64, sum of pages;

@@ -139,7 +139,7 @@ fn at_the_budget_a_write_waits_until_the_oldest_dirty_page_is_written_back() {
 }
 
 #[test]
-fn an_evicted_page_is_written_back_if_it_is_dirty() {
+fn a_dirty_page_is_written_back_when_it_is_evicted() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     let ids = [0, 1, 2, 3, 4].map(|lpn| bench.write(lpn));
     bench.run();

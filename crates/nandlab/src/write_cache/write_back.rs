@@ -173,7 +173,8 @@ impl Caching {
         }
     }
 
-    /// A write-back has ended: its program has ended or failed, or the page was deallocated before it got a flash page.
+    /// A write-back has ended: its program has ended, the page got no flash page because of wear, or the page was
+    /// deallocated before it got a flash page.
     #[inline(never)]
     pub(crate) fn end_write_back<P: Probe>(
         &mut self,

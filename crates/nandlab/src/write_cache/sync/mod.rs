@@ -1,7 +1,7 @@
 //! Sync policies: when dirty pages are written back ahead of their eviction.
 //!
 //! A policy receives the counts of [`CacheView`] and decides; the cache writes back and evicts. Each policy is one file
-//! in this folder and one line of [`POLICIES`].
+//! in this folder and one line of `policies!`.
 
 use crate::base::policy::{Choice, PolicyInfo};
 
@@ -39,7 +39,7 @@ pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
         true
     }
 
-    /// The share of the cache whose pages, the least recently used pages, count as cold.
+    /// The share of the cache that counts as cold: its least recently used pages.
     fn cold_share(&self) -> f64 {
         0.0
     }

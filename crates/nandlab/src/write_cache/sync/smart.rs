@@ -1,10 +1,10 @@
 //! `cache.sync.smart = { budget_margin = 0.05, cold_share = 0.05 }`: budget and coldness thresholds (SSA of the
 //! aging-capacitor paper, Section IV-B and Fig. 2).
 //!
-//! When the drive is idle, the least recently used dirty page is written back if the number of dirty pages reaches the
-//! threshold (1 - `budget_margin`) x budget, or if the page is cold: among the least recently used `cold_share` of the
-//! cache. From the same threshold on, dirty pages are evicted before clean pages. A page that is being written back is
-//! protected: its updates wait.
+//! When the drive is idle, the least recently used dirty page is written back if the number of dirty pages that are not
+//! being written back reaches the threshold (1 - `budget_margin`) x budget, or if the page is cold: among the least
+//! recently used `cold_share` of the cache. Dirty pages are evicted before clean pages if the number of all dirty pages
+//! reaches the same threshold. A page that is being written back is protected: its updates wait.
 
 use super::{CacheView, Coldness, SyncPolicy};
 use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
@@ -19,7 +19,7 @@ pub(super) const INFO: PolicyInfo = PolicyInfo {
                   dirty pages are evicted first",
     params: &[
         share("budget_margin", "share of the budget that is kept free in idle time"),
-        share("cold_share", "share of the cache whose pages, the least recently used pages, count as cold"),
+        share("cold_share", "share of the cache that counts as cold: its least recently used pages"),
     ],
 };
 
