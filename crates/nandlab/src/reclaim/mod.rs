@@ -1,14 +1,14 @@
 //! Read reclaim: the data of a block that is read often is moved to another block before read disturb makes it
 //! unreadable, and the block is erased.
 //!
-//! Every read of a page disturbs the other pages of its block until the erase. A block is reclaimed when its read count
-//! reaches a limit (`reads`), or when the predicted RBER of a sampled read reaches a share of what the last read level
-//! decodes (`rber`). The data is moved by a background job of the plane, which the die serves with the priority of host
-//! writes: under a load of reads a job of the background class would wait for ever. The job corrects the data, so none
-//! of its pages is copied back.
+//! Every read of a page disturbs the other pages of its block. The erase of the block ends the disturbance. A block is
+//! reclaimed when its read count reaches a limit (`reads`), or when the predicted RBER of a sampled read reaches a
+//! share of what the last read level decodes (`rber`). The data is moved by a background job of the plane, which the
+//! die serves with the priority of host writes: under a load of reads a job of the background class would wait for
+//! ever. The job corrects the data, so none of its pages is copied back.
 //!
 //! Read counts survive a power loss as a record of the firmware. The queue of blocks to be reclaimed is in RAM: after a
-//! power loss the next read of such a block queues the block again.
+//! power loss the next read of such a block, with `rber` the next sampled read, queues the block again.
 //!
 //! The policy `reads` is the mitigation that Y. Cai, Y. Luo, S. Ghose and O. Mutlu describe as deployed in controllers:
 //! "Read disturb errors in MLC NAND flash memory: characterization, mitigation, and recovery", DSN 2015. The policy
@@ -97,7 +97,8 @@ impl<P: Probe> Scheme<P> for Reclaim {
             if is_victim || state.pe_cycles != pe_cycles || valid == 0 {
                 continue;
             }
-            // Programs of the block may be under way, or the plane has no room: a later read queues the block again.
+            // If programs of the open block are under way, or the plane has no room, a later read queues the block
+            // again.
             if is_open && !core.close_open(plane, block) || !core.may_empty(plane, block, false) {
                 continue;
             }

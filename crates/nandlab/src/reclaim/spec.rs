@@ -26,14 +26,14 @@ pub enum ReclaimPolicySpec {
     None,
     /// At a number of reads since the block's erase.
     Reads {
-        /// The number of reads, from 1.
+        /// The number of reads, at least 1.
         limit: u32,
     },
     /// At a predicted RBER of a sampled read.
     Rber {
         /// Share of the RBER that the last read level decodes, above 0 and at most 1.
         limit: f64,
-        /// A block's reads are sampled each time its read count is a multiple of this number, from 1.
+        /// A read is sampled if it makes the read count of its block a multiple of this number, which is at least 1.
         every: u32,
     },
 }

@@ -44,7 +44,7 @@ fn a_block_is_reclaimed_at_its_limit_of_reads_and_not_before() {
     assert_eq!((job.block, job.cause, job.stays), (BLOCK, Cause::Reclaim, false));
     assert!(job.is_urgent && job.corrects && job.start == Start::Policy);
     assert_eq!(reclaim.stats, ReclaimStats { blocks: 1, pages: 4, samples: 0 });
-    assert!(reclaim.next_job(&mut core, PLANE).is_none(), "a block is given out once");
+    assert!(reclaim.next_job(&mut core, PLANE).is_none(), "the job of a block is returned once");
 }
 
 #[test]
@@ -62,7 +62,8 @@ fn blocks_are_reclaimed_in_the_order_in_which_they_pass_the_limit_and_are_queued
 #[test]
 fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
     // A read adds 0.001 to the RBER of its block. The last of four levels decodes an RBER below 0.0045, half of which
-    // is 0.00225: three reads pass the limit. Every second read is sampled, so the fourth one is the first to show it.
+    // is 0.00225: after three reads the RBER is above this. Every second read is sampled, so the fourth read is the
+    // first sampled read above the limit.
     let mut core = Setup { levels: 4, ..Setup::default() }.core();
     let mut reclaim = reclaim(ReclaimPolicySpec::Rber { limit: 0.5, every: 2 });
     fill(&mut core, WriteStream::Host, 0..8);
@@ -91,7 +92,7 @@ fn a_block_that_was_erased_or_has_no_valid_pages_is_not_reclaimed() {
     fill(&mut core, WriteStream::Host, 0..8);
     sense(&mut core, &mut reclaim, BLOCK, 2);
     clear(&mut core, BLOCK);
-    // The free blocks are filled until the erased block holds data again; the data has been read once.
+    // The free blocks are filled until the erased block holds data again. Then this data is read once.
     while core.array.block(BLOCK).state != BlockState::Full {
         fill(&mut core, WriteStream::Gc, 0..4);
     }
@@ -271,11 +272,11 @@ fn reclaim_by_rber_moves_a_block_before_no_level_decodes_it() {
         bench.rest();
         (bench.0.stats().ecc.uncorrectable, bench.reclaimed().0)
     };
-    // The last level decodes an RBER below 0.013, of which a young page has 0.0003 to 0.0004 without reads: 127 reads
-    // pass the limit, and the other 173 of 300 are lost.
+    // The last level decodes an RBER below 0.013. Without reads a page has an RBER of 0.0003 to 0.0004, so after 127
+    // reads the RBER is too high: the other 173 of 300 reads fail.
     assert_eq!(disturbed("reclaim.policy=none"), (173, 0));
-    // Eight tenths of the limit, 0.0104, are passed after 101 reads. The first sampled read after them is number 104,
-    // twice in 300 reads. The sixteen reads of the job disturb the block too: with 120 reads it is still readable.
+    // Eight tenths of the limit, 0.0104, are passed after 101 reads. The next sampled read is number 104, so 300 reads
+    // cause two reclaims. The sixteen reads of the job disturb the block as well: with 120 reads it is still readable.
     assert_eq!(disturbed("reclaim.policy.rber={ limit = 0.8, every = 8 }"), (0, 2));
     // With a limit of nine tenths the job begins at 120 reads, and its last pages are lost by its own reads.
     let (lost, _) = disturbed("reclaim.policy.rber={ limit = 0.9, every = 8 }");
@@ -302,8 +303,8 @@ fn a_reclaimed_block_of_linked_pages_is_merged() {
 #[test]
 fn the_block_of_combination_pages_is_reclaimed_by_the_reads_of_the_linked_pages() {
     let mut bench = partially_refreshed(32);
-    // Two base blocks have been read sixteen times each by their refresh. Twenty host reads of each read the block of
-    // the two combination pages forty times.
+    // Two base blocks have been read sixteen times each by their refresh. Twenty host reads of a page of each base
+    // block read the block of the two combination pages forty times.
     for _ in 0..20 {
         bench.one(Op::Read, 0);
         bench.one(Op::Read, 16);
@@ -318,8 +319,8 @@ fn the_block_of_combination_pages_is_reclaimed_by_the_reads_of_the_linked_pages(
     bench.rest();
 }
 
-/// A drive with `pages` pages in full blocks, of which all are linked to combination pages. A line of the VSM takes
-/// sixteen pages.
+/// A drive with `pages` pages in full blocks, all of them linked to combination pages. A line of the VSM takes sixteen
+/// pages.
 fn partially_refreshed(pages: u32) -> Bench {
     let sets = [
         "ecc.levels='laldpc'",
@@ -341,7 +342,7 @@ fn partially_refreshed(pages: u32) -> Bench {
 
 /// Together with rcopyback.
 #[test]
-fn reclaim_moves_pages_off_chip_and_counts_the_reads_that_copied_pages_bring_along() {
+fn reclaim_moves_pages_off_chip_while_gc_copies_pages_back() {
     let mut bench = Bench::new(&[
         "migration.policy.rcopyback-greedy={ limit = 3 }",
         "gc.foreground_free=0.2",
