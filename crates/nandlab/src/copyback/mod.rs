@@ -1,7 +1,8 @@
 //! Copybacks: a page is sensed and programmed elsewhere in its plane, with its bit errors, without leaving the die.
 //!
-//! The map changes at the end of a copyback, because until then the page can be read only at its old place.
-//! Translation pages, combination pages and refreshed pages are always moved off-chip.
+//! The map changes at the end of a copyback, because until then the page can be read only at its old place. Translation
+//! pages, combination pages, partially refreshed pages, and the pages that refresh or read reclaim moves are always
+//! moved off-chip.
 //!
 //! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018.
 //! `policy/` decides when copybacks are used; `limit.rs` bounds the number of copybacks in a row of a page.
@@ -57,9 +58,9 @@ impl Migration {
 
 impl Migration {
     /// Returns the stream to which the pages of a victim are copied back. `None`: the pages are moved off-chip, because
-    /// the job is a refresh, the victim has reached the limit or holds translation or combination pages, the policy
-    /// chooses off-chip, or the plane has no room for copybacks. `buffer` returns the utilisation of the write buffer
-    /// ([`VictimView::buffer`]).
+    /// the job is a refresh or a reclaim, the victim has reached the limit or holds translation or combination pages,
+    /// the policy chooses off-chip, or the plane has no room for copybacks. `buffer` returns the utilisation of the
+    /// write buffer ([`VictimView::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
         &mut self,

@@ -97,7 +97,7 @@ fn a_copyback_beyond_the_limit_of_the_destination_is_refused_and_counted() {
 }
 
 #[test]
-fn a_measured_limit_allows_a_page_that_still_decodes_at_its_level() {
+fn a_measured_limit_allows_only_a_page_that_still_decodes_at_its_level() {
     // After n reads of its block a page needs level n.
     let within_ns = crate::base::units::SECOND;
     for (level, reads, is_allowed) in [(2, 2, true), (2, 3, false), (3, 3, true)] {
