@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_run_of_lsb_and_msb_pages_begins_and_ends_with_an_msb_page() {
+    fn the_nth_time_is_the_difference_of_the_slowest_runs_of_n_and_n_minus_1_pages() {
         // The slowest runs of 1 to 4 pages take 2, 3, 5 and 6.
         let mut times = [1.0, 2.0, 1.0, 2.0];
         to_slowest_runs(&mut times, 1.5);

@@ -193,7 +193,7 @@ impl PowerBackup {
         self.settle(core, kept);
     }
 
-    /// Makes sure that no program of a plane queued from now on can destroy older data if torn: the host stream uses
+    /// Makes sure that no program queued from now on in a plane can destroy older data if torn: the host stream uses
     /// only LSB pages, and all other streams begin a new wordline. If the plane has a job, its streams do so when the
     /// job ends.
     pub(super) fn guard<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {

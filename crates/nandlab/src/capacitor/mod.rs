@@ -328,7 +328,8 @@ impl PowerBackup {
 }
 
 impl PowerBackup {
-    /// Sets the first budget. A measured budget follows from the capability that the capacitor has at the start.
+    /// Computes the energy of a flush. If the budget is measured, sets the first budget, which follows from the
+    /// capability at the start.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if let Some(capacitor) = &self.capacitor {
             self.cost = FlushCost::new(
@@ -387,7 +388,7 @@ impl PowerBackup {
         }
     }
 
-    /// Sets the budget that follows from a detection: the capacitor can save `measured`, a share of the cache.
+    /// Sets the budget of a capacitor that can save `measured`, a share of the cache.
     fn set_measured_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, measured: f64) {
         let CapacitorSpec { steps, margin, .. } = self.spec;
         let at = self.age_s(core.now);

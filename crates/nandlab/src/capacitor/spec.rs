@@ -68,12 +68,12 @@ section! {
             "power of a program operation: U_r x I_r of Eq. 5",
         )
         .note("assumption: 3.3 V x 25 mA, the same as in energy.program"),
-        /// Time between two budget detections, on the scaled clock.
+        /// Time from the end of a budget detection (or the start) until the next one is due, on the scaled clock.
         pub detect_every_ns: Span = key(
             "capacitor.detect_every",
             SOME_TIME,
             "\"20d\"",
-            "time between budget detections, on the scaled clock",
+            "time from the end of a budget detection (or the start) until the next one is due, on the scaled clock",
         )
         .note("capacitor paper, Section IV-A"),
         /// Longest time that a due detection waits for an idle drive, on the scaled clock.

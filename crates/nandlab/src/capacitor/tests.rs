@@ -272,7 +272,7 @@ fn a_due_detection_waits_for_an_idle_time_but_no_longer_than_its_grace() {
 }
 
 #[test]
-fn the_capacitor_counts_as_empty_when_no_torn_program_can_destroy_older_data() {
+fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     let mut bench = Bench::new(&Setup { cell: Cell::Mlc, ..setup() }, 9.5);
     bench.cache.is_synced = true;
     bench.begin();
