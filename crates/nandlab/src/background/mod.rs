@@ -216,8 +216,8 @@ impl Background {
             return;
         }
         // Without pacing, GC precedes refresh while space is short. If data comes due faster than the drive can refresh
-        // it, this data becomes overdue. With pacing, GC always ends just in time, so refresh goes first while
-        // half a block's pages are free for the host.
+        // it, this data becomes overdue. With pacing, GC always ends just in time, so refresh goes first while half a
+        // block's pages are free for the host.
         let has_time = self.pacing.is_some() && 2 * core.host_room(plane) >= core.geometry.pages_per_block;
         if has_time && self.start_refresh(core, path, around, plane)
             || is_short && self.start_gc(core, path, around, plane, true, 1.0)
