@@ -6,8 +6,8 @@ use super::BudgetSteps;
 const FIVE: [f64; 4] = [1.0, 0.9, 0.8, 0.7];
 
 /// The share of the cache that may be dirty if the capacitor can save `measured` (a share of the cache). With `five`
-/// this is the highest step at or below `measured - margin`. With `continuous` it is this difference, but at least 0 and
-/// at most 1.
+/// this is the highest step at or below `measured - margin`. With `continuous` it is this difference, but at least 0
+/// and at most 1.
 pub fn budget_share(steps: BudgetSteps, measured: f64, margin: f64) -> f64 {
     // 1e-9 absorbs rounding, so that 1.15 - 0.15, which is below 1 in `f64`, reaches the step 1.
     let safe = measured - margin + 1e-9;
