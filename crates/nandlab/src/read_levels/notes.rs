@@ -50,3 +50,44 @@ pub(crate) fn first_level(ecc: &EccStats, keys: &[&str], has_errors: bool) -> Op
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uncorrectable_reads_are_noted_with_failed_requests_and_lost_pages_apart() {
+        let stats = |uncorrectable| {
+            let mut stats = EccStats { uncorrectable, ..EccStats::default() };
+            stats.levels[1] = 8 - uncorrectable;
+            stats
+        };
+        let text = |lost, requests, has_lost_power| {
+            uncorrectable(&stats(lost), requests, has_lost_power).map(|note| note.text)
+        };
+        assert_eq!(text(0, 0, false), None);
+        assert_eq!(text(0, 1, false).as_deref(), Some("1 request failed: no read level decodes their data."));
+        assert!(text(0, 2, true).expect("requests have failed").contains("or power loss has lost it"));
+        let pages = text(2, 0, false).expect("pages are lost");
+        assert!(pages.starts_with("25.0 % of the page reads (2) were decoded by no read level"), "{pages}");
+        let both = text(2, 3, false).expect("requests have failed");
+        assert!(both.starts_with("3 requests failed") && both.contains("25.0 %"), "{both}");
+    }
+
+    #[test]
+    fn a_run_whose_reads_all_decoded_at_level_1_is_noted() {
+        let mut stats = EccStats::default();
+        let has_note = |stats: &EccStats| first_level(stats, &["ecc.start"], true).is_some();
+        assert!(!has_note(&stats), "nothing was read");
+        stats.levels[1] = 5;
+        assert!(has_note(&stats));
+        assert!(
+            first_level(&stats, &["ecc.start"], false).expect("no errors").text.contains("no bit errors")
+        );
+        stats.uncorrectable = 1;
+        assert!(!has_note(&stats));
+        stats.uncorrectable = 0;
+        stats.levels[2] = 1;
+        assert!(!has_note(&stats));
+    }
+}

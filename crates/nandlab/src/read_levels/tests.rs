@@ -138,3 +138,12 @@ fn without_levels_every_page_decodes_at_once_and_its_block_is_unpinned() {
     assert!(reads.on_decoded(&mut core, &mut map, slot) && !core.pool[slot].is_uncorrectable());
     assert!(map.levels.is_empty());
 }
+
+#[test]
+fn a_soft_start_is_a_first_try_above_level_1() {
+    let mut stats = EccStats::default();
+    for (start, needed) in [(1, 1), (1, 3), (2, 1)] {
+        stats.on_host_start(start, needed);
+    }
+    assert_eq!((stats.host_soft_starts, &stats.host_needed[1..4]), (1, &[2, 0, 1][..]));
+}

@@ -74,6 +74,29 @@ fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
 }
 
 #[test]
+fn a_predicted_rber_at_the_limit_passes_it() {
+    let mut core = Setup { levels: 4, ..Setup::default() }.core();
+    fill(&mut core, WriteStream::Host, 0..8);
+    core.array.block_mut(BLOCK).reads = 4;
+    let (rber, last) = (core.rber_of(core.geometry.page(BLOCK, 0)), core.physics.ecc.limit());
+    let limit = rber / last;
+    assert_eq!(limit * last, rber);
+    let mut reclaim = reclaim(ReclaimPolicySpec::Rber { limit, every: 4 });
+    core.array.block_mut(BLOCK).reads = 3;
+    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
+}
+
+#[test]
+fn a_limit_of_rber_needs_an_rber() {
+    let sets = ["reclaim.policy=rber".to_owned()];
+    let errors = spec::load(DRIVE, "test.toml", Path::new("."), &sets).expect_err("the spec has no RBER");
+    assert!(
+        errors.to_string().contains("\"rber\" has no effect with reliability.rber = \"none\""),
+        "{errors}"
+    );
+}
+
+#[test]
 fn an_open_block_is_closed_early_and_reclaimed() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
@@ -96,6 +119,8 @@ fn a_block_that_was_erased_or_has_no_valid_pages_is_not_reclaimed() {
     while core.array.block(BLOCK).state != BlockState::Full {
         fill(&mut core, WriteStream::Gc, 0..4);
     }
+    // A further free block, so that the plane has room for a job.
+    clear(&mut core, BlockId(2));
     sense(&mut core, &mut reclaim, BLOCK, 1);
     assert!(reclaim.next_job(&mut core, PLANE).is_none());
     sense(&mut core, &mut reclaim, BlockId(1), 2);

@@ -297,3 +297,20 @@ fn a_read_overtaken_by_a_write_sets_no_level() {
     assert_eq!(read(&mut drive, 0), 85);
     settle(&mut drive);
 }
+
+#[test]
+fn the_flash_time_of_a_read_without_retries_is_its_latency_on_an_idle_drive() {
+    // A read adds 0.0002 to the RBER of its block, so the levels needed grow from 1 to 7 in 64 reads.
+    let text = format!("{TINY}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\nretry = 'incremental'\n");
+    let mut drive = Drive::new(&spec(&text, &["reliability.rber=vth", "reliability.read_disturb=2e-4"]));
+    one(&mut drive, Op::Write, 0, 4096);
+    let mut latencies = Vec::new();
+    for _ in 0..60 {
+        let before = drive.stats().ecc.host_flash_ns;
+        let latency = one(&mut drive, Op::Read, 0, 4096);
+        assert_eq!((drive.stats().ecc.host_flash_ns - before).ns(), latency);
+        latencies.push(latency);
+    }
+    latencies.dedup();
+    assert!(latencies.len() > 4 && drive.stats().ecc.retries == 0, "{latencies:?}");
+}
