@@ -2,12 +2,14 @@
 
 use crate::common::{TINY, request, rest, spec};
 use nandlab::base::counters::{Adds, CounterSet, UNITS};
+use nandlab::base::geometry::DieId;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::stats::PowerLoss;
 use nandlab::host::Op;
-use nandlab::report::{RunFacts, Stretch, counters, smart, summary};
+use nandlab::report::{RunFacts, Stretch, Table, Values, counters, schema, smart, summary};
+use nandlab::sched::{Cause, FlashOp};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -118,4 +120,68 @@ fn declared_counters_are_in_the_results_and_add_up() {
         adds_up(&PowerLoss::total(stats.power.losses));
     }
     assert_eq!(missing, BTreeSet::new(), "declared counters are missing from the summary");
+}
+
+#[test]
+fn the_series_adds_up_to_the_counters() {
+    let (drive, _) = run("refresh.policy=none");
+    let (stats, geometry) = (drive.stats(), drive.geometry());
+    let table = stats.series.table(geometry);
+    let column = |name: &str| -> Vec<f64> {
+        match &table.columns.iter().find(|column| column.name == name).expect(name).values {
+            Values::U64(values) => values.iter().map(|&value| value as f64).collect(),
+            Values::F64(values) => values.clone(),
+            Values::Text(_) => panic!("{name} is text"),
+        }
+    };
+    let sum = |name: &str| column(name).iter().sum::<f64>();
+    let mean = |name: &str| {
+        let weighted = column(name).iter().zip(column("interval_s")).map(|(value, s)| value * s).sum::<f64>();
+        weighted / sum("interval_s")
+    };
+    assert_eq!(sum("pages_written"), stats.counters.host_pages_written as f64);
+    assert_eq!(sum("gc_victims"), stats.gc.victims as f64);
+    assert_eq!(sum("erases"), stats.flash_total(FlashOp::Erase) as f64);
+    let programs: f64 = Cause::ALL.iter().map(|cause| sum(&format!("program_{}", cause.name()))).sum();
+    assert_eq!(programs, stats.pages_programmed() as f64);
+    let dies = || (0..geometry.dies).map(|die| drive.device().die_busy_ns(DieId(die), drive.now()).seconds());
+    let busy = dies().sum::<f64>() / (drive.now().seconds() * f64::from(geometry.dies));
+    assert!((mean("die_busy_mean") / busy - 1.0).abs() < 1e-9, "{} and {busy}", mean("die_busy_mean"));
+}
+
+#[test]
+fn the_buckets_of_the_latency_table_agree_with_the_histograms() {
+    let (drive, _) = run("refresh.policy=none");
+    let stats = drive.stats();
+    let table = Table::latency(stats.host);
+    let numbers = |index: usize| -> Vec<f64> {
+        match &table.columns[index].values {
+            Values::U64(values) => values.iter().map(|&value| value as f64).collect(),
+            Values::F64(values) => values.clone(),
+            Values::Text(_) => panic!("column {index} is text"),
+        }
+    };
+    let [low, high, count] = [1, 2, 3].map(numbers);
+    assert!(low.iter().zip(&high).all(|(low, high)| low <= high && *high <= 1.01 * low + 0.001));
+    assert_eq!(count.iter().sum::<f64>(), stats.host.iter().map(|host| host.count as f64).sum::<f64>());
+    let all: f64 = stats.host.iter().map(|host| host.histogram.mean() * 1e-3 * host.count as f64).sum();
+    let middles: f64 =
+        low.iter().zip(&high).zip(&count).map(|((low, high), count)| (low + high) / 2.0 * count).sum();
+    assert!((middles / all - 1.0).abs() < 0.01, "{middles} and {all}");
+}
+
+#[test]
+fn a_row_of_a_life_has_the_columns_that_its_schema_declares() {
+    let (drive, began) = run("refresh.policy=none");
+    let row = began.row(&drive);
+    let schema = schema();
+    let declared = schema["$defs"]["LifeRow"]["properties"].as_object().expect("the row has columns");
+    // The drive has a cache and a capacitor, so no column is absent.
+    assert_eq!(
+        row.iter().map(|&(name, _)| name).collect::<Vec<_>>(),
+        declared.keys().map(String::as_str).collect::<Vec<_>>()
+    );
+    let value = |name: &str| row.iter().find(|column| column.0 == name).expect(name).1;
+    assert!(value("die_busy_share") > 0.0 && value("die_busy_share") < 1.0);
+    assert_eq!(value("cache_pages"), 16.0);
 }
