@@ -146,6 +146,16 @@ mod tests {
     }
 
     #[test]
+    fn a_capacitor_that_has_lost_exactly_30_percent_is_not_worn_out() {
+        // In floating point too, five years at 60 degrees take exactly 30 %.
+        let mut capacitor = Capacitor::new(&spec(vec![(Span::ZERO, 60.0)])).unwrap();
+        assert_eq!(capacitor.loss(5.0 * YEAR_S), 0.30);
+        assert!(!capacitor.is_worn_out(5.0 * YEAR_S));
+        capacitor.cycle(1);
+        assert!(capacitor.is_worn_out(5.0 * YEAR_S), "a discharge more exceeds the limit");
+    }
+
+    #[test]
     fn the_losses_of_a_temperature_profile_and_of_discharges_add_up() {
         // A year takes 6 % at 60 degrees (30 % / 5) and 3 % at 50; a discharge takes 1e-5.
         let mut capacitor = Capacitor::new(&spec(vec![(Span::ZERO, 60.0), (365 * DAY, 50.0)])).unwrap();

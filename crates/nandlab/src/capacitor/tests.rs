@@ -302,11 +302,71 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
 fn the_budget_waits_for_the_free_blocks_that_a_flush_needs() {
     // A flush of ten pages needs three free blocks (ten pages in blocks of eight, and one block for the job under way
     // when power fails); the next job needs one. Of eight blocks, five are full.
-    let mut bench = Bench::new(&Setup { blocks: 8, ..setup() }, 9.5);
-    fill(&mut bench.core, WriteStream::Gc, 0..40);
+    for is_job in [false, true] {
+        let mut bench = Bench::new(&Setup { blocks: 8, ..setup() }, 9.5);
+        fill(&mut bench.core, WriteStream::Gc, 0..40);
+        bench.begin();
+        assert_eq!(bench.cache.budgets, [0], "a budget is set with three of the four needed free blocks");
+        clear(&mut bench.core, BlockId(0));
+        // The block was erased as a dead block, or by a job of its plane.
+        if is_job {
+            bench.power.on_job_over(&mut bench.core, &mut bench.cache, PLANE);
+        } else {
+            bench.power.on_room(&mut bench.core, &mut bench.cache);
+        }
+        assert_eq!(bench.cache.budgets, [0, 8], "erased by a job: {is_job}");
+    }
+}
+
+#[test]
+fn the_controller_empties_a_capacitor_during_the_first_program() {
+    // 100 uJ last for 100 us of the controller's 1 W; the first program takes 210 us.
+    let mut bench = Bench::new(&setup(), (100.0 - FIXED_UJ) / PAGE_UJ);
+    bench.cache.is_synced = true;
     bench.begin();
-    assert_eq!(bench.cache.budgets, [0], "a budget is set with three of the four needed free blocks");
-    clear(&mut bench.core, BlockId(0));
-    bench.power.on_room(&mut bench.core, &mut bench.cache);
-    assert_eq!(bench.cache.budgets, [0, 8]);
+    bench.detect();
+    bench.run_to(Stage::Recharging);
+    assert_eq!(bench.stages, [(Stage::Draining, 0), (Stage::Settling, 100), (Stage::Recharging, 210)]);
+}
+
+#[test]
+fn no_event_of_the_capacitor_is_left_when_draining_ends_for_lack_of_free_pages() {
+    // Of four blocks of eight pages two are full, and one is kept for GC: `csw` programs eight pages in 8 x 210 us.
+    // The 4155 uJ less 8 x 310 uJ that are left would last for another 1675 us.
+    let mut bench = Bench::new(&Setup { blocks: 4, ..setup() }, 9.5);
+    bench.power.spec.flush = FlushMethod::Csw;
+    fill(&mut bench.core, WriteStream::Gc, 0..16);
+    (bench.cache.is_synced, bench.cache.is_reprogramming) = (true, true);
+    bench.begin();
+    bench.detect();
+    bench.run_to(Stage::Recharging);
+    assert_eq!(bench.stages, [(Stage::Draining, 0), (Stage::Settling, 8 * 210)]);
+    assert_eq!(
+        bench.core.now,
+        Time::START + 8 * 210 * US,
+        "an event comes while only a reprogram is awaited"
+    );
+    bench.cache.is_reprogramming = false;
+    bench.core.wake(Wake::Detection);
+    bench.run_to(Stage::Recharging);
+    assert_eq!(bench.stages[2..], [(Stage::Recharging, 8 * 210)]);
+}
+
+#[test]
+fn the_controller_takes_energy_at_least_for_the_time_that_a_flush_would_need() {
+    // The die programs one page at a time, in 210 us. Two at a time would need 105 us per page, so the time that has
+    // passed counts.
+    let mut bench = Bench::new(&setup(), 9.5);
+    (bench.power.concurrency, bench.cache.is_synced) = (2, true);
+    bench.begin();
+    bench.detect();
+    while bench.cache.rewritten.len() < 3 {
+        let event = next(&mut bench.core).unwrap();
+        bench.serve(event);
+    }
+    assert!((bench.energy_uj() - (4155.0 - 3.0 * PAGE_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
+    // One page at a time would need 630 us for the three pages, even if they had taken only 210 us.
+    bench.power.concurrency = 1;
+    bench.core.now = bench.power.now.drained_from + 210 * US;
+    assert!((bench.energy_uj() - (4155.0 - 3.0 * PAGE_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
 }

@@ -57,6 +57,16 @@ fn program(core: &mut Core<NoProbe>, lpn: u32) -> Ppn {
     core.program(Program { to, lpn, stamp, maps, owner, cause, class }).expect("the stream has room").ppn
 }
 
+/// Programs a partial page as in an emergency flush, without simulated time.
+fn program_partial(core: &mut Core<NoProbe>, lpn: u32, sequence: u64) -> Ppn {
+    let ppn = core.allocate(PLANE, WriteStream::Host).expect("the stream has room").ppn;
+    core.array.stage(ppn, Lpn(lpn), Stamp { sequence, ..Stamp::default() });
+    core.array.mark_partial(ppn);
+    let (block, page) = core.geometry.split(ppn);
+    core.array.program(block, page);
+    ppn
+}
+
 /// Serves events until the array operation of the die begins.
 fn reach_array(core: &mut Core<NoProbe>) {
     start(core);
@@ -76,13 +86,16 @@ fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<BlockId> {
 
 /// Rebuilds the state of the drive from flash, as when power is back.
 fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
+    recover_with(core, setup, trims, &mut Others::default())
+}
+
+fn recover_with(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims, schemes: &mut Others) -> Recovery {
     for block in &mut *core.array.blocks {
         (block.valid, block.pins) = (0, 0);
     }
     core.pool.clear();
     let (mut busy_ns, mut recovery) = ([Span::ZERO], Recovery::default());
     let ftl = setup.ftl(&core.geometry, &core.array);
-    let schemes = &mut Others::default();
     let mut power =
         Return { core, schemes, is_guarded: false, busy_ns: &mut busy_ns, recovery: &mut recovery };
     let found = power.read_oobs(trims);
@@ -212,15 +225,60 @@ fn a_partial_page_of_the_flush_is_completed_from_the_page_that_it_replaces() {
     let setup = Setup::default();
     let mut core = setup.core();
     let whole = fill(&mut core, WriteStream::Host, [3]);
-    let partial = core.allocate(PLANE, WriteStream::Host).unwrap().ppn;
-    core.array.stage(partial, Lpn(3), Stamp { sequence: 8, ..Stamp::default() });
-    core.array.mark_partial(partial);
-    let (block, page) = core.geometry.split(partial);
-    core.array.program(block, page);
-    let recovery = recover(&mut core, &setup, &Trims::default());
+    let partial = program_partial(&mut core, 3, 8);
+    let mut others = Others::default();
+    let recovery = recover_with(&mut core, &setup, &Trims::default(), &mut others);
     let now = core.ftl.map.get(Lpn(3)).unwrap();
     assert!(now != whole && now != partial && !core.array.is_partial(now));
     assert_eq!((recovery.merged_pages, core.array.stamp(now).sequence), (1, 8));
+    // GC's stream continues in the block of the two pages, so the host's stream opens the next block.
+    assert_eq!((now, others.first_programs), (Ppn(4), vec![BlockId(1)]));
+}
+
+#[test]
+fn recovery_collects_blocks_with_invalid_pages_if_no_page_is_free_for_a_completed_page() {
+    let setup = Setup { blocks: 4, ..Setup::default() };
+    let mut core = setup.core();
+    // Block 0 has one valid page (LPN 4), block 1 one (LPN 5), block 2 four. Block 3 is free and kept for GC.
+    fill(&mut core, WriteStream::Host, [0, 4, 1, 2, 1, 2, 3, 5, 1, 2, 3]);
+    let partial = program_partial(&mut core, 0, 12);
+    assert_eq!(partial, Ppn(11));
+    let mut others = Others::default();
+    let recovery = recover_with(&mut core, &setup, &Trims::default(), &mut others);
+    // GC moves LPN 4 and 5 to block 3. With both blocks erased, one is free beside the block that GC keeps.
+    assert_eq!(others.erased, [BlockId(0), BlockId(1)]);
+    assert_eq!([4, 5].map(|lpn| core.ftl.map.get(Lpn(lpn))), [Some(Ppn(12)), Some(Ppn(13))]);
+    let now = core.ftl.map.get(Lpn(0)).unwrap();
+    assert_eq!(others.first_programs, [BlockId(3), core.geometry.block_of(now)]);
+    assert_eq!((recovery.merged_pages, core.array.stamp(now).sequence), (1, 12));
+    assert!(!core.array.is_partial(now));
+}
+
+#[test]
+fn copies_are_taken_back_from_partly_programmed_blocks_before_full_blocks() {
+    let mut core = Setup { blocks: 4, ..Setup::default() }.core();
+    // Of the pages with the same sequence number and age, that in the lowest block counts as the newest. So the newest
+    // pages of LPN 4 and 5 are in block 0, which is partly programmed, and those of LPN 0 to 3 in block 1, which is
+    // full. All have another copy, in blocks 3 and 2.
+    let mut write = |stream, lpns: std::ops::Range<u32>| {
+        for lpn in lpns {
+            core.program_now(PLANE, stream, Lpn(lpn), u64::from(lpn) + 1, |_| ());
+        }
+    };
+    write(WriteStream::Gc, 4..6);
+    write(WriteStream::Host, 0..4);
+    write(WriteStream::Host, 0..4);
+    write(WriteStream::Wear, 4..8);
+    let (mut others, mut busy_ns, mut recovery) = (Others::default(), [Span::ZERO], Recovery::default());
+    let (schemes, busy, counts) = (&mut others, &mut busy_ns, &mut recovery);
+    let mut power = Return { core: &mut core, schemes, is_guarded: false, busy_ns: busy, recovery: counts };
+    let mut found = power.read_oobs(&Trims::default());
+    let newest = |found: &recovery::Found| [0, 3, 4, 5].map(|lpn| found.pages[lpn] - 1);
+    assert_eq!(newest(&found), [4, 7, 0, 1]);
+    power.take_back_copies(&mut found);
+    // No block was free. The erase of block 0 frees the block that GC keeps, so block 1 stays.
+    assert_eq!((others.erased, recovery.erased_blocks), (vec![BlockId(0)], 1));
+    assert_eq!(newest(&found), [4, 7, 12, 13]);
 }
 
 #[test]

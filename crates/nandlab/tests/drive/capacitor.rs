@@ -5,7 +5,7 @@
 //! by `efficiency`, which scales these 12 mJ.
 
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
-use nandlab::base::geometry::{DieId, Lpn, PlaneId};
+use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId};
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
 use nandlab::flash::{AgeStamp, Stamp};
@@ -140,6 +140,24 @@ fn csw_takes_lsb_pages_only_while_they_suffice() {
     let loss = flush(&mut drive, 8);
     assert_eq!((loss.flush_ns.ns(), loss.program_ns.ns(), loss.fast_pages), (8 * LSB, 2_400_000, 8));
     is_near(loss.spent_j, 2.481_92e-3 + 0.24e-3);
+}
+
+#[test]
+fn csw_takes_the_dies_in_turn_channels_before_dies_before_chips() {
+    let sets = ["drive.channels=2", "drive.chips_per_channel=2", "drive.dies_per_chip=2"];
+    let mut drive = drive(&[&sets[..], &["capacitor.flush=csw"]].concat());
+    (0..8).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
+    let loss = drive.cut_power().clone();
+    let geometry = drive.geometry();
+    let die = |lpn| {
+        let ppn = drive.ftl().map.get(Lpn(lpn)).expect("the page is saved");
+        geometry.die_of(geometry.plane_of(geometry.block_of(ppn))).0
+    };
+    // The dies are numbered channel by channel, and within a channel chip by chip: channel 1 begins with die 4, the
+    // second chip of channel 0 with die 2.
+    assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(die), [0, 4, 1, 5, 2, 6, 3, 7]);
+    // Each channel transfers four pages one after the other.
+    assert_eq!((loss.flush_ns.ns(), loss.fast_pages), (3 * TRANSFER + LSB, 8));
 }
 
 #[test]
@@ -345,6 +363,39 @@ fn drive_with_one_sector(is_in_flash: bool) -> Drive<Oracle> {
     let sector = request(&drive, Op::Write, 512, 512);
     drive.submit(&sector).unwrap();
     drive
+}
+
+#[test]
+fn a_merged_page_goes_to_the_next_die_if_its_die_has_no_free_page() {
+    // Even LPNs are on die 0. Of its 24 blocks a flush of 16 pages needs two free blocks, and the next job one.
+    let mut drive = drive(&["drive.channels=2", "ftl.allocation=CWDP", "cache.size=64KiB"]);
+    let pages = drive.geometry().logical_pages / 2;
+    assert_eq!(pages, 96);
+    // 96 + 48 + 24 pages fill 21 blocks, each with at least three valid pages after the flush below.
+    for step in [1, 2, 4] {
+        (0..pages).step_by(step).for_each(|page| assert_eq!(drive.write_now(Lpn(2 * page)), 0));
+    }
+    let free = |drive: &Drive<Oracle>| drive.ftl().planes[0].free_blocks();
+    assert_eq!(free(&drive), 3);
+    let lpns = (0..16).map(|n| 2 * (1 + 6 * n));
+    for lpn in lpns.clone() {
+        let sector = request(&drive, Op::Write, lpn * PAGE + 512, 512);
+        drive.submit(&sector).unwrap();
+    }
+    let loss = drive.cut_power().clone();
+    drive.completions();
+    assert_eq!((loss.flushed_pages, loss.recovery.unwrap().merged_pages), (16, 16));
+    // Each die gets eight partial pages. On die 0 they fill a block, and the completed pages may take one more: until
+    // the capacitor is full, four LSB pages. The other four pages go to die 1, and no block is collected.
+    let geometry = drive.geometry();
+    let die = |lpn: u64| {
+        let ppn = drive.ftl().map.get(Lpn(lpn as u32)).unwrap();
+        geometry.die_of(geometry.plane_of(geometry.block_of(ppn))).0
+    };
+    assert_eq!([0, 1].map(|on| lpns.clone().filter(|&lpn| die(lpn) == on).count()), [4, 12]);
+    assert_eq!((free(&drive), loss.lost.len()), (1, 0));
+    settle(&mut drive);
+    read_everything(&mut drive);
 }
 
 #[test]
@@ -584,6 +635,25 @@ fn power_can_fail_in_every_stage() {
         read_everything(&mut drive);
         assert_eq!(drive.device().phase(DieId(0)), nandlab::sched::Phase::Idle);
     }
+}
+
+#[test]
+fn a_block_without_valid_pages_is_erased_after_a_power_loss_while_draining() {
+    let mut drive = detecting(6.7, &[]);
+    (0..4).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
+    drive.detect_budget();
+    until(&mut drive, "draining");
+    // Block 0 has the four pages that were written back. While draining, the same pages are programmed again: four
+    // times in block 0 and four times in block 1, so that block 0 has no valid page left.
+    drive.advance(drive.now() + ns(4 * (LSB + MSB)));
+    let block = |drive: &Drive<Oracle>| drive.array().block(BlockId(0)).clone();
+    assert_eq!((drive.power_stage(), block(&drive).valid, block(&drive).pe_cycles), ("draining", 0, 0));
+    drive.cut_power();
+    drive.completions();
+    drive.advance(drive.now() + ns(ERASE));
+    assert_eq!(block(&drive).pe_cycles, 1);
+    settle(&mut drive);
+    read_everything(&mut drive);
 }
 
 #[test]
