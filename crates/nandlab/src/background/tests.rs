@@ -7,6 +7,7 @@ use crate::base::policy::Choice;
 use crate::base::units::MS;
 use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, next, unmap};
 use crate::core::{Read, Wake};
+use crate::demand_map::{ENTRY_BYTES, Eviction, MapSpec, Mapping, Tvpn};
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -293,4 +294,58 @@ fn a_dead_block_is_erased_without_a_job() {
     bench.run();
     assert_eq!((bench.pe_cycles(block.0), bench.jobs.stats.dead_blocks, bench.jobs.stats.victims), (1, 1, 0));
     assert_eq!(bench.core.room.spaces[0].dead, 0);
+}
+
+#[test]
+fn the_erase_of_a_dead_block_is_promoted_while_only_the_reserve_is_free() {
+    // The reserve is GC's free block. After three full blocks, one of four blocks is free, or two of five.
+    for (blocks, urgent_erases) in [(4, 1), (5, 0)] {
+        let mut bench = Bench::new(&Setup { blocks, ..Setup::default() }, GcForeground::Interleaved);
+        fill(&mut bench.core, WriteStream::Host, (0..8).chain([0, 1, 2, 4]));
+        unmap(&mut bench.core, 3);
+        bench.core.look_if_dead(BlockId(0));
+        let Some(Event::Wake(Wake::Dead(dead))) = next(&mut bench.core) else { panic!("block 0 is dead") };
+        bench.jobs.erase_dead(&mut bench.core, &mut bench.path, dead);
+        assert_eq!(bench.core.room.spaces[0].urgent_erases, urgent_erases, "{blocks} blocks");
+        bench.run();
+        assert_eq!((bench.pe_cycles(0), bench.core.room.spaces[0].urgent_erases), (1, 0));
+    }
+}
+
+#[test]
+fn gc_must_take_the_fewest_valid_once_a_translation_page_waits_and_only_kept_blocks_are_free() {
+    let setup = Setup {
+        blocks: 5,
+        pages: 8,
+        page_bytes: 16,
+        logical_pages: 32,
+        has_demand_map: true,
+        ..Setup::default()
+    };
+    let mut core = setup.core();
+    let map = MapSpec::Demand { cache_bytes: ENTRY_BYTES, eviction: Eviction::Lru };
+    let mut path = DataPath {
+        host: Host::new(None, 0, MS, &core.geometry),
+        map: Mapping::new(&map, &core.geometry, false),
+        writes: Writes::new(true, &core.geometry),
+    };
+    // The reserve is a block for GC, which is kept, and a block for translation pages.
+    assert_eq!((core.ftl.kept_blocks(), core.ftl.reserve_blocks), (1, 2));
+    fill(&mut core, WriteStream::Gc, 0..32);
+    assert!(!Background::forces_victim(&mut core, &path, PLANE), "no translation page waits");
+    // The write-back needs a block beyond the kept one.
+    path.map.as_mut().expect("a demand map").write_back(&mut core, Tvpn(0));
+    assert!(Map::<NoProbe>::waits_in(&path.map, PLANE));
+    let mut forces_with_free = |core: &mut Core<NoProbe>, free: u32| {
+        assert_eq!(core.ftl.planes[0].free.len(), free);
+        Background::forces_victim(core, &path, PLANE)
+    };
+    clear(&mut core, BlockId(0));
+    assert!(!forces_with_free(&mut core, 2));
+    fill(&mut core, WriteStream::Gc, 0..8);
+    assert!(forces_with_free(&mut core, 1));
+    clear(&mut core, BlockId(1));
+    assert!(forces_with_free(&mut core, 2), "the host's stream may open no block yet");
+    clear(&mut core, BlockId(2));
+    assert!(!forces_with_free(&mut core, 3));
 }

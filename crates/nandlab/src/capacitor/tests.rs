@@ -7,8 +7,10 @@
 use super::*;
 use crate::base::geometry::BlockId;
 use crate::base::geometry::Cell;
+use crate::base::geometry::DieId;
 use crate::base::units::{SECOND, US};
 use crate::core::testing::{Event, PLANE, Setup, clear, fill, next};
+use crate::flash::BlockState;
 use crate::ftl::WriteStream;
 use crate::probe::NoProbe;
 use crate::sched::Cause;
@@ -369,4 +371,15 @@ fn the_controller_takes_energy_at_least_for_the_time_that_a_flush_would_need() {
     bench.power.concurrency = 1;
     bench.core.now = bench.power.now.drained_from + 210 * US;
     assert!((bench.energy_uj() - (4155.0 - 3.0 * PAGE_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
+}
+
+#[test]
+fn a_block_that_is_closed_without_a_programmed_page_is_free() {
+    let mut core = Setup::default().core();
+    let free = core.ftl.planes[0].free.len();
+    let block = core.ftl.take_flush_block(&core.geometry, &mut core.array, DieId(0)).expect("a free block");
+    assert_eq!((core.ftl.planes[0].free.len(), core.array.block(block).state), (free - 1, BlockState::Open));
+    core.close_early(block);
+    assert_eq!((core.ftl.planes[0].free.len(), core.array.block(block).state), (free, BlockState::Free));
+    core.ftl.audit(&core.geometry, &core.array).unwrap();
 }

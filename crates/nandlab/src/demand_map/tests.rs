@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::base::geometry::{BlockId, RequestId};
-use crate::core::testing::{Event, PLANE, Setup, clear, decode, fill, next};
+use crate::core::testing::{Event, PLANE, Setup, clear, decode, fill, next, unmap};
+use crate::host::Writes;
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
+use crate::write_cache::Caching;
 
 const ENTRIES: u32 = 4;
 
@@ -201,4 +203,55 @@ fn a_change_made_while_its_translation_page_is_programmed_is_written_back_again(
     // The second write-back reads the page that the first one has programmed.
     assert_eq!((mapping_operations(&core), mapping.stats.write_backs), ([1, 2], 2));
     assert!(!mapping.demand.has_changes(Tvpn(0)));
+}
+
+#[test]
+fn a_written_page_has_read_level_1() {
+    let mut core = setup().core();
+    let mut mapping = Some(mapping(&core, 1));
+    Map::keep_entry(&mut mapping, &mut core, Lpn(0));
+    Map::set_level(&mut mapping, &mut core, Lpn(0), 3);
+    assert_eq!(Map::level(&mapping, &core, Lpn(0)), 3);
+    Map::on_written(&mut mapping, &mut core, Lpn(0));
+    assert_eq!(Map::level(&mapping, &core, Lpn(0)), 1);
+}
+
+#[test]
+fn a_write_back_leaves_a_job_the_room_for_its_translation_pages() {
+    let mut core = Setup { blocks: 4, ..setup() }.core();
+    let mapping = mapping(&core, 1);
+    // Block 0 has eight translation pages. Block 1 has new versions of five of them and three erased pages. GC's pages
+    // fill the other two blocks.
+    for page in (0..8).chain(0..5) {
+        put_in_flash(&mut core, &mapping, page);
+    }
+    fill(&mut core, WriteStream::Gc, 0..16);
+    assert_eq!((core.ftl.planes[0].free.len(), core.valid_pages(BlockId(0))), (0, 3));
+    assert!(core.has_mapping_room(PLANE), "no job needs the three pages");
+    core.room.works[0].victim = Some(BlockId(0));
+    assert!(!core.has_mapping_room(PLANE), "the job needs all three pages");
+    unmap(&mut core, mapping.demand.lpn_of(Tvpn(5)).0);
+    assert!(core.has_mapping_room(PLANE), "the job needs two of the three pages");
+}
+
+#[test]
+fn a_write_that_has_waited_for_room_brings_its_evicted_entry_back() {
+    let mut core = Setup { blocks: 4, ..setup() }.core();
+    let mut mapping = Some(mapping(&core, 1));
+    let mut writes = Writes::new(true, &core.geometry);
+    let (lpn, owner) = (Lpn(6 * ENTRIES), Owner::Request(RequestId(0)));
+    fill(&mut core, WriteStream::Gc, 0..24);
+    assert!(Map::has_entry(&mut mapping, &mut core, lpn, owner, Wants::Write));
+    writes.program_page(&mut core, &mut mapping, None::<&mut Caching>, owner, lpn);
+    assert_eq!(writes.count, 1);
+    Map::keep_entry(&mut mapping, &mut core, Lpn(7 * ENTRIES));
+    assert!(!mapping.as_ref().unwrap().demand.cache.contains(lpn));
+    // Of the three free blocks two are the reserve.
+    clear(&mut core, BlockId(0));
+    clear(&mut core, BlockId(1));
+    writes.resume(&mut core, &mut mapping, None::<&mut Caching>, PLANE);
+    assert_eq!(writes.count, 0);
+    let mapping = mapping.unwrap();
+    assert!(mapping.demand.cache.contains(lpn) && mapping.demand.has_changes(Tvpn(6)));
+    mapping.audit_at_rest().expect("the change is that of a cached entry");
 }

@@ -325,3 +325,41 @@ impl Array {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::testing::Setup;
+
+    /// An array whose first block has a page of LPN 7 with this stamp.
+    fn with_page(stamp: Stamp) -> (Geometry, Array) {
+        let geometry = Setup::default().core().geometry;
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: true });
+        array.block_mut(BlockId(0)).state = BlockState::Open;
+        array.stage(Ppn(0), Lpn(7), stamp);
+        array.program(BlockId(0), 0);
+        (geometry, array)
+    }
+
+    #[test]
+    fn an_erase_clears_lpn_and_sequence_number_of_every_page() {
+        let (geometry, mut array) = with_page(Stamp { sequence: 5, corrected: AgeStamp::START });
+        assert_eq!((array.lpn(Ppn(0)), array.stamp(Ppn(0)).sequence), (Lpn(7), 5));
+        array.erase(&geometry, BlockId(0));
+        assert_eq!((array.lpn(Ppn(0)), array.stamp(Ppn(0)).sequence), (Lpn(DEAD_LPN), 0));
+    }
+
+    #[test]
+    fn an_age_stamp_advances_and_the_mark_of_lost_data_remains() {
+        let after = |seconds| AgeStamp::START.plus_s(seconds);
+        for (corrected, since, then) in [
+            (after(10), after(20), after(20)),
+            (after(20), after(10), after(20)),
+            (AgeStamp::LOST, after(10), AgeStamp::LOST),
+        ] {
+            let (_, mut array) = with_page(Stamp { sequence: 1, corrected });
+            array.correct_since(Ppn(0), since);
+            assert_eq!(array.stamp(Ppn(0)).corrected, then);
+        }
+    }
+}

@@ -715,3 +715,37 @@ fn the_audit_detects_an_evicted_dirty_entry() {
     let error = drive.audit().unwrap_err();
     assert!(error.contains("the entry of LPN 0 is dirty, but not cached"), "{error}");
 }
+
+/// The program of the translation page waits for room that the worn-out plane will not get. No host page fails.
+#[test]
+fn a_worn_out_drive_gives_up_a_write_back_and_continues() {
+    let mut drive: Drive<Oracle> =
+        Drive::with_probe(&one_plane(1, &["drive.endurance=10"]), Oracle::default());
+    for lpn in 0..32 {
+        drive.write_now(Lpn(lpn));
+    }
+    let geometry = drive.geometry().clone();
+    let (array, ftl) = drive.parts_mut();
+    for block in (0..geometry.blocks).map(BlockId) {
+        array.block_mut(block).pe_cycles = 9;
+    }
+    ftl.on_worn(&geometry, array);
+    // Blocks that are never filled take up all free blocks but GC's.
+    while ftl.planes[0].free.len() > ftl.kept_blocks() {
+        ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).expect("a block is free");
+    }
+    while ftl.job_pages_open(PlaneId(0)) > 0 {
+        ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).expect("the block has pages");
+    }
+    for lpn in 0..2 {
+        let trim = request(&drive, Op::Trim, lpn * PAGE, PAGE);
+        drive.submit(&trim).unwrap();
+        drive.run_until_idle(nandlab::drive::IDLE_LIMIT).expect("the drive continues");
+        assert_eq!(drive.completions().filter(|done| done.failed.is_none()).count(), 1);
+    }
+    assert_eq!(
+        (flash(&drive, FlashOp::Program, Cause::Mapping), drive.stats().counters.failed_pages),
+        (0, 0)
+    );
+    assert!(drive.demand_map().expect("a demand map").has_changes(nandlab::demand_map::Tvpn(0)));
+}

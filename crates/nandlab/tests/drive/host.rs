@@ -1,6 +1,7 @@
 //! The host interface: accepted and refused requests, times of completions, and the runner.
 
 use crate::common::{MS, TINY, US, at, ns, one, spec};
+use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::{Completion, Drive, Refused};
@@ -346,6 +347,17 @@ fn latency_counts_from_arrival() {
     let done = all(&mut drive);
     assert_eq!(done[0].1, start + 7 * MS + R + T + D, "service begins at submission");
     assert_eq!(drive.stats().host[Op::Read as usize].max_ns, 5 * MS + R + T + D);
+}
+
+#[test]
+fn a_request_is_outstanding_from_its_submission_to_its_completion() {
+    let mut drive = Drive::new(&spec(TINY, &[]));
+    drive.write_now(Lpn(0));
+    assert_eq!(one(&mut drive, Op::Read, 0, PAGE), R + T + D);
+    drive.advance(at(MS));
+    drive.finish_stats();
+    let outstanding_ns: u128 = drive.stats().series.rows().iter().map(|row| row.outstanding_ns).sum();
+    assert_eq!(outstanding_ns, u128::from(R + T + D));
 }
 
 #[test]

@@ -280,3 +280,11 @@ fn the_last_request_can_trigger_a_power_loss() {
         assert_eq!(drive.stats().power.losses.len(), 1, "queue depth {depth:?}");
     }
 }
+
+#[test]
+fn power_fails_once_after_the_set_number_of_requests() {
+    let mut drive = Drive::new(&spec(DRIVE, &["power.cut_after_requests=4"]));
+    let done = play(&mut drive, (0..10).map(|i| (i * 100 * MS, Op::Write, i)).collect());
+    assert_eq!(done.len(), 10);
+    assert_eq!(drive.stats().power.losses.len(), 1);
+}

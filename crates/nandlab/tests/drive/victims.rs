@@ -8,8 +8,10 @@ use nandlab::background::gc;
 use nandlab::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
+use nandlab::drive::Drive;
 use nandlab::flash::{Array, BlockState, Keeps};
 use nandlab::ftl::{AllocatedPage, Config, Ftl, WriteStream};
+use nandlab::host::{Op, Request};
 
 struct Table {
     geometry: Geometry,
@@ -344,4 +346,27 @@ fn every_twin_has_its_policy_in_the_table() {
     for twin in ["greedy", "cost-benefit", "fifo", "random", "partial-aware"] {
         assert!(names.contains(&twin), "{twin} has a twin, but is no policy of the table");
     }
+}
+
+/// Moving a block whose pages are all valid gains nothing. While the host is busy it lets `fifo` proceed to other
+/// blocks; idle GC takes the block with the fewest valid pages instead.
+#[test]
+fn idle_gc_moves_no_block_whose_pages_are_all_valid() {
+    let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                blocks_per_plane = 16\npages_per_block = 8\npage_size = '4KiB'\nop = 1.0\nendurance = 1000000\n\
+                [gc]\nvictim = 'fifo'\nforeground_free = 0.0\nbackground_free = 0.9999\nidle_valid_max = 1.0\n\
+                [ftl]\nwear_levelling = 'none'\n";
+    let mut drive: Drive = Drive::new(&spec(text, &[]));
+    // Four blocks in this order: LPNs 0 to 7 (all valid), 8 to 15 and 16 to 23 (one valid page each), and the fourteen
+    // pages of the second and third block that are written again.
+    let again = (9..16).chain(17..24);
+    (0..24).chain(again).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
+    let first = drive.ftl().map.get(Lpn(0));
+    // The end of a request begins the time after which the drive is idle.
+    drive.submit(&Request { arrival: drive.now(), op: Op::Read, fua: false, offset: 0, len: 4096 }).unwrap();
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+    drive.advance(Time::START + nandlab::base::units::SECOND);
+    let gc = &drive.stats().gc;
+    assert!(gc.victims > 0 && gc.victims == gc.victims_forced, "{gc:?}");
+    assert_eq!((gc.victim_valid_pages, drive.ftl().map.get(Lpn(0))), (gc.victims, first));
 }

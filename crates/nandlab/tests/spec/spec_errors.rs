@@ -1290,3 +1290,14 @@ fn a_key_with_a_wrong_value_does_not_cause_further_errors() {
         .unwrap_err();
     assert_eq!(errors.all().iter().map(|e| e.key.as_str()).collect::<Vec<_>>(), ["drive.op", "drive.cell"]);
 }
+
+#[test]
+fn a_drive_without_a_logical_page_is_an_error() {
+    // 64 pages / 101 are less than one page.
+    let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                blocks_per_plane = 8\npages_per_block = 8\nop = 100\n";
+    println!("{}", says(text));
+    assert!(says(text).starts_with("run.toml:8: drive.op: a plane has 8.0 blocks beyond its logical pages"));
+    // 64 pages / 64 are one page.
+    load_with(text, &["drive.op=63"]).unwrap_or_else(|e| panic!("{e}"));
+}

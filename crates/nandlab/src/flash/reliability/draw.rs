@@ -63,4 +63,12 @@ mod tests {
         assert_eq!(binomial(&mut Stream::new(1, "x"), 10, 0.0), 0);
         assert_eq!(binomial(&mut Stream::new(1, "x"), 10, 1.0), 10);
     }
+
+    #[test]
+    fn the_last_bit_is_as_often_susceptible_as_any_other() {
+        let mut stream = Stream::new(1, "binomial");
+        // The only bit is the last one. The count has the mean 5,000 and the deviation 50.
+        let count: u32 = (0..10_000).map(|_| binomial(&mut stream, 1, 0.5)).sum();
+        assert!(count.abs_diff(5_000) < 250, "{count}");
+    }
 }
