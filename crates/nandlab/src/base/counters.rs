@@ -57,7 +57,7 @@ pub struct Declared {
     pub name: &'static str,
     /// Unit of the counter in the results.
     pub unit: &'static str,
-    /// What the counter counts.
+    /// What the counter counts or measures.
     pub doc: &'static str,
     /// How the counter adds up.
     pub adds: Adds,
@@ -111,7 +111,7 @@ pub trait Count {
     where
         Self: Sized;
 
-    /// The value in JSON. Spans of time are in seconds; they and energies are rounded.
+    /// The value in JSON. Spans of time are in seconds. Spans of time and `f64` values are rounded.
     fn json(&self) -> Value;
 
     /// The value as a number: for a span of time its seconds, for an array the sum.
@@ -215,7 +215,7 @@ pub trait CounterSet: Default {
             let (mut object, mut path) = (&mut section, declared.summary);
             while let Some((group, rest)) = path.split_once('.') {
                 let group = object.entry(group).or_insert_with(|| Map::new().into());
-                (object, path) = (group.as_object_mut().expect("it is a group"), rest);
+                (object, path) = (group.as_object_mut().expect("the entry is a group"), rest);
             }
             object.insert(path.to_owned(), count.json());
         }
@@ -234,15 +234,15 @@ pub trait CounterSet: Default {
             }
             let (name, inner) =
                 path.split_once('.').map_or((path, None), |(name, inner)| (name, Some(inner)));
-            let properties = schema["properties"].as_object_mut().expect("it has properties");
+            let properties = schema["properties"].as_object_mut().expect("the schema has properties");
             let is_new = !properties.contains_key(name);
             let entry = properties.entry(name).or_insert_with(|| Map::new().into());
             match inner {
-                Some(inner) => declare(entry.as_object_mut().expect("it is a group"), inner, leaf),
+                Some(inner) => declare(entry.as_object_mut().expect("the entry is a group"), inner, leaf),
                 None => *entry = leaf,
             }
             if is_new {
-                schema["required"].as_array_mut().expect("it is a list").push(name.into());
+                schema["required"].as_array_mut().expect("`required` is a list").push(name.into());
             }
         }
         let mut schema = Map::new();
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(
             (sum.reads_max, sum.waiting),
             (3, 0),
-            "a maximum keeps the larger value, a last value takes the later"
+            "a `max` counter keeps the larger value, a `last` counter takes the later value"
         );
     }
 

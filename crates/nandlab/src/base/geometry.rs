@@ -1,7 +1,7 @@
 //! The geometry of a drive and the ids of its parts.
 //!
 //! Numbering is dense and nested: channel, chip, die, plane, block, page. For example, the id of a die's first plane is
-//! the die's id times the planes per die. A PPN counts all physical pages of the drive, an LPN all logical pages.
+//! the die's id times the planes per die. PPNs number the physical pages of the whole drive, LPNs the logical pages.
 
 pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
 

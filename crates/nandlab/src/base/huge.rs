@@ -1,11 +1,11 @@
-//! Large arrays with random access: the kernel zeroes them lazily, and backs them with huge pages where it can.
+//! Large arrays with random access, which the kernel backs with huge pages where it can.
 
 use std::ops::{Deref, DerefMut};
 
 /// A fixed-size array of plain numbers.
 ///
-/// The parts of a zeroed array that are never accessed take no memory. With huge pages a random access, such as a
-/// look-up in the map of a large drive, takes one cache miss and no page walk.
+/// Memory pages of a zeroed array that are never accessed take no memory. With huge pages a random access, such as a
+/// look-up in the map of a large drive, usually takes one cache miss and no page walk.
 #[derive(Debug)]
 pub struct Huge<T>(Vec<T>);
 

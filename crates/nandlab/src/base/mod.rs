@@ -1,5 +1,5 @@
-//! Types that every room uses and that depend on no room: time and other units, ids, geometry, requests, lists, slabs,
-//! large arrays, random streams, and the descriptions of policies, counters and notes.
+//! Types that any room may use and that depend on no room: time and other units, ids, geometry, requests, lists, slabs,
+//! large arrays, random streams, numbers as text, counters, sections of results, notes and descriptions of policies.
 
 pub mod counters;
 pub mod geometry;

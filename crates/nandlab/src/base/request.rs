@@ -12,7 +12,7 @@ pub enum Op {
     Write,
     /// Deallocate (discard, unmap) `len` bytes at `offset`.
     Trim,
-    /// Make every write acknowledged so far durable; a flush has no address.
+    /// Make all earlier writes durable; a flush has no address.
     Flush,
 }
 
@@ -50,9 +50,9 @@ pub struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FailReason {
-    /// No read level decodes a page of the request, or its data was lost or torn earlier.
+    /// No read level decodes a page of the request, or the data of such a page was lost or torn earlier.
     Uncorrectable,
-    /// The request's page may be written only in planes that are worn out.
+    /// A page of the request may be written only in planes that are worn out.
     WornOut,
     /// The request was outstanding when power failed.
     PowerLost,

@@ -13,7 +13,7 @@ pub struct Stream(ChaCha8Rng);
 impl Stream {
     /// The stream of the user `name` in a run with `seed`.
     pub fn new(seed: u64, name: &str) -> Self {
-        // FNV-1a, so that the key depends on the whole name.
+        // FNV-1a, so that the stream depends on the whole name.
         let hash = name
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));

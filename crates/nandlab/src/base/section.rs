@@ -53,7 +53,7 @@ impl<C: CounterSet, V: Beside> JsonSchema for Section<C, V> {
 }
 
 /// Inserts the values `beside` into `entries`, at the places that `before` gives. If an entry with a value's name
-/// exists already, calls `meet` with the entry, the value and the path of the entry.
+/// exists already, calls `meet` with the entry, the value and the path of the entry, which ends with a point.
 fn join(
     entries: &mut Map<String, Value>,
     beside: Map<String, Value>,
@@ -100,7 +100,7 @@ fn join_schemas(
         let name = definition(&value).expect("a struct is joined to a group of counters").to_owned();
         let mut joined = generator.definitions_mut().remove(&name).expect("the struct has been described");
         let (joined_object, Value::Object(group_object)) =
-            (joined.as_object_mut().expect("it is a struct"), std::mem::replace(group, value))
+            (joined.as_object_mut().expect("the definition is a struct"), std::mem::replace(group, value))
         else {
             unreachable!("a group is a struct")
         };

@@ -10,7 +10,7 @@ pub struct Id<T>(NonZeroU32, PhantomData<fn() -> T>);
 impl<T> Id<T> {
     #[inline(always)]
     fn new(index: usize) -> Self {
-        let number = NonZeroU32::new(index as u32 + 1).expect("a slab has fewer than 2^32 - 1 slots");
+        let number = NonZeroU32::new(index as u32 + 1).expect("a slab has fewer than 2^32 slots");
         Self(number, PhantomData)
     }
 

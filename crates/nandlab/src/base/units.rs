@@ -3,7 +3,7 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub, SubAssign};
 
-/// Simulated time: nanoseconds since the drive was switched on.
+/// Simulated time: nanoseconds since the start of the run.
 ///
 /// Simulation ends at [`Time::LIMIT`]. Times and spans have different types: two times cannot be added, and their
 /// difference is a [`Span`].
@@ -17,7 +17,7 @@ pub struct Time(u64);
 pub struct Span(u64);
 
 impl Time {
-    /// The time at which the drive is switched on.
+    /// The start of the run.
     pub const START: Time = Time(0);
     /// The last simulated time: 2^62 ns, 146 years. The sum of a time up to this limit and a span up to
     /// [`Span::LIMIT`] does not overflow.

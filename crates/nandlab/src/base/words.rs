@@ -1,7 +1,7 @@
 //! Numbers as text for people.
 
 /// A number as text: whole from 100 up (`912`, `48,100`), with one decimal from 10 up (`12.3`), with two from 0.01 up
-/// (`1.07`), and in scientific notation below 0.01 and from 1e15 up (`1.2e-4`).
+/// (`1.07`), and in scientific notation below 0.01 and from 1e15 up (`1.2e-4`). Zero is `0`.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1e15 => format!("{value:.1e}"),
@@ -56,8 +56,8 @@ pub(crate) fn part(some: f64, of: f64) -> String {
     }
 }
 
-/// A value >= 0 with `digits` digits, of which a zero before the point is one, and without trailing zeros after the
-/// point.
+/// A value >= 0, rounded to `digits` digits but at most to a whole number, without trailing zeros after the point. A zero
+/// before the point counts as a digit.
 fn digits(value: f64, digits: usize) -> String {
     let whole = if value >= 1.0 { libm::log10(value) as usize + 1 } else { 1 };
     let text = format!("{value:.*}", digits.saturating_sub(whole));

@@ -71,8 +71,8 @@ impl AgeClock {
         Time::from_ns_f64(f64::from(AGE_SECONDS) / self.seconds_per_ns).unwrap_or(Time::LIMIT)
     }
 
-    /// The first simulated time whose age stamp is `stamp`. It is 0 for a stamp before the start of the run, and
-    /// [`Time::NEVER`] for a stamp that the clock does not reach before its end.
+    /// The first simulated time whose age stamp is `stamp`. It is 0 for a stamp up to the start of the run, and
+    /// [`Time::NEVER`] for a stamp that the clock does not reach before its end or [`Time::LIMIT`].
     pub fn time_of(&self, stamp: AgeStamp) -> Time {
         let seconds = f64::from(stamp.0.saturating_sub(AgeStamp::START.0));
         let Some(mut time) = Time::from_ns_f64(libm::ceil(seconds / self.seconds_per_ns)) else {
@@ -88,8 +88,8 @@ impl AgeClock {
         time
     }
 
-    /// The age stamp of a simulated time. From the end of the clock, 68 years on the age clock after the start, it no
-    /// longer grows.
+    /// The age stamp of a simulated time. The age stamp no longer grows after the end of the clock, 68 years on the age
+    /// clock after the start.
     #[inline(always)]
     pub fn at(&self, now: Time) -> AgeStamp {
         AgeStamp(AgeStamp::START.0.saturating_add((now.ns() as f64 * self.seconds_per_ns) as u32))

@@ -168,7 +168,7 @@ impl Array {
         self.torn.insert(ppn.0);
     }
 
-    /// Makes every torn page readable. Only for the test that proves that such a bug is detected.
+    /// Makes every torn page readable. Only for the test that proves that such a wrong drive is detected.
     #[doc(hidden)]
     pub fn forget_torn(&mut self) {
         self.torn.clear();
@@ -255,7 +255,8 @@ impl Array {
         }
     }
 
-    /// Clears the OOBs of the unprogrammed pages of `block`, which were staged for programs that power loss prevented.
+    /// Clears the LPNs, sequence numbers and marks in the OOBs of the unprogrammed pages of `block`. These OOBs were staged
+    /// for programs that power loss prevented.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
         let first = geometry.page(block, 0).index();
         let programmed = usize::from(self.block(block).programmed);
@@ -295,7 +296,8 @@ impl Array {
         state.reads += 1;
     }
 
-    /// Counts the erase of `block`, which has ended, and clears the OOB of its pages.
+    /// Counts the erase of `block`, which has ended, and makes its pages readable and unmarked. If the array keeps sequence
+    /// numbers, also clears the LPN and the sequence number of each page.
     pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let state = self.block_mut(block);
         assert!(

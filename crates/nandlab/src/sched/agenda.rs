@@ -2,8 +2,8 @@
 //!
 //! Every part waits for at most one event at a time, so the pending events are an array with one clock per part. A
 //! tournament over the clocks finds the earliest: setting a clock takes log2(parts) comparisons and no memory. Of
-//! several clocks with the same time the lowest comes first, so the order of events does not depend on the order in
-//! which the clocks were set.
+//! several clocks with the same time the one with the lowest number comes first, so the order of events does not depend
+//! on the order in which the clocks were set.
 
 use crate::base::units::Time;
 
@@ -37,7 +37,7 @@ impl Agenda {
         while node > 1 {
             let (left, right) = (self.nodes[node & !1], self.nodes[node | 1]);
             node >>= 1;
-            // `<=`, because the left node has the lower clocks.
+            // `<=`, because the clocks of the left node have the lower numbers.
             self.nodes[node] = if left.0 <= right.0 { left } else { right };
         }
     }

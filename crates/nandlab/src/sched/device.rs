@@ -10,7 +10,8 @@
 //! An operation occupies its die from the first phase to the last, because the page register holds the data until the
 //! transfer out has ended. A channel carries one transfer at a time, in the order in which the dies requested the
 //! channel. All channels share the off-chip path. Data passes through channel and off-chip path at the same time, so a
-//! transfer ends when the slower of the two has carried the data, and occupies its channel until then.
+//! transfer ends when the slower of the two has carried the data, and occupies its channel until then. A page that a try
+//! does not decode crosses only the channel.
 
 use super::agenda::{Agenda, NEVER};
 use super::partners::Partners;
@@ -28,9 +29,9 @@ use crate::base::units::{Span, Time};
 pub enum Phase {
     /// No operation.
     Idle,
-    /// Command and address cycles, on the channel.
+    /// Command and address cycles of a read, erase or copyback, on the channel.
     Command,
-    /// Data from the controller into the page register, on the channel.
+    /// Command and address cycles of a program, then data from the controller into the page register, on the channel.
     TransferIn,
     /// The array senses, programs or erases.
     Array,
@@ -46,7 +47,7 @@ struct Die {
     kind: FlashOp,
     phase: Phase,
     channel: u16,
-    /// Planes of the die for which background work is urgent.
+    /// Number of planes of the die for which background work is urgent.
     promoted: u16,
     turns: Turns,
     /// Cleanings that have the die to themselves (`gc.foreground = "blocking"`).
@@ -163,7 +164,7 @@ impl Device {
         self.channels[channel as usize].busy_ns
     }
 
-    /// The first transaction under way on a die; its partners follow in the transactions' list.
+    /// The first transaction under way on a die; its partners follow it through [`Transaction::next`].
     pub fn under_way(&self, die: DieId) -> Option<Slot> {
         self.dies[die.index()].batch.first()
     }
@@ -220,8 +221,8 @@ impl Device {
         self.dies[die.index()].promoted -= 1;
     }
 
-    /// Gives a die to background work alone until [`Device::end_cleaning`]. Only host transactions with a submission
-    /// number below `order` are served before.
+    /// Gives a die to background work alone until [`Device::end_cleaning`]. Host transactions with a submission number
+    /// below `order` are served before. If a cleaning of the die is under way, its `order` remains in force.
     pub fn begin_cleaning(&mut self, die: DieId, order: u64) {
         let cleanings = &mut self.dies[die.index()].cleanings;
         if *cleanings == 0 {
@@ -516,7 +517,7 @@ impl Device {
         let first = first_of(&die.batch, pool);
         let (command_ns, transfer_ns, pages) = match die.phase {
             Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
-            // A page that does not decode is not sent over the off-chip path.
+            // A page that this try does not decode is not sent over the off-chip path.
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
                 let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);

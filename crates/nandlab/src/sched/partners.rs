@@ -6,9 +6,9 @@
 //! cannot be a partner while an earlier program of its block waits, because the pages of a block are programmed in
 //! order.
 //!
-//! No queue is searched for a partner. Each waiting transaction is in a second list, that of its class, plane, kind and
-//! page number; a program is in a third list, that of its block. These lists have the order of the queue, so only the
-//! first transaction of a list is examined.
+//! No queue is searched for a partner. Each waiting transaction except a copyback is in a second list, that of its class,
+//! plane, kind and page number. Programs and copybacks are in a list of their block, except programs in place. These
+//! lists have the order of the queue, so only the first transaction of a list is examined.
 
 use super::transaction::{FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry};

@@ -150,7 +150,8 @@ impl Timing {
         }
     }
 
-    /// Time to write the first `pages_per_block` pages of a block, one page after another.
+    /// Time to transfer in and program the first `pages_per_block` pages of a block, one page after another, without command
+    /// cycles.
     pub fn block_write_ns(&self, pages_per_block: u32) -> Span {
         (0..pages_per_block).map(|page| self.transfer_ns + self.program_ns(page)).sum()
     }

@@ -15,8 +15,9 @@ pub trait Watcher {
     #[inline(always)]
     fn on_joined(&mut self, _now: Time, _die: DieId, _first: &Transaction, _transaction: &Transaction) {}
 
-    /// A phase runs from `start` to `end`: on the die for `Phase::Array`, else on the die's channel. `transaction` is
-    /// the page that a transfer out carries; in every other phase it is the first transaction of the operation.
+    /// A phase runs from `start` to `end`: on the die for `Phase::Array`, else on the die's channel. For a transfer out
+    /// `transaction` is the transaction of the page that is transferred; in every other phase it is the first
+    /// transaction of the operation.
     #[inline(always)]
     fn on_phase(
         &mut self,

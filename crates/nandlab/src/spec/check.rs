@@ -4,7 +4,7 @@ use super::kind::Val;
 use super::layers::{Layers, Location};
 use super::resolve::Resolved;
 
-/// A rule. Returns `None` as soon as it needs a key whose value could not be read.
+/// A rule. Returns `None` as soon as it needs a key that has no valid value.
 pub(crate) type Rule = fn(&mut Check<'_>) -> Option<()>;
 
 /// The values that a rule checks, and the list to which it adds errors.
@@ -37,7 +37,7 @@ impl<'a> Check<'a> {
     }
 
     /// Reports an error at one of `keys`: the one whose value comes from the highest layer. If this layer sets several
-    /// of them, the error is at the first in `keys`.
+    /// of `keys`, the error is at the first of these.
     pub(crate) fn error(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
         let mut worst: Option<(&str, &Location)> = None;
         for key in keys {

@@ -47,7 +47,8 @@ impl std::error::Error for SpecError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecErrors(pub(crate) Vec<SpecError>);
 
-/// The largest number of lines shown, so that the text fits on a screen. Further errors are only counted.
+/// The largest number of lines with errors, so that the text fits on a screen. The first error is always shown. Errors
+/// that do not fit are only counted, in one more line.
 const LINES_MAX: usize = 22;
 
 impl SpecErrors {
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(
             few.matches("remedy").count(),
             2,
-            "a remedy is left out although the error before has another"
+            "a remedy is left out although the error before does not have the same remedy"
         );
     }
 

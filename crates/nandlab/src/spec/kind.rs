@@ -27,7 +27,7 @@ pub(crate) enum ValueKind {
         max: u64,
         step: u64,
     },
-    /// Joules, watts, farads or volts, at least 0, written with a unit or as a bare number in the SI unit.
+    /// Joules, watts, farads or volts, from 0 to 1e6, written with a unit or as a bare number in the SI unit.
     Si(Dimension),
     Text,
     /// A file name; a relative path starts at the spec's folder.

@@ -1,4 +1,4 @@
-//! Kinds of values that several sections use, and constructors for the choices of a slot.
+//! Kinds of values, and constructors for kinds, parameters and the choices of a slot.
 
 use super::kind::{Param, Payload, Policy, Range, ValueKind};
 use super::quantity::Dimension;

@@ -98,7 +98,8 @@ impl Layers {
         })
     }
 
-    /// Applies, as the lowest layer, the preset that the last `--set` of the preset key names, or else the file.
+    /// Applies, as the lowest layer, the preset that the last `--set` of the preset key names. Without such a `--set` it is
+    /// the preset that the file names.
     fn apply_preset_named(&mut self, fields: &[Field], name: &str, sets: &[Set]) {
         let in_file = self
             .named_preset(fields)

@@ -71,7 +71,7 @@ mod tests {
     use crate::base::units::{Span, US};
 
     section! {
-        /// A section of a table of keys that has nothing to do with drives.
+        /// A section that has nothing to do with drives: the engine does not depend on the keys.
         #[derive(Debug, PartialEq)]
         struct Kettle {
             litres: u64 = key("kettle.litres", COUNT, "2", "capacity").note("assumption"),

@@ -45,7 +45,7 @@ pub(super) struct NotToml {
 }
 
 impl NotToml {
-    /// The error of the spec in the file `name`.
+    /// The error as an error of the spec in the file `name`.
     pub(super) fn spec_error(self, name: &str) -> SpecError {
         SpecError {
             origin: name.into(),

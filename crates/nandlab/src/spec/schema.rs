@@ -96,7 +96,7 @@ fn quantity(dimension: Dimension) -> Json {
     json!({ "type": "string", "pattern": dimension.pattern() })
 }
 
-/// The forms of a policy: the name alone, if no value is required, and the name with its payload, if it has one.
+/// The forms of a policy: the name alone, if no value is required, and the name with its payload, if the policy has one.
 fn of_policy(policy: &Policy) -> Vec<Json> {
     let bare = json!({ "const": policy.name, "description": policy.doc });
     let tagged = |payload: Json| {

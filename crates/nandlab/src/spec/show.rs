@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The spec as TOML: every key with its value, its description and the origin of the value.
+/// The spec as TOML: every key with its value, its description and the origin of the value. A key without a value is a
+/// comment.
 pub(crate) fn to_toml(table: &Table, r: &Resolved) -> String {
     let mut text = String::from(
         "# The resolved spec: every key with its value, its description and, in parentheses, the origin of the value.\n",
@@ -50,7 +51,7 @@ fn line(text: &mut String, key: &Key, r: &Resolved) {
     let _ = writeln!(text, "{} = {}  # {} ({from})", key.name(), val.toml(), key.doc);
 }
 
-/// Every value in base units, sorted by key. Specs with the same meaning have the same text.
+/// Every value in base units, sorted by key. Specs with the same values have the same text.
 pub(crate) fn canonical_json(table: &Table, r: &Resolved) -> String {
     let mut sorted: BTreeMap<&str, BTreeMap<&str, Json>> = BTreeMap::new();
     let mut all: BTreeMap<String, Json> = BTreeMap::new();

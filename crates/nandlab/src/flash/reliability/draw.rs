@@ -14,7 +14,7 @@ pub fn binomial(stream: &mut Stream, n: u32, p: f64) -> u32 {
     let mean = f64::from(n) * p;
     let variance = mean * (1.0 - p);
     if variance > NORMAL_ABOVE {
-        // Box-Muller transform; 1 - u is never 0.
+        // Box-Muller transform. `unit` is below 1, so the argument of the logarithm is never 0.
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - stream.unit()));
         let normal = radius * libm::cos(2.0 * std::f64::consts::PI * stream.unit());
         let skewness = (1.0 - 2.0 * p) / libm::sqrt(variance);
@@ -24,7 +24,7 @@ pub fn binomial(stream: &mut Stream, n: u32, p: f64) -> u32 {
     if p <= 0.0 {
         return 0;
     }
-    // The distance from one susceptible bit to the next is geometric.
+    // The distance from one susceptible bit to the next has a geometric distribution.
     let log_miss = libm::log1p(-p);
     let (mut count, mut bit) = (0, 0.0);
     loop {

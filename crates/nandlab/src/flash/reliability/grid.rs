@@ -1,11 +1,11 @@
 //! Tables of functions of P/E cycles and age. The nodes of a table are computed when first needed.
 //!
-//! The axes are divided as in an HDR histogram (high dynamic range): every octave of (P/E + 32) and of (age + 4096 s)
-//! has the same number of equal parts. So the exponent and mantissa bits of a float give the cell of a point and the
+//! The axes are divided as in an HDR histogram (high dynamic range): every octave of (P/E + 32) has 32 equal parts, and
+//! every octave of (age + 4096 s) has 16. So the exponent and mantissa bits of a float give the cell of a point and the
 //! position within the cell, without a logarithm. A node is computed at the first look-up in a cell beside the node,
 //! from the node's coordinates only, so a value does not depend on earlier look-ups. Between nodes the fourth root of
 //! the function is bilinear. RBERs grow by powers of age and cycles; their fourth root is nearly linear, so a few
-//! hundred rows suffice, and two multiplications undo the root. Where the function is monotone, so is the table.
+//! hundred nodes per axis suffice, and two multiplications undo the root. Where the function is monotone, so is the table.
 
 /// The largest P/E count in the table; higher counts are looked up as this count.
 const PE_MAX: u32 = (1 << 24) - 1;
@@ -111,8 +111,8 @@ impl<const N: usize> Grid<N> {
             let values = compute(PE.value(row), AGE.value(column));
             for (which, value) in values.into_iter().enumerate() {
                 let root = libm::sqrt(libm::sqrt(value)) as f32;
-                // 0 means not computed, so a value of 0 is stored as the least positive number, whose fourth power is
-                // 2e-152.
+                // 0 means not computed, so a value of 0 is stored as the least positive normal number, whose fourth
+                // power is 2e-152.
                 self.roots[which * PE_NODES * AGE_NODES + node] = root.max(f32::MIN_POSITIVE);
             }
         }

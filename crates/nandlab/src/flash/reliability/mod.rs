@@ -170,8 +170,9 @@ impl Reliability {
     }
 
     /// The share of a page's bits that are susceptible, 0 to 1, exact to 1 % or 1e-12: soft sensing finds the cells of
-    /// these bits between the outermost references of a boundary. A partial refresh moves these bits. Without
-    /// `per_page_kind` it is the mean of LSB and MSB pages. `None` if the model has no threshold voltages.
+    /// these bits between the outermost references of a boundary. A partial refresh copies these bits to a combination
+    /// page. Without `per_page_kind` the share is the mean of LSB and MSB pages. `None` if the model has no threshold
+    /// voltages.
     pub fn susceptible_ratio(&mut self, pe_cycles: u32, age_s: u32, kind: PageKind) -> Option<f64> {
         let Model::Vth(model) = &mut self.model else { return None };
         let which = model.which(kind);
