@@ -336,7 +336,7 @@ fn gc_must_take_the_fewest_valid_once_a_translation_page_waits_and_only_kept_blo
     // The write-back needs a block beyond the kept one.
     path.map.as_mut().expect("a demand map").write_back(&mut core, Tvpn(0));
     assert!(Map::<NoProbe>::waits_in(&path.map, PLANE));
-    let mut forces_with_free = |core: &mut Core<NoProbe>, free: u32| {
+    let forces_with_free = |core: &mut Core<NoProbe>, free: u32| {
         assert_eq!(core.ftl.planes[0].free.len(), free);
         Background::forces_victim(core, &path, PLANE)
     };

@@ -353,9 +353,9 @@ fn every_twin_has_its_policy_in_the_table() {
 #[test]
 fn idle_gc_moves_no_block_whose_pages_are_all_valid() {
     let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
-                blocks_per_plane = 16\npages_per_block = 8\npage_size = '4KiB'\nop = 1.0\nendurance = 1000000\n\
-                [gc]\nvictim = 'fifo'\nforeground_free = 0.0\nbackground_free = 0.9999\nidle_valid_max = 1.0\n\
-                [ftl]\nwear_levelling = 'none'\n";
+                blocks_per_plane = 16\npages_per_block = 8\npage_size = '4KiB'\nop = 1.0\n\
+                endurance = 1000000\n[gc]\nvictim = 'fifo'\nforeground_free = 0.0\nbackground_free = 0.9999\n\
+                idle_valid_max = 1.0\n[ftl]\nwear_levelling = 'none'\n";
     let mut drive: Drive = Drive::new(&spec(text, &[]));
     // Four blocks in this order: LPNs 0 to 7 (all valid), 8 to 15 and 16 to 23 (one valid page each), and the fourteen
     // pages of the second and third block that are written again.

@@ -1292,8 +1292,8 @@ fn a_key_with_a_wrong_value_does_not_cause_further_errors() {
 }
 
 /// 64 pages: with op = 100 the logical pages are 64 / 101, less than one page.
-const NO_LOGICAL_PAGE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
-                               blocks_per_plane = 8\npages_per_block = 8\nop = 100\n";
+const NO_LOGICAL_PAGE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\n\
+                               planes_per_die = 1\nblocks_per_plane = 8\npages_per_block = 8\nop = 100\n";
 
 #[test]
 fn a_drive_without_a_logical_page_is_an_error() {
