@@ -164,7 +164,7 @@ class LossRecord(Record, frozen=True):
     stale_translation_pages: int
     """Translation pages that recovery found out of date in flash."""
     finish_s: float
-    """Time from the power loss until the last operation under way had ended. In seconds."""
+    """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
     flush_s: float
     """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
     capacitor paper). In seconds.
@@ -182,7 +182,9 @@ class LossRecord(Record, frozen=True):
     lost_from_cache: tuple[LostWrite, ...]
     """Lost writes that were only in RAM."""
     lost_from_flash: tuple[LostWrite, ...]
-    """Lost writes that were in flash, on the wordline of a torn program."""
+    """Lost writes that were in flash: destroyed by the torn program of the MSB page of their wordline, or by a torn
+    reprogram in place.
+    """
 
 
 class LostWrite(Record, frozen=True):
@@ -300,11 +302,11 @@ class LifeRow(Record, frozen=True):
     media_errors: float
     """Pages that made host requests fail: no read level decodes their data or map entry, or the data has been lost."""
     failed_pages: float
-    """Page writes, of the host or of the write cache, that failed because the drive had worn out and had no room left.
-    In pages.
+    """Page writes, of the host or of the write cache, that failed because every plane that could take the page was worn
+    out. In pages.
     """
     refreshed_blocks: float
-    """Blocks whose refresh has begun: due blocks with valid pages."""
+    """Blocks whose refresh has begun. Due blocks without valid pages are not counted."""
     refreshed_pages: float
     """Valid pages of all refreshed blocks, counted when the refresh of their block began."""
     partial_pages: float
@@ -484,7 +486,7 @@ class MapSummary(Record, frozen=True):
     waiting_misses: int
     """Misses that waited because too many translation pages were being written back."""
     given_up: int
-    """Write-backs of translation pages given up because the drive had worn out."""
+    """Write-backs of translation pages given up because their plane was worn out."""
 
 
 class CacheSummary(Record, frozen=True):
@@ -509,7 +511,9 @@ class CacheSummary(Record, frozen=True):
     dirty_evictions: int
     """Dirty pages chosen for eviction: they leave the write cache when they have been written back."""
     syncs: int
-    """Pages written back ahead of eviction: by the sync policy, for a host flush, or for a budget detection."""
+    """Write-backs begun ahead of eviction: by the sync policy in idle time or at once, for a host flush, or for a
+    budget detection. Write-backs that make room in the dirty budget for a waiting write do not count. In pages.
+    """
     write_backs: int
     """Pages programmed to flash from the write cache, for any reason."""
     waiting_writes: int
@@ -604,7 +608,7 @@ class PowerSummary(Record, frozen=True):
     stale_translation_pages: int
     """Translation pages that recovery found out of date in flash."""
     finish_s: float
-    """Time from the power loss until the last operation under way had ended. In seconds."""
+    """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
     flush_s: float
     """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
     capacitor paper). In seconds.
@@ -671,7 +675,7 @@ class LossSummary(Record, frozen=True):
     stale_translation_pages: int
     """Translation pages that recovery found out of date in flash."""
     finish_s: float
-    """Time from the power loss until the last operation under way had ended. In seconds."""
+    """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
     flush_s: float
     """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
     capacitor paper). In seconds.
@@ -713,7 +717,7 @@ class RefreshSummary(Record, frozen=True):
     """Refresh: blocks and pages refreshed, durations and delays."""
 
     blocks: int
-    """Blocks whose refresh has begun: due blocks with valid pages."""
+    """Blocks whose refresh has begun. Due blocks without valid pages are not counted."""
     pages: int
     """Valid pages of all refreshed blocks, counted when the refresh of their block began."""
     load: float | None
@@ -738,7 +742,7 @@ class RefreshSummary(Record, frozen=True):
     blocks_in_place: int
     """Blocks whose refresh in place has begun."""
     pages_in_place: int
-    """Pages reprogrammed in place; the other pages of blocks refreshed in place were written elsewhere."""
+    """Pages reprogrammed in place. The other valid pages of blocks refreshed in place were written elsewhere."""
     ec_cache: ErrorCacheState | None
     """The cache of known errors (EC-Cache); None if the refresh policy has none."""
     partial: PartialState | None
@@ -766,8 +770,8 @@ class PartialState(Record, frozen=True):
     blocks: int
     """Blocks whose partial refresh has begun."""
     blocks_while_off: int
-    """Due blocks not refreshed partially because too few blocks were free. A block may be counted again while it waits
-    for its job.
+    """Due blocks not refreshed partially because too few blocks were free or the plane was short of space. A block may
+    be counted again while the block waits for its job.
     """
     pages: int
     """Pages refreshed partially: only their susceptible bits were moved."""
@@ -911,8 +915,8 @@ class CounterSummary(Record, frozen=True):
     waiting_writes: int
     """Page writes, of the host or of the write cache, that waited for room in flash. In pages."""
     failed_pages: int
-    """Page writes, of the host or of the write cache, that failed because the drive had worn out and had no room left.
-    In pages.
+    """Page writes, of the host or of the write cache, that failed because every plane that could take the page was worn
+    out. In pages.
     """
     media_errors: int
     """Pages that made host requests fail: no read level decodes their data or map entry, or the data has been lost."""
@@ -920,7 +924,8 @@ class CounterSummary(Record, frozen=True):
     """Victims that GC began to empty. In blocks."""
     gc_victims_forced: int
     """Forced victims: victims that GC took because they had the fewest valid pages, and not the block that its policy
-    picked. The reasons: the policy's block could not be emptied with a gain, or the plane was down to its kept blocks.
+    picked. The reasons: the policy's block could not be emptied with a gain, or a translation page or a write had
+    waited for room in vain. In blocks.
     """
     dead_blocks: int
     """Dead blocks (full, without valid pages and pins) that were erased without a GC job."""
