@@ -367,33 +367,32 @@ fn drive_with_one_sector(is_in_flash: bool) -> Drive<Oracle> {
 
 #[test]
 fn a_merged_page_goes_to_the_next_die_if_its_die_has_no_free_page() {
-    // Even LPNs are on die 0. Of its 24 blocks a flush of 16 pages needs two free blocks, and the next job one.
-    let mut drive = drive(&["drive.channels=2", "ftl.allocation=CWDP", "cache.size=64KiB"]);
+    // Even LPNs are on die 0.
+    let gc = "gc.foreground_free=0.0";
+    let mut drive = drive(&["drive.channels=2", "ftl.allocation=CWDP", "cache.size=128KiB", gc]);
     let pages = drive.geometry().logical_pages / 2;
     assert_eq!(pages, 96);
-    // 96 + 48 + 24 pages fill 21 blocks, each with at least three valid pages after the flush below.
-    for step in [1, 2, 4] {
-        (0..pages).step_by(step).for_each(|page| assert_eq!(drive.write_now(Lpn(2 * page)), 0));
+    // 96 + 48 + 8 pages fill 19 of the 24 blocks of die 0. Every block keeps valid pages.
+    for step in [1, 2, 12] {
+        (0..pages).step_by(step).for_each(|page| assert_eq!(drive.write_now(Lpn(2 * page)), 1));
     }
-    let free = |drive: &Drive<Oracle>| drive.ftl().planes[0].free_blocks();
-    assert_eq!(free(&drive), 3);
-    let lpns = (0..16).map(|n| 2 * (1 + 6 * n));
+    assert_eq!(drive.ftl().planes[0].free_blocks(), 5);
+    let lpns = (0..32).map(|n| 6 * n);
     for lpn in lpns.clone() {
-        let sector = request(&drive, Op::Write, lpn * PAGE + 512, 512);
-        drive.submit(&sector).unwrap();
+        assert_eq!(one(&mut drive, Op::Write, lpn * PAGE + 512, 512), 0);
     }
     let loss = drive.cut_power().clone();
-    drive.completions();
-    assert_eq!((loss.flushed_pages, loss.recovery.unwrap().merged_pages), (16, 16));
-    // Each die gets eight partial pages. On die 0 they fill a block, and the completed pages may take one more: until
-    // the capacitor is full, four LSB pages. The other four pages go to die 1, and no block is collected.
+    let recovery = loss.recovery.unwrap();
+    assert_eq!((loss.flushed_pages, recovery.merged_pages, recovery.erased_blocks), (32, 32, 0));
+    // Each die gets 16 partial pages. On die 0 they fill two blocks. Of the other three blocks one is kept for GC, and
+    // two take completed pages: until the capacitor is full, four LSB pages each. The rest goes to die 1.
     let geometry = drive.geometry();
     let die = |lpn: u64| {
-        let ppn = drive.ftl().map.get(Lpn(lpn as u32)).unwrap();
+        let ppn = drive.ftl().map.get(Lpn(lpn as u32)).expect("the page is saved");
         geometry.die_of(geometry.plane_of(geometry.block_of(ppn))).0
     };
-    assert_eq!([0, 1].map(|on| lpns.clone().filter(|&lpn| die(lpn) == on).count()), [4, 12]);
-    assert_eq!((free(&drive), loss.lost.len()), (1, 0));
+    assert_eq!([0, 1].map(|on| lpns.clone().filter(|&lpn| die(lpn) == on).count()), [8, 16 + 8]);
+    drive.completions();
     settle(&mut drive);
     read_everything(&mut drive);
 }
@@ -638,18 +637,20 @@ fn power_can_fail_in_every_stage() {
 }
 
 #[test]
-fn a_block_without_valid_pages_is_erased_after_a_power_loss_while_draining() {
+fn a_block_that_lost_its_last_page_while_draining_is_erased_after_a_power_loss() {
     let mut drive = detecting(6.7, &[]);
-    (0..4).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
+    (0..8).for_each(|lpn| assert_eq!(drive.write_now(Lpn(lpn)), 1));
     drive.detect_budget();
     until(&mut drive, "draining");
-    // Block 0 has the four pages that were written back. While draining, the same pages are programmed again: four
-    // times in block 0 and four times in block 1, so that block 0 has no valid page left.
-    drive.advance(drive.now() + ns(4 * (LSB + MSB)));
+    // While draining, the deallocation of its eight pages does not lead to the erase of block 0.
+    (0..8).for_each(|lpn| submit(&mut drive, Op::Trim, lpn));
+    submit(&mut drive, Op::Flush, 0);
+    drive.advance(drive.now() + ns(2 * ERASE));
     let block = |drive: &Drive<Oracle>| drive.array().block(BlockId(0)).clone();
     assert_eq!((drive.power_stage(), block(&drive).valid, block(&drive).pe_cycles), ("draining", 0, 0));
     drive.cut_power();
     drive.completions();
+    // The power loss has ended the detection, so the block is erased as soon as power is back.
     drive.advance(drive.now() + ns(ERASE));
     assert_eq!(block(&drive).pe_cycles, 1);
     settle(&mut drive);
