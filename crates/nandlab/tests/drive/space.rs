@@ -206,7 +206,8 @@ fn a_drive_fails_after_16_erases_per_block_that_give_a_waiting_write_no_page() {
     let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
                 blocks_per_plane = 8\npages_per_block = 4\npage_size = '4KiB'\ncell = 'slc'\nop = 1.0\n\
                 endurance = 1000000\n[timing]\nprogram = '200us'\nerase = '1ms'\n\
-                [reliability]\nclock_scale = 1e9\n[refresh]\npolicy = 'fcr'\ninterval = [{ pe = 1000000, every = '7d' }]\n";
+                [reliability]\nclock_scale = 1e9\n\
+                [refresh]\npolicy = 'fcr'\ninterval = [{ pe = 1000000, every = '7d' }]\n";
     let mut drive: Drive = Drive::new(&spec(text, &[]));
     let submit = |drive: &mut Drive, lpn: u64| {
         let write = request(drive, Op::Write, lpn * 4096, 4096);
