@@ -1311,7 +1311,6 @@ fn a_drive_without_a_logical_page_is_an_error() {
 
 /// With op = 100, 13 blocks of 8 pages have one logical page: 104 / 101.
 #[test]
-#[ignore = "the error proposes the number of blocks that the drive already has"]
 fn the_blocks_proposed_for_a_drive_without_a_logical_page_are_accepted() {
     load_with(NO_LOGICAL_PAGE, &["drive.blocks_per_plane=13"]).unwrap_or_else(|e| panic!("{e}"));
     let text = says(NO_LOGICAL_PAGE);

@@ -119,7 +119,10 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     );
     // If logical and translation pages have room, they are no more than the physical pages, which all have a 32-bit
     // PPN.
-    let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| c.needs(blocks, c.op).fit(blocks));
+    let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| {
+        let needs = c.needs(blocks, c.op);
+        needs.host_pages > 0 && needs.fit(blocks)
+    });
     // Ops are proposed in steps of 0.001.
     let of = |op: u64| c.needs(c.blocks_per_plane, op as f64 / 1e3);
     let enough_op = least(0, 100_000, |op| of(op).fit(c.blocks_per_plane))
