@@ -76,7 +76,7 @@ mod tests {
             is_worn_out: false,
             cycles: 0,
         };
-        let worn = CapacitorState { is_worn_out: true, loss_share: 0.4, ..new.clone() };
+        let worn = CapacitorState { is_worn_out: true, loss_share: 0.4, ..new };
         assert_eq!(worn_out(&new), None);
         assert!(worn_out(&worn).expect("the capacitor is worn out").text.contains("40.0 %"));
         assert!(

@@ -1026,8 +1026,8 @@ fn the_op_and_blocks_proposed_by_a_reserve_error_are_accepted() {
 }
 
 /// The needs of the mechanisms are 2 + 1 + 2 + 6 + 2 + 3 blocks, and a plane needs a block of garbage and 16
-/// translation pages. With op = 0.02 a plane has 321 of its 16,384 pages beyond the 16,063 logical pages, and needs 17
-/// * 64 + 16 = 1,104. With op = 0.073 it has 1,114 (488,618 logical pages are 15,270 per plane) and needs 1,103, with
+/// translation pages. With op = 0.02 a plane has 321 of its 16,384 pages beyond the 16,063 logical pages, and needs
+/// 17 * 64 + 16 = 1,104. With op = 0.073 it has 1,114 (488,618 logical pages are 15,270 per plane) and needs 1,103, with
 /// 15 translation pages per plane. With 912 blocks it has 1,144 and needs 17 * 64 + 56 = 1,144.
 #[test]
 fn the_error_names_the_needs_of_every_mechanism() {
