@@ -1,6 +1,6 @@
 """An error in a spec, a trace or on the disk gives a message that fits on a screen, and leaves no partial result.
 
-Each bad input that nandlab must refuse has a test here, which runs the command.
+The tests run the command. Bad study files are in test_study_file.py, wrong command lines in test_cli.py.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ op = 0.25
 trace = "trace.csv"
 """
 
-#: Requests of the valid trace; and the number of the line, in the middle, that tests damage.
+#: Number of requests in the valid trace, and number of the line in its middle that `with_line` edits.
 LINES = 5000
 BAD = 2500
 #: A FILETIME in the week in which the MSR traces were recorded.
@@ -46,7 +46,7 @@ TICKS = 128_166_372_000_000_000
 
 
 def command_line(*arguments):
-    """The command of the package that these tests import."""
+    """The command line that runs nandlab with the Python of these tests."""
     return [sys.executable, "-m", "nandlab", *map(str, arguments)]
 
 
@@ -256,7 +256,7 @@ def test_an_oversized_spec_is_refused_within_seconds(lab, text, names, remedy):
     (lab / "spec.toml").write_text(text)
     begin = time.monotonic()
     message = refused(lab, "run", "spec.toml", names=names, remedy=remedy)
-    # Some of these specs took minutes before. Most of the time is the start of the command.
+    # Some of these specs took minutes before. Starting the command takes most of the measured time.
     assert time.monotonic() - begin < 10
     assert all(character.isprintable() or character == "\n" for character in message)
 

@@ -85,7 +85,7 @@ def run(where, *arguments, **options):
 
 
 def started(where, *arguments, **options):
-    """Starts a run; returns its process after the simulation has begun."""
+    """Starts a run; returns its process 0.3 s after the hidden output directory has appeared."""
     process = start(where, "run", *arguments, "--out", "r", **options)
     wait_for(lambda: list(where.glob(".r.partial-*")), 20, process)
     time.sleep(0.3)
@@ -110,9 +110,9 @@ def test_a_signal_keeps_the_finished_part_of_a_run(spec_file, tmp_path, number, 
     assert hidden(tmp_path) == []
 
 
-#: Preconditions for 20 s.
+#: A `Run` whose constructor takes 20 s.
 PRECONDITIONING = "class Run:\n    def __init__(self, *_): time.sleep(20)\n"
-#: Its second step takes 20 s.
+#: A `Run` whose second step takes 20 s.
 STUCK = """
 class Run:
     steps = 0
@@ -124,7 +124,7 @@ class Run:
 """
 
 
-def test_sigterm_while_preconditioning_leaves_no_output(spec_file, tmp_path):
+def test_sigterm_before_the_first_request_leaves_no_output(spec_file, tmp_path):
     process = started(tmp_path, spec_file, command=over(PRECONDITIONING))
     process.send_signal(signal.SIGTERM)
     status, _, err = finish(process)
@@ -280,10 +280,10 @@ def test_the_partial_files_of_a_running_run_are_not_removed(spec_file, tmp_path)
     assert hidden(tmp_path) == []
 
 
-def test_partial_files_are_removed_only_without_a_process_and_without_a_lock(tmp_path):
+def test_partial_files_are_removed_only_if_no_other_process_has_their_pid_or_lock(tmp_path):
     dead = dead_pid()
     swept, locked, reused = (tmp_path / f".r.partial-{rest}" for rest in (dead, f"{dead}-abcdef", os.getppid()))
-    same = tmp_path / f".r.partial-{os.getpid()}-abcdef"  # as in a container, where every process has this pid
+    same = tmp_path / f".r.partial-{os.getpid()}-abcdef"  # left by a container in which nandlab had this PID
     for directory in (swept, locked, reused, same):
         (directory / "new").mkdir(parents=True)
     lock = os.open(locked, os.O_RDONLY)
@@ -365,7 +365,7 @@ def test_write_file_replaces_only_files(tmp_path):
 
 
 def test_no_file_is_written_directly_under_its_final_name():
-    """Every file is written by `whole.py`, or into a directory that is renamed when it is complete."""
+    """Every file gets its final name when it is complete; only the empty `.lock` of a study has its name at once."""
     writing = re.compile(r"open\([^)]*\"[rwxab+]*[wxa+]|\.write_text\(|\.write_bytes\(|savefig\((?!out)")
     package = Path(nandlab.__file__).parent
     found = {

@@ -19,8 +19,10 @@ def test_a_trace_named_by_the_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("NANDLAB_TRACES", raising=False)
     with pytest.raises(nandlab.NandlabError, match="the environment variable NANDLAB_TRACES is not set"):
         nandlab.Study.load(tmp_path / "s.toml")
-    monkeypatch.setenv("NANDLAB_TRACES", str(tmp_path / "far"))
-    assert len(nandlab.Study.load(tmp_path / "s.toml").runs) == 1
+    # A relative folder starts at the directory of the study.
+    for folder in (str(tmp_path / "far"), "far"):
+        monkeypatch.setenv("NANDLAB_TRACES", folder)
+        assert len(nandlab.Study.load(tmp_path / "s.toml").runs) == 1
 
 
 MISTAKES = [

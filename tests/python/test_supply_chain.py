@@ -1,4 +1,7 @@
-"""tools/supply_chain.py refuses licences, sources and vulnerabilities; and the third-party notices are up to date."""
+"""tools/supply_chain.py refuses licences, sources and vulnerabilities that are not accepted.
+
+The third-party notices are up to date.
+"""
 
 import shutil
 import tomllib
@@ -71,7 +74,7 @@ def test_a_crate_under_another_licence_is_refused(licence):
     assert problem.startswith("crate x 1.0.0: licence ")
 
 
-def test_a_crate_that_is_not_from_crates_io_is_refused():
+def test_a_crate_from_a_source_other_than_crates_io_is_refused():
     assert not supply_chain.crate_problems([crate(source=None)], ALLOWED)
     [problem] = supply_chain.crate_problems([crate(source="git+ssh://example.org/x")], ALLOWED)
     assert "not from crates.io" in problem
@@ -147,7 +150,7 @@ def test_the_notices_name_crates_of_the_lock_file():
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo")
-def test_the_notices_are_up_to_date_and_name_no_machine():
+def test_the_notices_are_up_to_date_and_contain_no_local_paths():
     packages = supply_chain.linked(supply_chain.crates())
     assert supply_chain.notices_problems(packages) == []
     text = supply_chain.notices(packages)

@@ -34,7 +34,7 @@ def run(
 ) -> End:
     """Simulate a spec; print a summary and write a result directory.
 
-    The result directory appears only when it is complete.
+    The result directory appears under its name only when all its files are written.
     Ctrl-C, SIGTERM or SIGHUP ends the run and keeps the result so far: summary.json then says "complete": false. A
     second signal discards it.
     Exit status: 0 done, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
@@ -44,7 +44,8 @@ def run(
     spec_file
         The spec. A relative path in the spec is relative to the directory of the spec.
     out
-        The result directory; out/NAME when absent. An earlier result is replaced.
+        The result directory; by default out/NAME, with the name of the spec file without its suffix. An earlier result
+        is replaced.
     verify
         Check every read against a reference model of the drive; slower.
     save_drive

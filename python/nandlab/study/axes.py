@@ -27,7 +27,7 @@ class Axes:
     factors: tuple[Factor, ...] = ()
     parts: list[Part] = field(default_factory=list)
     titles: dict[tuple[str, Any], str] = field(default_factory=dict)
-    #: Names of the facts of variants and workloads, for expressions.
+    #: Names of the numbers in the `facts` of variants and workloads; expressions may use these names.
     facts: set[str] = field(default_factory=set)
 
 
@@ -170,7 +170,7 @@ def _part(
 
 
 def smaller(reading: Reading, axes: Axes, table: SmokeTable) -> Axes:
-    """The axes of the smoke size: fewer parts, variants, workloads and points, and other values."""
+    """The axes of the smoke size: fewer parts, variants, workloads, points; `[smoke.values]` overrides `[values]`."""
     parts = axes.parts
     kept = reading.names(table.parts, ("smoke", "parts"), [part.name for part in parts])
     variants = reading.names(table.variants, ("smoke", "variants"), values_of("variant", parts))

@@ -1,4 +1,4 @@
-"""The state while a study file is read: the lines of its keys, its errors, and its overrides of the spec."""
+"""What the readers of a study file share: the lines of its keys, its errors, and the reading of overrides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reading:
         self.path = path
         self.lines = lines
         self.problems: list[Problem] = []
-        #: The directory of relative paths in the base spec.
+        #: Directory at which relative paths in the base spec start.
         self.base_dir = path.parent.absolute()
 
     def line(self, path: Path) -> int | None:
@@ -52,7 +52,7 @@ class Reading:
         return tuple(self.placed(override) for override in found)
 
     def placed(self, override: Override) -> Override:
-        """Make a path that is relative to the study's directory relative to the directory of the base spec."""
+        """Convert a path from the study's directory to that of the base spec, with environment variables expanded."""
         if override.key not in PATH_KEYS or not isinstance(override.value, str):
             return override
         written = os.path.expandvars(override.value)
@@ -64,7 +64,7 @@ class Reading:
             return override
         if os.path.isabs(written):
             return Override(override.key, written, override.line)
-        there = os.path.normpath(os.path.join(self.path.parent.absolute(), override.value))
+        there = os.path.normpath(os.path.join(self.path.parent.absolute(), written))
         return Override(override.key, os.path.relpath(there, self.base_dir), override.line)
 
     def names(self, listed: list[Any] | None, path: Path, known: Iterable[str]) -> list[str] | None:
