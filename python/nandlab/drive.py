@@ -156,11 +156,11 @@ class Drive:
         return CachePages(*self._core.cache_pages)
 
     def cut_power(self) -> LossRecord:
-        """Cut power at the present simulated time: emergency flush, recovery, and the drive is ready again.
+        """Cut power now, and simulate emergency flush, outage and recovery; the drive is then ready again.
 
-        Returns the loss as in `power.json`. Outstanding requests end as failed completions. Raises `RunError` for
-        a drive whose spec sets neither a capacitor nor a power cut, because such a drive keeps no sequence numbers for
-        recovery; with `verify` every drive keeps them.
+        Returns the entry of `power.json` for this loss. Outstanding requests end as failed completions. Raises
+        `RunError` for a drive whose spec sets neither a capacitor nor a power cut, because such a drive keeps no
+        sequence numbers for recovery; with `verify` every drive keeps them.
         """
         self._core.cut_power()
         return self.power().losses[-1]
@@ -168,13 +168,14 @@ class Drive:
     def detect_budget(self) -> bool:
         """Begin a detection of the dirty page budget now, without waiting for an idle time.
 
-        Returns `False`, and begins none, while a detection or a recharge is under way. The detection takes simulated
-        time; `power` has its result. Raises `RunError` for a drive without a capacitor or without a write cache.
+        Returns `False` while a detection or a recharge is under way, and then begins none. The detection takes
+        simulated time; `power` has its result. Raises `RunError` for a drive without a capacitor or without a write
+        cache.
         """
         return self._core.detect_budget()
 
     def power(self) -> PowerRecord:
-        """The present content of `power.json`: `losses`, with the acknowledged writes they took, and `detections`."""
+        """The present content of `power.json`: `losses`, each with the writes that it destroyed, and `detections`."""
         text = self._core.power()
         if text is None:
             return PowerRecord(page_bytes=self._page_bytes, losses=(), detections=())
@@ -209,9 +210,9 @@ class Drive:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the state of the drive as a snapshot, which `precondition.load` of a spec loads.
 
-        The snapshot is written beside `path` and renamed. Raises `RunError` while operations are under way or the write
-        cache has dirty pages (call `flush()` and `run_until_idle()` first), and `OutputError` when the file cannot be
-        written.
+        The snapshot is written to a temporary file beside `path`, which is then renamed. Raises `RunError` while
+        operations are under way or the write cache has dirty pages (call `flush()` and `run_until_idle()` first), and
+        `OutputError` when the file cannot be written.
         """
         try:
             with whole_file(Path(path)) as partial:

@@ -12,15 +12,15 @@ from types import FrameType
 from typing import Any, TextIO, cast
 
 _SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
-#: Signals within this time count as one, because `timeout`, shells and terminals send a signal twice.
+#: Signals within this time count as one, because `timeout`, shells and terminals may send a signal twice.
 _TOGETHER_S = 0.5
 
 
 class Stop:
     """Handles Ctrl-C, SIGTERM and SIGHUP in a `with` block: each of them raises `KeyboardInterrupt`.
 
-    In a block of `deferred` the first signal is only recorded, and the second one raises. A signal that was ignored
-    when the process started stays ignored; `nohup` ignores SIGHUP.
+    In a block of `deferred` the first signal is only recorded, and the second one raises. Signals within half a second
+    of the first one have no effect. A signal that is ignored before the block stays ignored; `nohup` ignores SIGHUP.
     """
 
     def __init__(self) -> None:

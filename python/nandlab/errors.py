@@ -41,7 +41,7 @@ def shown(name: str | os.PathLike[str]) -> str:
 
 
 def shortened(text: str) -> str:
-    """A message with long words, long lines and the number of lines shortened."""
+    """A message with its long words and long lines shortened, and the lines beyond the limit left out."""
     lines = text.split("\n")
     if len(lines) > _LINES_MAX:
         lines = [*lines[: _LINES_MAX - 1], f"and {len(lines) - _LINES_MAX + 1} more lines"]

@@ -91,7 +91,7 @@ class LifeFacts(Record, frozen=True):
     complete: bool
     """Whether the life reached its end."""
     end: str
-    """How the life ended."""
+    """How the life ended, in words."""
     problem: str | None
     """The error that ended the life early; None without an error."""
     years: float
@@ -107,7 +107,7 @@ class LifeFacts(Record, frozen=True):
     pe_spread: float
     """Difference between the most and the fewest P/E cycles of a block at the end."""
     first_media_error_years: float | None
-    """Time of the first lost page, in years; None without one."""
+    """End of the first simulated stretch with a media error, in years; None without a media error."""
     windows: int
     """Number of measured windows."""
     windows_unsteady: int
@@ -121,7 +121,7 @@ class LifeFacts(Record, frozen=True):
     simulated_share: float
     """Share of the wear that was simulated, 0 to 1."""
     error: dict[str, Difference] | None = None
-    """Differences from the same life simulated in full; None unless `against_full` was given."""
+    """Differences from the same life simulated in full (`against_full`); None without a complete full simulation."""
 
 
 class LifeStopped(Exception):
@@ -140,7 +140,7 @@ class Life:
     spec_toml: str
     spec_hash: str
     name: str
-    #: The same life simulated in full, if `against_full` was given.
+    #: The same life simulated in full (`against_full`); `None` without a complete full simulation.
     full: Life | None = None
     path: Path | None = None
     _frame: pl.DataFrame | None = field(default=None, repr=False)
@@ -252,10 +252,11 @@ def life(
 ) -> Life:
     """Simulate the life of a drive under its workload until a block is worn out; `out` is its result directory.
 
-    `spec` is a path, TOML text or a `Spec`; `sets` overrides keys, as in `run`. The life has at least `windows` windows
-    (1 to 10,000), at even steps of P/E cycles and at every step of `refresh.interval`. A window has `requests` requests
-    (100 to 1,000,000,000) to settle and as many that are measured. `full` simulates everything, which takes long;
-    `against_full` adds a full simulation and sets `error` in the facts. `progress` is called about ten times per
+    `spec` is a path, TOML text or a `Spec`; `sets` overrides keys, as in `run`. There are `windows` windows (1 to
+    10,000) at even steps of the mean P/E cycles up to `drive.endurance`, and one more at each step of
+    `refresh.interval`; a life that ends earlier has fewer. A window has `requests` requests (100 to 1,000,000,000) to
+    settle and as many that are measured. `full` simulates everything, which takes long; `against_full` adds a full
+    simulation and sets `error` in the facts. `progress` is called about ten times per
     second; when it returns `False`, the life ends early and keeps its finished windows (`complete` is `False`). `force`
     replaces a directory with other files. `name` is the name of the life, by default that of the spec's file.
 
@@ -471,7 +472,7 @@ class _Living:
         return Window(**counted, pe_begin=before, steady=float(is_steady), host_tb_written=written)
 
     def _skip(self, window: Window, goal: float) -> bool:
-        """Fast-forward as in the window to `goal` mean P/E cycles; whether a block would be worn out before."""
+        """Fast-forward as in the window to `goal` mean P/E cycles; returns whether a block wears out before."""
         self._run.rest()
         row = self._stretch()
         self._count(row, row.write_bytes - window.write_bytes)
@@ -494,7 +495,7 @@ class _Living:
             self._rows.append(row)
             if self._full:
                 while self._pe < goal:
-                    # Short steps, so that the life ends soon after its last event.
+                    # Short steps, so that the life ends soon after the first block is worn out.
                     if (end := self._end(self._settle(max(self._requests // 10, 100)))) is not None:
                         return end
             elif self._skip(row, goal):

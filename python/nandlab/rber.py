@@ -29,7 +29,7 @@ _RETENTION = ("1h", "1d", "7d", "30d", "90d", "180d", "365d", "730d", "1825d")
 #: The largest values that a spec accepts.
 _PE_MAX, _AGE_MAX_S = 10_000_000, 60 * 365 * 86400
 _READS_MAX, _COPYBACKS_MAX = 2**32 - 1, 255
-#: Files that `Reliability.save` writes.
+#: Suffixes of the files that `Reliability.save` writes.
 SUFFIXES = (".svg", ".pdf", ".png", ".csv")
 #: Retentions of a curve in the picture.
 _CURVE = 300
@@ -139,7 +139,7 @@ def reliability(
     reads: int = 0,
     copybacks: int = 0,
 ) -> Reliability:
-    """RBER and read level of a spec's drive over retention and P/E cycles, and the latency by read level.
+    """Return RBER and read level of a drive over retention and P/E cycles, and the latency of each read level.
 
     `spec` is a `Spec`, or an argument of `nandlab.load`; it needs no workload. `pe_cycles` are whole numbers from 0 to
     10 million, by default even steps up to `drive.endurance`. `retention` are ages in seconds, or texts such as `"1h"`
@@ -184,7 +184,7 @@ def _computed(spec: Spec, pe_cycles: list[int], ages_s: list[int], reads: int, c
 
 
 def _default_pe_cycles(spec: Spec) -> list[int]:
-    """0 and even, round steps up to the endurance: six to nine values, or each value up to an endurance below 8."""
+    """0 and even, round steps up to the endurance: four to nine values, or each value up to an endurance below 8."""
     import tomllib
 
     endurance = int(tomllib.loads(spec.to_toml())["drive"]["endurance"])

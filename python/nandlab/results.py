@@ -75,7 +75,7 @@ class RunResult:
     path: Path | None = None
     #: The timeline (a Chrome / Perfetto trace of operations and requests) as JSON text; `None` without it.
     timeline: str | None = None
-    #: The text of `power.json`; `None` without power losses and detections of the dirty page budget.
+    #: The text of `power.json`; `None` for a run with neither a power loss nor a detection of the dirty page budget.
     power_text: str | None = None
     _columns: dict[str, Columns] = field(default_factory=dict, repr=False)
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
@@ -92,7 +92,7 @@ class RunResult:
 
     @functools.cached_property
     def power(self) -> PowerRecord | None:
-        """`power.json`: power losses and detections of the dirty page budget; `None` for a run without both."""
+        """`power.json`: power losses and detections of the dirty page budget; `None` for a run with neither."""
         if self.power_text is None:
             return None
         return parse(self.power_text, PowerRecord, self._name_of("power.json"))

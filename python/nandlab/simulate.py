@@ -27,7 +27,7 @@ from nandlab.whole import NEW, hidden_beside
 _STEP_MS = 100
 #: Phases before the first request.
 BEFORE_THE_RUN = ("open", "precondition", "save")
-#: Texts for the phases in which a run does not simulate its workload.
+#: Texts for the phases in which a run does not simulate requests.
 DOING = {
     "open": "opening the workload",
     "precondition": "preconditioning",
@@ -126,7 +126,7 @@ class _Saving(NamedTuple):
 
 
 def _check_save_drive(path: Path, force: bool) -> None:
-    """Refuse a path for the snapshot that cannot be written, or that has another file."""
+    """Refuse a path for the snapshot that cannot be written, or at which there is another file."""
     try:
         if not path.parent.is_dir():
             raise OutputError(f"cannot save the drive to {path}: {path.parent} is not a directory; create it first")

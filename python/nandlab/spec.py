@@ -35,7 +35,7 @@ def load(source: str | os.PathLike[str], sets: Sets = ()) -> Spec:
 
 
 def read_spec(path: Path, sets: Sets = ()) -> Spec:
-    """Read and validate the spec in the file `path`; relative paths in the spec are relative to its directory."""
+    """Read and validate the spec in the file `path`; relative paths in the spec start at its directory."""
     return _core.Spec.load(_read_text(path), path.name, str(path.parent.absolute()), set_arguments(sets))
 
 
@@ -122,8 +122,9 @@ class Fit(NamedTuple):
 def fit(spec: Spec, times: float = 5.0) -> Fit:
     """Scale the drive of a spec to its workload, so that the workload writes the spare space at least `times` times.
 
-    Changes the number of blocks per plane, and `drive.op` so that the effective over-provisioning stays the same. Other
-    keys, such as the sizes of caches, stay. Reads the whole workload. Raises `OutputError` when the workload writes too
+    Changes the number of blocks per plane, and `drive.op` so that the effective over-provisioning stays the same. Sets
+    `workload.beyond` to `wrap` if the workload has addresses beyond the scaled drive. Other keys, such as the sizes of
+    caches, are not changed. Reads the whole workload. Raises `OutputError` when the workload writes too
     little for any drive or `times` is not above 0, `RunError` for a spec without a workload, `SpecError` when the
     scaled drive is invalid for another reason.
     """

@@ -20,7 +20,7 @@ TABLES = {
     "dies": "die and interval (at most 64 intervals)",
     "latency": "operation and latency bin",
     "blocks": "block of the drive at the end of the run",
-    "requests": "request (when the spec asks for it)",
+    "requests": "request (with `output.requests = true`)",
 }
 
 

@@ -743,7 +743,7 @@ def test_ctrl_c_before_the_first_request_leaves_no_output(lab):
     status, out, err, waited = interrupted(lab, "run", "spec.toml", *slow, *big, "--out", "deep/result", after=0.5)
     assert status == 130, err
     assert waited < 20
-    assert "nothing was written" in err
+    assert "before the first request: there is no result" in err
     assert out == ""
     assert listing(lab) == before
 

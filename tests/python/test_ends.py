@@ -128,7 +128,7 @@ def test_sigterm_before_the_first_request_leaves_no_output(spec_file, tmp_path):
     process = started(tmp_path, spec_file, command=over(PRECONDITIONING))
     process.send_signal(signal.SIGTERM)
     status, _, err = finish(process)
-    assert status == 143 and "stopped by SIGTERM before the first request: nothing was written" in err
+    assert status == 143 and "stopped by SIGTERM before the first request: there is no result" in err
     assert os.listdir(tmp_path) == [spec_file.name]
 
 

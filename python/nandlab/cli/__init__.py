@@ -5,7 +5,7 @@ Exit status:
 0    done
 1    a bug in nandlab
 2    refused: an error in the input, the arguments or the file system
-3    done, but the output on screen could not be written
+3    done, but the output could not be written to stdout
 130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
 141  done, but the reader of the output has closed the pipe
 """
@@ -30,7 +30,7 @@ from nandlab.errors import os_error_text
 
 _BUG = (
     "This is a bug in nandlab, not in your input. Please report it where nandlab is developed (CONTRIBUTING.md,\n"
-    '"Reporting a bug"), with the text above, the command and the spec. No result was written.'
+    '"Reporting a bug"), with the text above, the command and the spec.'
 )
 
 

@@ -24,8 +24,13 @@ app = App(
         "nandlab report out/demo                  one HTML file: tables, plots",
         "nandlab spec show examples/demo.toml     every setting with its default",
     )
-    + "\n\nExit status: 0 done, 1 a bug, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, "
-    "129 by SIGHUP, 141 done but the reader of the output has closed the pipe",
+    + "\n\nExit status:\n\n"
+    "    0                done\n"
+    "    1                a bug in nandlab\n"
+    "    2                an error in the input, the arguments or the file system\n"
+    "    3                done, but the output could not be written to stdout\n"
+    "    129, 130, 143    stopped by SIGHUP, Ctrl-C, SIGTERM\n"
+    "    141              done, but the reader of the output has closed the pipe",
     help_format="plaintext",
     version=lambda: f"nandlab {nandlab.version()}",
     version_flags=["--version"],
@@ -50,5 +55,5 @@ class End(NamedTuple):
     """The end of a command."""
 
     status: int = 0
-    #: The result on the disk, for the message when the output cannot be printed.
+    #: What is on the disk, for the message when stdout cannot be written.
     kept: str = ""

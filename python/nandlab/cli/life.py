@@ -39,20 +39,21 @@ def life(
     The workload is repeated until the first block has reached drive.endurance. In the skipped time blocks wear, time
     passes and the capacitor ages as in the window before. Data does not age in the skipped time: for data that is never
     rewritten, set reliability.retention to ages up to the refresh interval.
-    Ctrl-C, SIGTERM or SIGHUP ends the life and keeps the finished windows: life.json then says "complete": false. A
+    Ctrl-C, SIGTERM or SIGHUP ends the life and keeps the finished windows; life.json then has "complete": false. A
     second signal discards them.
-    Exit status: 0 done, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+    Exit status: see `nandlab --help`.
 
     Parameters
     ----------
     spec_file
         The spec. Its workload is repeated without end; reliability.clock_scale sets the speed of ageing.
     out
-        The directory for life.json, life.parquet and report.html; out/NAME when absent.
+        The directory for life.json, life.parquet and report.html; out/my for the spec my.toml when absent.
     windows
-        The least number of windows; each step of refresh.interval adds one.
+        Number of windows up to drive.endurance; each step of refresh.interval adds one. A life that ends earlier has
+        fewer.
     requests
-        Measured requests of a window. As many requests before each window let the drive settle.
+        Measured requests of a window. The same number of requests before each window lets the drive settle.
     full
         Simulate everything, which takes long.
     against_full
@@ -81,7 +82,7 @@ def life(
             )
             written = reporting.report(directory)
     except lifetime.LifeStopped:
-        fail(f"{stop} before the end of the first window: nothing was written")
+        fail(f"{stop} before the end of the first window: there is no result")
         return End(stop.status)
     if json_:
         print(lived.facts_text.rstrip("\n"))

@@ -42,7 +42,7 @@ def reliability(
     Parameters
     ----------
     spec_file
-        The spec, of which [reliability] and [ecc] count. It needs no workload.
+        The spec. It needs no workload.
     pe
         P/E cycles, separated by commas; even steps up to drive.endurance when absent.
     retention
@@ -50,7 +50,7 @@ def reliability(
     reads
         Reads of the block since its erase.
     copybacks
-        Copybacks of the page in a row without correction.
+        Copybacks of the page, without a correction in between.
     susceptible
         Also print the share of bits that soft sensing finds susceptible.
     out

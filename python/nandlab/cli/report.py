@@ -18,7 +18,7 @@ from nandlab.errors import OutputError
     )
 )
 def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | None = None) -> End:
-    """Write one HTML file with tables and plots of a result directory; it opens without a network.
+    """Write one HTML file with tables and plots of a result directory. The file opens without a network.
 
     Parameters
     ----------

@@ -35,19 +35,18 @@ def run(
     """Simulate a spec; print a summary and write a result directory.
 
     The result directory appears under its name only when all its files are written.
-    Ctrl-C, SIGTERM or SIGHUP ends the run and keeps the result so far: summary.json then says "complete": false. A
-    second signal discards it.
-    Exit status: 0 done, 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+    After the first request, Ctrl-C, SIGTERM or SIGHUP ends the run and keeps the result so far; summary.json then has
+    "complete": false. A second signal discards the result.
+    Exit status: see `nandlab --help`.
 
     Parameters
     ----------
     spec_file
-        The spec. A relative path in the spec is relative to the directory of the spec.
+        The spec. A relative path in the spec starts at the directory of the spec.
     out
-        The result directory; by default out/NAME, with the name of the spec file without its suffix. An earlier result
-        is replaced.
+        The result directory; out/my for the spec my.toml when absent. An earlier result is replaced.
     verify
-        Check every read against a reference model of the drive; slower.
+        Check every read against a reference model of the drive, which is slower.
     save_drive
         Also save a snapshot of the preconditioned drive in this file, for precondition.load of other specs.
     """
@@ -63,7 +62,7 @@ def run(
                 checked, directory, progress, verify=verify, save_drive=save_drive, force=force, name=name
             )
     except simulate.Stopped:
-        fail(f"{stop} before the first request: nothing was written")
+        fail(f"{stop} before the first request: there is no result")
         return End(stop.status)
     stopped = bool(stop) and not result.complete
     if json_:

@@ -81,7 +81,7 @@ def spec_check(
     ),
 )
 def spec_show(file: Annotated[Path, Parameter(name="SPEC.toml")], /, *, sets: Sets = None, json_: Json = False) -> None:
-    """Print the resolved spec, with presets filled in and every default.
+    """Print the resolved spec, with the values of its preset and with every default.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def spec_fit(
     """Print the --set options that scale the drive to its workload.
 
     The scaled drive has fewer blocks per plane, and the over-provisioning that gives the same write amplification. The
-    workload then writes the spare space several times, so that GC matters. The sizes of caches stay.
+    workload then writes the spare space several times, so that GC matters. The sizes of caches are not scaled.
 
     Parameters
     ----------
     file
         The spec. Its workload is read to the end.
     times
-        How many times the workload is to write the spare space, at least.
+        The least number of times that the workload writes the spare space; 5 when absent.
     """
     if not times > 0:
         raise OutputError(f"--times: expected a number above 0, found {times:g}")

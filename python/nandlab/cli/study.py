@@ -40,24 +40,24 @@ def study(
     """Do the runs of a study, draw its figures, and give a verdict on each claim.
 
     Finished runs are kept in the study's folder and not repeated; a stopped or killed study continues with the others.
-    Exit status: 0 done (whatever the verdicts), 2 refused, 3 done but not printed, 130 stopped by Ctrl-C, 143 by
-    SIGTERM, 129 by SIGHUP.
+    Exit status: see `nandlab --help`; the verdicts do not change it.
 
     Parameters
     ----------
     study_file
         A study file, a folder with a study.toml, or the name of a folder in studies/.
     out
-        The study's folder; out/NAME when absent.
+        The folder for runs and results; when absent, out/ with the name of the study.
     workers
         Local worker processes; one per processor when absent.
     dask
         Address of a Dask scheduler, such as tcp://host:8786, whose workers do the runs. The workers need the same build
         of nandlab, and no shared disk.
     traces
-        How Dask workers get trace files: send (each file once per worker), or path (each worker has the same paths).
+        How Dask workers get traces and other input files: send (the files are sent to the workers), or path (each
+        worker reads them at the same paths).
     smoke
-        Do the smoke size, which [smoke] of the study describes.
+        Run the smoke size, which [smoke] of the study describes.
     resume
         Keep finished runs; this is the default.
     fresh
@@ -73,7 +73,7 @@ def study(
         raise OutputError(f"--workers: expected at least 1, found {workers}")
     if workers is not None and dask is not None:
         raise OutputError(
-            "--workers and --dask are both given: --workers are local processes, a Dask cluster has its own\n"
+            "--workers and --dask are both given: --workers counts local processes, a Dask cluster has its own\n"
             "  remedy: leave out one"
         )
     from nandlab.study.progress import StudyProgress

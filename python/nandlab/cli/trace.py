@@ -118,7 +118,8 @@ def trace_convert(
     to
         The format to write (see `nandlab trace formats`).
     out
-        The file to write; with several traces, a directory. NAME.FORMAT in the current directory when absent.
+        The file to write; with several traces, a directory. When absent, a file in the current directory, such as
+        hm_0.spc for hm_0.csv and --to spc.
     profile
         Write the look-alike that this workload profile generates (see `nandlab trace profiles`).
     format_
@@ -189,7 +190,7 @@ def _sources(
     logical_bytes: int | None,
     seed: int | None,
 ) -> Iterator[tuple[Path | None, dict[str, Any]]]:
-    """The traces that a command names, with the options of each."""
+    """The traces that a command names, each with the options of the command."""
     options: dict[str, Any] = {
         "profile": profile,
         "format": format_,

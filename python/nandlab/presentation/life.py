@@ -23,11 +23,11 @@ def of_life(life: Life) -> Presentation:
         Figure("drive writes", count(facts.drive_writes)),
         Figure("drive writes per day", number(facts.drive_writes_per_day)),
         Figure("mean P/E cycles at the end", count(facts.pe_mean)),
-        Figure("of the wear was simulated", part(facts.simulated_share, 1.0)),
+        Figure("share of the wear that was simulated", part(facts.simulated_share, 1.0)),
     )
     failures = []
     if not facts.complete:
-        failures.append(Note("warning", "stopped", "not complete: the life was stopped"))
+        failures.append(Note("warning", "stopped", "not complete: the life ended early"))
     if (first := facts.first_media_error_years) is not None:
         failures.append(Note("error", "media-errors", f"data lost: first media error after {number(first)} years"))
     return Presentation(

@@ -136,7 +136,7 @@ def write_cache(found: CacheSummary) -> Section | None:
     caption = "A read hits when all its sectors are cached, a write when its page is cached."
     table = Table(("", "hits", "misses", "hit ratio"), tuple(rows), caption)
     figures = (
-        Figure("capacity in pages, of them may be dirty", f"{count(found.pages)}, {count(found.budget_pages)}"),
+        Figure("capacity, dirty budget, in pages", f"{count(found.pages)}, {count(found.budget_pages)}"),
         Figure("dirty pages: maximum, at the end", f"{count(found.dirty_pages_max)}, {count(found.dirty_pages)}"),
         Figure(
             "pages written back, of them for a flush or in idle time",

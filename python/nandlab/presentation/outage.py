@@ -136,7 +136,7 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
         ("of them to fast pages", lambda x: part(x.fast_pages, x.flushed_pages)),
         ("acknowledged writes lost", lambda x: count(x.lost_writes)),
         ("of them in flash, destroyed with their wordline", lambda x: count(x.lost_with_wordline)),
-        ("requests ended", lambda x: count(x.aborted_requests)),
+        ("requests aborted", lambda x: count(x.aborted_requests)),
         ("programs, erases torn", lambda x: f"{count(x.torn_programs)}, {count(x.torn_erases)}"),
     ]
     cost: list[_LossRow] = [
@@ -157,8 +157,8 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
     captions = (
         "A page is unflushed when an acknowledged write of the page is not in flash. Fast pages are LSB pages and the "
         f"lower half of the layers.{more}",
-        "The controller draws power for T_total (Eq. 4), the programs for T_program (Eq. 5). Later requests are "
-        "delayed by the down time of the drive, so that no latency includes the outage.",
+        "The controller draws power for T_total, the programs for T_program (Eq. 4 and 5 of the aging-capacitor "
+        "paper). Later requests are delayed by the down time of the drive, so that no latency includes the outage.",
     )
     return tuple(
         Table(("", *names), tuple(Row(name, tuple(cell(loss) for loss in listed)) for name, cell in rows), caption)

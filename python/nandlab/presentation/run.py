@@ -188,8 +188,8 @@ def _verdict(found: SteadySummary) -> str:
     reasons = [f"{name} still changes" for name, of in judged if of is not None and not of.met]
     if found.erased_share is not None and found.erased_share < 0.9:
         reasons.append(
-            f"erased blocks have only {share(found.erased_share)} of the programmed pages, so the drive is still being "
-            "filled"
+            f"the erased pages are only {share(found.erased_share)} of the programmed pages, so the drive is still "
+            "being filled"
         )
     return (
         f"Not steady {span}: {' and '.join(reasons)}. The numbers of this run include the transient. Use a longer "

@@ -300,8 +300,9 @@ def capacitor(series: Columns, spec_toml: str) -> str:
     )
     return figure(
         plot,
-        "Pages that the full capacitor could save by Eq. 1 to 5 (capability), pages that may be dirty (budget), and "
-        "the most dirty pages of each interval. Dirty pages above the capability are at risk.",
+        "Pages that the full capacitor could save by Eq. 1 to 5 of the aging-capacitor paper (capability), pages that "
+        "may be dirty (budget), and the most dirty pages of each interval. Dirty pages above the capability are at "
+        "risk.",
         title,
     )
 

@@ -383,7 +383,7 @@ def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, t
 
 
 def _shorter(curve: Curve) -> Curve:
-    """A distribution without points whose absence is invisible, both in the body and in the tail."""
+    """A distribution with fewer points: the drawn curve and its drawn tail look the same."""
     kept = [0]
     for index, y in enumerate(curve.y):
         last = curve.y[kept[-1]]
