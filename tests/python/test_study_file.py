@@ -7,7 +7,7 @@ import pytest
 from study_lab import BASE, STUDY, command
 
 
-def test_a_trace_named_by_the_environment(tmp_path, monkeypatch):
+def test_a_path_of_a_study_may_contain_an_environment_variable(tmp_path, monkeypatch):
     import nandlab
 
     (tmp_path / "far").mkdir()
@@ -19,7 +19,7 @@ def test_a_trace_named_by_the_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("NANDLAB_TRACES", raising=False)
     with pytest.raises(nandlab.NandlabError, match="the environment variable NANDLAB_TRACES is not set"):
         nandlab.Study.load(tmp_path / "s.toml")
-    # A relative folder starts at the directory of the study.
+    # A relative folder starts at the study's directory.
     for folder in (str(tmp_path / "far"), "far"):
         monkeypatch.setenv("NANDLAB_TRACES", folder)
         assert len(nandlab.Study.load(tmp_path / "s.toml").runs) == 1
@@ -33,6 +33,9 @@ MISTAKES = [
     ('"gc.victim" = "fifo"', '"gc.victim" = "fif"', 's.toml:10: gc.victim: unknown value "fif"'),
     ('"gc.victim" = "fifo"', '"gc.victm" = "fifo"', "s.toml:10: gc.victm: unknown key"),
     ("[0.25, 0.5]", "[0.25, 0.5, -3]", "s.toml:18: drive.op: the number -3 is out of range"),
+    ('"drive.op" = [', 'waf = [1]\n"drive.op" = [', "s.toml:18: grid.waf: a result of each run has this name\n"),
+    ('"drive.op" = [', 'run = [1]\n"drive.op" = [', "s.toml:18: grid.run: a column has this name already\n"),
+    ('"drive.op" = [', 'limit = [1]\n"drive.op" = [', 'for "{limit}" in a set, declare limit in [values]'),
     ("[0.25, 0.5]", "[0.25, 0.25]", "s.toml:18: grid.drive.op.1: duplicate value 0.25"),
     ('over = "drive.op"', 'over = "drive.po"', "s.toml:27: figures.0.over: unknown column"),
     ('kind = "bar"', 'kind = "pie"', 's.toml:36: figures.1.kind: unknown value "pie"'),

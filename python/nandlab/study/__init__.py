@@ -12,7 +12,7 @@ A study file is TOML:
     "drive.op" = [0.07, 0.28]        # an axis: a key and its values
     [[grid.NAME]]                    # or a point of an axis that sets several keys: value, title, set
     [values]
-    NAME = "64KiB"                   # the value of "{NAME}" in a set, unless an axis has this name
+    NAME = "64KiB"                   # the value of "{NAME}" in a set; an axis of this name replaces it
     [parts.NAME]                     # a block with its own variants, workloads, grid and set; without parts: all x all
     [smoke]                          # the smoke size: parts, variants, workloads, grid (values to keep), values, set
     [metrics]
@@ -37,9 +37,12 @@ characters and strings of 10,000, expressions of 1,000 characters and 50 levels 
 finite numbers of 64 bits. The name of the study and the ids of figures become file names: letters, digits, -, _ and
 points.
 
-A relative path is relative to the directory of the file that names it; $NAME in a path is an environment variable. A
-claim is `reproduced` when the measured value is within the tolerance, in the `same direction` when it is on the
-reported side of the baseline, else `not reproduced`. A claim without a value is `reproduced` on the reported side.
+A relative path starts at the directory of the file that contains it. In the study file, $NAME in the path of an input
+file (`workload.trace`, `precondition.load`, `reliability.rber.table`) is an environment variable.
+
+A claim is `reproduced` when the measured value is within the tolerance; else in the `same direction` when it is on the
+reported side of the baseline; else `not reproduced`. A claim without a value is `reproduced` on the reported side. At
+smoke size a claim without runs is `not measured`.
 
 The modules in the order of use: `source` (text) -> `file` (tables) -> `definition`, with `axes` and `figures` (checks
 of names) -> `model`; `plan` (the runs, resolved and checked) -> `execute` (over `local` or `cluster` workers, each

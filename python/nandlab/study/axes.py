@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from nandlab.spec import set_arguments
 from nandlab.study.file import ChoiceTable, FactorTable, Grid, PartTable, PointTable, SmokeTable, StudyFile
+from nandlab.study.metrics import is_metric
 from nandlab.study.model import LABELS, NO_FACTOR, Choice, Factor, Override, Part
 from nandlab.study.problems import near, shown
 from nandlab.study.reading import Reading
@@ -27,7 +28,7 @@ class Axes:
     factors: tuple[Factor, ...] = ()
     parts: list[Part] = field(default_factory=list)
     titles: dict[tuple[str, Any], str] = field(default_factory=dict)
-    #: Names of the numbers in the `facts` of variants and workloads; expressions may use these names.
+    #: Names of the facts that variants and workloads define; expressions may use these names.
     facts: set[str] = field(default_factory=set)
 
 
@@ -65,7 +66,7 @@ def _given(tables: Mapping[str, T | None] | None) -> list[tuple[str, T]]:
 
 
 def _choice(reading: Reading, axes: Axes, column: str, name: str, table: ChoiceTable) -> Choice:
-    """A variant or a workload; further keys of a workload are keys of [workload]."""
+    """A variant or a workload; the further keys of a workload are keys of the spec's [workload]."""
     path = (f"{column}s", name)
     title = name if table.title is None else table.title
     sets = list(reading.sets(table.set, (*path, "set")))
@@ -111,8 +112,8 @@ def _combinations(reading: Reading, axes: Axes, there: list[str]) -> list[Choice
 def _grid(reading: Reading, axes: Axes, grid: Grid | None, path: Path) -> dict[str, tuple[Choice, ...]]:
     found: dict[str, tuple[Choice, ...]] = {}
     for axis, listed in (grid or {}).items():
-        if axis in LABELS:
-            message = "a column has this name already"
+        if axis in ("run", *LABELS) or is_metric(axis):
+            message = "a result of each run has this name" if is_metric(axis) else "a column has this name already"
             reading.report((*path, axis), message, "choose another name for the axis")
             continue
         entries = [(index, entry) for index, entry in enumerate(listed or []) if entry is not None]
@@ -170,7 +171,7 @@ def _part(
 
 
 def smaller(reading: Reading, axes: Axes, table: SmokeTable) -> Axes:
-    """The axes of the smoke size: fewer parts, variants, workloads, points; `[smoke.values]` overrides `[values]`."""
+    """The smoke size of `axes`: the parts, variants, workloads and points that [smoke] keeps, with its values."""
     parts = axes.parts
     kept = reading.names(table.parts, ("smoke", "parts"), [part.name for part in parts])
     variants = reading.names(table.variants, ("smoke", "variants"), values_of("variant", parts))

@@ -1,4 +1,4 @@
-"""Runs on a Dask cluster: the workers need only the nandlab package, and send the results back."""
+"""Runs on a Dask cluster: the workers need the packages nandlab and distributed, and send the results back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nandlab.study.plan import InputFile, Task, build_identity
 from nandlab.study.problems import shown
 from nandlab.study.work import Done, Failed, Files, Lost, Progressed, do
 
-#: Bytes of the pieces in which files are sent.
+#: The most bytes of a file in one message.
 _PIECE = 16 << 20
 #: Time between two progress messages of a run.
 _PROGRESS_S = 1.0
@@ -136,7 +136,7 @@ class DaskWorkers:
         future.add_done_callback(lambda done, identity=task.identity: self._events.put((identity, done)))
 
     def _send_files(self, task: Task) -> None:
-        """Send the files of a task to all workers; each worker gets each file once."""
+        """Send each file of a task to the workers to which it has not been sent."""
         if self._traces != "send":
             return
         for file in task.files:
@@ -209,7 +209,7 @@ _stopped: set[str] = set()
 
 
 def _held() -> Files:
-    """The files of this worker process, in a directory that is removed at its end."""
+    """The files of this worker process, in a directory that is removed when the process ends."""
     global _files
     with _files_lock:
         if _files is None:

@@ -144,7 +144,7 @@ def _base(reading: Reading, file: StudyFile, study: StudyTable) -> dict[str, Any
         data, _ = parse(text, "")
     except OSError as error:
         message = os_error_text("read", shown(base, 200), error)
-        reading.report(path, message, "a relative path is relative to the study's directory")
+        reading.report(path, message, "name an existing file; a relative path starts at the study's directory")
     except (SpecError, StudyError) as error:
         first = error.errors[0]
         what = first["message"].split(":")[0]

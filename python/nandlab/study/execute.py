@@ -74,7 +74,7 @@ class Running:
     begin_s: float
     phase: str = "precondition"
     share: float = 0.0
-    #: Whether the worker has reported a beginning; a task on a cluster may wait in a queue.
+    #: Whether the worker has reported progress; before that, a task on a cluster may wait in a queue.
     has_begun: bool = False
     run_begin_s: float | None = None
 
@@ -94,7 +94,8 @@ def execute(
 ) -> State:
     """Do the tasks that are not in the store, and store each finished run.
 
-    `check_first` is called with the first finished run. Raises `RunsFailed` at the end when runs have failed.
+    `check_first` is called once, with a kept run or with the first run that is stored. Raises `RunsFailed` at the end
+    when runs have failed, and `AssertionError` when a run has ended in a bug.
     """
     wanted = list(dict.fromkeys(tasks))
     there = [store.has(task.identity) for task in wanted]

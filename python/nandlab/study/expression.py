@@ -63,7 +63,7 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 #: Functions of metrics with an entry per number, and their arguments: `at(NAME, number)`, `total(NAME)`.
 _BY_NUMBER = {"at": 2, "total": 1}
 
-#: The metrics of the run with another variant and equal otherwise, by variant; `None` without such a run.
+#: Returns the metrics of the run that differs only in its variant, given this variant; `None` without such a run.
 Others = Callable[[str], Mapping[str, Any] | None]
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {

@@ -230,7 +230,7 @@ class FigureReader:
             report((*path, "reduce"), f'unknown value "{shown(table.reduce)}"', near(table.reduce, known))
         relative = self._variant(table.normalised_to, path)
         effect = self._effect(table.effect, (*path, "effect"))
-        # A baseline without an effect has the effect of its measure.
+        # A baseline without an effect has the effect of the claim's measure.
         if is_effect and not table.has("effect") and path[-1] == "measure":
             remedy = 'name the effect: measure = { effect = "A" }, or "A:B" for an interaction'
             report((*path, "effect"), "missing", remedy)

@@ -1,6 +1,7 @@
 """The tables of a study file: their keys and the types of their values.
 
-A refused value is reported and replaced by `None`, which TOML does not have; a missing key is `None` too.
+A refused value is reported and replaced by `None`, which TOML does not have. A missing key has the default of its
+field.
 """
 
 from __future__ import annotations
@@ -294,7 +295,7 @@ Report = Callable[[Path, str, str], None]
 
 
 def read_tables(data: dict[str, Any], report: Report) -> StudyFile:
-    """The tables of the file; `report` receives path, message and remedy of each error. Wrong values leave `data`."""
+    """The tables of the file; `report` receives path, message and remedy of each error. Corrects `data` in place."""
     try:
         return StudyFile.model_validate(data)
     except ValidationError as error:

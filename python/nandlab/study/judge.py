@@ -16,7 +16,7 @@ from nandlab.study.model import Claim, Definition, Figure, Measure, Where
 REPRODUCED = "reproduced"
 SAME_DIRECTION = "same direction"
 NOT_REPRODUCED = "not reproduced"
-#: The place of the mean over all places on the x axis.
+#: The name of the further place on the x axis at which the mean over all places is drawn.
 MEAN = "mean"
 #: The curves of a figure of effects.
 EFFECT, SMALLEST, LARGEST = "effect", "smallest replicate", "largest replicate"
@@ -123,7 +123,7 @@ def _values(results: Results, metric: Expression, normalised_to: str | None) -> 
 
 
 def measured(results: Results, measure: Measure) -> float | None:
-    """The measured value of a claim; `None` when no run has a value."""
+    """The measured value of a claim; `None` if it is undefined, for example because no run has a value."""
     if measure.effect:
         wanted = set(measure.effect)
         found = effects_of(results, measure.metric, measure.where, measure.scale)
@@ -155,7 +155,7 @@ def _judge(study: Definition, results: Results, claim: Claim) -> Verdict:
     value = measured(results, claim.measure)
     baseline = measured(results, claim.baseline) if isinstance(claim.baseline, Measure) else claim.baseline
     if value is None:
-        # At smoke size, combinations of an effect may be left out too.
+        # At smoke size, runs that an effect needs may be left out.
         any_run = any(claim.measure.where.matches(run.row) for run in results.runs) and not (
             study.smoke and claim.measure.effect
         )

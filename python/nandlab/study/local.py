@@ -1,4 +1,4 @@
-"""Runs on this machine, in worker processes that do many runs each, so that a run does not include a start."""
+"""Runs on this machine, in worker processes that do many runs each, so that not every run starts a process."""
 
 from __future__ import annotations
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from nandlab.errors import OutputError
+from nandlab.record import Record
+from nandlab.result_types import Summary
 from nandlab.study.expression import Expression
 from nandlab.study.plan import PlannedRun
 from nandlab.study.store import Store
@@ -17,7 +21,7 @@ from nandlab.study.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-#: Values of summary.json that are no metrics.
+#: Keys of summary.json whose values are no metrics.
 _NO_METRIC = ("nandlab", "spec_hash", "complete")
 
 
@@ -42,6 +46,28 @@ def metrics(store: Store, run: PlannedRun) -> dict[str, Any]:
     found.update(steady(series))
     found.update(exposure(series))
     return found
+
+
+#: Prefixes and names of metrics that are not in summary.json.
+_OTHER_METRICS = ("smart.", "steady.", "exposure.", "drive.raw_bytes", "drive.logical_bytes")
+
+
+def is_metric(name: str) -> bool:
+    """Whether a run can have a metric of this name, which an axis would hide."""
+    return name in _names_of(Summary) or name.startswith(_OTHER_METRICS)
+
+
+@functools.cache
+def _names_of(kind: type[Record]) -> frozenset[str]:
+    """The dotted names of the values in a section of a result, without lists and without metrics by number."""
+    found: set[str] = set()
+    for name, hint in get_type_hints(kind).items():
+        for one in get_args(hint) if isinstance(hint, UnionType) else (hint,):
+            if isinstance(one, type) and issubclass(one, Record):
+                found.update(f"{name}.{inner}" for inner in _names_of(one))
+            elif get_origin(one) not in (dict, tuple) and one is not NoneType:
+                found.add(name)
+    return frozenset(found)
 
 
 def settings(run: PlannedRun) -> dict[str, Any]:
@@ -145,7 +171,7 @@ class Results:
                 "workload": run.workload,
             }
             row.update((axis, run.point.get(axis)) for axis in axes)
-            # An axis takes precedence over a metric of the same name.
+            # The name of an axis may be a section that is null in a run.
             row.update((name, value) for name, value in cache[run.identity].items() if name not in row)
             values = {**settings(run), **run.facts, **row}
             self.rows.append(row)
@@ -203,4 +229,4 @@ def names_before(store: Store, done: PlannedRun, runs: Iterable[PlannedRun]) -> 
     return set(metrics(store, done)).union(*(settings(run) for run in runs))
 
 
-__all__ = ["Results", "elsewhere", "flat", "metrics", "names_before", "read_table", "settings", "steady"]
+__all__ = ["Results", "elsewhere", "flat", "is_metric", "metrics", "names_before", "read_table", "settings", "steady"]

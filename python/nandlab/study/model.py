@@ -180,7 +180,7 @@ class Definition:
     base_name: str
     #: Path of the base spec in messages.
     base_path: str
-    #: Directory at which relative paths in the base spec start.
+    #: The directory at which relative paths in the base spec start.
     base_dir: Path
     base_sets: tuple[Override, ...]
     factors: tuple[Factor, ...]

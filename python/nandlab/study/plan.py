@@ -122,7 +122,7 @@ def plan(study: Definition) -> list[PlannedRun]:
             spec, task = _resolve(study, overrides, files, label)
         except SpecError as error:
             for entry in error.errors:
-                note(_located(study, overrides, entry), label)
+                note(_located(study, part, overrides, entry), label)
             if len(problems) >= MAX_PROBLEMS:
                 break
             continue
@@ -237,7 +237,7 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
                     line,
                     key,
                     f"cannot read {shown(relative, 200)}: {error.strerror}",
-                    "name an existing file; a relative path is relative to the directory of the file that names it",
+                    "name an existing file; a relative path starts at the directory of the file that contains it",
                 )
             ) from None
         found[key] = InputFile(path, digest, facts.st_size, f"{digest[:16]}/{os.path.basename(path)}")
@@ -270,12 +270,15 @@ def _resolve(
     return spec, task
 
 
-def _located(study: Definition, overrides: list[Override], entry: Problem) -> Problem:
+def _located(study: Definition, part: Part, overrides: list[Override], entry: Problem) -> Problem:
     """An error in a resolved spec, at its place in the study file or in the base spec."""
     if entry["origin"] == "--set":
         for override in reversed(overrides):
             if (entry["key"] + ".").startswith(override.key + ".") or override.key.startswith(entry["key"] + "."):
-                return {**entry, "origin": study.path, "line": override.line}
+                remedy = entry["remedy"]
+                if override.key in part.grid and "." not in override.key and entry["message"].startswith("unknown"):
+                    remedy += f'; or, for "{{{override.key}}}" in a set, declare {override.key} in [values]'
+                return {**entry, "origin": study.path, "line": override.line, "remedy": remedy}
         return {**entry, "origin": study.path, "line": None}
     if entry["origin"] == study.base_name:
         # Messages do not quote the base spec, which may be any file that the user can read.

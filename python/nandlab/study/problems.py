@@ -47,14 +47,11 @@ def _text(problem: Problem) -> str:
 
 
 def near(name: object, names: Iterable[str]) -> str:
-    """The remedy for an unknown name: a similar name, if there is one, and the known names.
-
-    Of more than 16 names only the 12 most similar are listed.
-    """
+    """The remedy for an unknown name: a similar name, and the known names; of more than 16 the 12 most similar."""
     wanted, known = shown(name), [shown(there, 60) for there in names]
     listed = known
     if len(known) > 16:
-        # Preselect by the quick ratio: the exact ratios of a thousand names take up to 0.4 s per error.
+        # Preselect by the quick ratio: the exact ratios of a thousand long names take half a second per unknown name.
         likeness = difflib.SequenceMatcher(None, "", wanted)
 
         def quick(there: str) -> float:

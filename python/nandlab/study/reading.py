@@ -1,4 +1,4 @@
-"""What the readers of a study file share: the lines of its keys, its errors, and the reading of overrides."""
+"""Reads the overrides and lists of names in the tables of a study file, and collects its errors with their lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reading:
         self.path = path
         self.lines = lines
         self.problems: list[Problem] = []
-        #: Directory at which relative paths in the base spec start.
+        #: The directory at which relative paths in the base spec start.
         self.base_dir = path.parent.absolute()
 
     def line(self, path: Path) -> int | None:
@@ -52,7 +52,10 @@ class Reading:
         return tuple(self.placed(override) for override in found)
 
     def placed(self, override: Override) -> Override:
-        """Convert a path from the study's directory to that of the base spec, with environment variables expanded."""
+        """Rewrite the path of an input file, with its environment variables replaced by their values.
+
+        In the study file a relative path starts at the study's directory; the result starts at `base_dir`.
+        """
         if override.key not in PATH_KEYS or not isinstance(override.value, str):
             return override
         written = os.path.expandvars(override.value)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# Prefixes of metrics that only some runs may have.
+# Prefixes of metrics that some runs may lack.
 SOMETIMES = (
     "capacitor.",
     "ecc.host.levels.",
@@ -139,10 +139,11 @@ class Study:
     ) -> StudyResult:
         """Do the runs that are not finished yet, and write results, claims, figures and report to `out`.
 
-        `out` is by default out/NAME. `workers` is the number of local processes, by default one per processor; `dask`
-        is the address of a Dask scheduler, whose workers do the runs instead. Trace files are sent to the Dask workers,
-        or read at the same path (`traces="path"`). `fresh` repeats finished runs. `progress` is called about ten times
-        per second. The same study gives the same files, independent of workers and interruptions.
+        `out` is by default a folder in out/ with the name of the study. `workers` is the number of local processes, by
+        default one per processor; `dask` is the address of a Dask scheduler, whose workers do the runs instead. Input
+        files are sent to the Dask workers, or read at the same path (`traces="path"`). `fresh` repeats finished runs.
+        `progress` is called about ten times per second. The files of a study, except sim.json, do not depend on workers
+        and interruptions.
 
         Raises `StudyError` for a name that no run has, `OutputError` when a file cannot be read or written or Dask is
         not available, `NandlabError` when runs have failed; finished runs are kept.
@@ -206,7 +207,7 @@ class Study:
             raise StudyError(found)
 
     def _finish(self, store: Store, state: State) -> StudyResult:
-        """Write the result files, which do not depend on time, place and order of the runs."""
+        """Write the result files; all except sim.json do not depend on time, place and order of the runs."""
         from nandlab.reporting.paper import paper
         from nandlab.reporting.study_page import study_page
 

@@ -16,7 +16,7 @@ from nandlab._core import NandlabError, Spec
 from nandlab.results import OutputDirectory
 from nandlab.study.plan import InputFile, Task, build_identity, file_digest
 
-#: Called during a run with phase and share done; returns `False` to stop the run.
+#: Called during a run with its phase and the share done; returns `False` to stop the run.
 Tell = Callable[[str, float], bool]
 
 
@@ -72,7 +72,7 @@ class _InMemory(OutputDirectory):
 
 
 class Files:
-    """The input files of runs, named by their content, in a directory of this process."""
+    """The input files of runs, named after a digest of their content, in a temporary directory."""
 
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="nandlab-study-"))
@@ -84,7 +84,7 @@ class Files:
         return (self.directory / file.name).exists()
 
     def link(self, file: InputFile, path: str | None = None, *, check: bool = False) -> bool:
-        """Link to a file at its path; `False` for a missing file or another size (with `check`: content)."""
+        """Link to the file at its path; returns `False` if it is missing or has another size (`check`: content)."""
         target = self.directory / file.name
         if target.exists():
             return True
