@@ -81,7 +81,7 @@ def test_the_study_of_all_schemes_at_smoke_size(tmp_path):
     assert claims["laldpc-rcopyback"]["verdict"] != "not measured"
 
 
-def test_claims_of_the_shipped_studies_have_no_results_in_the_file():
+def test_the_files_of_shipped_studies_state_claims_without_results():
     for path in sorted((ROOT / "studies").glob("*/study.toml")):
         for claim in tomllib.loads(path.read_text())["claims"]:
             assert "measure" in claim and not {"measured", "verdict"} & set(claim)

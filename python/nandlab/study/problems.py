@@ -33,7 +33,7 @@ def problem(origin: str, line: int | None, key: str, message: str, remedy: str) 
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """A value of a file for a message: at most `limit` printable characters."""
+    """A value of the study file for a message: at most `limit` characters, `?` for each that is not printable."""
     text = str(value)
     text = text if len(text) <= limit else text[: limit - 3] + "..."
     return "".join(char if char.isprintable() else "?" for char in text)

@@ -41,7 +41,7 @@ class Reading:
         raise StudyError(sorted(self.problems, key=lambda entry: entry["line"] or 0))
 
     def sets(self, table: Mapping[str, Any] | None, path: Path) -> tuple[Override, ...]:
-        """The overrides in a table: quoted dotted keys, and sections of the spec as tables of keys."""
+        """The overrides in a table, whose entries are quoted dotted keys or sections of the spec with their keys."""
         found = []
         for key, value in (table or {}).items():
             if isinstance(value, dict) and "." not in key:
@@ -52,9 +52,10 @@ class Reading:
         return tuple(self.placed(override) for override in found)
 
     def placed(self, override: Override) -> Override:
-        """Rewrite the path of an input file, with its environment variables replaced by their values.
+        """The override with the path of an input file rewritten; any other override unchanged.
 
-        In the study file a relative path starts at the study's directory; the result starts at `base_dir`.
+        Environment variables in the path are replaced by their values. A relative path of the study file starts at the
+        study's directory, the rewritten one at `base_dir`.
         """
         if override.key not in PATH_KEYS or not isinstance(override.value, str):
             return override

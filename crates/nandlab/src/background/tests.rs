@@ -173,7 +173,7 @@ fn a_page_invalidated_during_its_read_is_not_copied() {
 
 #[test]
 fn a_job_does_not_begin_if_it_would_take_blocks_that_must_be_kept_free() {
-    // The victim retires with its next erase, so no block is returned for the one that the job takes.
+    // The job would take a free block and return none, because its victim retires at the erase.
     let mut bench = short_of_space(GcForeground::Interleaved, 1);
     bench.check_space();
     assert!(!bench.core.has_job(PLANE));
@@ -298,7 +298,7 @@ fn a_dead_block_is_erased_without_a_job() {
 
 #[test]
 fn the_erase_of_a_dead_block_is_promoted_while_only_the_reserve_is_free() {
-    // The reserve is GC's free block. After three full blocks, one of four blocks is free, or two of five.
+    // Three blocks are full. Of four blocks one is then free, which is GC's reserve; of five blocks two are free.
     for (blocks, urgent_erases) in [(4, 1), (5, 0)] {
         let mut bench = Bench::new(&Setup { blocks, ..Setup::default() }, GcForeground::Interleaved);
         fill(&mut bench.core, WriteStream::Host, (0..8).chain([0, 1, 2, 4]));
@@ -313,7 +313,7 @@ fn the_erase_of_a_dead_block_is_promoted_while_only_the_reserve_is_free() {
 }
 
 #[test]
-fn gc_must_take_the_fewest_valid_once_a_translation_page_waits_and_only_kept_blocks_are_free() {
+fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_blocks_are_free() {
     let setup = Setup {
         blocks: 5,
         pages: 8,
@@ -345,7 +345,7 @@ fn gc_must_take_the_fewest_valid_once_a_translation_page_waits_and_only_kept_blo
     fill(&mut core, WriteStream::Gc, 0..8);
     assert!(forces_with_free(&mut core, 1));
     clear(&mut core, BlockId(1));
-    assert!(forces_with_free(&mut core, 2), "the host's stream may open no block yet");
+    assert!(forces_with_free(&mut core, 2), "both free blocks belong to the reserve");
     clear(&mut core, BlockId(2));
     assert!(!forces_with_free(&mut core, 3));
 }

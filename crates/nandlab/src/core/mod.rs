@@ -101,7 +101,7 @@ pub(crate) struct State {
     pub(crate) is_guarded: bool,
     /// Whether all dirty pages have to be written back, so that the capacitor can be measured.
     pub(crate) is_syncing: bool,
-    /// Whether the host has sent no request for the time `gc.idle_after`.
+    /// Whether the host has sent no request yet, or none for the time `gc.idle_after`.
     pub(crate) is_idle: bool,
 }
 

@@ -26,7 +26,7 @@ counters! {
         pub written_entries: u64, sum of entries;
         /// Misses that waited because too many translation pages were being written back.
         pub waiting_misses: u64, sum of pages;
-        /// Write-backs of translation pages given up because their plane was worn out.
+        /// Write-backs abandoned because the plane of the translation page was worn out.
         pub given_up: u64, sum of pages;
     }
 }

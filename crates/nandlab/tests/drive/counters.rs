@@ -13,8 +13,8 @@ use nandlab::sched::{Cause, FlashOp};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Returns a drive with all mechanisms and the given refresh policy that has served random requests and lost power
-/// once. Also returns the [`Stretch`] that began with these requests.
+/// Returns a drive that has served random requests and lost power once, and the [`Stretch`] of these requests. The
+/// drive has all mechanisms and the given refresh policy.
 fn run(refresh: &str) -> (Drive, Stretch) {
     let mut drive = Drive::new(&spec(
         TINY,
