@@ -1,8 +1,8 @@
 //! Alibaba block traces 2020 (CSV).
 //!
-//! Columns: `device_id,opcode,offset,length,timestamp`: opcode `R` or `W`, offset and length in bytes, timestamp in
-//! microseconds of the Unix epoch. A file mixes the records of a thousand disks, nearly in order of time; the reader
-//! sorts them within a window of 65,536 records.
+//! Columns: `device_id,opcode,offset,length,timestamp`. opcode is `R` or `W`. offset and length are bytes. timestamp is
+//! a Unix time in microseconds. A file mixes the records of a thousand disks. The records are nearly in order of time;
+//! the reader sorts them within a window of 65,536 records.
 //!
 //! Source: the README of alibaba/block-traces.
 
@@ -11,7 +11,8 @@ use crate::error::TraceError;
 use crate::parse::{Columns, US, bad, integer, push_number, ticks};
 use nandlab::host::Op;
 
-/// Time of the first request of a written trace: 2020-01-01 in the time zone of the recording.
+/// In a written trace arrival 0 has this Unix time, in microseconds: a time within the period of the recording
+/// (2020-01-01 00:00 in UTC+8).
 const BASE_US: u64 = 1_577_808_000_000_000;
 
 pub(super) const INFO: FormatInfo = FormatInfo {

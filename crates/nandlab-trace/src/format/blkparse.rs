@@ -1,16 +1,18 @@
 //! blkparse's default text output.
 //!
 //! Columns: `maj,min cpu seq seconds.nanoseconds pid action RWBS` and then, for requests, `sector + count [process]` in
-//! 512-byte sectors. One request has a line for each of several actions (Q queued, D issued, C completed...), so the
-//! reader takes the lines of ONE action and skips all others. It takes `D`, the request as the device gets it. If the
-//! first 256 KiB of the file have no D, it takes `Q`, the arrival in the block layer; if they have neither D nor Q, it
-//! takes `C`.
+//! 512-byte sectors. `maj,min` is the device.
 //!
-//! RWBS: an optional leading `F` (a flush before the request), then one of `R` `W` `D` (discard, `DE` secure) `N`
-//! (none), then modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier. So `FN`, `F`,
-//! `FF` and `FS` are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` a flush and a FUA write. Packet
-//! commands (`N 0 (00 ..)`) and other events without data are skipped. Reading ends at the summary (`CPUn (dev):`,
-//! `Total (dev):`).
+//! One request has a line for each of several actions (Q queued, D issued, C completed...), so the reader takes the
+//! lines of ONE action and ignores all others. The reader takes `D`: the request as the device receives it. If the
+//! first 256 KiB of the decompressed file have no `D`, the reader takes `Q`, the arrival in the block layer. If they
+//! have neither `D` nor `Q`, the reader takes `C`.
+//!
+//! RWBS: an optional leading `F` (a flush before the request), then one of `R` `W` `D` (discard: a TRIM) `N` (none),
+//! then modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier, `E` secure (of a
+//! discard). So `FN`, `F`, `FF` and `FS` are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` a flush
+//! and a FUA write. Packet commands (`N 0 (00 ..)`) and other events without data are ignored, except flushes. Reading
+//! ends at the summary (`CPUn (dev):`, `Total (dev):`, `Throughput`).
 //!
 //! Source: blkparse(1) of blktrace 1.2.0.
 
@@ -70,7 +72,8 @@ struct Blkparse {
     action: u8,
 }
 
-/// The action whose lines are read, chosen by the actions in `head`.
+/// The action whose lines are read, by the actions in `head`: `D`, else `Q`, else `C`; `D` if `head` has none of the
+/// three.
 fn action_of(head: &[u8]) -> u8 {
     let (mut queued, mut completed) = (false, false);
     for line in head_lines(head) {
@@ -180,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_command_is_skipped() {
+    fn packet_command_is_ignored() {
         let line = b"  8,33   4        1     0.000000000  3922  D   N 0 (00 ..) [kworker/u65:0]";
         assert_eq!(parse("blkparse", line).unwrap(), None);
     }

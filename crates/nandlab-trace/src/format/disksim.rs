@@ -1,9 +1,11 @@
 //! DiskSim ascii traces.
 //!
-//! Columns: `time device block blocks flags`, separated by blanks. Time is a decimal number of MILLISECONDS, ascending;
-//! blocks are 512 B; flags is a HEXADECIMAL bit field whose bit 0 is set for a READ (so `3` and `9` are reads). The
-//! format is detected by a decimal point in the time, or by flags other than 0 and 1; a file with integer times and no
-//! flags other than 0 and 1 is detected as `mqsim`.
+//! Columns: `time device block blocks flags`, separated by blanks. time is a decimal number of MILLISECONDS, ascending.
+//! block is the first block of the request and blocks its length, in blocks of 512 B. flags is a HEXADECIMAL bit field
+//! whose bit 0 is set for a READ (so `3` and `9` are reads).
+//!
+//! The format is detected by a decimal point in a time, or by flags other than 0 and 1, in the first 100 lines. A file
+//! with integer times and no flags other than 0 and 1 is detected as `mqsim`.
 //!
 //! Source: the DiskSim 4.0 reference manual, section 4.1.1.
 
@@ -35,7 +37,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     }),
 };
 
-/// Whether one of the first 100 lines has a decimal time, or flags that are hexadecimal and neither 0 nor 1.
+/// Whether one of the first 100 lines has a time with a decimal point, or hexadecimal flags other than 0 and 1.
 pub(super) fn is_likely(head: &[u8]) -> bool {
     head_lines(head).take(100).any(|line| {
         let mut words = Words(line);

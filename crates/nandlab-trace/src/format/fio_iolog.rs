@@ -1,14 +1,15 @@
 //! fio I/O logs, versions 2 and 3.
 //!
-//! Line 1 is `fio version N iolog`. Version 2: `file action [offset length]`; version 3 (since fio 3.31):
-//! `time file action [offset length]`. Offset and length are bytes. `add`, `open` and `close` are no requests; `sync`
-//! and `datasync` are flushes, `trim` is a TRIM. The file is the device.
+//! Line 1 is `fio version N iolog`. The other lines of version 2 are `file action [offset length]`, those of version 3
+//! (since fio 3.31) `time file action [offset length]`. Offset and length are bytes. The column `file` is the device.
+//! The actions `read`, `write` and `trim` are requests; `sync` and `datasync` are flushes. `add`, `open` and `close`
+//! are no requests and are ignored.
 //!
-//! Time: version 3 gives microseconds since the start of the run. Version 2 has `wait` lines instead of times; the
-//! number of a `wait` line (in the column of the offset) is the microseconds since the previous wait, according to the
-//! manual. So the requests between two waits all arrive at the same time, and in a log without waits all requests
-//! arrive at 0. (When fio itself replays a log, it compares the number with milliseconds since the start; this reader
-//! follows the manual.)
+//! Time: version 3 gives microseconds since the start of the run. Version 2 has `wait` lines instead of times.
+//! According to the manual, the number of a `wait` line (in the column of the offset) is the time since the previous
+//! `wait` line in microseconds. So the requests between two `wait` lines all arrive at the same time, and in a log
+//! without `wait` lines all requests arrive at 0. When fio itself replays a log, fio compares the number with the
+//! milliseconds since the start; this reader follows the manual.
 //!
 //! Source: fio(1) of fio 3.33.
 
@@ -23,7 +24,8 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     units: "[v3: time (us)], file, action, offset (B), length (B)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && head.starts_with(b"fio version "),
-    // The first line states the version. If that line is damaged, lines that begin with a time show version 3.
+    // Line 1 states the version. If line 1 is damaged, the next line that is not blank shows the version: it begins
+    // with a time only in version 3.
     reader: |head, _| Ok(Box::new(FioIolog { timed: has_times(head), now_ns: 0 })),
     writer: Some(Target {
         trim: true,

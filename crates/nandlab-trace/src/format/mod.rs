@@ -1,6 +1,6 @@
 //! The trace formats: each is a file of this folder and an entry of the table `FORMATS`.
 //!
-//! To add a format: write its file with a [`Reader`] (and a [`Writer`] if traces of the format can be written), add its
+//! To add a format: write its file with a [`Reader`] (and a [`Target`] if traces of the format can be written), add its
 //! line to `FORMATS`, and add its name to the choices of `workload.format` in nandlab's `host/spec/workload.rs`.
 //! Detection, errors, device choice, ordering, conversion and fuzzing need no further code.
 
@@ -25,12 +25,13 @@ use nandlab::host::{Op, Request};
 pub struct FormatInfo {
     /// The name in `workload.format`.
     pub name: &'static str,
-    /// A description of one line.
+    /// A description, one line long.
     pub description: &'static str,
     /// The columns and their units.
     pub units: &'static str,
     pub(crate) order: Order,
-    /// Whether the first bytes allow this format. If they do, detection parses the first lines.
+    /// Whether `head`, the start of the file, allows this format. Only then does detection parse the first lines in
+    /// this format.
     pub(crate) sniff: fn(head: &[u8]) -> bool,
     pub(crate) reader: MakeReader,
     pub(crate) writer: Option<Target>,
@@ -56,16 +57,16 @@ pub(crate) struct ReaderOptions {
     pub(crate) time_unit_ns: Option<f64>,
 }
 
-/// A request as its record states it.
+/// A request as its record states it. Offset and length are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw<'a> {
     /// Nanoseconds since the time origin of the format.
     pub(crate) time_ns: u64,
-    /// The key of the device: its name as written in the record.
+    /// The key of the device: the name of the device as the record has it.
     pub(crate) device: &'a [u8],
     pub(crate) op: Op,
     pub(crate) fua: bool,
-    /// Whether the host flushes before this request, by the same record.
+    /// Whether the same record also states a flush before this request.
     pub(crate) flush_first: bool,
     pub(crate) offset: u64,
     pub(crate) len: u64,
@@ -76,7 +77,8 @@ pub(crate) struct Raw<'a> {
 pub(crate) enum Parsed<'a> {
     /// A request.
     Request(Raw<'a>),
-    /// A record without a request, which is skipped: a header, a comment, another event.
+    /// A record without a request, such as a header, a blank line or another event. It is ignored and does not count as
+    /// skipped.
     Nothing,
     /// The start of a summary: no records follow.
     End,
@@ -92,12 +94,12 @@ pub(crate) trait Reader: Send {
         None
     }
 
-    /// The key in the records ([`Raw::device`]) of the device with the user's `name`.
+    /// The key ([`Raw::device`]) of the device that the user calls `name`.
     fn device_key(&self, name: &str) -> Vec<u8> {
         name.as_bytes().to_vec()
     }
 
-    /// The user's name of the device with this key in the records.
+    /// The name by which the user knows the device with this key ([`Raw::device`]).
     fn device_name(&self, key: &[u8]) -> String {
         key.escape_ascii().to_string()
     }
@@ -109,21 +111,24 @@ pub(crate) struct Target {
     pub(crate) trim: bool,
     pub(crate) flush: bool,
     pub(crate) fua: bool,
-    /// Unit of times in nanoseconds.
+    /// Unit of the times, in nanoseconds.
     pub(crate) resolution_ns: u64,
-    /// Unit of addresses in bytes.
+    /// Unit of the addresses, in bytes.
     pub(crate) offset_unit: u64,
-    /// Unit of lengths in bytes.
+    /// Unit of the lengths, in bytes.
     pub(crate) len_unit: u64,
+    /// Longest length, in bytes.
     pub(crate) len_max: u64,
     pub(crate) header: &'static [u8],
     pub(crate) write: Writer,
 }
 
-/// Appends one request, which is within the limits of the target; `number` counts the requests written, from 1.
+/// Appends one request to `out`; the request is within the limits of the target. `number` counts the written requests,
+/// from 1.
 pub(crate) type Writer = fn(out: &mut Vec<u8>, request: &Request, number: u64);
 
-/// A text format that has only reads and writes, in bytes and nanoseconds. Each target states its differences from it.
+/// The target of a text format that has only reads and writes, in bytes and nanoseconds. The target of each format
+/// states its differences from this target.
 const TEXT: Target = Target {
     trim: false,
     flush: false,

@@ -1,8 +1,9 @@
 //! MQSim ascii traces.
 //!
-//! Columns: `time device sector sectors op`, separated by blanks; sectors are 512 B, op 1 is a READ, 0 a write. The
-//! trace does not state the unit of its times, which is in MQSim's workload XML (`Time_Unit`); the reader assumes
-//! nanoseconds unless `workload.time_unit` gives another unit.
+//! Columns: `time device sector sectors op`, separated by blanks. sector is the first sector of the request and sectors
+//! its length, in sectors of 512 B. op 1 is a READ, 0 a write. The trace does not state the unit of its times; MQSim
+//! has the unit in its workload XML (`Time_Unit`). The reader assumes nanoseconds unless `workload.time_unit` gives
+//! another unit.
 //!
 //! Source: MQSim's README.
 
@@ -25,7 +26,7 @@ struct Mqsim {
     unit: Unit,
 }
 
-/// The unit of time: `ns / per` nanoseconds, a fraction so that a unit of picoseconds is exact.
+/// The unit of time: `ns / per` nanoseconds. The unit is a fraction so that picoseconds are exact.
 #[derive(Clone, Copy)]
 struct Unit {
     ns: u64,

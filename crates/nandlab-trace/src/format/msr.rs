@@ -1,11 +1,11 @@
 //! MSR Cambridge block traces (CSV).
 //!
-//! Columns: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, without a header (a header line is skipped).
-//! Timestamp is a Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC; Type is `Read` or `Write`;
-//! Offset and Size are bytes; ResponseTime (ticks) is not used.
+//! Columns: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. The published files have no header line; a
+//! header as line 1 is ignored. Timestamp is a Windows FILETIME: ticks of 100 ns since 1601-01-01 UTC. Type is `Read`
+//! or `Write`, in upper or lower case. Offset and Size are bytes. ResponseTime (ticks) is not used.
 //!
-//! Traps: a spreadsheet turns the timestamps into `1.28166E+17`, or makes them all equal; the reader refuses both. A
-//! device is named `HOST_DISK`, like the published file of that device.
+//! Traps: a spreadsheet turns the timestamps into `1.28166E+17`, or makes all timestamps equal; the reader refuses
+//! both. A device is named `HOST_DISK`, like the published file of that device.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 
@@ -16,7 +16,8 @@ use nandlab::host::Op;
 
 /// Nanoseconds of a FILETIME tick.
 const TICK_NS: u64 = 100;
-/// Time of the first request of a written trace, in ticks: a time in the week of the recording.
+/// In a written trace arrival 0 has this FILETIME, in ticks: a time within the week of the recording (2007-02-22 17:00
+/// UTC).
 const BASE_TICKS: u64 = 128_166_372_000_000_000;
 
 pub(super) const INFO: FormatInfo = FormatInfo {

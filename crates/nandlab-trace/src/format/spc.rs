@@ -1,9 +1,10 @@
 //! SPC trace format, the format of the UMass Financial and WebSearch traces (CSV).
 //!
-//! Columns: `ASU,LBA,Size,Opcode,Timestamp` and optional ones, which are ignored. LBA counts 512-byte blocks WITHIN the
-//! ASU: every ASU is an address space of its own, so a file with several ASUs needs `workload.device`. Size is bytes
-//! and need not be a multiple of 512; the format allows a size of 0, but the reader refuses it. Opcode is `R` or `W`,
-//! upper or lower case. Timestamp is seconds since the start, non-decreasing. Blanks after commas are allowed.
+//! Columns: `ASU,LBA,Size,Opcode,Timestamp`; further columns are ignored. ASU (application storage unit) is the device.
+//! LBA counts 512-byte blocks WITHIN the ASU: every ASU is an address space of its own, so a file with several ASUs
+//! needs `workload.device`. Size is bytes and need not be a multiple of 512. The format allows a size of 0, but the
+//! reader refuses this size. Opcode is `R` or `W`, in upper or lower case. Timestamp is seconds since the start,
+//! non-decreasing. Blanks around a value are allowed.
 //!
 //! Source: "SPC Trace File Format Specification", revision 1.0.1.
 

@@ -1,8 +1,9 @@
 //! SSDsim ascii traces.
 //!
-//! Columns: `time device sector sectors op`, separated by blanks. Time is integer nanoseconds, sectors are 512 B, op 1
-//! is a READ, 0 a write. The format is not detected by content: an MQSim trace in nanoseconds has the same columns with
-//! the same meaning, so detection returns `mqsim` for files of both formats.
+//! Columns: `time device sector sectors op`, separated by blanks. time is integer nanoseconds. sector is the first
+//! sector of the request and sectors its length, in sectors of 512 B. op 1 is a READ, 0 a write. The format is not
+//! detected by content: an MQSim trace in nanoseconds has the same columns with the same meaning, so detection returns
+//! `mqsim` for files of both formats.
 //!
 //! Source: SSDsim's README.
 
@@ -35,8 +36,8 @@ fn write_line(out: &mut Vec<u8>, request: &Request, _: u64) {
     out.extend_from_slice(if request.op == Op::Read { b" 1\n" } else { b" 0\n" });
 }
 
-/// Parses the five columns, and leaves the time as text, because its unit is a setting for MQSim. `None` for a blank
-/// line.
+/// Parses the five columns; `None` for a blank line. The time stays text, because the unit of an MQSim time is a
+/// setting.
 #[inline]
 pub(super) fn five_columns<'a>(line: &'a [u8]) -> Result<Option<FiveColumns<'a>>, TraceError> {
     let mut words = Words(line);

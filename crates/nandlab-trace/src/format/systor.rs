@@ -1,10 +1,12 @@
 //! Systor '17 (VDI) block traces (CSV).
 //!
-//! Columns: `Timestamp,Response,IOType,LUN,Offset,Size`, with a header line. Timestamp is seconds of the Unix epoch
-//! with nine decimals, Response seconds, IOType `R`, `W` or blank, Offset and Size bytes.
+//! Columns: `Timestamp,Response,IOType,LUN,Offset,Size`, with a header line. Timestamp is a Unix time in seconds with
+//! nine decimals. Response is in seconds and is not used. IOType is `R`, `W` or blank. LUN is the device. Offset and
+//! Size are bytes.
 //!
-//! Traps: about a fifth of the records are out of order, so the reader sorts records within a window of 65,536. A
-//! record with a blank IOType (no response was recorded) is skipped, because it may be a read or a write.
+//! Traps: about a fifth of the records are out of order, so the reader sorts the records within a window of 65,536
+//! records. In a record with a blank IOType no response was recorded. Such a record may be a read or a write, so it is
+//! ignored; it does not count as skipped.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 
@@ -13,7 +15,7 @@ use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_decimal, push_number, time};
 use nandlab::host::Op;
 
-/// Time of the first request of a written trace: a second of the recording.
+/// In a written trace arrival 0 has this Unix time, in nanoseconds: a time within the period of the recording.
 const BASE_NS: u64 = 1_456_095_145 * SECOND;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_line_is_parsed_and_a_blank_type_is_skipped() {
+    fn published_line_is_parsed_and_a_blank_type_is_ignored() {
         let raw =
             parse("systor", b"1456095145.133076000,0.000806000,R,0,899056122368,131072").unwrap().unwrap();
         assert_eq!((raw.op, raw.offset, raw.len), (Op::Read, 899_056_122_368, 131_072));

@@ -1,9 +1,11 @@
 //! Tencent CBS block traces (CSV).
 //!
-//! Columns: `Timestamp,Offset,Size,IOType,VolumeID`: Timestamp in whole SECONDS of the Unix epoch, Offset and Size in
-//! 512-byte SECTORS, IOType 0 is a read and 1 a WRITE (the opposite of SSDsim and MQSim). A file mixes the records of
-//! thousands of volumes. The reader spreads the requests of the chosen volumes within a second evenly over that second,
-//! in the order of the file, so that they do not all arrive at the beginning of the second.
+//! Columns: `Timestamp,Offset,Size,IOType,VolumeID`. Timestamp is a Unix time in whole SECONDS. Offset and Size are in
+//! 512-byte SECTORS. IOType 0 is a read and 1 a WRITE (the opposite of SSDsim and MQSim). VolumeID is the device. A
+//! file mixes the records of thousands of volumes.
+//!
+//! Traps: all requests of a second have the same time. The reader spreads the requests of the chosen volumes evenly
+//! over the second, in the order of the file.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 
@@ -13,7 +15,8 @@ use crate::parse::{Columns, SECOND, bad, integer, push_number, sectors, ticks};
 use nandlab::base::units::SECTOR;
 use nandlab::host::Op;
 
-/// Time of the first request of a written trace: the first second of the recording.
+/// In a written trace arrival 0 has this Unix time, in seconds: a time within the period of the recording (2018-10-01
+/// 00:00 in UTC+8).
 const BASE_S: u64 = 1_538_323_200;
 
 pub(super) const INFO: FormatInfo = FormatInfo {

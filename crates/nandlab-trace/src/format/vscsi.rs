@@ -2,9 +2,12 @@
 //!
 //! Version 1, 32 bytes: u32 serial, len, nSG; u16 cmd, version; u64 lbn, ts. Version 2, 40 bytes: u16 cmd, version; u32
 //! serial, len, nSG; u64 lbn, ts, rt. The high byte of the version field is the version. len is bytes, lbn 512-byte
-//! blocks, ts microseconds. cmd is the SCSI operation code: READ 08 28 88 A8, WRITE 0A 2A 8A AA, SYNCHRONIZE CACHE 35
-//! 91 (a flush). Other codes are refused, also UNMAP, because a record does not hold the ranges of an UNMAP. One file
-//! is one disk. Records are in the order of their time stamps, not of their serial numbers.
+//! blocks, ts microseconds; serial, nSG and rt are not used. One file is one disk. Records are in the order of their
+//! time stamps (ts), not of their serial numbers.
+//!
+//! cmd is the SCSI operation code, in hexadecimal: READ 08 28 88 A8, WRITE 0A 2A 8A AA, SYNCHRONIZE CACHE 35 91 (a
+//! flush). Every other code is refused. UNMAP (a TRIM) is refused too, because a record does not hold the ranges of an
+//! UNMAP.
 //!
 //! Source: libCacheSim's reader of the CloudPhysics traces.
 
@@ -50,7 +53,9 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     }),
 };
 
-/// The version that more than half of the head's first 16 whole records have, and whether all of these records have it.
+/// The version of the records in `head`, and whether all of the first 16 whole records have this version; `None` if no
+/// version fits. A version fits if more than half of these records have it. If both versions fit, a version that all
+/// records have is preferred.
 fn version_of(head: &[u8]) -> Option<(u8, bool)> {
     let agreeing = |size: usize, at: usize, version: u8| {
         let records = || head.chunks_exact(size).take(16);

@@ -197,7 +197,7 @@ fn content_of_no_format_is_shown_with_its_line() {
 }
 
 #[test]
-fn systor_is_sorted_within_a_window_and_blank_types_are_skipped() {
+fn systor_is_sorted_within_a_window_and_blank_types_are_ignored() {
     let content = "Timestamp,Response,IOType,LUN,Offset,Size\n\
                    100.3,0.1,R,0,3000,512\n100.1,0.1,W,0,1000,512\n100.2,,,0,9000,512\n100.2,0.1,R,0,2000,512\n";
     let requests = read(&spec("x"), content.as_bytes()).unwrap();
