@@ -6,22 +6,25 @@ use std::path::{Path, PathBuf};
 /// The class of a [`TraceError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The file cannot be opened or read, or its compressed stream is damaged or cut short.
+    /// The file cannot be opened, read or written, or can be read only once; or its compressed stream is damaged or cut
+    /// short.
     Io,
-    /// A field of a record is missing or has an impossible value.
+    /// A field of a record is missing or has an impossible value; or a line is too long; or the last record of a binary
+    /// format is cut short.
     Malformed,
-    /// A record is earlier than its predecessor by more than the format allows, or later by more than
+    /// A record is out of order by more than the format allows; or a record is later than its predecessor by more than
     /// `workload.max_gap`; or one second has too many records.
     Order,
-    /// The file holds several devices and none was chosen, or the chosen device is not in the file.
+    /// The file holds several devices and no device was chosen; or the chosen device is not in the file.
     Device,
-    /// The format is unknown, or the content fits no format or several formats.
+    /// The format is unknown; or the content fits no format; or it fits several formats.
     Format,
-    /// The source holds no request.
+    /// The trace holds no request.
     Empty,
-    /// A setting (profile name, size table, span) is impossible.
+    /// A setting (profile name, size table, span) is impossible, or the statistics of the source need more memory than
+    /// there is.
     Setting,
-    /// The target format cannot represent a request of the source.
+    /// The target format cannot represent a request of the source, or cannot be written.
     Unsupported,
 }
 
@@ -85,12 +88,12 @@ impl TraceError {
         self.0.kind
     }
 
-    /// The file with the error.
+    /// The file with the error; `None` for an error outside a file, such as an impossible setting.
     pub fn file(&self) -> Option<&Path> {
         self.0.file.as_deref()
     }
 
-    /// The position in the file.
+    /// The position in the file; `None` for an error of the whole file or outside a file.
     pub fn position(&self) -> Option<Position> {
         self.0.position
     }
@@ -103,7 +106,7 @@ impl TraceError {
         }
     }
 
-    /// The name of the column with the error.
+    /// The name of the column with the error; `None` if the error concerns no single column.
     pub fn field(&self) -> Option<&'static str> {
         self.0.field
     }
@@ -113,7 +116,7 @@ impl TraceError {
         &self.0.message
     }
 
-    /// The remedy.
+    /// What the user can do about the error.
     pub fn remedy(&self) -> &str {
         &self.0.remedy
     }
@@ -140,7 +143,7 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// A value from the file, quoted for a message: at most 40 characters of it, with unprintable bytes escaped.
+/// A value from the file, quoted for a message. Unprintable bytes are escaped, and the value is cut to 40 characters.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut short = String::new();
     for byte in bytes {
@@ -154,8 +157,8 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     format!("\"{short}\"")
 }
 
-/// A file's name for a message: unprintable characters are escaped, and the middle of a name above 200 characters is
-/// left out.
+/// A file's name for a message. Unprintable characters are escaped. Of a name above 200 characters only the first and
+/// the last 80 are shown.
 fn shown(file: &Path) -> String {
     const ENDS: usize = 80;
     let escape = |c: char| match c.escape_debug() {

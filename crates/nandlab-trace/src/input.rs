@@ -1,8 +1,8 @@
 //! Opens a file, plain or compressed (recognized by content), and returns its lines or fixed-size records.
 //!
-//! A reader thread reads and decompresses the file into four chunks, which it exchanges with the parser's thread. So
-//! reading and parsing overlap, and memory is bounded for files of any size. A line is a slice of its chunk; only a
-//! line that crosses a chunk boundary is copied.
+//! A reader thread reads and decompresses the file in chunks. The reader thread sends filled chunks to the parser's
+//! thread and gets used chunks back, four in all. So reading and parsing overlap, and memory is bounded for files of
+//! any size. A line is a slice of its chunk; only a line or record that crosses the end of a chunk is copied.
 
 use crate::error::{ErrorKind, Position, TraceError};
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 /// Bytes of one chunk of decompressed content.
 pub(crate) const CHUNK_BYTES: usize = 1 << 18;
-/// Chunks that the two threads exchange.
+/// Number of chunks that the two threads exchange.
 const CHUNKS: usize = 4;
 /// Bytes of the longest line: content with a longer line is no text trace.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -28,9 +28,9 @@ pub(crate) struct Input {
     filled: Receiver<Filled>,
     spent: SyncSender<Vec<u8>>,
     chunk: Vec<u8>,
-    /// Index of the next line or record in the chunk.
+    /// Index in `chunk` of the first byte of the next line or record.
     at: usize,
-    /// The start of a line or record that crosses chunks.
+    /// The bytes so far of a line or record that crosses the end of a chunk.
     carry: Vec<u8>,
     in_carry: bool,
     current: std::ops::Range<usize>,
@@ -39,8 +39,8 @@ pub(crate) struct Input {
     ended: bool,
     bytes_read: Arc<AtomicU64>,
     bytes_total: u64,
-    /// Must be the last field: the channels are fields above it, so they are closed before this field waits for the
-    /// thread to end.
+    /// Must be the last field: the fields are dropped in their order. So the channels, which are fields above, are
+    /// closed before this field waits for the thread to end.
     _thread: Joined,
 }
 
@@ -132,15 +132,15 @@ impl Input {
         Ok(input)
     }
 
-    /// The first chunk, for detecting the format; valid until the first line or record is read.
+    /// The first chunk, for the detection of the format. Valid until the first line or record is read.
     pub(crate) fn head(&self) -> &[u8] {
         &self.chunk[self.at..]
     }
 
-    /// Share of the file that has been read, 0 to 1.
+    /// Share of the bytes of the file that have been read, 0 to 1.
     pub(crate) fn progress(&self) -> f64 {
         if self.bytes_total == 0 {
-            // The size of a pipe is unknown.
+            // The size of a pipe is unknown: 0 until the end.
             return if self.ended { 1.0 } else { 0.0 };
         }
         (self.bytes_read.load(Ordering::Relaxed) as f64 / self.bytes_total as f64).min(1.0)

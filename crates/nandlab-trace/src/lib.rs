@@ -1,9 +1,9 @@
 //! Block traces and workload generators.
 //!
-//! [`open`] turns the `[workload]` section of a spec into a [`Source`] of requests in order of arrival: a trace file in
-//! one of [`formats`] (plain or compressed, recognized by content), a look-alike of a published trace ([`profiles`]),
-//! or a synthetic workload. [`stat`] computes the statistics of a source; [`convert`] writes a source in a trace
-//! format.
+//! [`open`] turns the `[workload]` section of a spec into a [`Source`] of requests in order of arrival. A source is a
+//! trace file in one of [`formats`], a look-alike of a published or recorded trace ([`profiles`]), or a synthetic
+//! workload. A trace file may be compressed; its compression is recognized by content. [`stat`] computes the statistics
+//! of a source; [`convert`] writes a source in a trace format.
 //!
 //! Reading order: this file, `trace`, `format/mod` and `format/msr`, `input`, `generate/profile`.
 
@@ -34,20 +34,21 @@ use std::sync::Arc;
 
 /// Requests in order of arrival.
 pub trait Source: Send {
-    /// The next request; `None` at the end and after an error. Arrivals are times since the first request of a trace,
-    /// whatever the time origin of the file, or since the start of the workload for generators.
+    /// The next request; `None` at the end and after an error. The arrivals of a trace are times since its first
+    /// request, whatever the time origin of the file. The arrivals of a generator are times since the start of the
+    /// workload.
     fn next_request(&mut self) -> Option<Result<Request, TraceError>>;
 
-    /// Malformed records skipped so far under `lenient`.
+    /// Damaged records skipped so far (`workload.lenient`): malformed, out of order, or with a damaged time.
     fn skipped(&self) -> u64 {
         0
     }
 
-    /// Share of the input that has been read, 0 to 1: of the bytes of the (compressed) file, or of the requests to
-    /// generate.
+    /// Share of the source that has been read, 0 to 1: of the bytes of the (compressed) file, or of the requests to
+    /// generate. For a pipe, whose size is unknown, the share is 0 until the end.
     fn progress(&self) -> f64;
 
-    /// The devices whose requests are part of the source, as far as they are known yet; empty for generators.
+    /// The devices whose requests are part of the source, as far as the devices are known yet; empty for generators.
     fn devices(&self) -> Vec<String> {
         Vec::new()
     }
@@ -65,12 +66,15 @@ pub trait Source: Send {
 
 /// Opens the source that `[workload]` names, for a drive of `logical_bytes`, with the run's `seed`.
 ///
-/// With `repeat` the source is played several times from its start; each round begins one mean inter-arrival time after
-/// the last request of the previous round. `requests_max` ends the source early.
+/// With `repeat` the source is played several times from its start. Each round begins one mean inter-arrival time, at
+/// least 1 us, after the last request of the previous round. `requests_max` ends the source after that many requests
+/// (0: no limit).
 ///
 /// # Errors
-/// A file that cannot be opened, an unknown format or profile, an impossible setting. [`Source::next_request`] returns
-/// the errors further inside a file.
+/// A file that cannot be opened; a trace that a setting reads again but that can be read only once; a file whose format
+/// is not recognized; an unknown format or profile; an impossible setting. With `workload.device = "concatenate"` the
+/// whole file is read once here, so a malformed record is an error too, unless `lenient` skips the record.
+/// [`Source::next_request`] returns all other errors inside a file.
 pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
     if workload.repeat > 1 {
         read_again(&workload.source, &format!("workload.repeat = {}", workload.repeat))?;
@@ -84,9 +88,9 @@ pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Bo
     Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
 }
 
-/// Refuses a trace that can be read only once, such as a pipe; `what` names, for the message, the setting that reads
-/// the trace again. Sources other than traces can always be read again. The file is not opened, because opening a pipe
-/// waits for its writer.
+/// Refuses a trace that can be read only once, such as a pipe. `what` is the setting that reads the trace again, for
+/// the message. Sources other than traces can always be read again. The file is not opened, because opening a pipe
+/// waits for the writer of the pipe.
 ///
 /// # Errors
 /// The trace can be read only once.
@@ -95,7 +99,7 @@ pub fn read_again(source: &spec::Source, what: &str) -> Result<(), TraceError> {
     trace_read_again(trace, what)
 }
 
-/// [`read_again`], for a source known to be a trace.
+/// [`read_again`] for a trace.
 pub(crate) fn trace_read_again(trace: &TraceSpec, what: &str) -> Result<(), TraceError> {
     let is_rereadable = |kind: FileType| kind.is_file() || kind.is_dir() || kind.is_block_device();
     match std::fs::metadata(&trace.path) {
@@ -118,7 +122,7 @@ pub fn open_trace(trace: &TraceSpec) -> Result<Box<dyn Source>, TraceError> {
     Ok(Box::new(trace::TraceSource::open(trace, None)?))
 }
 
-/// Reads `content` (compressed or not) as [`open_trace`] reads a file; the path of the spec only names the content in
+/// Reads `content` (compressed or not) as [`open_trace`] reads a file. The path of the spec only names the content in
 /// messages.
 ///
 /// # Errors

@@ -1,4 +1,5 @@
-//! Sorts or spreads records in time, for formats whose records are not in order or have times in whole seconds.
+//! Brings records into order of time. Records that are nearly in order are sorted within a window; records with times
+//! in whole seconds are spread over their second.
 
 use crate::parse::SECOND;
 use nandlab::host::Op;
@@ -7,23 +8,27 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// Capacity of the sorting window, in records.
 pub(crate) const WINDOW: usize = 1 << 16;
-/// Largest number of records of one second; they are buffered to be spread over the second.
+/// Largest number of records of one second. The records of a second are buffered until all of them have been read; then
+/// they are spread over the second.
 pub(crate) const SECOND_MAX: usize = 1 << 22;
 
 /// A parsed record of a selected device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Item {
     pub(crate) time_ns: u64,
-    /// Number of the line or record; orders records of equal time.
+    /// Number of the line or record, from 1. Records of equal time are in the order of their numbers.
     pub(crate) number: u64,
     pub(crate) op: Op,
     pub(crate) fua: bool,
+    /// Whether the same record also states a flush before this request.
     pub(crate) flush_first: bool,
+    /// Address in bytes, with the base address of the device.
     pub(crate) offset: u64,
+    /// Length in bytes.
     pub(crate) len: u64,
 }
 
-/// A sorting buffer of at most [`WINDOW`] records: `pop` returns the earliest record in it.
+/// A sorting buffer of at most [`WINDOW`] records; `pop` returns the earliest record in the buffer.
 #[derive(Default)]
 pub(crate) struct Window(BinaryHeap<Reverse<Item>>);
 
@@ -41,7 +46,7 @@ impl Window {
     }
 }
 
-/// Spreads the records of each second evenly over the second.
+/// Spreads the records of each second evenly over the second, in the order of the file.
 #[derive(Default)]
 pub(crate) struct SecondSpread {
     /// Records whose times have been spread.
@@ -55,7 +60,7 @@ impl SecondSpread {
         self.ready.pop_front()
     }
 
-    /// Adds a record; returns `false` if its second has more than [`SECOND_MAX`] records.
+    /// Adds a record. Returns `false` if the record's second now has more than [`SECOND_MAX`] records.
     pub(crate) fn push(&mut self, item: Item) -> bool {
         if self.gathering.last().is_some_and(|last| last.time_ns != item.time_ns) {
             self.spread();

@@ -1,4 +1,5 @@
-//! Parses columns and numbers of records, and writes numbers. Parsing allocates memory only for errors.
+//! Parses columns and numbers of records, and writes numbers. Parsing allocates memory only for errors. Times are
+//! integer nanoseconds since the time origin of the format of the file.
 
 use crate::error::{ErrorKind, TraceError, quoted};
 use nandlab::base::units::SECTOR;
@@ -7,7 +8,7 @@ use nandlab::base::units::SECTOR;
 pub(crate) const CORRECT_RECORD: &str =
     "correct the record, or skip such records with workload.lenient = true";
 
-/// The error for a field with a wrong value; `expected` is a noun phrase.
+/// The error for a field with a wrong value; `expected` is a noun phrase for the message.
 #[cold]
 pub(crate) fn bad(field: &'static str, value: &[u8], expected: &str) -> TraceError {
     let message = format!("expected {expected}, found {}", quoted(value));
@@ -20,14 +21,14 @@ fn missing(field: &'static str) -> TraceError {
         .field_name(field)
 }
 
-/// One microsecond in nanoseconds. Times of a file are plain nanoseconds since the time origin of its format.
+/// One microsecond in nanoseconds.
 pub(crate) const US: u64 = nandlab::base::units::US.ns();
 /// One millisecond in nanoseconds.
 pub(crate) const MS: u64 = nandlab::base::units::MS.ns();
 /// One second in nanoseconds.
 pub(crate) const SECOND: u64 = nandlab::base::units::SECOND.ns();
 
-/// The columns of a line that are separated by one byte; blanks around a value are ignored.
+/// The columns of a line, separated by the byte `separator`. Blanks around a value are ignored.
 pub(crate) struct Columns<'a> {
     rest: Option<&'a [u8]>,
     separator: u8,
@@ -63,7 +64,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The words of a line that are separated by blanks.
+/// The words of a line, separated by spaces and tabs.
 pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Words<'a> {
@@ -97,7 +98,7 @@ fn is_blank(b: u8) -> bool {
     b == b' ' || b == b'\t'
 }
 
-/// `value` without the blanks around it.
+/// `value` without the blanks (spaces and tabs) around the value.
 #[inline]
 pub(crate) fn trimmed(mut value: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = value {
@@ -143,7 +144,7 @@ fn digits(value: &[u8]) -> Option<u64> {
     Some(n)
 }
 
-/// An unsigned integer; `expected` is a noun phrase for messages.
+/// An unsigned integer below 2^64; `expected` is a noun phrase for messages.
 #[inline]
 pub(crate) fn integer(field: &'static str, value: &[u8], expected: &str) -> Result<u64, TraceError> {
     digits(value).ok_or_else(|| integer_error(field, value, expected))
@@ -173,7 +174,8 @@ fn negative(field: &'static str, value: &[u8], expected: &str) -> TraceError {
     TraceError::new(ErrorKind::Malformed, message, CORRECT_RECORD).field_name(field)
 }
 
-/// A time with or without decimals in units of `unit_ns`, rounded to the nearest nanosecond.
+/// A time in units of `unit_ns` nanoseconds, with or without decimals. The result is in nanoseconds, rounded to the
+/// nearest one.
 #[inline]
 pub(crate) fn time(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u64, TraceError> {
     let error = || time_error(field, value);
@@ -181,7 +183,7 @@ pub(crate) fn time(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u6
     let whole = if dot == 0 && value.len() > 1 { 0 } else { digits(&value[..dot]).ok_or_else(error)? };
     let mut part = 0;
     if dot + 1 < value.len() {
-        // Decimals after the 18th are below the resolution, but they must be digits.
+        // Decimals after the 18th are dropped, but they must be digits.
         let decimals = &value[dot + 1..];
         let kept = &decimals[..decimals.len().min(18)];
         if decimals[kept.len()..].iter().any(|b| !b.is_ascii_digit()) {
@@ -233,7 +235,7 @@ fn time_error(field: &'static str, value: &[u8]) -> TraceError {
     bad(field, value, "a time")
 }
 
-/// A time given as an integer number of units of `unit_ns`.
+/// A time given as an integer number of units of `unit_ns` nanoseconds. The result is in nanoseconds.
 #[inline]
 pub(crate) fn ticks(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u64, TraceError> {
     match digits(value) {
@@ -242,7 +244,7 @@ pub(crate) fn ticks(field: &'static str, value: &[u8], unit_ns: u64) -> Result<u
     }
 }
 
-/// An address or length in 512-byte sectors, as bytes.
+/// The bytes of an address or length that is given in sectors of 512 bytes.
 #[inline]
 pub(crate) fn sectors(field: &'static str, value: &[u8]) -> Result<u64, TraceError> {
     let n = integer(field, value, "a number of sectors")?;
@@ -250,7 +252,7 @@ pub(crate) fn sectors(field: &'static str, value: &[u8]) -> Result<u64, TraceErr
         .ok_or_else(|| bad(field, value, "a number of sectors whose byte address is below 2^64"))
 }
 
-/// Appends `n` as decimal text; faster than `write!`.
+/// Appends `n` as decimal text. This is faster than `write!`.
 pub(crate) fn push_number(out: &mut Vec<u8>, mut n: u64) {
     let mut buffer = [0u8; 20];
     let mut at = buffer.len();

@@ -1,5 +1,5 @@
-//! `workload.repeat` and `workload.requests_max`: a source that plays another source several times, or only its first
-//! requests.
+//! `workload.repeat` and `workload.requests_max`: a source that plays another source several times, or plays only the
+//! first requests of the other source.
 
 use crate::generate::Published;
 use crate::{Source, TraceError};
@@ -8,7 +8,7 @@ use nandlab::host::Request;
 
 type Reopen = Box<dyn FnMut() -> Result<Box<dyn Source>, TraceError> + Send>;
 
-/// A source that is played `rounds` times, and ends after `requests_max` requests (0: no limit).
+/// Plays the source `inner` `rounds` times, and ends after `requests_max` requests in all (0: no limit).
 pub(crate) struct Repeat {
     inner: Box<dyn Source>,
     reopen: Reopen,
@@ -17,7 +17,7 @@ pub(crate) struct Repeat {
     requests_max: u64,
     requests: u64,
     requests_round: u64,
-    /// Start of the current round; the arrival times of the inner source are added to it.
+    /// Start of the current round: arrival 0 of the inner source is at this time.
     base: Time,
     last: Time,
     skipped_before: u64,
@@ -61,7 +61,7 @@ impl Source for Repeat {
                     return Some(Err(error));
                 }
                 None => {
-                    // A round without requests would repeat for ever.
+                    // If a round has no requests, no later round has any.
                     if self.round + 1 >= self.rounds || self.requests_round == 0 {
                         self.done = true;
                         return None;

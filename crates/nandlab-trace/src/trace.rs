@@ -19,8 +19,8 @@ const EQUAL_TIMES: u64 = 1000;
 /// A shorter MSR trace is damaged if it has at least 50 requests and all have the same time.
 const EQUAL_TIMES_WHOLE: u64 = 50;
 
-/// Bytes of the longest read or write that is accepted, 4 GiB. A longer length is no request of a real device, and the
-/// drive would simulate every page of it.
+/// Bytes of the longest read or write that is accepted, 4 GiB. A real device has no longer request, and the drive would
+/// simulate every page of such a request.
 const LEN_MAX: u64 = 1 << 32;
 
 /// The records of an open file, of all devices.
@@ -74,10 +74,12 @@ pub(crate) struct TraceSource {
     window: Window,
     spread: SecondSpread,
     ready: VecDeque<Request>,
-    /// Records read ahead: with `lenient` they distinguish a damaged time from a gap.
+    /// Records that have been read and not yet turned into requests, in order of time. With `lenient` the records after
+    /// a gap show whether a time is damaged.
     ahead: VecDeque<Item>,
+    /// Time of the first accepted record, which is arrival 0.
     first_ns: Option<u64>,
-    /// Time and number of the last record.
+    /// Time in nanoseconds, and number, of the last accepted record.
     last: (u64, u64),
     requests: u64,
     all_equal: bool,
@@ -157,7 +159,8 @@ impl TraceSource {
         }
     }
 
-    /// The next record in order of time: sorted within a window, or spread over its second, if the format needs it.
+    /// The next record in order of time. If [`Order`] requires this, the records are sorted within a window or spread
+    /// over their second.
     #[inline]
     fn next_item(&mut self) -> Result<Option<Item>, TraceError> {
         match self.records.info.order {
@@ -250,7 +253,8 @@ impl TraceSource {
         }
     }
 
-    /// The record `index` places ahead; it remains to be read.
+    /// The record `index` places after the next one, or `None` if the trace ends before it. The record stays in
+    /// `ahead`.
     fn peek(&mut self, index: usize) -> Result<Option<Item>, TraceError> {
         while self.ahead.len() <= index {
             match self.next_item()? {
@@ -266,8 +270,8 @@ impl TraceSource {
         a.time_ns.abs_diff(b.time_ns) > self.spec.max_gap_ns.ns()
     }
 
-    /// Whether the first record has a damaged time: the second record is far from the first, and the third record is
-    /// close to the second.
+    /// Whether the first record has a damaged time: the second record is far from the first ([`Self::is_far`]), and the
+    /// third record is 0 to `workload.max_gap` later than the second.
     #[cold]
     fn is_first_damaged(&mut self, first: &Item) -> Result<bool, TraceError> {
         let Some(second) = self.peek(0)?.filter(|second| self.is_far(first, second)) else {
@@ -278,7 +282,8 @@ impl TraceSource {
             .is_some_and(|third| third.time_ns >= second.time_ns && !self.is_far(&second, &third)))
     }
 
-    /// Whether the record after a gap has a damaged time: the next record is earlier, or there is no next record.
+    /// Whether `item`, the record after a gap, has a damaged time: the next record is earlier than `item`, or there is
+    /// no next record.
     #[cold]
     fn is_damaged(&mut self, item: &Item) -> Result<bool, TraceError> {
         Ok(self.peek(0)?.is_none_or(|next| next.time_ns < item.time_ns))
@@ -323,7 +328,7 @@ impl TraceSource {
         let back_us = (self.last.0 - item.time_ns) as f64 / 1e3;
         let (message, remedy) = match self.records.info.order {
             Order::Window => (
-                format!("is {back_us} us earlier than that of a request more than {WINDOW} records before"),
+                format!("is {back_us} us too early: at least {WINDOW} records before this one have later times"),
                 "sort the file by time, or skip such records with workload.lenient = true",
             ),
             _ => (format!("is {back_us} us earlier than that of the request before"), CORRECT_RECORD),
@@ -335,7 +340,7 @@ impl TraceSource {
 /// One day in nanoseconds.
 const DAY_NS: u64 = nandlab::base::units::DAY.ns();
 
-/// Checks length and address of a record; returns its address plus `base`.
+/// Checks length and address of a record. Returns the address plus `base`, or 0 for a flush.
 #[inline]
 fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
     if raw.op == Op::Flush {

@@ -48,7 +48,7 @@ impl Unit {
             format!(
                 "workload.time_unit: expected a whole number of ns, or 1 ns divided by a whole number, found {unit} ns"
             ),
-            "use 0.001 (ps), 1 (ns) or 1000 (us)",
+            "use 0.001 ns (ps), 1 ns or 1000 ns (us)",
         ))
     }
 }
