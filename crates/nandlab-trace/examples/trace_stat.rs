@@ -1,5 +1,5 @@
-//! `trace_stat [--speed] FILE|PROFILE...` prints the statistics of trace files and profiles as JSON; with `--speed` it
-//! prints the rate at which it reads them.
+//! `trace_stat [--speed] FILE|PROFILE...` prints the statistics of trace files and profiles as JSON. With `--speed` it
+//! prints instead the rate at which each of them is read, in millions of requests per second.
 
 use nandlab::base::units::DAY;
 use nandlab::drive::spec::{Arrival, Beyond, DeviceChoice};

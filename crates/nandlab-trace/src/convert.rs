@@ -9,12 +9,12 @@ use std::io::Write;
 /// Options of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvertOptions {
-    /// Leave out and count requests that the target format cannot represent, drop FUA, and round times to the
-    /// resolution of the format; without `drop` the first such loss is an error.
+    /// Leave out requests that the target format cannot represent, drop FUA, and round times down to the resolution of
+    /// the format; [`Conversion`] counts these losses. Without `drop` the first loss is an error.
     pub drop: bool,
 }
 
-/// Counts of a conversion: requests written, left out and changed.
+/// Numbers of requests of a conversion: written, left out and changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conversion {
     /// Requests written.
@@ -41,8 +41,8 @@ impl Conversion {
 /// Writes all of `source` to `out` in `format` (a name of [`formats`]).
 ///
 /// # Errors
-/// The first error of the source; an unknown format, or one that cannot be written; without `drop`, the first request
-/// that the format cannot represent; an error of `out`.
+/// The first error of the source; an unknown format; a format that cannot be written; an error of `out`; without
+/// `drop`, the first request that the format cannot represent without loss.
 pub fn convert(
     source: &mut dyn Source,
     out: &mut dyn Write,
@@ -90,7 +90,8 @@ pub fn convert(
     Ok(done)
 }
 
-/// Counts what `request` loses in the format `target`; an error if the request has to be left out.
+/// Counts what `request` loses in the format of `target`. An error, which names the reason, if the request has to be
+/// left out.
 fn count_losses(target: &Target, request: &Request, done: &mut Conversion) -> Result<(), &'static str> {
     if request.op == Op::Trim && !target.trim {
         done.trims_dropped += 1;

@@ -1,14 +1,15 @@
 //! Detection of a file's format from its content.
 //!
-//! Every format that the first bytes allow parses the first 64 lines. The format that finds the most requests (at least
-//! a fifth of the lines) is detected; damaged lines are reported when the file is read. If no format finds requests, or
-//! several formats find equally many, detection fails with an error that lists the choices. `ssdsim` is never detected,
-//! because its columns have the same meaning as those of `mqsim`.
+//! Every text format that the start of the file allows parses the first 64 lines that are not ignored. If the requests
+//! are less than a fifth of these lines, the format does not fit. A binary format that the start of the file allows
+//! counts as 64 requests. The format with the most requests is detected; damaged lines are reported when the file is
+//! read. If no format fits, or several formats find equally many requests, detection fails with an error that lists the
+//! choices. `ssdsim` is never detected, because its columns have the same meaning as those of `mqsim`.
 
 use crate::error::{ErrorKind, Position, TraceError, quoted};
 use crate::format::{FormatInfo, Parsed, ReaderOptions, formats, head_lines};
 
-/// Lines that each reader parses.
+/// Number of lines that each reader parses; ignored lines do not count.
 const LINES: usize = 64;
 
 /// The format of a file that starts with `head`.
@@ -23,18 +24,18 @@ pub(crate) fn detect(head: &[u8], options: &ReaderOptions) -> Result<&'static Fo
     }
 }
 
-/// The error for content that fits no format. It quotes a line with a zero byte if there is one after the first
-/// non-empty line, and else the first non-empty line.
+/// The error for content that fits no format. The error quotes the first line with a zero byte after the first
+/// non-empty line. If there is no such line, it quotes the first non-empty line.
 fn unknown_content(head: &[u8]) -> TraceError {
     let mut lines = (1..).zip(head_lines(head)).filter(|(_, line)| !line.is_empty());
     let first = lines.next();
-    // A line with a zero byte is no text, which is why no text format fits.
+    // A line with a zero byte is no text, so no text format fits.
     let (number, line) = lines.find(|(_, line)| line.contains(&0)).or(first).unwrap_or((1, head));
     let message = format!("{}: the content fits no known format", quoted(line));
     not_found(message, formats().iter()).at(Position::Line(number))
 }
 
-/// The error for a format that the user has to name; `choices` are the formats to choose from.
+/// The error if the user has to name the format; `choices` are the formats to choose from.
 fn not_found(message: String, choices: impl Iterator<Item = &'static FormatInfo>) -> TraceError {
     let names: Vec<_> = choices.map(|f| f.name).collect();
     TraceError::new(
@@ -52,7 +53,8 @@ pub(crate) fn unknown(name: &str) -> TraceError {
     )
 }
 
-/// Number of requests that the reader of `format` finds in the first lines; 0 if `head` excludes the format.
+/// Number of requests that the reader of `format` finds in the first lines; [`LINES`] for a binary format that `head`
+/// allows. 0 if `head` excludes the format, or if more than four fifths of the lines are errors.
 fn requests_in(format: &FormatInfo, head: &[u8], options: &ReaderOptions) -> usize {
     if !(format.sniff)(head) {
         return 0;

@@ -11,22 +11,25 @@ use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::Op;
 use std::collections::BTreeMap;
 
-/// Device names collected for the list of an error message.
+/// Number of device names that are collected for the list of an error message.
 const NAMES_MAX: usize = 32;
-/// Characters of one name in that list.
+/// Characters of one device name in the list; a longer name is cut.
 const NAME_LENGTH_MAX: usize = 40;
-/// Characters of the whole list of device names.
+/// Characters of the whole list of device names; further names are left out.
 const NAMES_LENGTH_MAX: usize = 200;
-/// Records that are searched for device names for an error message.
+/// Number of records that are searched for device names for an error message.
 const LOOK_AHEAD: usize = 1_000_000;
 
 /// The devices whose records are read, and the base address of each.
 pub(crate) enum Selection {
-    /// No device is chosen: the file must hold a single device. `key` is the device of the first record.
+    /// No device is chosen: the file must hold a single device. `key` is the device of the first request; `None` before
+    /// it.
     Only { key: Option<Vec<u8>> },
-    /// One device is chosen. `others` are the devices seen before the first record of the chosen device.
+    /// One device is chosen; `found` means that a request of it was read. `others` are the devices seen before this
+    /// request.
     One { key: Vec<u8>, name: String, found: bool, others: BTreeMap<Vec<u8>, ()> },
-    /// All devices are read, each at its base address. `last` is the device of the last record, with its base.
+    /// All devices are read, each at its base address. `last` is the device of the last record, with the base of this
+    /// device.
     All { bases: BTreeMap<Vec<u8>, u64>, last: (Vec<u8>, u64) },
 }
 
@@ -90,7 +93,7 @@ impl Selection {
             }
             Self::All { bases, last } => {
                 if last.0 != device {
-                    // The first pass gives no base to a device that has only flushes; a flush has no address.
+                    // A device that has only flushes has no base. A flush has no address, so any base will do.
                     *last = (device.to_vec(), bases.get(device).copied().unwrap_or(0));
                 }
                 Picked::Base(last.1)
@@ -127,7 +130,7 @@ impl Selection {
         )
     }
 
-    /// The error if the chosen device has no record in the file; `None` if no device was chosen or none was seen.
+    /// The error if the chosen device has no record in the file, but other devices have records; else `None`.
     pub(crate) fn missing(&self, records: &Records) -> Option<TraceError> {
         match self {
             Self::One { name, found: false, others, .. } if others.keys().any(|key| key.is_empty()) => {
@@ -191,8 +194,8 @@ fn sorted<'a>(keys: impl Iterator<Item = &'a Vec<u8>>) -> Vec<&'a Vec<u8>> {
     keys
 }
 
-/// Reads the whole file and returns the base address of each device: the devices follow one another, each at a multiple
-/// of 1 MiB.
+/// Reads the whole file and returns the base address of each device, in bytes. The devices follow one another, each at
+/// a multiple of 1 MiB.
 fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>, u64>, TraceError> {
     let mut records = Records::open(spec, content)?;
     let mut ends: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
@@ -201,7 +204,7 @@ fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>
         match records.reader.parse(records.input.current(), number) {
             Ok(Parsed::End) => break,
             Ok(Parsed::Request(raw)) if raw.op != Op::Flush => {
-                // The second pass, which reads the requests, reports an address that overflows.
+                // An address that overflows is reported when the file is read for its requests.
                 let end = raw.offset.saturating_add(raw.len);
                 match ends.get_mut(raw.device) {
                     Some(last) => *last = end.max(*last),

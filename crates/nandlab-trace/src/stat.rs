@@ -1,9 +1,10 @@
 //! Statistics of a source: counts, sizes, footprint, rewrites, skew.
 //!
-//! Pages are 4 KiB; each page that a request overlaps is one page reference. A write to a page that was written before
-//! is a rewrite; the time between the two writes is its rewrite interval. Memory: 32 to 64 bytes per distinct page,
-//! because the slots of the hash table have 24 bytes and 3/8 to 3/4 of them are used; 96 bytes while the table grows. A
-//! failed allocation is an error.
+//! Pages are 4 KiB. Each page that a read or write overlaps is one page reference. A write to a page that was written
+//! before is a rewrite; the time since the previous write of the page is the rewrite interval.
+//!
+//! Memory: 32 to 64 bytes per distinct page, because a slot of the hash table has 24 bytes, and 3/8 to 3/4 of the slots
+//! are used. While the table grows, the memory is 96 bytes per page. If the table cannot grow, the result is an error.
 
 use crate::generate::Published;
 use crate::{ErrorKind, Source, TraceError};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 const PAGE: u64 = 4096;
 const SECTOR: u64 = 512;
-/// Upper bounds (inclusive) of the bins of the size histogram, in bytes; one more bin above them is open.
+/// Upper bounds (inclusive) of the bins of the size histogram, in bytes. A last bin has the sizes above all bounds.
 const SIZE_BOUNDS: [u64; 12] =
     [511, 512, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
 
@@ -33,7 +34,7 @@ pub struct TraceStat {
     pub format: Option<&'static str>,
     /// The devices whose requests are counted.
     pub devices: Vec<String>,
-    /// Malformed records skipped.
+    /// Damaged records of the trace that were skipped; see [`Source::skipped`].
     pub skipped: u64,
     /// Requests and bytes by operation, in the order of [`Op::ALL`].
     pub ops: [OpCount; 4],
@@ -41,7 +42,7 @@ pub struct TraceStat {
     pub fua: u64,
     /// Time from the first arrival to the last.
     pub duration_ns: Span,
-    /// One past the highest byte addressed.
+    /// One past the highest byte address of a read, write or TRIM.
     pub address_max_bytes: u64,
     /// Distinct 4 KiB pages read or written.
     pub footprint_pages: u64,
@@ -59,7 +60,8 @@ pub struct TraceStat {
     pub rewrite_ratio: f64,
     /// Share of page writes that go to the most written 1 % of the written pages.
     pub top_1pct_written_share: f64,
-    /// Median time between two writes of a page, in seconds; `None` without rewrites. Exact within 1 %.
+    /// Median rewrite interval (time between two successive writes of a page) in seconds, exact within 1 %; `None`
+    /// without rewrites.
     pub rewrite_interval_s_median: Option<f64>,
     /// Writes of the most written page.
     pub page_writes_max: u64,
@@ -68,14 +70,14 @@ pub struct TraceStat {
     /// Number of reads and writes by size: (upper bound in bytes, count). Bounds are inclusive; the last bin has no
     /// bound (`u64::MAX`).
     pub sizes: Vec<(u64, u64)>,
-    /// The published numbers, if the source is a profile.
+    /// The published numbers that the profile imitates; `None` for other sources.
     pub published: Option<&'static Published>,
 }
 
 /// Reads `source` to its end.
 ///
 /// # Errors
-/// The first error of the source; too little memory to count its pages.
+/// The first error of the source; too little memory to count the pages.
 pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     let mut stat = TraceStat { sizes: size_bins(), ..TraceStat::default() };
     let mut pages = Pages::new();
@@ -239,7 +241,7 @@ impl TraceStat {
     }
 }
 
-/// A slot of the page table; `key` is the page number plus one, or 0 in a free slot.
+/// A slot of the page table. `key` is the page number plus one, or 0 in a free slot.
 #[derive(Clone, Copy, Default)]
 struct PageSlot {
     key: u64,
@@ -247,7 +249,8 @@ struct PageSlot {
     writes: u32,
 }
 
-/// A hash table of pages with open addressing; the standard map needs twice the memory and time for this use.
+/// A hash table of pages, with open addressing. The map of the standard library needs twice the memory and time for
+/// this use.
 struct Pages {
     slots: Vec<PageSlot>,
     len: usize,
@@ -308,7 +311,7 @@ impl Pages {
     }
 }
 
-/// A histogram of rewrite intervals in microseconds; its 128 bins per octave give the median within 1 %.
+/// A histogram of rewrite intervals in microseconds. It has 128 bins per octave, so the median is exact within 1 %.
 struct Intervals {
     bins: Vec<u64>,
     count: u64,

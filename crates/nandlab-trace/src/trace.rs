@@ -328,7 +328,7 @@ impl TraceSource {
         let back_us = (self.last.0 - item.time_ns) as f64 / 1e3;
         let (message, remedy) = match self.records.info.order {
             Order::Window => (
-                format!("is {back_us} us too early: at least {WINDOW} records before this one have later times"),
+                format!("is {back_us} us too early: at least {WINDOW} records before this one are later"),
                 "sort the file by time, or skip such records with workload.lenient = true",
             ),
             _ => (format!("is {back_us} us earlier than that of the request before"), CORRECT_RECORD),

@@ -1,46 +1,59 @@
 //! Look-alikes of published and recorded traces: requests are drawn such that their statistics equal the published
 //! ones.
 //!
-//! MSR's system volumes have a median rewrite interval of about 60 s, from metadata that is written periodically; a
+//! A profile draws virtual pages of 4 KiB, numbered from 0. The virtual pages form chunks of at most 1 MiB, and a
+//! random permutation places the chunks in the address space ([`Scatter`]). An extent is a run of consecutive virtual
+//! pages within one chunk; each request covers one extent.
+//!
+//! MSR's system volumes have a median rewrite interval of about 60 s, from metadata that is written periodically. A
 //! Zipf distribution alone does not give such an interval. Therefore the writes have four parts, each with its own
 //! region of pages:
 //!
 //! - the hottest page: written at an even rate, as many times as published;
-//! - periodic pages: each is written once per period, which is the published median rewrite interval;
+//! - periodic pages: each is written once per period; the period is the published median rewrite interval;
 //! - hot pages: the most written 1 % of the written pages, without the hottest and the periodic pages;
-//! - cold pages: a cursor writes each of them once, evenly over the run, which makes the footprint exact; other writes
-//!   to cold pages are drawn uniformly.
+//! - cold pages: the other written pages. A cursor writes each of them once, evenly over the run, so that the footprint
+//!   is exact. The other writes to cold pages are drawn uniformly.
 //!
-//! A share of the writes to hot and cold pages repeats one of the last eight extents. This share is chosen such that
-//! the median rewrite interval equals the period: the rewrites with a shorter interval and half of the periodic
-//! rewrites are together half of all rewrites. A second cursor reads, once each, the pages that are never written; 30 %
-//! of the other reads go to the hottest, periodic and hot pages, the rest is Zipf-distributed over all pages.
+//! A share of the writes to hot and cold pages repeats one of the last eight extents drawn for such writes. With this
+//! share the median rewrite interval equals the period: the rewrites with a shorter interval, plus half of the periodic
+//! rewrites, are half of all rewrites.
+//!
+//! The pages that are never written are the region of the read-only pages. A second cursor reads each of them once. Of
+//! the other reads, 30 % go to the hottest, periodic and hot pages. The rest is Zipf-distributed over all pages.
 //!
 //! The sizes of reads, and of writes to hot and cold pages, are geometrically distributed in pages; feedback keeps
 //! their means at the published values. If the published bytes are fewer than the bytes of the touched pages, requests
-//! start or end off a page boundary. Reads, and writes to hot and cold pages, arrive in bursts with exponentially
-//! distributed gaps.
+//! start or end off a page boundary. Reads, and writes to hot and cold pages, arrive in bursts. The gaps within and
+//! between bursts are exponentially distributed.
 //!
-//! If the share of reads of data not written since the start ("old" data) is published, each read is drawn to be of old
-//! or of new data, and feedback keeps the share. A read of old data is drawn as above, and drawn again if it starts at
-//! a written page; a read of new data goes to the hottest, periodic and hot pages, or to the written pages,
-//! Zipf-distributed in the order of their first writes. The extent of a read is cut where written pages meet pages that
-//! are not written.
+//! Old data is data not written since the start. If the share of page reads that find old data is published, each read
+//! is first drawn to be of old or of new data; feedback keeps the share. Then up to six candidates (extents) are drawn
+//! for the read:
+//!
+//! - a candidate for old data is drawn like the reads above, and is dropped if it starts at a written page;
+//! - a candidate for new data starts at a written page. This page is with probability 0.3 a random one of the hottest,
+//!   periodic and hot pages. If that page is not yet written, and in all other cases, the page is Zipf-distributed in
+//!   the order of first writes.
+//!
+//! A candidate ends where written pages meet pages that are not written. The longest candidate is read. If all
+//! candidates are dropped, one page that is not written is read.
 //!
 //! **Shortened profiles** (`requests` below the published count) keep the rate, the ratios (also the share of old
-//! data), the period and the mean sizes; the footprint and the writes of the hottest page shrink in proportion. A
+//! data), the period and the mean sizes. The footprint and the writes of the hottest page shrink in proportion. A
 //! profile longer than published keeps the footprint.
 //!
-//! **On a smaller drive** addresses are drawn within the drive, and a footprint above 90 % of the drive shrinks to
-//! 90 %.
+//! **On a smaller drive** addresses are drawn within the drive. A footprint above nine tenths of the drive shrinks to
+//! nine tenths of the drive.
 //!
-//! **Deviations**: the pages of a database have one size and are aligned to it; requests drawn here do not keep that
-//! alignment. Two recordings do not fit the four parts. The writes of `recorded/fileserver` are spread evenly over its
-//! pages: the profile has a median rewrite interval of 11.5 s, the recording one of 17.9 s. The period of
-//! `recorded/ntrx` is 15 ms: each periodic page of the profile is written 13,000 times, while the hottest page of the
-//! recording was written 3,012 times.
+//! **Deviations**: a database reads and writes pages of one size, at multiples of this size; the requests of a profile
+//! do not keep this alignment. Two recordings do not fit the four parts. The writes of `recorded/fileserver` are spread
+//! evenly over its pages: the profile has a median rewrite interval of 11.5 s, the recording one of 17.9 s. The period
+//! of `recorded/ntrx` is 15 ms: each periodic page of the profile is written 13,000 times, while the hottest page of
+//! the recording was written 3,012 times.
 //!
-//! **Prefixes**: if the statistics cover only the first three million requests of a trace, the profile has only these.
+//! **Prefixes**: if the statistics cover only the first three million requests of a trace, the profile has only these
+//! requests.
 
 mod model;
 mod settings;
@@ -59,20 +72,22 @@ use nandlab::drive::spec::ProfileSpec;
 use nandlab::host::{Op, Request};
 use written::Written;
 
+/// Bytes of a page.
 const PAGE: u64 = 4096;
 const SECTORS_PER_PAGE: u64 = 8;
-/// Recent extents that a repeating write chooses from.
+/// Number of recent extents from which a repeating write chooses.
 const RECENT: usize = 8;
-/// Periodic requests with the same arrival time.
+/// Number of periodic requests that arrive at the same time.
 const PERIODIC_BATCH: u64 = 8;
-/// Requests over which a deviation from the mean size is corrected.
+/// Number of requests over which a deviation from the mean size is corrected.
 const CORRECTION_REQUESTS: f64 = 32.0;
-/// Extents drawn at most for a read of old or of new data; the longest suitable extent is taken.
+/// Largest number of candidates of a read, if the share of reads of old data is published. The candidates are drawn
+/// extents; the longest suitable one is read.
 const CANDIDATES: usize = 6;
-/// Largest mean from which the pages of a request are drawn; a single request has at most `2 * PAGES_MAX + 1` pages.
+/// Largest mean from which the number of pages of a request is drawn. The drawn number is at most `2 * PAGES_MAX + 1`.
 const PAGES_MAX: f64 = 64.0;
 
-/// An extent: its first virtual page, and its number of pages.
+/// An extent, a run of consecutive virtual pages: its first page, and its number of pages.
 type Extent = (u64, u64);
 
 /// The source of a profile.
@@ -95,7 +110,7 @@ pub struct ProfileSource {
     rest_next_ns: f64,
     burst_left: u64,
     last_ns: Time,
-    /// The pages written so far; `None` if the share of reads of old data is not published.
+    /// The pages written so far. `None` if the share of page reads that find old data is not published.
     written: Option<Written>,
 }
 
@@ -114,8 +129,9 @@ struct Recent {
     next: usize,
 }
 
-/// Totals of the reads, or of the writes, so far; each target is the total that the published mean gives. `requests`
-/// and pages exclude the writes to the hottest and the periodic pages; bytes include them.
+/// Totals so far, of the reads or of the writes. A target is the total that the published mean would give. `requests`,
+/// `pages` and `pages_target` exclude the writes to the hottest and the periodic pages; `bytes` and `bytes_target`
+/// include these writes.
 #[derive(Default)]
 struct Flow {
     requests: u64,
@@ -194,7 +210,7 @@ impl ProfileSource {
         Ok(source)
     }
 
-    /// Draws the time of the next request that arrives in bursts: a read, or a write to hot or cold pages.
+    /// Draws the arrival of the next request that arrives in bursts: a read, or a write to hot or cold pages.
     fn draw_rest_time(&mut self) {
         let m = &self.model;
         let mut exponential = |mean: f64| -mean * libm::log(1.0 - self.draws.times.unit());
@@ -224,8 +240,8 @@ impl ProfileSource {
         (round as f64 + phase) * m.period_ns
     }
 
-    /// Draws the number of pages of the next request of `flow` around the `mean`; the deviation of `flow` from its
-    /// target is corrected over `correction_requests` requests.
+    /// Draws the number of pages of the next request of `flow` around the `mean`. The deviation of `flow.pages` from
+    /// `flow.pages_target` is corrected over `correction_requests` requests.
     fn pages(flow: &Flow, mean: f64, correction_requests: f64, random: &mut Stream) -> u64 {
         let corrected = (mean + (flow.pages_target - flow.pages) / correction_requests).clamp(1.0, PAGES_MAX);
         if corrected <= 1.000_001 {
@@ -235,7 +251,7 @@ impl ProfileSource {
         1 + libm::floor(tail).min(PAGES_MAX * 2.0) as u64
     }
 
-    /// The extent of at most `n` pages from `start` that ends before page `end` and lies within one chunk of pages
+    /// The extent from page `start` of at most `n` pages. It ends before page `end`, and within the chunk of `start`
     /// (`Model::chunk_pages`).
     fn within(&self, start: u64, n: u64, end: u64) -> Extent {
         let chunk_end = (start / self.model.chunk_pages + 1) * self.model.chunk_pages;
@@ -288,7 +304,7 @@ impl ProfileSource {
             &mut self.draws.sizes,
         );
         let wants_old = written.is_empty() || self.draws.ops.unit() < written.old_share_now();
-        // Takes the longest of several extents, because an extent is cut where written and unwritten pages meet.
+        // Takes the longest candidate, because a candidate is cut where written and unwritten pages meet.
         let mut best = (0, 0);
         for _ in 0..CANDIDATES {
             let (start, n) = if wants_old { self.read_anywhere(n) } else { self.read_written(&written, n) };
@@ -308,9 +324,9 @@ impl ProfileSource {
         best
     }
 
-    /// One unwritten page, for a read of old data whose candidates all start at written pages: a page of the region
-    /// that is never written, or else the first unwritten page from a random page on (the random page itself if all
-    /// pages are written).
+    /// An extent of one page, for a read of old data whose candidates all start at written pages. The page is a random
+    /// read-only page. If there are no read-only pages, the page is the first unwritten page from a random page on. If
+    /// all pages are written, the page is this random page.
     fn old_page(&mut self, written: &Written) -> Extent {
         let m = &self.model;
         let size = m.read_only.end - m.read_only.start;
@@ -321,7 +337,7 @@ impl ProfileSource {
         ((from..m.pages).chain(0..from).find(|&page| !written.has(page)).unwrap_or(from), 1)
     }
 
-    /// An extent of at most `n` pages that starts at a written page.
+    /// A candidate for a read of new data: an extent of at most `n` pages that starts at a written page.
     fn read_written(&mut self, written: &Written, n: u64) -> Extent {
         let m = &self.model;
         let hot = self.draws.addresses.unit() < 0.3;
@@ -335,7 +351,8 @@ impl ProfileSource {
         self.within(start, n, self.model.pages)
     }
 
-    /// The extent of the next read, of at most `n` pages, whether the pages are written or not.
+    /// An extent for a read, of at most `n` pages, whether the pages are written or not. The extent is also a candidate
+    /// for a read of old data.
     fn read_anywhere(&mut self, n: u64) -> Extent {
         let m = &self.model;
         let size = m.read_only.end - m.read_only.start;
@@ -353,7 +370,8 @@ impl ProfileSource {
         self.within(start, n, m.pages)
     }
 
-    /// The request for an extent. Bytes are cut off both ends of the extent to keep the published mean bytes per page.
+    /// The request for an extent. Sectors are cut off both ends of the extent to keep the published mean bytes per
+    /// page.
     fn request(&mut self, arrival: Time, op: Op, (start, n): Extent) -> Request {
         let m = &self.model;
         let flow = if op == Op::Read { &mut self.reads } else { &mut self.writes };

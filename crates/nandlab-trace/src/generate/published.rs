@@ -1,24 +1,24 @@
 //! Statistics of published and recorded block traces, which the profiles imitate.
 //!
-//! Each row has the published numbers of one trace. For the MSR Cambridge traces these are per-volume 4 KiB statistics,
-//! request counts and working sets of the SNIA IOTTA release, collected by cache and SSD studies; `ms/` and `misc/` are
-//! other traces in the tables of these studies. For the UMass repository's Financial and WebSearch traces these are
-//! request counts and distinct start addresses. [`Settings`](super::Settings) lists the assumptions for numbers that
-//! were not published.
+//! Each row has the published numbers of one trace. `msr/` are the MSR Cambridge traces: per-volume 4 KiB statistics,
+//! request counts and working sets of the SNIA IOTTA release, collected by cache and SSD studies. `ms/` and `misc/` are
+//! other traces in the tables of these studies. `umass/` are the Financial and WebSearch traces of the UMass
+//! repository: request counts and distinct start addresses. [`Settings`](super::Settings) lists the assumptions for
+//! numbers that were not published.
 //!
-//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017), which are parts of MSR and UMass traces. Table
-//! III of the paper gives sectors read and written, read ratio and days; Table IV gives the share of reads that find
-//! data not written since the start. These numbers differ from those of the whole traces (Financial1 has 77 % writes,
-//! its part F1 has 2 %), so the workloads are profiles of their own. The read ratio is by sectors; for rsrch1 the paper
-//! prints 3 %, while the sectors give 0.3 %.
+//! `laldpc/` are the fifteen workloads of the LaLDPC paper (MSST 2017). Each workload is a part of an MSR or UMass
+//! trace. Table III of the paper gives sectors read and written, read ratio and days; Table IV gives the share of reads
+//! that find data not written since the start. The numbers of the parts differ from those of the whole traces:
+//! Financial1 has 77 % writes, its part F1 has 2 %. So the workloads are profiles of their own. The read ratio is by
+//! sectors. For rsrch1 the paper prints 3 %, while the sectors give 0.3 %.
 //!
-//! `recorded/` are block traces, three to four minutes each, of programs on ext4 on a busy loop device of 12 or 16 GiB;
-//! their statistics are published only here. `oltp` and `ntrx` are MariaDB under sysbench (12 tables of a million rows,
-//! uniform, 8 threads): `oltp_read_write` at 80 transactions/s with a buffer pool of 128 MiB for 3.1 GiB of data, and
-//! `oltp_update_non_index` with a buffer pool of 2600 MiB. `fileserver` and `varmail` are programs that execute the
-//! operations of filebench's personalities of these names, with less memory than the files occupy: 30,000 files of 128
-//! KiB on average with 50 threads, and 50,000 files of 16 KiB with 16 threads. Profiles have reads and writes only;
-//! TRIMs and flushes are not imitated.
+//! `recorded/` are block traces, three to four minutes each, of programs on ext4 on a loop device of 12 or 16 GiB under
+//! load. The statistics of these traces are published only here. `oltp` and `ntrx` are MariaDB under sysbench (12
+//! tables of a million rows, uniform, 8 threads). `oltp` is `oltp_read_write` at 80 transactions/s, with a buffer pool
+//! of 128 MiB for 3.1 GiB of data. `ntrx` is `oltp_update_non_index`, with a buffer pool of 2600 MiB. `fileserver` and
+//! `varmail` execute the operations of filebench's personalities of these names, with less memory than the files
+//! occupy. `fileserver` has 30,000 files of 128 KiB on average and 50 threads, `varmail` 50,000 files of 16 KiB and 16
+//! threads. Profiles have reads and writes only; TRIMs and flushes are not imitated.
 
 use serde_json::{Value, json};
 
@@ -29,18 +29,18 @@ pub struct Published {
     pub name: &'static str,
     /// Number of requests that the statistics cover.
     pub requests: u64,
-    /// Whether the statistics cover only the first requests of the trace; `write_pct` and the working set cover the
-    /// whole trace even then.
+    /// Whether the statistics cover only the first requests of the trace. `write_pct` and the working set always cover
+    /// the whole trace.
     pub prefix: bool,
     /// Share of writes in the requests, in percent.
     pub write_pct: Option<f64>,
     /// Bytes read and written.
     pub bytes: Option<u64>,
-    /// 4 KiB page references.
+    /// 4 KiB page references: for each request, the pages that it touches.
     pub references_4k: Option<u64>,
     /// Share of writes in the 4 KiB page references, in percent.
     pub write_references_pct: Option<f64>,
-    /// Distinct 4 KiB pages.
+    /// Distinct 4 KiB pages read or written.
     pub pages_4k: Option<u64>,
     /// Distinct 4 KiB pages written.
     pub written_4k: Option<u64>,
@@ -52,7 +52,7 @@ pub struct Published {
     pub rewrite_ratio: Option<f64>,
     /// Share of page writes that go to the most written 1 % of the written pages.
     pub top_1pct_share: Option<f64>,
-    /// Median time between two writes of a page, in seconds.
+    /// Median time between two successive writes of a page, in seconds.
     pub rewrite_interval_s: Option<f64>,
     /// Writes of the most written page.
     pub page_writes_max: Option<u64>,
@@ -67,8 +67,8 @@ pub struct Published {
     pub sectors: Option<[u64; 2]>,
     /// Share of reads in the sectors, in percent.
     pub read_sectors_pct: Option<f64>,
-    /// Share of the page reads that find data not written since the start, in percent: the soft reads of LaLDPC's Table
-    /// IV.
+    /// Share of the page reads that find data not written since the start, in percent. For `laldpc/` this is the share
+    /// of soft reads in Table IV.
     pub unwritten_reads_pct: Option<f64>,
     /// The profile whose numbers replace those that were not published.
     pub like: Option<&'static str>,
@@ -102,7 +102,8 @@ impl Published {
     /// The numbers as JSON, with the keys of [`crate::TraceStat::to_json`]; null for a number that was not published.
     pub fn to_json(&self) -> Value {
         let percent = |p: Option<f64>| p.map(|p| p / 100.0);
-        // In a prefix the other numbers cover only the first requests, and the read ratio covers the whole trace.
+        // `write_pct` covers the whole trace. In a prefix the other numbers cover only the first requests, so the read
+        // ratio is left out.
         let read_ratio = if self.prefix { None } else { percent(self.write_pct).map(|w| 1.0 - w) };
         json!({
             "name": self.name,
@@ -168,8 +169,8 @@ const fn counted(name: &'static str, requests: u64) -> Published {
     Published { name, requests, ..NONE }
 }
 
-/// A workload of the LaLDPC paper: sectors read and written; read ratio (percent), days, soft read ratio (percent). Its
-/// `requests` are computed from the sectors and the request sizes of `like`.
+/// A workload of the LaLDPC paper: sectors read and written; read ratio (percent), days, share of soft reads (percent).
+/// `requests` is computed from the sectors and the request sizes of `like`.
 const fn laldpc(
     name: &'static str,
     like: &'static str,
@@ -196,7 +197,8 @@ impl Published {
         Self { write_pct: Some(percent), ..self }
     }
 
-    /// Adds sectors read and written, and the percentage of page reads of data not written since the start.
+    /// Adds the sectors read and written, and the percentage of the page reads that find data not written since the
+    /// start.
     const fn recorded(self, sectors: [u64; 2], unwritten_reads_pct: f64) -> Self {
         Self { sectors: Some(sectors), unwritten_reads_pct: Some(unwritten_reads_pct), ..self }
     }

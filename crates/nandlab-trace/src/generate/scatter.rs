@@ -1,8 +1,8 @@
 //! A random permutation of `0..n`, which spreads neighbouring ranks over the address space.
 //!
-//! A four-round Feistel network permutes the numbers of b bits, where b is the smallest even number of bits that can
-//! hold every number below `n`. The network is applied again until the result is below `n` (cycle walking; fewer than
-//! four applications on average).
+//! A four-round Feistel network permutes the numbers of b bits; b is the smallest even number of bits that can hold
+//! every number below `n`. The network is applied again until the result is below `n` (cycle walking). On average there
+//! are fewer than four applications.
 
 use nandlab::base::rng::Stream;
 

@@ -1,10 +1,13 @@
 //! Synthetic workloads: a mix of reads, writes and TRIMs with chosen sizes and addresses.
 //!
 //! Arrivals are 1 us apart. These times are placeholders, because a synthetic workload has no arrival times of its own;
-//! the run's `arrival` (a queue depth or a rate) replaces them. Addresses are multiples of `align_bytes`, called slots;
-//! a request that would end beyond the span is moved down to end within it. Sequential addressing advances with every
-//! request, whatever its operation, and starts over at the end of the span. Zipf ranks are mapped to slots by a random
-//! permutation of the span; with `hot`, the slots of the lowest ranks under this permutation are hot.
+//! the run's `arrival` (a queue depth or a rate) replaces them.
+//!
+//! The span is the part of the logical capacity, from address 0, that the workload uses. Addresses are multiples of
+//! `align_bytes`; here slot n is the address n * `align_bytes`. A request that would end beyond the span is moved down
+//! to end within the span. Sequential addressing advances with every request, whatever its operation, and starts over
+//! if the next request does not fit into the rest of the span. A random permutation of the slots maps Zipf ranks to
+//! slots. With `hot`, the slots of the lowest ranks under this permutation are hot.
 
 use super::{Scatter, Zipf};
 use crate::Source;
@@ -46,7 +49,7 @@ impl SyntheticSource {
     /// A workload on a drive of `logical_bytes`, with the run's `seed`.
     ///
     /// # Errors
-    /// A span smaller than the largest request, or an impossible share, size or alignment.
+    /// A span smaller than the largest request; an impossible share, exponent, size, weight or alignment.
     pub fn open(spec: &SyntheticSpec, logical_bytes: u64, seed: u64) -> Result<Self, TraceError> {
         for (key, share) in [
             ("read_fraction", spec.read_fraction),
@@ -180,8 +183,7 @@ impl Source for SyntheticSource {
         }
         let arrival = Time::from_ns(self.made.saturating_mul(US.ns()));
         self.made += 1;
-        // Both numbers are drawn for every request, so that another trim_fraction leaves the draws for reads as they
-        // are.
+        // Both numbers are drawn for every request, so that the draws for reads do not depend on `trim_fraction`.
         let (trim, read) = (self.ops.unit() < self.trim_fraction, self.ops.unit() < self.read_fraction);
         let op = match (trim, read) {
             (true, _) => Op::Trim,
@@ -264,7 +266,7 @@ mod tests {
         let mut counts: Vec<_> = counts.into_values().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let hot: u64 = counts[..131_072 / 5].iter().sum();
-        // `counts` are sorted: their first fifth has slightly more requests than the hot slots.
+        // The first fifth of the sorted counts has slightly more requests than the hot slots.
         assert!((hot as f64 / 400_000.0 - 0.8).abs() < 0.01, "{hot}");
     }
 

@@ -1,10 +1,10 @@
 //! Zipf-distributed ranks in constant memory.
 //!
 //! Rejection-inversion after Hörmann & Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions", ACM TOMACS 6(3), 1996: the probability of rank k is proportional to k^-s. A uniform number is mapped
-//! through the inverse of the integral of the hat function x^-s. The rank nearest to the result is accepted at once if
-//! it lies within a constant distance of the result; otherwise a comparison accepts or rejects it. Fewer than 1.1
-//! uniform numbers are needed per rank on average. Any s >= 0 is possible; s = 1 needs no special case.
+//! distributions", ACM TOMACS 6(3), 1996. The probability of rank k is proportional to k^-s. A uniform number is mapped
+//! through the inverse of the integral of the hat function x^-s. The rank nearest to the result is accepted at once
+//! unless the rank exceeds the result by more than a constant. Otherwise a comparison accepts or rejects the rank.
+//! Fewer than 1.1 uniform numbers are needed per rank on average. Any s >= 0 is possible; s = 1 needs no special case.
 
 use nandlab::base::rng::Stream;
 
@@ -15,7 +15,7 @@ pub struct Zipf {
     s: f64,
     h_first: f64,
     h_last: f64,
-    /// A rank that is not above the result of the inverse by more than this is accepted without a comparison.
+    /// A rank that exceeds the result of the inverse by at most this number is accepted without a comparison.
     shortcut: f64,
 }
 

@@ -21,8 +21,8 @@ const SAMPLES: [&str; 11] = [
     "\0\0\0\0\0\u{2}\0\0\u{1}\0\0\0*\0\0\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
 
-/// Reads `content` as every format and with detection, and returns the number of requests. The length of `content`
-/// determines device choice and `lenient`.
+/// Reads `content` as every format and with detection, and returns the number of requests of all these passes. The
+/// length of `content` determines the device choice and `lenient`.
 fn through_every_reader(content: &[u8]) -> u64 {
     let mut requests = 0;
     let named = formats().iter().map(|f| Some(f.name.to_owned()));
@@ -70,7 +70,7 @@ fn samples_are_read() {
     }
 }
 
-/// Takes the place of the fuzz target `trace_formats` if cargo-fuzz is not installed.
+/// Replaces the fuzz target `trace_formats` where cargo-fuzz is not installed.
 #[test]
 fn mutated_samples_never_panic() {
     let mut random = Stream::new(1, "mutations");

@@ -90,8 +90,8 @@ fn recorded_profiles_match_their_recordings() {
 
 #[test]
 fn full_length_profiles_match_what_was_published() {
-    // The properties of these five, in their order: periodic metadata writes; long rewrite intervals; a small footprint
-    // with strong skew; large requests; no published page statistics.
+    // The five traces have, in their order: periodic metadata writes; long rewrite intervals; a small footprint with
+    // strong skew; large requests; no published page statistics.
     for name in ["msr/wdev_0", "msr/stg_0", "msr/prxy_0", "msr/usr_0", "msr/hm_1"] {
         check(name);
     }
@@ -139,7 +139,7 @@ fn laldpc_profiles_have_the_sectors_days_and_soft_reads_of_the_paper() {
     }
 }
 
-/// With 20,000 requests at most, on a drive of 29 GB: the size of the LaLDPC paper's drive.
+/// At most 20,000 requests, on a drive of 29 GB, which is the size of the LaLDPC paper's drive.
 #[test]
 fn shortened_laldpc_profiles_keep_ratios_and_rate() {
     for p in laldpc() {
@@ -260,8 +260,7 @@ fn a_repeat_begins_one_mean_gap_later_and_requests_max_ends_the_source() {
     assert_eq!(all[100].arrival, once[99].arrival + gap + (once[0].arrival - Time::START));
 }
 
-/// The numbers in `published.rs` equal those of the published tables, field by field; skipped if the tables are
-/// missing.
+/// The numbers in `published.rs` equal those of the published tables, field by field. A missing table is skipped.
 #[test]
 fn published_numbers_are_those_of_the_tables() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces"));

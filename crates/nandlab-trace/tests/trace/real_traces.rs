@@ -1,5 +1,5 @@
-//! Counts and footprints of the recorded traces equal those of the index of the trace folder; skipped if the traces are
-//! missing.
+//! Counts and footprints of the recorded traces equal those in the index of the trace folder. A test without its traces
+//! is skipped.
 
 use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::Op;
@@ -82,7 +82,8 @@ fn recorded_traces_have_the_numbers_of_their_index() {
     }
 }
 
-/// Asserts that the published numbers of a profile equal those of its recording, within 0.1 % for rounded numbers.
+/// Asserts that the published numbers of a profile equal those of its recording: whole numbers exactly, rounded numbers
+/// within 0.1 %.
 fn matches_recording(p: &Published, stat: &TraceStat) {
     let (reads, writes) = (stat.reads(), stat.writes());
     assert_eq!(p.requests, reads.requests + writes.requests, "{}", p.name);

@@ -1,4 +1,5 @@
-//! Requests that are written in a format are read back as the same requests, or the loss is reported.
+//! Requests that are written in a format are read back as the same requests; if a request cannot be written unchanged,
+//! the loss is reported.
 
 use crate::common::*;
 use nandlab::base::units::Time;
@@ -54,8 +55,8 @@ prop_compose! {
     }
 }
 
-/// Turns drawn requests into requests that `format` represents without loss: in order of arrival, the first at 0;
-/// operations that the format lacks are left out.
+/// Turns drawn requests into requests that `format` represents without loss, in order of arrival, the first at 0.
+/// Operations that the format lacks are left out.
 fn representable(drawn: &[(u64, Request)], format: &str) -> Vec<Request> {
     let (trim, flush, fua, resolution, len_unit) = limits(format);
     let mut now = 0;
@@ -92,8 +93,8 @@ proptest! {
             prop_assert_eq!(done.written, requests.len() as u64);
             let back = read(&spec_of(info.name), &bytes);
             prop_assert_eq!(back.as_ref(), Ok(&requests), "{}", info.name);
-            // Detection by content gives the same requests (an ssdsim trace is detected as mqsim). A trace whose times
-            // are all equal is refused if it is detected as msr.
+            // Detection by content gives the same requests (an ssdsim trace is detected as mqsim). An msr trace of at
+            // least 50 requests is refused if all times are equal.
             let detected = read(&spec("x"), &bytes);
             let equal_times = requests.len() >= 50 && requests.iter().all(|r| r.arrival == Time::START);
             prop_assert!(equal_times || detected.as_ref() == Ok(&requests), "{}: {:?}", info.name, detected.err());

@@ -1,4 +1,4 @@
-//! Errors that naive trace readers make: each has a test, which is named after the rule.
+//! Errors that naive trace readers make. Each error has a test; the name of the test is the rule.
 
 use crate::common::*;
 use nandlab::drive::spec::{Arrival, Beyond, Source, WorkloadSpec};
@@ -148,7 +148,7 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
     assert_eq!((e.kind(), e.position()), (ErrorKind::Order, Some(Position::Line(3))));
     assert_eq!(read(&spec("x.spc"), of(&[10, 11, 11 + DAY_S, 12 + DAY_S]).as_bytes()).unwrap().len(), 4);
 
-    // The times of a trace, and the arrivals of the requests that `lenient` reads, in seconds.
+    // The times of a trace, and the arrivals of the requests that are read with `lenient`, both in seconds.
     let lenient_cases: [(&[u64], &[u64]); 7] = [
         (&[10, 11, 99 * DAY_S, 12, 13], &[0, 1, 2, 3]),
         (&[10, 11, 12, 99 * DAY_S], &[0, 1, 2]),
@@ -165,7 +165,7 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
         assert_eq!((&found[..], skipped as usize), (arrivals, times.len() - arrivals.len()), "{times:?}");
     }
 
-    // Several records follow the gap in their order, so no record is damaged, and `lenient` skips none.
+    // The records after the gap are in order of time, so the gap is no damaged time, and `lenient` skips no record.
     let real = of(&[10, 11, 30 * DAY_S, 30 * DAY_S + 1, 30 * DAY_S + 2]);
     let e = read_all(&lenient(spec("x.spc")), real.as_bytes()).unwrap_err();
     assert_eq!(

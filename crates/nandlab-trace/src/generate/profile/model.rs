@@ -1,20 +1,23 @@
-//! The constants of the generator, computed from settings: regions, requests of each part, the share of repeats.
+//! The constants of the generator, computed from settings: the regions, the requests of each part, the share of
+//! repeats. The head of `profile.rs` describes the parts.
 
 use super::Settings;
 use crate::error::{ErrorKind, TraceError};
 use std::ops::Range;
 
 const PAGE: u64 = 4096;
-/// Virtual pages of a chunk, 1 MiB. Chunks are permuted over the address space; a page keeps its place in its chunk. If
-/// the chunks do not fit into the address space, they are halved until they fit.
+/// Virtual pages of a chunk of 1 MiB. Chunks are permuted over the address space; a page keeps its place in its chunk.
+/// If the chunks do not fit into the address space, the chunk size is halved until they fit.
 const CHUNK_PAGES: u64 = 256;
-/// The largest share of the address space that the footprint takes.
+/// The largest share of the address space that the footprint may take.
 const SPACE_SHARE: f64 = 0.9;
-/// Candidates for the share of periodic writes among the rewrites; the largest that fits the skew and the median
-/// rewrite interval is taken.
+/// Shares of the periodic writes in the rewrites that are tried, the largest first. The first share that fits the skew
+/// (the share of the most written 1 % of the written pages) and the median rewrite interval is taken; if none fits,
+/// there are no periodic writes.
 const PERIODIC_SHARES: [f64; 6] = [0.25, 0.2, 0.15, 0.1, 0.06, 0.03];
 
-/// The generator's constants. Regions are ranges of virtual pages; the hottest page is virtual page 0.
+/// The generator's constants. The regions `periodic`, `hot`, `cold` and `read_only` are ranges of virtual pages. The
+/// hottest page is virtual page 0.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) requests: u64,
@@ -32,9 +35,11 @@ pub(super) struct Model {
     pub(super) read_only: Range<u64>,
     /// All virtual pages.
     pub(super) pages: u64,
-    /// Share of the writes to hot pages in the writes to hot and cold pages that do not repeat a recent extent.
+    /// Of the writes to hot and cold pages that do not repeat a recent extent: the share that goes to hot pages.
     pub(super) hot_share: f64,
+    /// Of the writes to hot and cold pages: the share that repeats a recent extent.
     pub(super) repeat_share: f64,
+    /// Mean pages of a read.
     pub(super) pages_per_read: f64,
     /// Mean pages of a write to hot or cold pages.
     pub(super) pages_per_write: f64,
@@ -178,7 +183,8 @@ impl Model {
     }
 }
 
-/// Divides the page writes so that the skew and the median rewrite interval equal those of the settings.
+/// Divides the page writes into the four parts so that the skew and the median rewrite interval equal those of the
+/// settings.
 fn divide(
     s: &Settings,
     page_writes: f64,
@@ -209,7 +215,7 @@ fn divide(
     if rounds >= 3.0 {
         for share in PERIODIC_SHARES {
             let pages = libm::round(share * rewrites / rounds);
-            // A shortened run has few pages in its top 1 %, so it may have more periodic pages than that.
+            // A shortened run has few pages in its top 1 %, so the periodic pages may be more than these.
             let room = if shortened { (top_pages * 0.85).max(written * 0.1) } else { top_pages * 0.85 };
             let skew_allows = hottest + pages * rounds <= top_writes || shortened;
             if pages < 1.0 || pages + 1.0 > room || !skew_allows || cold_mean > rounds * 0.8 {
@@ -224,7 +230,7 @@ fn divide(
     solved(0.0).0
 }
 
-/// The largest share of repeated extents that leaves enough other writes to cover the cold pages.
+/// The largest share of repeats that leaves enough other writes to write each cold page once.
 fn repeat_share_max(split: &Split, page_writes: f64, written: f64) -> f64 {
     let rest = (page_writes - split.hottest - split.periodic_pages * split.rounds).max(1.0);
     let cold_writes = (rest - split.hot_writes).max(1.0);
@@ -232,8 +238,8 @@ fn repeat_share_max(split: &Split, page_writes: f64, written: f64) -> f64 {
     (1.0 - 1.1 * cold_pages / cold_writes).clamp(0.0, 0.95)
 }
 
-/// Share of the rewrites whose interval is shorter than the period, plus half of the periodic rewrites, if a share `q`
-/// of the writes to hot and cold pages repeats a recent extent.
+/// The rewrites with an interval shorter than the period, plus half of the periodic rewrites, as a share of all
+/// rewrites. A share `q` of the writes to hot and cold pages repeats a recent extent.
 fn early_share(
     split: &Split,
     q: f64,
@@ -248,7 +254,7 @@ fn early_share(
     let cold_pages = (written - split.hot_pages - split.periodic_pages - 1.0).max(1.0);
     let hot = split.hot_writes * (1.0 - q);
     let cold = (rest - split.hot_writes).max(0.0) * (1.0 - q);
-    // Random writes to a page are a Poisson process: their intervals are exponentially distributed.
+    // Random writes to a page are a Poisson process, so the intervals between them are exponentially distributed.
     let sooner = |writes: f64, pages: f64| {
         1.0 - libm::exp(-s.rewrite_interval_s_median * writes / (pages.max(1.0) * duration_s))
     };

@@ -2,8 +2,8 @@
 
 use crate::generate::{Published, profile};
 
-/// The numbers from which a profile is drawn. [`Settings::of`] takes them from published statistics; each may be
-/// changed.
+/// The numbers from which a profile is drawn. [`Settings::of`] takes the numbers from published statistics; each number
+/// may be changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Number of requests that the other numbers describe.
@@ -11,37 +11,38 @@ pub struct Settings {
     /// Share of reads in the requests. If not published: the share of reads in the page references, else 0.5.
     pub read_ratio: f64,
     /// Mean bytes of a request. If not published: the bytes of the working set per distinct start address, divided by
-    /// 1.7; without a working set 4 KiB for Financial, 15 KiB for WebSearch, 8 KiB for others. Five traces have both
-    /// numbers: their working set per start address is 0.7 to 3.7 times their mean request, in the geometric mean 1.7.
+    /// 1.7. If the working set is not published either: 4 KiB for Financial, 15 KiB for WebSearch, 8 KiB for others.
+    /// The divisor 1.7 is from the five traces with published bytes and working sets: the working set per start address
+    /// is 0.7 to 3.7 times the mean request, in the geometric mean 1.7 times.
     pub bytes_mean: f64,
-    /// Mean 4 KiB pages that a read touches. If not published: from `bytes_mean`.
+    /// Mean number of 4 KiB pages that a read touches. If not published: from `bytes_mean`.
     pub pages_per_read: f64,
-    /// Mean 4 KiB pages that a write touches. If not published: from `bytes_mean`.
+    /// Mean number of 4 KiB pages that a write touches. If not published: from `bytes_mean`.
     pub pages_per_write: f64,
-    /// Distinct pages. If not published: the working set, else the distinct start addresses, else a fifth of the page
-    /// references.
+    /// Distinct 4 KiB pages read or written. If not published: the working set, else the distinct start addresses, else
+    /// a fifth of the page references.
     pub footprint_pages: u64,
-    /// Distinct pages written. If not published: the footprint times the share of writes in the page references.
+    /// Distinct 4 KiB pages written. If not published: the footprint times the share of writes in the page references.
     pub written_pages: u64,
     /// The space over which addresses are spread, in bytes. If not published: 1.25 times the footprint.
     pub address_max_bytes: u64,
-    /// Length in seconds. If not published: a week for MSR; for other traces the number of requests divided by a rate,
-    /// 400 requests/s for WebSearch, else 100.
+    /// Length of the trace in seconds. If not published: a week for MSR; for other traces the number of requests
+    /// divided by a rate. This rate is 400 requests/s for WebSearch, else 100.
     pub duration_s: f64,
     /// Share of page writes that go to the most written 1 % of the written pages. If not published: 0.5.
     pub top_1pct_written_share: f64,
-    /// Median rewrite interval, which is also the period of the periodic writes, in seconds. If not published: 60 for
-    /// MSR, else 30.
+    /// Median rewrite interval in seconds; also the period of the periodic writes. If not published: 60 for MSR, else
+    /// 30.
     pub rewrite_interval_s_median: f64,
     /// Writes of the hottest page. If not published: 2 % of the page writes, at most one every 5 s.
     pub page_writes_max: u64,
-    /// Mean requests of a burst; 1: no bursts. Never published: 8 is an assumption.
+    /// Mean number of requests of a burst; 1: no bursts. Never published: 8 is an assumption.
     pub burst_requests_mean: f64,
-    /// Mean time between the requests of a burst in microseconds. Never published: 1000 is an assumption; the generator
-    /// shortens it if the rate requires that.
+    /// Mean time between the requests of a burst in microseconds. Never published: 1000 is an assumption. The generator
+    /// shortens the time to at most half of the mean time between requests.
     pub burst_gap_us_mean: f64,
-    /// Total sectors of 512 bytes read and written. `None`: reads and writes have the same mean bytes per page, which
-    /// follows from `bytes_mean`.
+    /// Total sectors of 512 bytes, read and written. `None`: the mean bytes per page follow from `bytes_mean` and are
+    /// the same for reads and writes.
     pub sectors: Option<[u64; 2]>,
     /// Share of the page reads that find data not written since the start. `None`: the share is not controlled.
     pub unwritten_read_ratio: Option<f64>,
@@ -50,10 +51,11 @@ pub struct Settings {
 impl Settings {
     /// The settings that imitate `published`.
     ///
-    /// For statistics with sectors and `like`, the following are those of the profile named by `like`: sizes, skew,
+    /// If the statistics have sectors and `like`, some settings are those of the profile named by `like`: sizes, skew,
     /// rewrite interval, and written pages per page write. The number of requests follows from sectors and sizes. The
-    /// number of pages that are only read is: the page reads of old data, times the only-read pages per page read of
-    /// that profile; at least 256 pages, and at most 0.9 times the page reads of old data.
+    /// number of read-only pages is the product of two numbers: the page reads of old data, and the read-only pages per
+    /// page read of the profile named by `like`. A product below 256 is raised to 256. Then the number is limited to
+    /// 0.9 times the page reads of old data.
     pub fn of(published: &Published) -> Self {
         let p = published;
         if let (Some(sectors), Some(like)) = (p.sectors, p.like.and_then(profile)) {

@@ -1,4 +1,5 @@
-//! The virtual pages that the workload has written, and the share of its page reads that find unwritten pages.
+//! The virtual pages that the workload has written, and the share of the page reads that find pages not written yet
+//! ("old" data).
 
 use super::Extent;
 
@@ -7,9 +8,9 @@ use super::Extent;
 pub(super) struct Written {
     bits: Vec<u64>,
     order: Vec<u64>,
-    /// Target share of the page reads that find unwritten ("old") pages.
+    /// Target share of the page reads that find old data.
     old_share: f64,
-    /// Page reads over which a deviation from the target share is corrected.
+    /// Number of page reads over which a deviation from the target share is corrected.
     correction_pages: f64,
     reads: f64,
     old_reads: f64,
@@ -29,7 +30,7 @@ impl Written {
         self.order.len() as u64
     }
 
-    /// Page number `n` in the order of first writes, from 0.
+    /// The page at place `n` (from 0) in the order of first writes.
     pub(super) fn nth(&self, n: u64) -> u64 {
         self.order[n as usize]
     }
@@ -49,13 +50,15 @@ impl Written {
         }
     }
 
-    /// The length of the extent from `start`, at most `n` pages, whose pages are all written or all not written.
+    /// The number of pages of the longest extent from `start` whose pages are all written or all not written; at most
+    /// `n`.
     pub(super) fn same_kind(&self, start: u64, n: u64) -> u64 {
         let is_written = self.has(start);
         (start..start + n).take_while(|&page| self.has(page) == is_written).count() as u64
     }
 
-    /// The probability with which the next read has to be of old pages to keep the target share.
+    /// The probability with which the next read has to be of old data to keep the target share. A value below 0 means
+    /// 0, a value above 1 means 1.
     pub(super) fn old_share_now(&self) -> f64 {
         self.old_share + (self.old_share * self.reads - self.old_reads) / self.correction_pages
     }
