@@ -25,7 +25,7 @@ pub(crate) fn detect(head: &[u8], options: &ReaderOptions) -> Result<&'static Fo
 }
 
 /// The error for content that fits no format. The error quotes the first line with a zero byte after the first
-/// non-empty line. If there is no such line, it quotes the first non-empty line.
+/// non-empty line. If there is no such line, the error quotes the first non-empty line.
 fn unknown_content(head: &[u8]) -> TraceError {
     let mut lines = (1..).zip(head_lines(head)).filter(|(_, line)| !line.is_empty());
     let first = lines.next();

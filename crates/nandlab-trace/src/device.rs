@@ -23,10 +23,10 @@ const LOOK_AHEAD: usize = 1_000_000;
 /// The devices whose records are read, and the base address of each.
 pub(crate) enum Selection {
     /// No device is chosen: the file must hold a single device. `key` is the device of the first request; `None` before
-    /// it.
+    /// the first request.
     Only { key: Option<Vec<u8>> },
-    /// One device is chosen; `found` means that a request of it was read. `others` are the devices seen before this
-    /// request.
+    /// One device is chosen. `found` means that a request of this device has been read. `others` are the devices seen
+    /// before this request.
     One { key: Vec<u8>, name: String, found: bool, others: BTreeMap<Vec<u8>, ()> },
     /// All devices are read, each at its base address. `last` is the device of the last record, with the base of this
     /// device.

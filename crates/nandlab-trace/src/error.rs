@@ -17,7 +17,7 @@ pub enum ErrorKind {
     Order,
     /// The file holds several devices and no device was chosen; or the chosen device is not in the file.
     Device,
-    /// The format is unknown; or the content fits no format; or it fits several formats.
+    /// The format is unknown; or the content fits no format, or several formats.
     Format,
     /// The trace holds no request.
     Empty,

@@ -159,8 +159,8 @@ impl TraceSource {
         }
     }
 
-    /// The next record in order of time. If [`Order`] requires this, the records are sorted within a window or spread
-    /// over their second.
+    /// The next record in order of time. The [`Order`] of the format decides whether records are sorted within a
+    /// window, spread over their second, or taken as they are.
     #[inline]
     fn next_item(&mut self) -> Result<Option<Item>, TraceError> {
         match self.records.info.order {
@@ -328,7 +328,9 @@ impl TraceSource {
         let back_us = (self.last.0 - item.time_ns) as f64 / 1e3;
         let (message, remedy) = match self.records.info.order {
             Order::Window => (
-                format!("is {back_us} us too early: at least {WINDOW} records before this one are later"),
+                format!(
+                    "is {back_us} us too early: at least {WINDOW} records before this one have later times"
+                ),
                 "sort the file by time, or skip such records with workload.lenient = true",
             ),
             _ => (format!("is {back_us} us earlier than that of the request before"), CORRECT_RECORD),

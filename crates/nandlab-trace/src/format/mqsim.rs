@@ -26,7 +26,8 @@ struct Mqsim {
     unit: Unit,
 }
 
-/// The unit of time: `ns / per` nanoseconds. The unit is a fraction so that picoseconds are exact.
+/// The unit of time: `ns / per` nanoseconds. The unit is a fraction so that picoseconds are exact. A time is rounded
+/// down to a whole nanosecond.
 #[derive(Clone, Copy)]
 struct Unit {
     ns: u64,
