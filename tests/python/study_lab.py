@@ -79,6 +79,7 @@ figure = "waf"
 what = "FIFO amplifies little with much spare space"
 value = 1.1
 tolerance = { absolute = 5.0 }
+effect = 20.0
 source = "section 1"
 measure = { where = { variant = "fifo", workload = "uniform", "drive.op" = 0.5 } }
 

@@ -24,18 +24,23 @@ def test_a_claim_that_is_not_reproduced_is_red_in_the_report(here):
 
 
 VERDICTS = [
-    (2.0, "{ relative = 0.1 }", "", "reproduced"),
-    (2.1, "{ absolute = 0.1 }", "", "reproduced"),
-    (2.3, "{ relative = 0.1 }", "", "not reproduced"),
-    (3.0, "{ relative = 0.1 }", "baseline = 1.0", "same direction"),
-    (3.0, "{ relative = 0.1 }", "baseline = 2.5", "not reproduced"),
-    (3.0, "{ relative = 0.1 }", 'baseline = 2.5\ndirection = "below"', "same direction"),
-    (
-        9.0,
-        "{ relative = 0.1 }",
-        'direction = "above"\nbaseline = { where = { variant = "greedy" } }',
-        "not reproduced",
-    ),
+    (2.0, "tolerance = { relative = 0.1 }", "reproduced"),
+    (2.1, "tolerance = { absolute = 0.1 }", "reproduced"),
+    (2.3, "tolerance = { relative = 0.1 }", "not reproduced"),
+    (3.0, "tolerance = { relative = 0.1 }\nbaseline = 1.0", "same direction"),
+    (3.0, "baseline = 2.5", "not reproduced"),
+    (3.0, 'baseline = 2.5\ndirection = "below"', "same direction"),
+    (9.0, 'direction = "above"\nbaseline = { where = { variant = "greedy" } }', "not reproduced"),
+    # The tolerance of the rule: a quarter of the effect of 1.2, 1.4 and 2.0, or 0.005.
+    (2.3, "baseline = 1.1", "reproduced"),
+    (2.5, "baseline = 1.1", "same direction"),
+    (2.5, "baseline = 0.5", "reproduced"),
+    (2.0049, "baseline = 2.0", "reproduced"),
+    (2.0051, "baseline = 2.0", "not reproduced"),
+    (2.3, "baseline = 2.3\neffect = 1.2", "reproduced"),
+    (2.31, "baseline = 2.31\neffect = 1.2", "not reproduced"),
+    # A parameter is calibrated to the last claim.
+    (2.0, "", "fitted"),
 ]
 
 
@@ -45,14 +50,17 @@ def test_verdicts_of_claims(tmp_path):
 
     (tmp_path / "base.toml").write_text(BASE)
     claims = (
-        f'[[claims]]\nid = "c{number}"\nfigure = "f"\nwhat = "W"\nvalue = {value}\ntolerance = {tolerance}\n'
+        f'[[claims]]\nid = "c{number}"\nfigure = "f"\nwhat = "W"\nvalue = {value}\n'
         f'source = "S"\n{more}\nmeasure = {{ where = {{ variant = "fifo" }} }}\n'
-        for number, (value, tolerance, more, _) in enumerate(VERDICTS)
+        for number, (value, more, _) in enumerate(VERDICTS)
     )
     (tmp_path / "s.toml").write_text(
         '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
         '[variants.greedy]\nset = { "gc.victim" = "greedy" }\n[variants.fifo]\nset = { "gc.victim" = "fifo" }\n'
-        '[[figures]]\nid = "f"\ntitle = "F"\nmetric = "2 + 0 * waf"\nover = "variant"\nkind = "bar"\n' + "".join(claims)
+        '[[figures]]\nid = "f"\ntitle = "F"\nmetric = "2 + 0 * waf"\nover = "variant"\nkind = "bar"\n'
+        + "".join(claims)
+        + '[parameters."gc.victim"]\ncalibrated = "to 2"\n'
+        f'claims = ["c{len(VERDICTS) - 1}"]\nsensitivity = "f"\nchecks = ["c0"]\n'
     )
     result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
     assert [claim["verdict"] for claim in result.claims] == [verdict for *_, verdict in VERDICTS]
@@ -354,7 +362,9 @@ def test_factors_make_variants_and_effects(tmp_path):
     assert claims["a"]["baseline"] == 0.0
     assert claims["a"]["verdict"] == ("reproduced" if shown["effect", "A"] > 0 else "not reproduced")
     assert claims["ab"]["measured"] == pytest.approx(shown["effect", "A:B"])
-    assert claims["ab"]["baseline"] == pytest.approx(shown["largest replicate", "B"])
+    # With one replicate of each seed, the baseline is the mean of the largest of one.
+    seeds = [(waf["B", s] / waf["none", s] * waf["AB", s] / waf["A", s]) ** 0.5 - 1 for s in (1, 2)]
+    assert claims["ab"]["baseline"] == pytest.approx(sum(seeds) / 2)
     page = result.report.read_text()
     for text in ("<b>A</b> skew", "skew \u00d7 B", "Pale:", "effect of B:A on waf (ratio)"):
         assert text in page

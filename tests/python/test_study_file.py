@@ -47,7 +47,7 @@ MISTAKES = [
     ("value = 1.1", 'value = "1.1"', "s.toml:49: claims.0.value: expected a number, found a string"),
     ("{ absolute = 5.0 }", "{ absolute = -5.0 }", "s.toml:50: claims.0.tolerance.absolute: expected at least 0"),
     ("{ absolute = 5.0 }", "5", "tolerance: expected { relative = 0.02 } or { absolute = 0.1 }, found a number"),
-    ('variant = "fifo", workload', 'variant = "fof", workload', "s.toml:52: claims.0.measure.where.variant: 'fof'"),
+    ('variant = "fifo", workload', 'variant = "fof", workload', "s.toml:53: claims.0.measure.where.variant: 'fof'"),
     ('workload = "uniform", "drive.op" = 0.5', 'workload = "uniform"', "expected one run, found 2"),
     ("[grid]", "[grid\n", "s.toml:17: "),
     ("[workloads.skewed]", '[workloads.skewed]\ntrace = "no.csv"', "s.toml:15: workload.trace: cannot read no.csv"),

@@ -18,6 +18,7 @@ from nandlab.errors import OutputError
 @app.command(
     help_epilogue=examples(
         "nandlab study garbage-collection            studies/garbage-collection",
+        "nandlab study garbage-collection --quick    one seed",
         "nandlab study garbage-collection --smoke    the smoke size",
         "nandlab study my/study.toml --workers 8",
         "nandlab study my --dask tcp://host:8786     on a Dask cluster",
@@ -32,6 +33,8 @@ def study(
     dask: str | None = None,
     traces: str = "send",
     smoke: Annotated[bool, Parameter()] = False,
+    seeds: int | None = None,
+    quick: Annotated[bool, Parameter()] = False,
     resume: Annotated[bool, Parameter()] = False,
     fresh: Annotated[bool, Parameter()] = False,
     check: Annotated[bool, Parameter()] = False,
@@ -58,6 +61,11 @@ def study(
         worker reads them at the same paths).
     smoke
         Run the smoke size, which [smoke] of the study describes.
+    seeds
+        Number of replicates, each with its own seed; when absent, the number in the study file. A part with fewer
+        replicates of its own keeps its number.
+    quick
+        One seed: --seeds 1.
     resume
         Keep finished runs; this is the default.
     fresh
@@ -71,6 +79,12 @@ def study(
         raise OutputError(f"--traces: expected send or path, found {traces}")
     if workers is not None and workers < 1:
         raise OutputError(f"--workers: expected at least 1, found {workers}")
+    from nandlab.study.file import MAX_REPLICATES
+
+    if seeds is not None and not 1 <= seeds <= MAX_REPLICATES:
+        raise OutputError(f"--seeds: expected 1 to {MAX_REPLICATES}, found {seeds}")
+    if quick and seeds not in (None, 1):
+        raise OutputError(f"--quick runs one seed, and --seeds is {seeds}\n  remedy: leave out one")
     if workers is not None and dask is not None:
         raise OutputError(
             "--workers and --dask are both given: --workers counts local processes, a Dask cluster has its own\n"
@@ -78,7 +92,7 @@ def study(
         )
     from nandlab.study.progress import StudyProgress
 
-    loaded = nandlab.Study.load(study_file, smoke=smoke)
+    loaded = nandlab.Study.load(study_file, smoke=smoke, seeds=1 if quick else seeds)
     different = len({run.identity for run in loaded.runs})
     if check:
         print(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them distinct")
@@ -104,7 +118,13 @@ def study(
     return end
 
 
-_VERDICT_STYLES = {"reproduced": "green", "same direction": "yellow", "not reproduced": "red"}
+_VERDICT_STYLES = {
+    "reproduced": "green",
+    "fitted": "cyan",
+    "undecided": "yellow",
+    "same direction": "yellow",
+    "not reproduced": "red",
+}
 
 
 def _claims_table(claims: list[dict[str, Any]]) -> Table:
@@ -116,6 +136,12 @@ def _claims_table(claims: list[dict[str, Any]]) -> Table:
     for claim in claims:
         style = _VERDICT_STYLES.get(claim["verdict"], "dim")
         measured = "-" if claim["measured"] is None else f"{claim['measured']:.4g}"
+        if claim["interval"] is not None:
+            low, high = claim["interval"]
+            measured += f" [{low:.4g}, {high:.4g}]"
         reported = claim["direction"] if claim["reported"] is None else f"{claim['reported']:.4g}"
-        table.add_row(escape(claim["what"]), reported, measured, f"[{style}]{claim['verdict']}[/]")
+        if claim["reported"] is not None and claim["tolerance"] is not None:
+            reported += f" \u00b1 {claim['tolerance']:.2g}"
+        what = f"[bold]{escape(claim['what'])}[/]" if claim["headline"] else escape(claim["what"])
+        table.add_row(what, reported, measured, f"[{style}]{claim['verdict']}[/]")
     return table

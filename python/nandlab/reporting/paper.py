@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nandlab.study.judge import Drawn, Panel, cdf_title
+from nandlab.study.draw import Curve, Drawn, Panel, cdf_title
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -193,9 +193,17 @@ def _lines(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> No
         else:
             shape = _SHAPES[style % len(_SHAPES)]
             axes.plot(curve.x, curve.y, shape + "-", color=colour, markersize=3.2, linewidth=1.2, label=curve.name)
+            _whiskers(axes, curve, [float(x) for x in curve.x], colour)
     for mark in panel.marks:
         colour = _COLOURS[styles.get(mark.series, 0) % len(_COLOURS)]
         axes.plot([mark.x], [mark.y], "D", markerfacecolor="none", color=colour, markersize=7, label="reported")
+
+
+def _whiskers(axes: Axes, curve: Curve, xs: Sequence[float], colour: str) -> None:
+    """The intervals of a curve as vertical lines at `xs`."""
+    for x, interval in zip(xs, curve.intervals, strict=False):
+        if interval is not None:
+            axes.plot([x, x], list(interval), "_-", color=colour, markersize=3, linewidth=0.8)
 
 
 def _labels(xs: Sequence[float], is_log: bool) -> list[str]:
@@ -220,6 +228,7 @@ def _bars(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> Non
         middles[curve.name] = shift
         colour = _COLOURS[styles[curve.name] % len(_COLOURS)]
         axes.bar([at[x] + shift for x in curve.x], curve.y, width * 0.94, color=colour, label=curve.name)
+        _whiskers(axes, curve, [at[x] + shift for x in curve.x], "#333333")
     for mark in panel.marks:
         x = at[mark.x] + middles.get(mark.series, 0.0)
         axes.plot([x], [mark.y], "D", markerfacecolor="white", color="black", markersize=4, label="reported")

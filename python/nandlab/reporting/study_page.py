@@ -5,30 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from nandlab.presentation.model import counted
 from nandlab.reporting import svg
 from nandlab.reporting.pieces import columns, details, document, escape, fact_table, nothing, number_table, section
+from nandlab.reporting.study_claims import MARKS, claims_table, number
 from nandlab.reporting.svg import Line
+from nandlab.study.draw import EFFECT, LARGEST, SMALLEST, Curve, Drawn, Panel, cdf_title
 from nandlab.study.effects import combination
-from nandlab.study.judge import (
-    EFFECT,
-    LARGEST,
-    NOT_MEASURED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    SAME_DIRECTION,
-    SMALLEST,
-    Curve,
-    Drawn,
-    Panel,
-    Verdict,
-    cdf_title,
-)
-from nandlab.study.metrics import flat
-from nandlab.study.model import Choice, Definition, Override
+from nandlab.study.judge import Verdict
+from nandlab.study.metrics import Results, flat
+from nandlab.study.model import SEED, Choice, Definition, Override
+from nandlab.study.parameters import not_stated
 from nandlab.study.plan import PlannedRun
 from nandlab.units import count, size
 
@@ -43,17 +34,17 @@ _COLOURS = [
     "c-flush",
     "c-host",
 ]
-_MARKS = {REPRODUCED: "good", SAME_DIRECTION: "warn", NOT_REPRODUCED: "bad", NOT_MEASURED: "none"}
 
 
 def study_page(
-    study: Definition, runs: Sequence[PlannedRun], drawn: Sequence[Drawn], verdicts: Sequence[Verdict], version: str
+    study: Definition, results: Results, drawn: Sequence[Drawn], verdicts: Sequence[Verdict], version: str
 ) -> str:
     """The whole HTML file."""
+    runs = results.runs
     sections = [
         _head(study, runs, verdicts),
-        section("Claims", _claims(verdicts)),
-        section("Set-up", _setup(study, runs)),
+        section("Claims", claims_table(verdicts)),
+        section("Set-up", _setup(study, runs), _parameters(study), _load(study, results)),
         section("Figures", *(_figure(study, figure, number) for number, figure in enumerate(drawn, 1))),
         section("Specs", _specs(study, runs)),
     ]
@@ -62,64 +53,14 @@ def study_page(
 
 def _head(study: Definition, runs: Sequence[PlannedRun], verdicts: Sequence[Verdict]) -> str:
     badges = '<span class="badge warn">smoke size: the numbers support no claim</span>' if study.smoke else ""
-    tally = {verdict: sum(1 for v in verdicts if v.verdict == verdict) for verdict in _MARKS}
-    for verdict, mark in _MARKS.items():
+    tally = {verdict: sum(1 for v in verdicts if v.verdict == verdict) for verdict in MARKS}
+    for verdict, mark in MARKS.items():
         if tally[verdict] and mark != "none":
             badges += f'<span class="badge {mark}">{tally[verdict]} {escape(verdict)}</span>'
     notes = "".join(f"<p>{escape(part)}</p>" for part in study.notes.split("\n\n") if part.strip())
     return (
         f"<header><h1>{escape(study.title)}</h1>{badges}</header>"
         f'<p class="question">{escape(study.question)}</p>{notes}'
-    )
-
-
-# ------------------------------------------------------------------------------------------------------------- claims
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
-
-
-def _claims(verdicts: Sequence[Verdict]) -> str:
-    if not verdicts:
-        return ""
-    rows = []
-    for verdict in verdicts:
-        claim = verdict.claim
-        away = "-"
-        if verdict.measured is not None and claim.value is not None:
-            difference = verdict.measured - claim.value
-            away = (
-                f"{difference / claim.value:+.1%}"
-                if claim.relative is not None and claim.value
-                else f"{difference:+.3g}"
-            )
-        if claim.value is None:
-            reported = f"{claim.direction} {_number(verdict.baseline)}"
-        else:
-            slack = (
-                f"\u00b1 {100 * claim.relative:.3g} %" if claim.relative is not None else f"\u00b1 {claim.absolute:.3g}"
-            )
-            reported = f"{_number(claim.value)}<br><small>{slack}</small>"
-        why = claim.deviation or ("no reason given" if verdict.verdict in (SAME_DIRECTION, NOT_REPRODUCED) else "")
-        rows.append(
-            f'<tr class="v-{_MARKS[verdict.verdict]}"><td><a class="anchor" id="claim-{escape(claim.id)}"></a>'
-            f'{escape(claim.what)}<div class="why">{escape(claim.measure.text())}</div></td>'
-            f'<td class="why">{escape(claim.source)}</td>'
-            f'<td class="n">{reported}</td>'
-            f'<td class="n">{_number(verdict.measured)}<br><small>{away}</small></td>'
-            f'<td class="verdict">{escape(verdict.verdict)}</td><td class="why">{escape(why)}</td></tr>'
-        )
-    head = (
-        '<th>claim</th><th>source</th><th class="n">reported</th><th class="n">measured</th>'
-        '<th class="verdict">verdict</th><th>deviation</th>'
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        "<figcaption>Reproduced: within the tolerance. Same direction: outside the tolerance, but on the reported side "
-        "of the baseline. The measure is below each claim.</figcaption>"
     )
 
 
@@ -142,7 +83,8 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
     same = len({run.spec.raw_bytes for run in runs}) == 1
     drives = sorted({run.spec.raw_bytes for run in runs})
     raw = size(first.raw_bytes) if same else f"{size(drives[0])} to {size(drives[-1])}"
-    points = {tuple(run.point.items()) for run in runs}
+    points = {tuple((name, value) for name, value in run.point.items() if name != SEED) for run in runs}
+    seeds = dict.fromkeys(run.point[SEED] for run in runs if SEED in run.point)
     facts = [
         ("runs", f"{count(len(runs))}, {count(len({run.identity for run in runs}))} of them distinct"),
         (
@@ -151,8 +93,11 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
             f"{counted(len({run.workload for run in runs}), 'workload')}, "
             f"{counted(len(points), 'point')} of the grid",
         ),
+        ("seeds", f"{len(seeds)}: {', '.join(map(str, seeds))}" if seeds else "1"),
         ("drive", f"{raw} raw"),
     ]
+    if study.setting is not None:
+        facts.append(("setting of the headlines", f"part {study.titles[('part', study.setting)]}"))
     if len(study.parts) > 1:
         for part in study.parts:
             number = sum(1 for run in runs if run.part == part.name)
@@ -160,6 +105,8 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
             facts.append((f"part {part.title}", f"{number} runs: {what}"))
     axes = []
     for axis in study.axes:
+        if axis == SEED:
+            continue
         values = dict.fromkeys(point.title for part in study.parts for point in part.grid.get(axis, ()))
         axes.append([f"<code>{escape(axis)}</code>", escape(", ".join(values))])
     tables = [
@@ -203,6 +150,50 @@ def _choices(column: str, choices: Sequence[Choice]) -> str:
     return f"<h3>{column.capitalize()}s</h3>" + number_table([column, "sets"], rows, numeric=False)
 
 
+def _parameters(study: Definition) -> str:
+    """Where the parameters come from."""
+    if not study.parameters:
+        return ""
+    rows = []
+    for parameter in study.parameters.values():
+        text = escape(parameter.text)
+        if parameter.sensitivity is not None:
+            text += f' <a href="#figure-{escape(parameter.sensitivity)}">sensitivity</a>'
+        rows.append([f"<code>{escape(parameter.key)}</code>", escape(parameter.origin), text])
+    rows += [[f"<code>{escape(key)}</code>", "not stated", ""] for key in not_stated(study)]
+    return "<h3>Where the parameters come from</h3>" + number_table(["key", "origin", ""], rows, numeric=False)
+
+
+#: Columns of the table of load: metric and title.
+_LOAD = {
+    "load.die_busy": "dies, mean",
+    "load.die_busy_peak": "dies, peak",
+    "load.channel_busy": "channels, mean",
+    "load.channel_busy_peak": "channels, peak",
+}
+
+
+def _load(study: Definition, results: Results) -> str:
+    """The busy shares of dies and channels by part and variant, each the mean over the runs."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for run, row in zip(results.runs, results.rows, strict=True):
+        found.setdefault((run.part, run.variant), []).append(row)
+    rows = []
+    for (part, variant), group in found.items():
+        cells = [escape(study.titles[("part", part)])] if len(study.parts) > 1 else []
+        cells.append(escape(study.titles.get(("variant", variant), variant)))
+        for name in _LOAD:
+            known = [row[name] for row in group if row.get(name) is not None]
+            cells.append(f"{100 * sum(known) / len(known):.3g} %" if known else "-")
+        rows.append(cells)
+    names = (["part"] if len(study.parts) > 1 else []) + ["variant", *_LOAD.values()]
+    caption = (
+        "<figcaption>Share of the time of the run in which a die or a channel was busy, mean over dies, channels and "
+        "runs; peak: the busiest interval of the series.</figcaption>"
+    )
+    return f'<h3>Load</h3><div class="scroll">{number_table(names, rows)}</div>{caption}'
+
+
 # ------------------------------------------------------------------------------------------------------------ figures
 
 
@@ -218,6 +209,7 @@ def _figure(study: Definition, drawn: Drawn, number: int) -> str:
     colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
     references = {curve.name for curve in curves if curve.is_reference}
     tops = [y for curve in curves for y in curve.y] + [mark.y for panel in drawn.panels for mark in panel.marks]
+    tops += [interval[1] for curve in curves for interval in curve.intervals if interval is not None]
     plots = []
     for panel in drawn.panels:
         head = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
@@ -324,6 +316,7 @@ def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, t
                 np.array([dict(zip(curve.x, curve.y, strict=True)).get(place, np.nan) for place in drawn.places]),
                 colours[curve.name],
                 marks=tuple(marks.get(curve.name, ())),
+                whiskers=_whiskers(curve, [float(at[x]) for x in curve.x]),
             )
             for curve in panel.curves
         ]
@@ -357,6 +350,7 @@ def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, t
                 dashed=curve.is_reference,
                 bridged=True,
                 marks=tuple(marks.get(curve.name, ())),
+                whiskers=() if is_cdf else _whiskers(curve, [float(x) for x in curve.x]),
             )
         )
     if not lines:
@@ -382,6 +376,11 @@ def _panel(drawn: Drawn, panel: Panel, colours: Mapping[str, str], width: int, t
     )
 
 
+def _whiskers(curve: Curve, xs: Sequence[float]) -> tuple[tuple[float, float, float], ...]:
+    """The intervals of a curve: x, low and high."""
+    return tuple((x, *found) for x, found in zip(xs, curve.intervals, strict=False) if found is not None)
+
+
 def _shorter(curve: Curve) -> Curve:
     """A distribution with fewer points: the drawn curve and its drawn tail look the same."""
     kept = [0]
@@ -394,6 +393,15 @@ def _shorter(curve: Curve) -> Curve:
     return Curve(curve.name, [curve.x[i] for i in kept], [curve.y[i] for i in kept], curve.is_reference)
 
 
+def _texts(curve: Curve) -> list[str]:
+    """The values of a curve with their intervals."""
+    intervals = curve.intervals or [None] * len(curve.y)
+    return [
+        number(y) + ("" if found is None else f" [{number(found[0])}, {number(found[1])}]")
+        for y, found in zip(curve.y, intervals, strict=True)
+    ]
+
+
 def _data(drawn: Drawn) -> str:
     """The data of a figure as a collapsed table."""
     many = len(drawn.panels) > 1
@@ -402,7 +410,7 @@ def _data(drawn: Drawn) -> str:
         rows = [
             ([escape(panel.title)] if many else [])
             + [escape(curve.name)]
-            + [_number(_quantile(curve, part)) for part in (0.5, 0.9, 0.99, 0.999, 0.9999)]
+            + [number(_quantile(curve, part)) for part in (0.5, 0.9, 0.99, 0.999, 0.9999)]
             for panel in drawn.panels
             for curve in panel.curves
         ]
@@ -411,10 +419,10 @@ def _data(drawn: Drawn) -> str:
         curves = list(dict.fromkeys(curve.name for panel in drawn.panels for curve in panel.curves))
         rows = []
         for panel in drawn.panels:
-            values = {c.name: dict(zip(c.x, c.y, strict=True)) for c in panel.curves}
+            values = {c.name: dict(zip(c.x, _texts(c), strict=True)) for c in panel.curves}
             for x in dict.fromkeys(x for curve in panel.curves for x in curve.x):
                 cells = [escape(x if isinstance(x, str) else f"{x:g}")]
-                cells += [_number(values.get(name, {}).get(x)) for name in curves]
+                cells += [values.get(name, {}).get(x, "-") for name in curves]
                 rows.append(([escape(panel.title)] if many else []) + cells)
         table = number_table((["panel"] if many else []) + [drawn.figure.x_title, *curves], rows)
     return f'<details><summary>The data of this figure</summary><div class="scroll">{table}</div></details>'

@@ -35,6 +35,8 @@ class Line:
     bridged: bool = False
     #: Points to draw as open diamonds: x and y.
     marks: tuple[tuple[float, float], ...] = ()
+    #: Intervals to draw as whiskers: x, low and high.
+    whiskers: tuple[tuple[float, float, float], ...] = ()
 
 
 class Scale:
@@ -270,6 +272,7 @@ def lines(
             style = line.colour + (" faint" if line.faint else "") + (" dashed" if line.dashed else "")
             parts.append(f'<path class="line {style}" d="{_path(px[kept], py[kept])}"/>')
             parts += [_diamond(float(x(a)), float(y(b)), line.colour) for a, b in line.marks]
+            parts += [_whisker(float(x(a)), y, low, high) for a, low, high in line.whiskers]
             if markers and not line.dashed:
                 parts += [
                     f'<circle class="dot {line.colour}" cx="{a:.1f}" cy="{b:.1f}" r="3.5"/>'
@@ -291,6 +294,13 @@ def lines(
 
 def _diamond(px: float, py: float, colour: str) -> str:
     return f'<path class="mark {colour}" d="M{px:.1f} {py - 6:.1f}l6 6l-6 6l-6-6Z"/>'
+
+
+def _whisker(px: float, y: Scale, low: float, high: float) -> str:
+    """A vertical line from low to high, cut off at the ends of the axis."""
+    bottom = y.begin if y.log and low <= 0 else float(y(low))
+    ends = sorted((min(max(bottom, y.end), y.begin), min(max(float(y(high)), y.end), y.begin)))
+    return f'<path class="whisker" d="M{px - 3:.1f} {ends[0]:.1f}h6m-3 0V{ends[1]:.1f}m-3 0h6"/>'
 
 
 def grouped_bars(
@@ -331,6 +341,7 @@ def grouped_bars(
                 begin = left + number * bar
                 parts.append(_rect(f"bar {line.colour}", begin + 0.5, top, begin + bar - 0.5, bottom))
             centre = left + (number + 0.5) * bar
+            parts += [_whisker(centre, y, low, top) for a, low, top in line.whiskers if a == index]
             parts += [_diamond(centre, float(y(b)), "c-all") for a, b in line.marks if a == index]
     parts.append("</svg>")
     data = {

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from nandlab.spec import set_arguments
 from nandlab.study.file import ChoiceTable, FactorTable, Grid, PartTable, PointTable, SmokeTable, StudyFile
 from nandlab.study.metrics import is_metric
-from nandlab.study.model import LABELS, NO_FACTOR, Choice, Factor, Override, Part
+from nandlab.study.model import LABELS, NO_FACTOR, SEED, Choice, Factor, Override, Part
 from nandlab.study.problems import near, shown
 from nandlab.study.reading import Reading
 from nandlab.study.source import Path
@@ -32,8 +32,25 @@ class Axes:
     facts: set[str] = field(default_factory=set)
 
 
-def read_axes(reading: Reading, file: StudyFile, values: Mapping[str, Any]) -> Axes:
-    """The parts of a study, each with its variants, workloads and grid."""
+@dataclass(frozen=True)
+class Seeds:
+    """The seeds of the replicates."""
+
+    first: int
+    #: Replicates of a part that does not say how many; `None`: the parts are not replicated.
+    replicates: int | None
+    #: The number that the caller wants; a part with fewer replicates of its own keeps its number.
+    wanted: int | None = None
+
+    def of(self, part: int | None) -> int | None:
+        """The replicates of a part that asks for `part`."""
+        if self.wanted is None:
+            return part or self.replicates
+        return self.wanted if part is None else min(part, self.wanted)
+
+
+def read_axes(reading: Reading, file: StudyFile, values: Mapping[str, Any], seeds: Seeds) -> Axes:
+    """The parts of a study, each with its variants, workloads, grid and seeds."""
     axes = Axes(values)
     variants = [_choice(reading, axes, "variant", name, table) for name, table in _given(file.variants)]
     axes.factors = tuple(_factor(reading, name, table) for name, table in _given(file.factors))
@@ -43,9 +60,35 @@ def read_axes(reading: Reading, file: StudyFile, values: Mapping[str, Any]) -> A
     workloads = workloads or [Choice("base", "base", "base", ())]
     grid = _grid(reading, axes, file.grid, ("grid",))
     axes.parts = [
-        _part(reading, axes, name, table, variants, workloads, grid) for name, table in _given(file.parts)
-    ] or [Part("all", "all", tuple(variants), tuple(workloads), grid, ())]
+        _part(reading, axes, name, table, variants, workloads, grid, seeds) for name, table in _given(file.parts)
+    ]
+    if not axes.parts:
+        grid = _replicated(reading, axes, grid, seeds, None, ("study", "replicates"))
+        axes.parts = [Part("all", "all", tuple(variants), tuple(workloads), grid, ())]
     return axes
+
+
+def _replicated(
+    reading: Reading,
+    axes: Axes,
+    grid: dict[str, tuple[Choice, ...]],
+    seeds: Seeds,
+    part: int | None,
+    path: Path,
+) -> dict[str, tuple[Choice, ...]]:
+    """The grid with the seeds of the replicates as its last axis."""
+    if SEED in grid:
+        if part is not None or seeds.replicates is not None:
+            reading.report(path, f"the grid lists the values of {SEED}", "keep the list, or give `replicates`")
+        return grid if seeds.wanted is None else {**grid, SEED: grid[SEED][: seeds.wanted]}
+    count = seeds.of(part)
+    if count is None:
+        return grid
+    numbers = range(seeds.first, seeds.first + count)
+    axes.titles.update(((SEED, number), str(number)) for number in numbers)
+    line = reading.line(path)
+    points = tuple(Choice(str(n), str(n), n, (Override(SEED, n, line),), line) for n in numbers)
+    return {**grid, SEED: points}
 
 
 def values_of(column: str, parts: list[Part]) -> list[Any]:
@@ -154,18 +197,20 @@ def _part(
     variants: list[Choice],
     workloads: list[Choice],
     grid: dict[str, tuple[Choice, ...]],
+    seeds: Seeds,
 ) -> Part:
     path = ("parts", name)
     title = name if table.title is None else table.title
     wanted = reading.names(table.variants, (*path, "variants"), [choice.name for choice in variants])
     offered = reading.names(table.workloads, (*path, "workloads"), [choice.name for choice in workloads])
     axes.titles[("part", name)] = title
+    own = _grid(reading, axes, table.grid, (*path, "grid")) if table.has("grid") else grid
     return Part(
         name,
         title,
         tuple(choice for choice in variants if wanted is None or choice.name in wanted),
         tuple(choice for choice in workloads if offered is None or choice.name in offered),
-        _grid(reading, axes, table.grid, (*path, "grid")) if table.has("grid") else grid,
+        _replicated(reading, axes, own, seeds, table.replicates, (*path, "replicates")),
         reading.sets(table.set, (*path, "set")),
     )
 

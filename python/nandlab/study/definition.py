@@ -11,20 +11,25 @@ from typing import Any
 
 from nandlab._core import SpecError
 from nandlab.errors import OutputError, os_error_text
-from nandlab.study.axes import read_axes, smaller, values_of
+from nandlab.study.axes import Seeds, read_axes, smaller, values_of
+from nandlab.study.claims import ClaimReader
 from nandlab.study.expression import MAX_LENGTH, Expression
 from nandlab.study.figures import FigureReader
 from nandlab.study.file import StudyFile, StudyTable, read_tables
-from nandlab.study.model import LABELS, Definition, Override, Part
-from nandlab.study.problems import StudyError, problem, shown
+from nandlab.study.model import LABELS, SEED, Definition, Override, Part
+from nandlab.study.parameters import read_parameters
+from nandlab.study.problems import StudyError, near, problem, shown
 from nandlab.study.reading import Reading
 from nandlab.study.source import MAX_NAME, check_size, parse, read_text
 
 MAX_RUNS = 10_000
 
 
-def read(path: Path, *, smoke: bool = False) -> Definition:
-    """Read a study file; raises `StudyError` with all errors, `OutputError` for a file that cannot be read."""
+def read(path: Path, *, smoke: bool = False, seeds: int | None = None) -> Definition:
+    """Read a study file; raises `StudyError` with all errors, `OutputError` for a file that cannot be read.
+
+    `seeds` is the wanted number of replicates; by default that of the file, and one at smoke size.
+    """
     origin = str(path)
     try:
         text = read_text(path)
@@ -41,16 +46,60 @@ def read(path: Path, *, smoke: bool = False) -> Definition:
         remedy = "write [study] with title, question and base; `nandlab run` runs a spec"
         raise StudyError([problem(origin, None, "", f"expected a study, found {found}", remedy)])
     reading = Reading(path, lines)
-    return _read(reading, read_tables(data, reading.report), text, smoke)
+    _extend(reading, data)
+    return _read(reading, read_tables(data, reading.report), text, smoke, seeds)
 
 
-def _read(reading: Reading, file: StudyFile, text: str, smoke: bool) -> Definition:
+#: Tables that a study takes over from the one that it extends; its own entries come first.
+_INHERITED = ("base", "values", "variants", "factors", "workloads", "parameters", "metrics")
+
+
+def _extend(reading: Reading, data: dict[str, Any]) -> None:
+    """Add the inherited tables of the study that [study] extends names."""
+    study = data["study"]
+    name = study.get("extends") if isinstance(study, dict) else None
+    if not isinstance(name, str):
+        return
+    path = ("study", "extends")
+    if name != os.path.basename(name) or not name:
+        reading.report(path, "expected a file of the same folder", 'write extends = "study.toml"')
+        return
+    there = reading.path.parent / name
+    try:
+        text = read_text(there)
+        inherited, _ = parse(text, str(there))
+    except OSError as error:
+        reading.report(path, os_error_text("read", shown(there, 200), error), "name an existing study file")
+        return
+    except ValueError as error:
+        reading.report(path, f"cannot read {shown(there, 200)}: {error}", "save the study as TOML in UTF-8")
+        return
+    except SpecError as error:
+        raise StudyError(error.errors) from None
+    of_study = inherited.get("study")
+    if not isinstance(of_study, dict) or "extends" in of_study:
+        reading.report(path, f"{shown(there, 200)} is no study, or extends another", "name a study without `extends`")
+        return
+    if "base" in of_study:
+        study.setdefault("base", of_study["base"])
+    for table in _INHERITED:
+        own, other = data.get(table, {}), inherited.get(table, {})
+        if isinstance(own, dict) and isinstance(other, dict) and other:
+            data[table] = {**other, **own}
+
+
+def _read(reading: Reading, file: StudyFile, text: str, smoke: bool, seeds: int | None) -> Definition:
     study = file.study
     if study is None:
         reading.refuse()
     base = _base(reading, file, study)
     values = _values(reading, file)
-    axes = read_axes(reading, file, values)
+    if smoke and seeds is None and SEED not in ((file.smoke and file.smoke.grid) or {}):
+        seeds = 1
+    axes = read_axes(reading, file, values, Seeds(_first_seed(base), study.replicates, seeds))
+    if study.setting is not None and study.setting not in (names := [part.name for part in axes.parts]):
+        message = f'unknown part "{shown(study.setting)}"'
+        reading.report(("study", "setting"), message, near(study.setting, names))
     # A part without variants counts as one run, because its tables are read too.
     if sum(map(_size, axes.parts)) > MAX_RUNS:
         message = f"more than {MAX_RUNS:,} runs"
@@ -67,7 +116,8 @@ def _read(reading: Reading, file: StudyFile, text: str, smoke: bool) -> Definiti
     metrics = _metrics(reading, file, columns)
     reader = FigureReader(reading, columns, axes.factors, smoke)
     figures = reader.figures(file)
-    claims = reader.claims(file, figures)
+    claims = ClaimReader(reader, {figure.id: figure for figure in figures}, study.setting).claims(file)
+    parameters = read_parameters(reading, file, figures, claims)
     if reading.problems:
         reading.refuse()
     return Definition(
@@ -84,6 +134,8 @@ def _read(reading: Reading, file: StudyFile, text: str, smoke: bool) -> Definiti
         names=frozenset(columns) | axes.facts,
         smoke=smoke,
         smoke_sets=smoke_sets,
+        setting=study.setting,
+        parameters=parameters,
         values=axes.values,
         metrics=metrics,
         metric_lines={key: reading.line(("metrics", key)) for key in metrics},
@@ -92,6 +144,13 @@ def _read(reading: Reading, file: StudyFile, text: str, smoke: bool) -> Definiti
         text=text,
         titles=axes.titles,
     )
+
+
+def _first_seed(base: Mapping[str, Any]) -> int:
+    """The seed of the first replicate: that of the base spec."""
+    own = [override.value for override in base["base_sets"] if override.key == SEED]
+    seed = own[-1] if own else base["base_data"].get(SEED)
+    return seed if isinstance(seed, int) and not isinstance(seed, bool) else 1
 
 
 def _size(part: Part) -> int:

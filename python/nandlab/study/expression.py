@@ -229,7 +229,7 @@ def _value(node: ast.expr, values: Mapping[str, Any], others: Others) -> float:
 
 def _sum(values: Mapping[str, Any], name: str, which: float | None) -> float:
     start = f"{name}."
-    numbered = {key.removeprefix(start): value for key, value in values.items() if key.startswith(start)}
+    numbered = {key.removeprefix(start): values.get(key) for key in values if key.startswith(start)}
     if not numbered:
         raise _Undefined
     if which is not None and not which.is_integer():

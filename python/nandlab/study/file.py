@@ -32,8 +32,12 @@ KINDS = ("line", "bar", "cdf", "effects")
 #: The scales of an effect on a metric m: m(on) / m(off) - 1, or m(on) - m(off).
 SCALES = ("ratio", "difference")
 REDUCTIONS = ("only", "mean", "geomean", "median", "min", "max", "sum")
+#: Averages over runs, by the names in a study file.
+AVERAGES = ("ratio-of-means", "mean-of-ratios", "geomean")
+DIRECTIONS = ("above", "below", "not above", "not below")
 #: Reductions of the replicates of an effect to one number.
 EFFECT_REDUCTIONS = ("mean", "median", "min", "max")
+MAX_REPLICATES = 100
 #: Names that are allowed for files and folders.
 _SAFE = re.compile(r"[\w-][\w.-]*")
 _METRIC = 'a metric, such as "waf" or "flash.program.gc / flash.program.host"'
@@ -66,6 +70,14 @@ def _number(value: object) -> object:
 def _scalar(value: object) -> object:
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, str))):
         raise _expected("a number or a string", value)
+    return value
+
+
+def _replicates(value: object) -> object:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise _expected("a whole number", value)
+    if value is not None and not 1 <= value <= MAX_REPLICATES:
+        raise _refused(f"expected 1 to {MAX_REPLICATES}, found {value}", "give the number of seeds")
     return value
 
 
@@ -146,6 +158,7 @@ Metric = Annotated[Expression | None, PlainValidator(_expression), Field(descrip
 Names = Annotated[list[Any] | None, Field(description="a list of names")]
 Column = Annotated[str | None, Field(description="the name of a column")]
 Variant = Annotated[str | None, Field(description="the name of a variant")]
+Replicates = Annotated[int | None, PlainValidator(_replicates)]
 #: Keys of the spec with their values.
 Sets = dict[str, Any]
 #: Numbers that expressions may use.
@@ -168,6 +181,9 @@ class StudyTable(Table):
     notes: str | None = ""
     base: str | None = ""
     name: FileName | None = None
+    extends: str | None = None
+    setting: Annotated[str | None, Field(description="the name of a part")] = None
+    replicates: Replicates = None
 
 
 class ChoiceTable(Table):
@@ -207,6 +223,7 @@ class PartTable(Table):
     workloads: Names = None
     grid: Grid | None = None
     set: Sets | None = None
+    replicates: Replicates = None
 
 
 class SmokeTable(Table):
@@ -253,9 +270,21 @@ class ToleranceTable(Table):
 class MeasureTable(Table):
     where: dict[str, Any] | None = None
     reduce: str | None = None
+    average: Annotated[str, _one_of(AVERAGES)] | None = None
     metric: Metric = None
     normalised_to: Variant = None
     effect: Annotated[str | None, Field(description='a factor, "A", or two, "A:B"')] = None
+
+
+class TestableTable(Table):
+    """When a claim can be tested."""
+
+    why: Text | None
+    where: dict[str, Any] | None = None
+    reduce: str | None = None
+    metric: Metric = None
+    above: Number | None = None
+    below: Number | None = None
 
 
 class ClaimTable(Table):
@@ -269,9 +298,26 @@ class ClaimTable(Table):
     #: A number or a `MeasureTable`.
     baseline: Annotated[MeasureTable | None, WrapValidator(_number_or_measure)] = None
     direction: Annotated[
-        Annotated[str, _one_of(("above", "below"))] | None, Field(description='"above" or "below"')
+        Annotated[str, _one_of(DIRECTIONS)] | None, Field(description='"above", "below", "not above" or "not below"')
     ] = None
+    effect: Number | None = None
+    by_workload: Metric = None
+    each: bool | None = False
+    headline: bool | None = False
+    testable: TestableTable | None = None
     deviation: str | None = ""
+
+
+class ParameterTable(Table):
+    """Where a value comes from: one of the first four keys, with an explanation."""
+
+    sourced: Text | None = None
+    derived: Text | None = None
+    assumed: Text | None = None
+    calibrated: Text | None = None
+    claims: Names = None
+    sensitivity: Annotated[str | None, Field(description="the id of a figure")] = None
+    checks: Names = None
 
 
 class StudyFile(Table):
@@ -285,6 +331,7 @@ class StudyFile(Table):
     workloads: dict[str, WorkloadTable | None] | None = None
     grid: Grid | None = None
     parts: dict[str, PartTable | None] | None = None
+    parameters: dict[str, ParameterTable | None] | None = None
     smoke: SmokeTable | None = None
     metrics: dict[str, Metric] | None = None
     figures: list[FigureTable | None] | None = None

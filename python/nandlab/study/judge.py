@@ -1,77 +1,47 @@
-"""Evaluates the results of a study: the data of its figures, and the verdicts on its claims."""
+"""The verdicts on the claims of a study."""
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from nandlab.study.effects import Effect, effects
-from nandlab.study.expression import Expression
-from nandlab.study.metrics import Results, elsewhere, read_table
-from nandlab.study.model import Claim, Definition, Figure, Measure, Where
+from nandlab.study.claims import widest
+from nandlab.study.metrics import Results
+from nandlab.study.model import SEED, Claim, Definition, Measure, Where
+from nandlab.study.parameters import fitted_claims
+from nandlab.study.sample import AVERAGES, Sample, by_seed, differences, sample
 
+#: The whole interval is within the tolerance.
 REPRODUCED = "reproduced"
+#: As `REPRODUCED`, for a claim to which a parameter is calibrated.
+FITTED = "fitted"
+#: The interval is partly within the tolerance.
+UNDECIDED = "undecided"
+#: The interval is outside the tolerance, on the reported side of the baseline.
 SAME_DIRECTION = "same direction"
 NOT_REPRODUCED = "not reproduced"
-#: The name of the further place on the x axis at which the mean over all places is drawn.
-MEAN = "mean"
-#: The curves of a figure of effects.
-EFFECT, SMALLEST, LARGEST = "effect", "smallest replicate", "largest replicate"
+#: The effect cannot occur in the set-up.
+NOT_TESTABLE = "not testable"
 #: A verdict of the smoke size, where the runs of a claim may be left out.
 NOT_MEASURED = "not measured"
+VERDICTS = (REPRODUCED, FITTED, UNDECIDED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_MEASURED)
 
-_REDUCE: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "only": lambda values: values[0],
-    "mean": statistics.fmean,
-    "geomean": statistics.geometric_mean,
-    "median": statistics.median,
-    "min": min,
-    "max": max,
-    "sum": math.fsum,
-}
+#: The tolerance of a direction without one: this share of the baseline.
+DIRECTION_TOLERANCE = 0.005
+#: Rounding errors of a comparison.
+_EPSILON = 1e-12
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One series of a figure."""
+class OfWorkload:
+    """The verdict on a claim for one workload."""
 
-    name: str
-    x: list[Any]
-    y: list[float]
-    #: Whether the curve is computed, not measured.
-    is_reference: bool = False
-
-
-@dataclass(frozen=True)
-class Mark:
-    """The reported value of a claim, as a point beside its curve."""
-
-    series: str
-    x: Any
-    y: float
-    what: str
-
-
-@dataclass
-class Panel:
-    """A panel of a figure."""
-
-    title: str
-    curves: list[Curve] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure with its data."""
-
-    figure: Figure
-    panels: list[Panel]
-    #: Titles of the places on the x axis; `None` for an axis of numbers.
-    places: list[str] | None
+    workload: str
+    reported: float | None
+    sample: Sample
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -79,249 +49,245 @@ class Verdict:
     """The verdict on a claim."""
 
     claim: Claim
-    measured: float | None
+    #: `None` without a value.
+    sample: Sample | None
+    #: The mean over the seeds.
     baseline: float | None
+    #: The tolerance that counted: absolute for a value, the least distance from the baseline for a direction.
+    tolerance: float | None
     verdict: str
+    #: Other averages of the same runs, by name.
+    averages: dict[str, float]
+    workloads: tuple[OfWorkload, ...] = ()
+    #: The measured value of the condition under which the claim can be tested.
+    condition: float | None = None
+
+    @property
+    def measured(self) -> float | None:
+        """The mean over the seeds."""
+        return None if self.sample is None else self.sample.mean
 
     def as_json(self) -> dict[str, Any]:
         claim = self.claim
-        tolerance = {"relative": claim.relative} if claim.relative is not None else {"absolute": claim.absolute}
-        difference = None if self.measured is None or claim.value is None else self.measured - claim.value
+        measured = self.measured
+        difference = None if measured is None or claim.value is None else measured - claim.value
         return {
             "id": claim.id,
             "figure": claim.figure,
             "what": claim.what,
             "source": claim.source,
+            "headline": claim.headline,
             "reported": claim.value,
-            "tolerance": None if claim.value is None else tolerance,
-            "measured": self.measured,
+            "tolerance": self.tolerance,
+            "measured": measured,
+            "interval": None if self.sample is None else self.sample.interval,
+            "seeds": 0 if self.sample is None else len(self.sample.values),
             "difference": difference,
             "relative_difference": difference / claim.value if difference is not None and claim.value else None,
             "direction": claim.direction,
             "baseline": self.baseline,
             "measure": claim.measure.text(),
+            "other_averages": self.averages,
             "verdict": self.verdict,
+            "workloads": [
+                {
+                    "workload": one.workload,
+                    "reported": one.reported,
+                    "measured": one.sample.mean,
+                    "interval": one.sample.interval,
+                    "verdict": one.verdict,
+                }
+                for one in self.workloads
+            ],
+            "not_testable": None if claim.testable is None else claim.testable.why,
+            "condition": self.condition,
             "deviation": claim.deviation,
         }
 
 
-def _values(results: Results, metric: Expression, normalised_to: str | None) -> list[float | None]:
-    """The metric of each run, divided by the metric of the same run with the variant `normalised_to`."""
-    values = results.evaluate(metric)
-    if normalised_to is None:
-        return values
-    base = {
-        elsewhere(run.row): value
-        for run, value in zip(results.runs, values, strict=True)
-        if run.variant == normalised_to
-    }
-    out: list[float | None] = []
-    for run, value in zip(results.runs, values, strict=True):
-        against = base.get(elsewhere(run.row))
-        out.append(value / against if value is not None and against else None)
-    return out
-
-
-def measured(results: Results, measure: Measure) -> float | None:
-    """The measured value of a claim; `None` if it is undefined, for example because no run has a value."""
-    if measure.effect:
-        wanted = set(measure.effect)
-        found = effects_of(results, measure.metric, measure.where, measure.scale)
-        return next((effect.reduced(measure.reduce) for effect in found if set(effect.names) == wanted), None)
-    values = _values(results, measure.metric, measure.normalised_to)
-    rows = [value for run, value in zip(results.runs, values, strict=True) if measure.where.matches(run.row)]
-    known = [value for value in rows if value is not None]
-    if not known:
-        return None
-    try:
-        return float(_REDUCE[measure.reduce](known))
-    except statistics.StatisticsError:
-        return None
-
-
-def effects_of(results: Results, metric: Expression, where: Where, scale: str) -> list[Effect]:
-    """The effects of the factors on a metric in the selected runs."""
-    values = results.evaluate(metric)
-    rows = [(run.row, value) for run, value in zip(results.runs, values, strict=True) if where.matches(run.row)]
-    return effects(results.factors, rows, scale)
-
-
 def judge(study: Definition, results: Results) -> list[Verdict]:
     """The verdicts on all claims."""
-    return [_judge(study, results, claim) for claim in study.claims]
+    fitted = fitted_claims(study.parameters.values())
+    return [_judge(study, results, claim, claim.id in fitted) for claim in study.claims]
 
 
-def _judge(study: Definition, results: Results, claim: Claim) -> Verdict:
-    value = measured(results, claim.measure)
-    baseline = measured(results, claim.baseline) if isinstance(claim.baseline, Measure) else claim.baseline
-    if value is None:
+def _judge(study: Definition, results: Results, claim: Claim, is_fitted: bool) -> Verdict:
+    found = sample(results, claim.measure)
+    base = sample(results, claim.baseline) if isinstance(claim.baseline, Measure) else None
+    baseline = claim.baseline if isinstance(claim.baseline, float) else None if base is None else base.mean
+    condition, can_be_tested = _condition(results, claim)
+    if found is None:
         # At smoke size, runs that an effect needs may be left out.
         any_run = any(claim.measure.where.matches(run.row) for run in results.runs) and not (
             study.smoke and claim.measure.effect
         )
-        return Verdict(claim, None, baseline, NOT_REPRODUCED if any_run else NOT_MEASURED)
-    is_right = baseline is not None and (value > baseline if claim.direction == "above" else value < baseline)
-    if claim.value is None:
-        return Verdict(claim, value, baseline, REPRODUCED if is_right else NOT_REPRODUCED)
-    slack = claim.relative * abs(claim.value) if claim.relative is not None else (claim.absolute or 0.0)
-    if abs(value - claim.value) <= slack * (1 + 1e-12):
-        return Verdict(claim, value, baseline, REPRODUCED)
-    if claim.direction is not None and is_right:
-        return Verdict(claim, value, baseline, SAME_DIRECTION)
-    return Verdict(claim, value, baseline, NOT_REPRODUCED)
+        verdict = NOT_REPRODUCED if any_run else NOT_MEASURED
+        return Verdict(claim, None, baseline, None, verdict, {}, condition=condition)
+    against = differences(results, claim.measure, claim.baseline)
+    slack = _slack(claim, claim.value, baseline)
+    verdict = _verdict(claim, claim.value, found, against, slack, baseline)
+    workloads = _workloads(results, claim)
+    if claim.each and workloads:
+        order = (NOT_REPRODUCED, SAME_DIRECTION, UNDECIDED, REPRODUCED)
+        verdict = min((one.verdict for one in workloads), key=order.index)
+    if not can_be_tested:
+        verdict = NOT_TESTABLE
+    elif verdict == REPRODUCED and is_fitted:
+        verdict = FITTED
+    return Verdict(
+        claim, found, baseline, slack, verdict, _averages(results, claim.measure), tuple(workloads), condition
+    )
 
 
-def title_of(study: Definition, column: str, value: Any) -> str:
-    """The title of a value of a column in figures."""
-    found = study.titles.get((column, value))
-    return str(value) if found is None else found
+def _condition(results: Results, claim: Claim) -> tuple[float | None, bool]:
+    """The measured value of a claim's condition, and whether the claim can be tested."""
+    if claim.testable is None:
+        return None, True
+    if claim.testable.measure is None:
+        return None, False
+    found = sample(results, claim.testable.measure)
+    if found is None:
+        return None, False
+    above, below = claim.testable.above, claim.testable.below
+    return found.mean, (above is None or found.mean > above) and (below is None or found.mean < below)
 
 
-def _series_name(study: Definition, figure: Figure, row: Mapping[str, Any]) -> str:
-    names = [title_of(study, column, row.get(column)) for column in figure.series if row.get(column) is not None]
-    return " / ".join(names) or figure.metric.text
+def _slack(claim: Claim, value: float | None, baseline: float | None) -> float:
+    """The tolerance that counts."""
+    if value is None:
+        if claim.absolute is not None:
+            return claim.absolute
+        return (DIRECTION_TOLERANCE if claim.relative is None else claim.relative) * abs(baseline or 0.0)
+    most = widest(value - (baseline or 0.0) if claim.effect is None else claim.effect)
+    given = claim.absolute if claim.relative is None else claim.relative * abs(value)
+    return most if given is None else min(given, most)
 
 
-def draw(study: Definition, results: Results, verdicts: list[Verdict]) -> list[Drawn]:
-    """The data of all figures."""
-    return [_draw(study, results, figure, verdicts) for figure in study.figures]
+def _verdict(
+    claim: Claim,
+    value: float | None,
+    found: Sample,
+    against: Sample | None,
+    slack: float,
+    baseline: float | None,
+) -> str:
+    direction = _direction(claim, against, slack if value is None else DIRECTION_TOLERANCE * abs(baseline or 0.0))
+    if value is None:
+        return direction
+    edge = slack + _EPSILON * abs(value)
+    if value - edge <= found.low and found.high <= value + edge:
+        return REPRODUCED
+    if found.low <= value + edge and value - edge <= found.high:
+        return UNDECIDED
+    return SAME_DIRECTION if direction == REPRODUCED else NOT_REPRODUCED
 
 
-def _draw(study: Definition, results: Results, figure: Figure, verdicts: list[Verdict]) -> Drawn:
-    if figure.kind == "cdf":
-        return _cdf(study, results, figure)
-    if figure.kind == "effects":
-        return _effects(study, results, figure)
-    return _curves(study, results, figure, verdicts)
+def _direction(claim: Claim, against: Sample | None, slack: float) -> str:
+    """The verdict on a direction, from the differences from the baseline."""
+    if against is None or claim.direction is None:
+        return NOT_REPRODUCED
+    low, high = against.low, against.high
+    if claim.direction in ("below", "not above"):
+        low, high = -high, -low
+    # Now the claim is that the difference is above the tolerance, or not below its negative.
+    limit = -slack if claim.direction.startswith("not") else slack
+    if claim.direction.startswith("not"):
+        return REPRODUCED if low >= limit else NOT_REPRODUCED if high < limit else UNDECIDED
+    return REPRODUCED if low > limit else NOT_REPRODUCED if high <= limit else UNDECIDED
 
 
-def _effects(study: Definition, results: Results, figure: Figure) -> Drawn:
-    rows = [run.row for run in results.runs if figure.where.matches(run.row)]
-    at = [None] if figure.panels is None else list(dict.fromkeys(row.get(figure.panels) for row in rows))
-    panels = []
-    places: dict[str, None] = {}
-    for value in at:
-        where = figure.where if figure.panels is None else figure.where.merged(Where({figure.panels: (value,)}))
-        found = effects_of(results, figure.metric, where, figure.scale)
-        keys = [effect.key for effect in found]
-        places.update(dict.fromkeys(keys))
-        curves = [
-            Curve(name, keys, [effect.reduced(how) for effect in found])
-            for name, how in ((EFFECT, "mean"), (SMALLEST, "min"), (LARGEST, "max"))
-        ]
-        panels.append(Panel("" if figure.panels is None else title_of(study, figure.panels, value), curves))
-    return Drawn(figure, panels, list(places))
-
-
-def _curves(study: Definition, results: Results, figure: Figure, verdicts: list[Verdict]) -> Drawn:
-    values = _values(results, figure.metric, figure.normalised_to)
-    rows = [
-        (run.row, index, value)
-        for index, (run, value) in enumerate(zip(results.runs, values, strict=True))
-        if figure.where.matches(run.row)
-    ]
-    xs = list(dict.fromkeys(row.get(figure.over) for row, _, _ in rows if row.get(figure.over) is not None))
-    is_scale = figure.kind == "line" and all(isinstance(x, (int, float)) for x in xs)
-    if is_scale:
-        xs.sort()
-    panels: dict[str, Panel] = {}
-    gathered: dict[tuple[str, str, Any, bool], list[float]] = {}
-    for row, _, value in rows:
-        panel, x = _panel(study, figure, row), row.get(figure.over)
-        panels.setdefault(panel, Panel(panel))
-        if value is not None and x is not None:
-            gathered.setdefault((panel, _series_name(study, figure, row), x, False), []).append(value)
-    for reference in figure.references:
-        all_computed = results.evaluate(reference.expression)
-        for row, index, _ in rows:
-            computed = all_computed[index] if reference.where.matches(row) else None
-            if computed is not None and row.get(figure.over) is not None:
-                key = (_panel(study, figure, row), reference.name, row[figure.over], True)
-                gathered.setdefault(key, []).append(computed)
-    for panel, series, is_reference in dict.fromkeys((key[0], key[1], key[3]) for key in gathered):
-        points = [
-            (x, float(_REDUCE[figure.reduce](gathered[(panel, series, x, is_reference)])))
-            for x in xs
-            if (panel, series, x, is_reference) in gathered
-        ]
-        if figure.mean and points:
-            points.append((MEAN, statistics.fmean(y for _, y in points)))
-        panels[panel].curves.append(Curve(series, [x for x, _ in points], [y for _, y in points], is_reference))
-    _mark(study, results, figure, verdicts, panels)
-    if figure.mean:
-        xs.append(MEAN)
-    places = None if is_scale else [MEAN if x is MEAN else title_of(study, figure.over, x) for x in xs]
-    if places is not None:
-        place = dict(zip(xs, places, strict=True))
-        for held in panels.values():
-            held.curves = [Curve(c.name, [place[x] for x in c.x], c.y, c.is_reference) for c in held.curves]
-            held.marks = [Mark(m.series, place[m.x], m.y, m.what) for m in held.marks if m.x in place]
-    return Drawn(figure, list(panels.values()), places)
-
-
-def _panel(study: Definition, figure: Figure, row: Mapping[str, Any]) -> str:
-    return "" if figure.panels is None else title_of(study, figure.panels, row.get(figure.panels))
-
-
-def _mark(
-    study: Definition, results: Results, figure: Figure, verdicts: list[Verdict], panels: dict[str, Panel]
-) -> None:
-    """Add a mark for each claim on one place of the figure."""
-    for verdict in verdicts:
-        claim = verdict.claim
-        marked = claim.value
-        if (
-            claim.figure != figure.id
-            or marked is None
-            or claim.measure.metric.text != figure.metric.text
-            or claim.measure.normalised_to != figure.normalised_to
+def _workloads(results: Results, claim: Claim) -> list[OfWorkload]:
+    """The verdict on each workload of a claim over several workloads."""
+    names = dict.fromkeys(run.workload for run in results.runs if claim.measure.where.matches(run.row))
+    if len(names) < 2 or claim.measure.effect:
+        return []
+    found = []
+    for name in names:
+        here = Where({"workload": (name,)})
+        one = sample(results, claim.measure, here)
+        if one is None:
+            continue
+        baseline = claim.baseline
+        if isinstance(baseline, Measure) and baseline.where.columns.get("workload") in (
+            None,
+            claim.measure.where.columns.get("workload"),
         ):
-            continue
-        rows = [run.row for run in results.runs if claim.measure.where.matches(run.row)]
-        places = {(_panel(study, figure, row), _series_name(study, figure, row), row.get(figure.over)) for row in rows}
-        if figure.mean and claim.measure.reduce == "mean":
-            # A mean over the places is marked at the bar of the mean.
-            places = {(panel, series, MEAN) for panel, series, _ in places}
-        if len(places) == 1:
-            panel, series, x = places.pop()
-            if panel in panels and x is not None:
-                panels[panel].marks.append(Mark(series, x, marked, claim.what))
+            baseline = _narrowed(baseline, here)
+        base = baseline if isinstance(baseline, float) else None
+        if isinstance(baseline, Measure):
+            of_base = sample(results, baseline)
+            base = None if of_base is None else of_base.mean
+        reported = _reported(results, claim, here)
+        against = differences(results, claim.measure, baseline, here)
+        slack = _slack(claim, reported, base)
+        verdict = _verdict(claim, reported, one, against, slack, base)
+        if claim.value is not None and reported is None and verdict == REPRODUCED:
+            # The source gives no value of this workload.
+            verdict = SAME_DIRECTION
+        found.append(OfWorkload(name, reported, one, verdict))
+    return found
 
 
-def cdf_title(figure: Figure) -> str:
-    """The title of the y axis of a distribution; a logarithmic axis shows its tail."""
-    return "share of requests that take longer" if figure.log_y else "share of requests"
+def _narrowed(measure: Measure, where: Where) -> Measure:
+    return Measure(
+        measure.metric,
+        measure.where.merged(where),
+        measure.reduce,
+        measure.normalised_to,
+        measure.line,
+        measure.effect,
+        measure.scale,
+    )
 
 
-def _cdf(study: Definition, results: Results, figure: Figure) -> Drawn:
-    op = figure.metric.text.split(".")[-1]
-    panels: dict[str, Panel] = {}
-    counts: dict[tuple[str, str], dict[tuple[float, float], float]] = {}
-    for run in results.runs:
-        if not figure.where.matches(run.row):
-            continue
-        table = read_table(results.store, run.identity, "latency")
-        table = table.filter(table["op"] == op)
-        panel = _panel(study, figure, run.row)
-        panels.setdefault(panel, Panel(panel))
-        into = counts.setdefault((panel, _series_name(study, figure, run.row)), {})
-        for low, high, count in zip(table["low_us"], table["high_us"], table["count"], strict=True):
-            into[(high, low)] = into.get((high, low), 0.0) + count
-    for (panel, series), bins in counts.items():
-        total = sum(bins.values())
-        if total <= 0:
-            continue
-        below = 0.0
-        xs: list[float] = []
-        ys: list[float] = []
-        for high, low in sorted(bins):
-            if bins[(high, low)] == 0:
-                continue
-            if not xs or low > xs[-1]:
-                xs.append(low)
-                ys.append(below / total)
-            below += bins[(high, low)]
-            xs.append(high)
-            ys.append(below / total)
-        panels[panel].curves.append(Curve(series, list(xs), ys))
-    return Drawn(figure, list(panels.values()), None)
+def _reported(results: Results, claim: Claim, here: Where) -> float | None:
+    """The reported value of a workload."""
+    if claim.by_workload is None:
+        return None
+    values = results.evaluate(claim.by_workload)
+    known = [
+        value
+        for run, value in zip(results.runs, values, strict=True)
+        if value is not None and claim.measure.where.matches(run.row) and here.matches(run.row)
+    ]
+    return statistics.fmean(known) if known else None
+
+
+def _averages(results: Results, measure: Measure) -> dict[str, float]:
+    """The averages over the runs of a measure by the names that the measure does not use."""
+    used = "mean-of-ratios" if measure.reduce == "mean" else measure.reduce
+    if used not in AVERAGES or measure.effect or len(_runs_of_a_seed(results, measure)) < 2:
+        return {}
+    found = {}
+    for name in AVERAGES:
+        if name != used:
+            other = Measure(measure.metric, measure.where, name, measure.normalised_to, measure.line)
+            values = by_seed(results, other)
+            if values:
+                found[name] = statistics.fmean(values.values())
+    return found
+
+
+def _runs_of_a_seed(results: Results, measure: Measure) -> Sequence[object]:
+    return list(
+        {
+            tuple((name, value) for name, value in run.row.items() if name != SEED)
+            for run in results.runs
+            if measure.where.matches(run.row)
+        }
+    )
+
+
+__all__ = [
+    "FITTED",
+    "NOT_MEASURED",
+    "NOT_REPRODUCED",
+    "NOT_TESTABLE",
+    "REPRODUCED",
+    "SAME_DIRECTION",
+    "UNDECIDED",
+    "VERDICTS",
+    "OfWorkload",
+    "Verdict",
+    "judge",
+]

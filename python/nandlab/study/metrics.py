@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
@@ -45,11 +46,12 @@ def metrics(store: Store, run: PlannedRun) -> dict[str, Any]:
     series = read_table(store, run.identity, "series")
     found.update(steady(series))
     found.update(exposure(series))
+    found.update(load(series))
     return found
 
 
 #: Prefixes and names of metrics that are not in summary.json.
-_OTHER_METRICS = ("smart.", "steady.", "exposure.", "drive.raw_bytes", "drive.logical_bytes")
+_OTHER_METRICS = ("smart.", "steady.", "exposure.", "load.", "drive.raw_bytes", "drive.logical_bytes")
 
 
 def is_metric(name: str) -> bool:
@@ -146,6 +148,58 @@ def exposure(series: pl.DataFrame) -> dict[str, float | None]:
     }
 
 
+def load(series: pl.DataFrame) -> dict[str, float | None]:
+    """How busy dies and channels were: `load.die_busy` and `load.channel_busy` are means over the time of the run.
+
+    `load.die_busy_peak` and `load.channel_busy_peak` are those of the busiest interval of the series. All are shares,
+    0 to 1, and means over the dies and the channels.
+    """
+    found: dict[str, float | None] = {}
+    interval_s = series["interval_s"].to_numpy().astype(float) if "interval_s" in series.columns else np.zeros(0)
+    for name in ("die_busy", "channel_busy"):
+        if f"{name}_mean" not in series.columns:
+            continue
+        busy = series[f"{name}_mean"].to_numpy().astype(float)
+        known = np.isfinite(busy) & (interval_s > 0)
+        total_s = float(interval_s[known].sum())
+        found[f"load.{name}"] = float((busy[known] * interval_s[known]).sum()) / total_s if total_s else None
+        found[f"load.{name}_peak"] = float(busy[known].max()) if total_s else None
+    return found
+
+
+class Means(Mapping[str, float]):
+    """The means of metrics over runs; a metric of the study file is computed from the means of its own metrics."""
+
+    def __init__(
+        self,
+        runs: Sequence[Mapping[str, Any]],
+        named: Mapping[str, Expression],
+        others: Callable[[str], Mapping[str, Any] | None],
+    ) -> None:
+        self._runs = runs
+        self._named = named
+        self._others = others
+
+    def __getitem__(self, name: str) -> float:
+        if name in self._named:
+            computed = self._named[name].value(self, self._others)
+            if computed is None:
+                raise KeyError(name)
+            return computed
+        # An entry by number that a run lacks is 0.
+        missing = 0.0 if name.rpartition(".")[2].isdigit() else None
+        found = [run.get(name, missing) for run in self._runs]
+        if not found or any(value is None or isinstance(value, str) for value in found):
+            raise KeyError(name)
+        return fmean(found)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(name for run in self._runs for name in run))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class Results:
     """The results of a study: one row per run, in the order of the plan."""
 
@@ -158,6 +212,7 @@ class Results:
         self.factors = factors
         self.rows: list[dict[str, Any]] = []
         self.values: list[dict[str, Any]] = []
+        self._named = named
         self._elsewhere: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
         cache: dict[str, dict[str, Any]] = {}
         axes = list(dict.fromkeys(axis for run in runs for axis in run.point))
@@ -187,6 +242,23 @@ class Results:
             expression.value(values, self._elsewhere[elsewhere(run.row)].get)
             for run, values in zip(self.runs, self.values, strict=True)
         ]
+
+    def of_means(self, expression: Expression, indices: Sequence[int], variant: str | None = None) -> float | None:
+        """The value of an expression of the means of its metrics over some runs; `None` where it is undefined.
+
+        With `variant`, over the runs that differ from these only in their variant, which is `variant`.
+        """
+
+        def means(wanted: str | None) -> Means | None:
+            there = [self._elsewhere[elsewhere(self.runs[index].row)] for index in indices]
+            if wanted is None:
+                return Means([self.values[index] for index in indices], self._named, means)
+            if not all(wanted in variants for variants in there):
+                return None
+            return Means([variants[wanted] for variants in there], self._named, means)
+
+        found = means(variant)
+        return None if found is None else expression.value(found, means)
 
     def names(self) -> set[str]:
         """All names that at least one run has."""
@@ -227,6 +299,3 @@ def _column(name: str, values: list[Any]) -> pl.Series:
 def names_before(store: Store, done: PlannedRun, runs: Iterable[PlannedRun]) -> set[str]:
     """The names for expressions that the metrics of one run and the specs of all runs have."""
     return set(metrics(store, done)).union(*(settings(run) for run in runs))
-
-
-__all__ = ["Results", "elsewhere", "flat", "is_metric", "metrics", "names_before", "read_table", "settings", "steady"]

@@ -12,8 +12,12 @@ from nandlab.study.expression import Expression
 
 #: Columns of the results table beside metrics and grid axes.
 LABELS = ("part", "variant", "workload")
+#: The column of the replicates: runs that differ only in it differ only in their seed.
+SEED = "seed"
 #: The variant with all factors off.
 NO_FACTOR = "none"
+#: Where the value of a parameter can come from.
+ORIGINS = ("sourced", "derived", "assumed", "calibrated")
 #: Spec keys whose value is a path; the identity of a run depends on the content of the file, not on its path.
 PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
 
@@ -146,6 +150,16 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Testable:
+    """The condition under which a claim can be tested; without a measure it never can."""
+
+    why: str
+    measure: Measure | None
+    above: float | None
+    below: float | None
+
+
+@dataclass(frozen=True)
 class Claim:
     """A claim as the study file defines it: a reported value with tolerance, or a direction."""
 
@@ -154,13 +168,41 @@ class Claim:
     what: str
     #: `None` when only a direction is claimed.
     value: float | None
+    #: The tolerance in the study file, relative or absolute; `None` for that of the rule.
     relative: float | None
     absolute: float | None
+    #: The reported effect; `None`: the distance of the value from the baseline.
+    effect: float | None
     direction: str | None
     baseline: float | Measure | None
     source: str
     measure: Measure
+    #: The reported value of each workload, where the source has one.
+    by_workload: Expression | None
+    #: Whether the claim must hold for each workload by itself.
+    each: bool
+    #: A headline is judged at the setting of the study.
+    headline: bool
+    testable: Testable | None
     deviation: str
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Where the value of a spec key comes from."""
+
+    key: str
+    #: `sourced`, `derived`, `assumed` or `calibrated`.
+    origin: str
+    #: Who says so, from what it is derived, or to which number it is calibrated.
+    text: str
+    #: Claims whose number the value was calibrated to.
+    claims: tuple[str, ...]
+    #: The figure that shows how results depend on a calibrated value.
+    sensitivity: str | None
+    #: Claims on workloads that the calibration did not use.
+    checks: tuple[str, ...]
     line: int | None
 
 
@@ -190,6 +232,10 @@ class Definition:
     names: frozenset[str]
     smoke: bool
     smoke_sets: tuple[Override, ...]
+    #: The name of the part whose runs judge the headlines.
+    setting: str | None
+    #: By key of the spec.
+    parameters: Mapping[str, Parameter]
     #: The values of `{name}` in overrides; an axis of that name takes precedence.
     values: Mapping[str, Any]
     metrics: Mapping[str, Expression]

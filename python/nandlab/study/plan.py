@@ -17,7 +17,8 @@ from nandlab._core import Spec, SpecError
 from nandlab._types import Problem
 from nandlab.spec import set_arguments
 from nandlab.study.effects import combination, missing, varied
-from nandlab.study.model import PATH_KEYS, Choice, Definition, Measure, Override, Part, Where
+from nandlab.study.model import PATH_KEYS, SEED, Choice, Definition, Measure, Override, Part, Where
+from nandlab.study.parameters import leaves
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.trace import is_read_once
 
@@ -313,10 +314,13 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
         elif figure.kind == "effects":
             found += _check_effects(study, rows, figure.where, f"figures.{figure.id}.where", figure.line, ())
     for claim in study.claims:
-        for what, measure in (("measure", claim.measure), ("baseline", claim.baseline)):
+        condition = None if claim.testable is None else claim.testable.measure
+        for what, measure in (("measure", claim.measure), ("baseline", claim.baseline), ("testable", condition)):
             if not isinstance(measure, Measure):
                 continue
-            count = sum(1 for row in rows if measure.where.matches(row))
+            matching = [row for row in rows if measure.where.matches(row)]
+            # Replicates count as one run.
+            count = len({tuple((name, value) for name, value in row.items() if name != SEED) for row in matching})
             key = f"claims.{claim.id}.{what}"
             line = measure.line if measure.line is not None else claim.line
             if count == 0:
@@ -327,6 +331,11 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
                 text = f"expected one run, found {count}"
                 remedy = f'narrow the {what}\'s `where`, or set reduce = "mean"'
                 found.append(problem(study.path, line, key, text, remedy))
+    known = {name for run in runs for name in leaves(json.loads(run.spec.canonical_json()))}
+    for key, parameter in study.parameters.items():
+        if not any(f"{name}.".startswith(f"{key}.") for name in known) and len(found) < MAX_PROBLEMS:
+            text = f'no spec of this study has the key "{shown(key)}"'
+            found.append(problem(study.path, parameter.line, f"parameters.{key}", text, near(key, known)))
     if found:
         raise StudyError(found)
 

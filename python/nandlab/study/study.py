@@ -14,8 +14,9 @@ from nandlab._types import Problem
 from nandlab.errors import OutputError, os_error_text
 from nandlab.results import REPORT
 from nandlab.spec import _near as near_specs
+from nandlab.study.draw import Drawn, draw
 from nandlab.study.execute import State, Workers, execute
-from nandlab.study.judge import Drawn, Verdict, draw, judge
+from nandlab.study.judge import Verdict, judge
 from nandlab.study.local import LocalWorkers
 from nandlab.study.metrics import Results, names_before
 from nandlab.study.model import Definition, Measure
@@ -69,7 +70,11 @@ class StudyResult:
         return self.path / REPORT
 
     def figure(self, name: str) -> pl.DataFrame:
-        """The data of the figure with the id `name`: `panel`, `series`, `x`, `y`, `is_reference`; raises `KeyError`."""
+        """The data of the figure with the id `name`: `panel`, `series`, `x`, `y`, `low`, `high`, `is_reference`.
+
+        `y` is the mean over the seeds, `low` to `high` its 95 % confidence interval, null for one seed. Raises
+        `KeyError`.
+        """
         if name not in self._frames:
             raise KeyError(f"no figure {name!r}; this study has {', '.join(self._frames)}")
         return self._frames[name]
@@ -98,15 +103,17 @@ class Study:
         self.result: StudyResult | None = None
 
     @staticmethod
-    def load(source: str | os.PathLike[str], *, smoke: bool = False) -> Study:
+    def load(source: str | os.PathLike[str], *, smoke: bool = False, seeds: int | None = None) -> Study:
         """Read a study: `source` is a study file, a folder with a study.toml, or the name of a folder in studies/.
 
-        `smoke` selects the smoke size, which [smoke] of the file describes. Raises `StudyError`, whose text names the
-        errors of the study and of the specs of its runs with their lines, and `OutputError` for a missing file.
+        `smoke` selects the smoke size, which [smoke] of the file describes. `seeds` is the number of replicates in
+        place of that of the file; a part with fewer replicates of its own keeps its number. Raises `StudyError`, whose
+        text names the errors of the study and of the specs of its runs with their lines, and `OutputError` for a
+        missing file.
         """
         from nandlab.study import definition
 
-        read = definition.read(find(source), smoke=smoke)
+        read = definition.read(find(source), smoke=smoke, seeds=seeds)
         return Study(read, plan(read))
 
     @property
@@ -200,7 +207,10 @@ class Study:
             for reference in figure.references:
                 check(reference.expression.names, figure.line, f"figures.{figure.id}.reference")
         for claim in study.claims:
-            for what, measure in (("measure", claim.measure), ("baseline", claim.baseline)):
+            condition = None if claim.testable is None else claim.testable.measure
+            if claim.by_workload is not None:
+                check(claim.by_workload.names, claim.line, f"claims.{claim.id}.by_workload")
+            for what, measure in (("measure", claim.measure), ("baseline", claim.baseline), ("testable", condition)):
                 if isinstance(measure, Measure):
                     check(measure.metric.names, claim.line, f"claims.{claim.id}.{what}.metric")
         if found:
@@ -219,7 +229,7 @@ class Study:
         drawn = draw(study, results, verdicts)
         claims = [verdict.as_json() for verdict in verdicts]
         judged = {"study": self.name, "title": study.title, "smoke": study.smoke, "claims": claims}
-        page = study_page(study, self.runs, drawn, verdicts, _core.version())
+        page = study_page(study, results, drawn, verdicts, _core.version())
         figures = store.path / "figures"
         try:
             figures.mkdir(exist_ok=True)
@@ -268,12 +278,14 @@ def _data(drawn: Drawn) -> pl.DataFrame:
     import polars as pl
 
     rows = [
-        (panel.title, curve.name, x, y, curve.is_reference)
+        (panel.title, curve.name, x, y, *(interval or (None, None)), curve.is_reference)
         for panel in drawn.panels
         for curve in panel.curves
-        for x, y in zip(curve.x, curve.y, strict=True)
+        for x, y, interval in zip(curve.x, curve.y, curve.intervals or [None] * len(curve.x), strict=True)
     ]
-    return pl.DataFrame(rows, schema=["panel", "series", "x", "y", "is_reference"], orient="row")
+    kinds = {"low": pl.Float64, "high": pl.Float64}
+    names = ["panel", "series", "x", "y", "low", "high", "is_reference"]
+    return pl.DataFrame(rows, schema=names, schema_overrides=kinds, orient="row")
 
 
 def find(source: str | os.PathLike[str]) -> Path:
