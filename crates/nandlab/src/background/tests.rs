@@ -7,7 +7,7 @@ use crate::base::policy::Choice;
 use crate::base::units::MS;
 use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, next, unmap};
 use crate::core::{Read, Wake};
-use crate::demand_map::{ENTRY_BYTES, Eviction, MapSpec, Mapping, Tvpn};
+use crate::demand_map::{ENTRY_BYTES, Eviction, MapSpec, Mapping, TranslationLevel, Tvpn};
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -323,7 +323,11 @@ fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_block
         ..Setup::default()
     };
     let mut core = setup.core();
-    let map = MapSpec::Demand { cache_bytes: ENTRY_BYTES, eviction: Eviction::Lru };
+    let map = MapSpec::Demand {
+        cache_bytes: ENTRY_BYTES,
+        eviction: Eviction::Lru,
+        translation_level: TranslationLevel::Remembered,
+    };
     let mut path = DataPath {
         host: Host::new(None, 0, MS, &core.geometry),
         map: Mapping::new(&map, &core.geometry, false),

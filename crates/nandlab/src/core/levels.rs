@@ -10,18 +10,27 @@ use crate::flash::Ecc;
 pub struct ReadLevels {
     pages: Huge<u8>,
     blocks: Huge<u8>,
+    /// Whether no level is kept for translation pages.
+    pub forgets_translation_pages: bool,
 }
 
 impl ReadLevels {
     /// Tables without a known level. With `in_entries` the entries of the mapping cache carry the levels of pages, and
     /// the table by page is empty.
-    pub fn new(ecc: &Ecc, geometry: &Geometry, in_entries: bool) -> Self {
+    pub fn new(ecc: &Ecc, geometry: &Geometry, in_entries: bool, forgets_translation_pages: bool) -> Self {
         let of_pages = ecc.keeps_page_levels() && !in_entries;
         let of_blocks = ecc.keeps_block_levels();
         Self {
             pages: Huge::zeroed(if of_pages { geometry.logical_pages as usize } else { 0 }),
             blocks: Huge::zeroed(if of_blocks { geometry.blocks as usize } else { 0 }),
+            forgets_translation_pages,
         }
+    }
+
+    /// Forgets all levels, at power loss.
+    pub fn forget(&mut self) {
+        self.pages = Huge::zeroed(self.pages.len());
+        self.blocks = Huge::zeroed(self.blocks.len());
     }
 
     /// The level of the last read of `lpn`; 0: not known.

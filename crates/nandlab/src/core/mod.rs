@@ -66,6 +66,8 @@ pub(crate) struct Config {
     pub(crate) foreground_free: f64,
     /// Whether map entries carry the read levels of their pages.
     pub(crate) levels_in_entries: bool,
+    /// Whether no read level is kept for translation pages, so that their reads start at level 1.
+    pub(crate) forgets_translation_levels: bool,
     /// Whether a mechanism keeps known errors of pages.
     pub(crate) knows_errors: bool,
     /// Whether a mechanism moves part of a page's data into another page.
@@ -164,7 +166,12 @@ impl<P: Probe> Core<P> {
                 is_idle: true,
             },
             room: Room::new(geometry.planes, config.foreground_free, config.endurance),
-            levels: ReadLevels::new(&ecc, &geometry, config.levels_in_entries),
+            levels: ReadLevels::new(
+                &ecc,
+                &geometry,
+                config.levels_in_entries,
+                config.forgets_translation_levels,
+            ),
             read_counts: ReadCounts::new(config.hot_reads, &geometry),
             parts: Parts::new(pages(config.has_parts)),
             sequence: 0,

@@ -50,12 +50,26 @@ impl<P: Probe> Core<P> {
         if self.physics.ecc.has_levels() { map.level(self, lpn) } else { 0 }
     }
 
+    /// Whether a read level may be kept for `lpn`. No level is kept for combination pages, and none for translation
+    /// pages if only the entries of the mapping cache carry levels.
+    #[inline]
+    pub(crate) fn keeps_level(&self, lpn: Lpn) -> bool {
+        !self.ftl.is_combination(lpn) && !self.is_forgotten(lpn)
+    }
+
+    /// Whether `lpn` is a translation page whose reads start at level 1 because no level is kept for translation pages.
+    #[inline(always)]
+    fn is_forgotten(&self, lpn: Lpn) -> bool {
+        self.levels.forgets_translation_pages && self.ftl.is_translation(lpn)
+    }
+
     /// Determines the level that a read needs and the level at which it starts.
     #[inline]
     fn choose_level(&mut self, read: &mut Transaction, block: BlockId, page_level: u8) {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
         let hints = Hints { page: page_level, block: self.levels.block(block), needed: read.needed };
         read.level = match read.start {
+            Start::Policy if self.is_forgotten(read.lpn) => self.physics.ecc.start_without_hints(&hints),
             Start::Policy => self.physics.ecc.start_level(&hints),
             Start::First => 1,
             Start::Last => self.physics.ecc.levels(),

@@ -121,6 +121,7 @@ impl Setup {
             keeps_sequences: true,
             foreground_free: 0.0,
             levels_in_entries: self.has_demand_map,
+            forgets_translation_levels: false,
             knows_errors: true,
             has_parts: self.has_combinations,
             reprogram_error: 0.0,

@@ -22,7 +22,7 @@ mod tests;
 
 pub use cache::{Cache, ENTRY_BYTES};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
-pub use spec::{Eviction, MapSpec};
+pub use spec::{Eviction, MapSpec, TranslationLevel};
 pub use stats::{MapStats, MapSummary};
 
 use crate::base::geometry::{Geometry, Lpn, PlaneId};
@@ -57,7 +57,7 @@ impl Mapping {
     /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM. With `verified`, the demand
     /// map keeps an image of the contents of its translation pages for the oracle.
     pub(crate) fn new(spec: &MapSpec, geometry: &Geometry, verified: bool) -> Option<Self> {
-        let &MapSpec::Demand { cache_bytes, eviction } = spec else { return None };
+        let &MapSpec::Demand { cache_bytes, eviction, .. } = spec else { return None };
         let (logical_pages, page_bytes, planes) =
             (geometry.logical_pages, geometry.page_bytes, geometry.planes as usize);
         Some(Self {
@@ -270,7 +270,9 @@ impl Mapping {
         self.stats.write_backs += 1;
         self.stats.written_entries += u64::from(entries);
         let stamp = core.next_stamp();
-        self.demand.set_level(lpn, 1);
+        if core.keeps_level(lpn) {
+            self.demand.set_level(lpn, 1);
+        }
         let (to, owner) = (To::Stream(plane, WriteStream::Mapping), Owner::TranslationPage(page));
         let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
@@ -441,8 +443,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
     #[inline]
     fn level(&self, core: &Core<P>, lpn: Lpn) -> u8 {
         match self {
-            // No level is kept for combination pages.
-            Some(_) if core.ftl.is_combination(lpn) => 0,
+            Some(_) if !core.keeps_level(lpn) => 0,
             Some(mapping) => mapping.demand.level(lpn),
             None => core.levels.page(lpn),
         }
@@ -451,7 +452,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
     #[inline]
     fn set_level(&mut self, core: &mut Core<P>, lpn: Lpn, level: u8) {
         match self {
-            Some(_) if core.ftl.is_combination(lpn) => {}
+            Some(_) if !core.keeps_level(lpn) => {}
             Some(mapping) => mapping.demand.set_level(lpn, level),
             None => core.levels.set_page(lpn, level),
         }

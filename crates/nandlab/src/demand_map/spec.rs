@@ -1,6 +1,6 @@
 //! The spec key `ftl.map`.
 
-use crate::spec::{FromVal, Key, Policy, Val, ValueKind, int, key, param, plain, with};
+use crate::spec::{Choices, FromVal, Key, Policy, Val, ValueKind, choices, int, key, param, plain, with};
 
 /// `ftl.map`: where the map is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum MapSpec {
         cache_bytes: u64,
         /// The choice of the entry that is evicted from a full cache.
         eviction: Eviction,
+        /// Whether the read levels of translation pages are remembered.
+        translation_level: TranslationLevel,
     },
 }
 
@@ -29,6 +31,12 @@ const MAPS: &[Policy] = &[
                 ValueKind::Slot(EVICTIONS),
                 "\"lru\"",
                 "which entry is evicted from a full cache",
+            ),
+            param(
+                "translation_level",
+                ValueKind::Slot(TranslationLevel::CHOICES),
+                "\"remembered\"",
+                "whether the read levels of translation pages are remembered",
             ),
         ],
         "DFTL: the map is in flash, in translation pages; the entries in use are cached",
@@ -65,13 +73,28 @@ const EVICTIONS: &[Policy] = &[
     ),
 ];
 
+choices! {
+    /// `translation_level` of the demand map: whether the read levels of translation pages are remembered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TranslationLevel {
+        /// RAM has the level of the last read of every translation page, beside its PPN.
+        Remembered = "remembered": "in RAM, for every translation page: ecc.start chooses the level of the first try",
+        /// LaLDPC, Section III-A: levels are stored in the mapping cache only, which has no entry of a translation page.
+        CachedOnly = "cached-only":
+            "LaLDPC, Section III-A: levels are stored in the mapping cache only, so every read of a translation page \
+             starts at level 1, except with ecc.start = \"ideal\" or in a refresh at full strength",
+    }
+}
+
 impl FromVal for MapSpec {
     fn from_val(val: &Val) -> Self {
         match val {
             Val::Tag("page", None) => Self::Page,
-            Val::Tag("demand", Some(params)) => {
-                Self::Demand { cache_bytes: params.read("cache"), eviction: params.read("eviction") }
-            }
+            Val::Tag("demand", Some(params)) => Self::Demand {
+                cache_bytes: params.read("cache"),
+                eviction: params.read("eviction"),
+                translation_level: params.read("translation_level"),
+            },
             _ => val.is_no("map"),
         }
     }

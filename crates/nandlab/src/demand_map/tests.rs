@@ -23,7 +23,11 @@ fn setup() -> Setup {
 
 /// The demand map of a core, with a cache of `entries` entries.
 fn mapping(core: &Core<NoProbe>, entries: u64) -> Mapping {
-    let spec = MapSpec::Demand { cache_bytes: entries * ENTRY_BYTES, eviction: Eviction::Lru };
+    let spec = MapSpec::Demand {
+        cache_bytes: entries * ENTRY_BYTES,
+        eviction: Eviction::Lru,
+        translation_level: TranslationLevel::Remembered,
+    };
     Mapping::new(&spec, &core.geometry, false).expect("a demand map")
 }
 

@@ -2,7 +2,7 @@
 //! sections of the spec.
 
 use super::spec::block_needs;
-use super::spec::{DirtyBudget, MapSpec, Spec};
+use super::spec::{DirtyBudget, MapSpec, Spec, TranslationLevel};
 use crate::background::gc;
 use crate::base::geometry::Geometry;
 use crate::base::rng::Stream;
@@ -31,6 +31,10 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
         keeps_sequences: is_watched || spec.models_power_loss(),
         foreground_free: spec.gc.foreground_free,
         levels_in_entries: spec.ftl.map != MapSpec::Page,
+        forgets_translation_levels: matches!(
+            spec.ftl.map,
+            MapSpec::Demand { translation_level: TranslationLevel::CachedOnly, .. }
+        ),
         knows_errors: policy.knows_errors(),
         has_parts: policy.partial().is_some(),
         reprogram_error: policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),

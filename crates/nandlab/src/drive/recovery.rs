@@ -3,7 +3,7 @@
 use super::{Drive, build};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Tvpn};
 use crate::base::units::Span;
-use crate::core::{Core, ReadLevels, Wake};
+use crate::core::{Core, Wake};
 use crate::demand_map::Mapping;
 use crate::ftl::{Ftl, WriteStream};
 use crate::host::{Epochs, Merging};
@@ -108,7 +108,7 @@ impl<P: Probe> Drive<P> {
         core.wakes.clear();
         core.agenda.clear();
         self.reads.forget();
-        core.levels = ReadLevels::new(&core.physics.ecc, &core.geometry, path.map.is_some());
+        core.levels.forget();
         let mut mapping = Mapping::new(&spec.ftl.map, &core.geometry, P::STAMPED);
         if let (Some(now), Some(before)) = (&mut mapping, &mut path.map) {
             now.stats = std::mem::take(&mut before.stats);

@@ -109,7 +109,11 @@ impl Schemes {
         };
         let map = match pick(5) {
             0..=2 => "'page'".to_owned(),
-            _ => format!("{{ demand = {{ cache = '{}B', eviction = {eviction} }} }}", 8 * entries),
+            _ => format!(
+                "{{ demand = {{ cache = '{}B', eviction = {eviction}, {} }} }}",
+                8 * entries,
+                translation_pages(seed)
+            ),
         };
         let measured = if has_levels { "{ measured = { within = '30d', level = 6 } }" } else { "8" };
         let limit = ["1", "2", "3", "'table'", measured][pick(5) as usize];
@@ -238,6 +242,13 @@ pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String,
 /// Draws a slack for [`first_accepted`]: 0 in half of the cases, otherwise up to 1.
 pub fn slack(stream: &mut Stream) -> f64 {
     if stream.below(2) == 0 { 0.0 } else { stream.below(1001) as f64 / 1000.0 }
+}
+
+/// Returns the parameters of the demand map that concern translation pages. They have a random stream of their own.
+fn translation_pages(seed: u64) -> String {
+    let mut stream = Stream::new(seed, "translation pages");
+    let level = ["remembered", "cached-only"][stream.below(2) as usize];
+    format!("translation_level = '{level}'")
 }
 
 /// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.

@@ -381,7 +381,11 @@ fn a_refresh_policy_has_its_settings() {
 #[test]
 fn a_demand_map_has_a_cache_and_an_eviction() {
     let map = |value: &str| spec(&format!("[ftl]\nmap{value}\n")).ftl.map;
-    let demand = |cache_bytes, eviction| MapSpec::Demand { cache_bytes, eviction };
+    let demand = |cache_bytes, eviction| MapSpec::Demand {
+        cache_bytes,
+        eviction,
+        translation_level: TranslationLevel::Remembered,
+    };
     assert_eq!(map(" = \"page\""), MapSpec::Page);
     assert_eq!(map(" = \"demand\""), demand(64 << 20, Eviction::Lru));
     assert_eq!(map(".demand = { cache = \"8B\" }"), demand(8, Eviction::Lru));
@@ -406,6 +410,11 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
     assert_eq!(spec_with("[ftl]\nmap = \"page\"\n", &both[1..]).ftl.map, demand(8, Eviction::Lru));
     assert_eq!(set("ftl.map={ demand = { cache = \"1MiB\" } }"), demand(1 << 20, Eviction::Lru));
     assert_eq!(set("ftl.map=page"), MapSpec::Page);
+    let MapSpec::Demand { translation_level, .. } = set("ftl.map.demand.translation_level=cached-only")
+    else {
+        panic!("a parameter of the demand map chooses the demand map");
+    };
+    assert_eq!(translation_level, TranslationLevel::CachedOnly);
 }
 
 #[test]
@@ -503,6 +512,7 @@ fn policies_are_listed_by_slot() {
     let names = |slot: &str| rows.iter().filter(|r| r.slot == slot).map(|r| r.name).collect::<Vec<_>>();
     assert_eq!(names("ftl.map"), ["page", "demand"]);
     assert_eq!(names("ftl.map.demand.eviction"), ["lru", "read-level"]);
+    assert_eq!(names("ftl.map.demand.translation_level"), ["remembered", "cached-only"]);
     assert_eq!(names("ftl.wear_levelling"), ["dynamic", "static", "none"]);
     assert_eq!(names("ftl.allocation").len(), 25);
     assert_eq!(names("timing.scheduler"), ["read-first", "fcfs"]);
@@ -843,12 +853,14 @@ fn schema_and_parser_agree_on_sample_values() {
                 r#"{"demand":{"cache":"1MiB","eviction":"lru"}}"#,
                 r#"{"demand":{"eviction":"read-level"}}"#,
                 r#"{"demand":{"eviction":{"read-level":{"fixed":1}}}}"#,
+                r#"{"demand":{"translation_level":"cached-only"}}"#,
             ],
             vec![
                 r#""hybrid""#,
                 r#"{"demand":{"size":"1MiB"}}"#,
                 r#"{"demand":{"eviction":{"read-level":{"fixed":0}}}}"#,
                 r#"{"demand":{"eviction":"fifo"}}"#,
+                r#"{"demand":{"translation_level":"flash"}}"#,
             ],
         ),
         (

@@ -537,11 +537,12 @@ fn wrong_demand_maps_are_errors() {
     golden(
         "[ftl]\nmap = \"dmand\"\n",
         "run.toml:2: ftl.map: unknown value \"dmand\"\n  remedy: did you mean \"demand\"? choices: \"page\", { demand = \
-         { cache = \"64MiB\", eviction = \"lru\" } }",
+         { cache = \"64MiB\", eviction = \"lru\", translation_level = \"remembered\" } }",
     );
     golden(
         "[ftl]\nmap.demand = { cach = \"1MiB\" }\n",
-        "run.toml:2: ftl.map.demand.cach: unknown parameter\n  remedy: did you mean cache? there are: cache, eviction",
+        "run.toml:2: ftl.map.demand.cach: unknown parameter\n  remedy: did you mean cache? there are: cache, eviction, \
+         translation_level",
     );
     golden(
         "[ftl]\nmap.demand = { cache = 64 }\n",
@@ -555,6 +556,11 @@ fn wrong_demand_maps_are_errors() {
     golden(
         "[ftl]\nmap.demand = { cache = \"20B\" }\n",
         "run.toml:2: ftl.map.demand.cache: \"20B\" is not a multiple of 8B\n  remedy: the nearest is \"16B\"",
+    );
+    golden(
+        "[ftl]\nmap.demand = { translation_level = \"cached_only\" }\n",
+        "run.toml:2: ftl.map.demand.translation_level: unknown value \"cached_only\"\n  remedy: did you mean \"cached-only\"? \
+         choices: \"remembered\", \"cached-only\"",
     );
     let choices = "\"lru\", { read-level = { fixed = 2000 } }";
     golden(

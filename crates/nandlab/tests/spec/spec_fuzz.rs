@@ -50,6 +50,7 @@ fn value() -> impl Strategy<Value = String> {
             "\"none\"",
             "{ demand = { cache = \"8KiB\", eviction = { read-level = { fixed = 3 } } } }",
             "{ demand = {} }",
+            "{ demand = { translation_level = \"cached-only\" } }",
             "{ smart = { cold_share = 0.5 } }",
             "\"punctual\"",
             "\"laldpc\"",

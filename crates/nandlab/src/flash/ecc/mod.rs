@@ -117,6 +117,12 @@ impl Ecc {
     pub fn start_level(&self, hints: &Hints) -> u8 {
         start::level(self.start, hints).clamp(1, self.levels())
     }
+
+    /// The level at which the read of a page starts for which the controller keeps no level: level 1, or the needed
+    /// level with `ideal`.
+    pub fn start_without_hints(&self, hints: &Hints) -> u8 {
+        if self.start == StartLevel::Ideal { self.start_level(hints) } else { 1 }
+    }
 }
 
 #[cfg(test)]
