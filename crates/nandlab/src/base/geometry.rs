@@ -3,7 +3,7 @@
 //! Numbering is dense and nested: channel, chip, die, plane, block, page. For example, the id of a die's first plane is
 //! the die's id times the planes per die. PPNs number the physical pages of the whole drive, LPNs the logical pages.
 
-pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
+pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
 
 use std::fmt;
 

@@ -50,3 +50,7 @@ id!(
     /// Number of a translation page of the demand map.
     Tvpn
 );
+id!(
+    /// Slot of a page that waits for its own read of a translation page of the demand map.
+    MissId
+);

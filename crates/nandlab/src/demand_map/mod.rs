@@ -3,7 +3,7 @@
 //! layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009.
 //!
 //! A page request whose map entry is not cached waits in a queue of the entry's translation page. One read of the
-//! translation page serves the whole queue. When a dirty entry is evicted from the cache, its translation page is
+//! translation page serves the whole queue; with `miss = "each"` every such request has a read of its own. When a dirty entry is evicted from the cache, its translation page is
 //! written back, with all entries of that page that have changed by then. GC changes the entries of the pages that it
 //! moves: a cached entry in the cache, any other entry in RAM until the victim is empty. Then each translation page
 //! with such changes is written back once. TRIM changes entries in the same way, and writes back each changed
@@ -22,11 +22,11 @@ mod tests;
 
 pub use cache::{Cache, ENTRY_BYTES};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
-pub use spec::{Eviction, MapSpec, TranslationLevel};
+pub use spec::{Eviction, MapSpec, Miss, TranslationLevel};
 pub use stats::{MapStats, MapSummary};
 
-use crate::base::geometry::{Geometry, Lpn, PlaneId};
-use crate::core::{Core, Map, Maps, Part, Program, Queue, Read, To, Waiter, Wake, Wants};
+use crate::base::geometry::{Geometry, Lpn, MissId, PlaneId, Ppn};
+use crate::core::{Core, Map, Maps, Part, Program, Queue, Read, To, Waiter, WaiterId, Wake, Wants};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -40,6 +40,7 @@ const WRITE_BACKS_MAX: u32 = 64;
 pub(crate) struct Mapping {
     pub(crate) demand: DemandMap,
     pub(crate) stats: MapStats,
+    miss: Miss,
     /// Page requests whose miss waits because [`WRITE_BACKS_MAX`] translation pages are being written back.
     waiting_misses: Queue,
     /// Number of translation pages being written back.
@@ -57,12 +58,13 @@ impl Mapping {
     /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM. With `verified`, the demand
     /// map keeps an image of the contents of its translation pages for the oracle.
     pub(crate) fn new(spec: &MapSpec, geometry: &Geometry, verified: bool) -> Option<Self> {
-        let &MapSpec::Demand { cache_bytes, eviction, .. } = spec else { return None };
+        let &MapSpec::Demand { cache_bytes, eviction, miss, .. } = spec else { return None };
         let (logical_pages, page_bytes, planes) =
             (geometry.logical_pages, geometry.page_bytes, geometry.planes as usize);
         Some(Self {
             demand: DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified),
             stats: MapStats::default(),
+            miss,
             waiting_misses: Queue::default(),
             write_backs: 0,
             waiting_for_room: vec![VecDeque::new(); planes].into(),
@@ -113,10 +115,13 @@ impl Mapping {
     }
 
     /// Brings the map entry of a page into the cache and returns `true` if the content of its translation page is in
-    /// RAM. If not, the page waits for the read of the translation page, which is queued unless it is already under
-    /// way.
+    /// RAM. If not, the page waits for the read of the translation page. With [`Miss::Shared`] this read is queued only
+    /// if none is under way, with [`Miss::Each`] always.
     fn bring_in_or_wait<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let page = self.demand.page_of(waiter.lpn);
+        if self.miss == Miss::Each {
+            return self.bring_in_or_read(core, waiter, page);
+        }
         if !self.demand.pages[page.index()].is_being_read
             && !self.read_translation_page(core, page, Class::HostRead)
         {
@@ -128,20 +133,45 @@ impl Mapping {
         false
     }
 
-    /// Queues the read of a translation page and returns `true`, or returns `false` if its content is in RAM: the page
+    /// As [`Mapping::bring_in_or_wait`], with a read of `page` that serves only this waiter.
+    fn bring_in_or_read<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter, page: Tvpn) -> bool {
+        let Some(ppn) = self.in_flash(core, page) else {
+            self.bring_in(core, waiter.lpn);
+            return true;
+        };
+        let waiter = core.waiters.insert(waiter);
+        let owner = Owner::Miss(MissId(waiter.index() as u32));
+        self.queue_read(core, page, ppn, owner, Class::HostRead);
+        false
+    }
+
+    /// The physical page to be read for the content of a translation page; `None` if this content is in RAM: the page
     /// has never been written, or its program waits for room or has not ended.
+    fn in_flash<P: Probe>(&self, core: &Core<P>, page: Tvpn) -> Option<Ppn> {
+        let is_merged = self.demand.pages[page.index()].write_back == WriteBack::Room;
+        let ppn = core.ftl.map.get(self.demand.lpn_of(page))?;
+        (!is_merged && !core.is_in_flight(ppn)).then_some(ppn)
+    }
+
+    /// Queues the read of a translation page and returns `true`, or returns `false` if its content is in RAM.
     fn read_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, class: Class) -> bool {
-        let lpn = self.demand.lpn_of(page);
-        let state = &self.demand.pages[page.index()];
-        let (is_merged, page_level) = (state.write_back == WriteBack::Room, state.level);
-        let Some(ppn) = core.ftl.map.get(lpn) else { return false };
-        if is_merged || core.is_in_flight(ppn) {
-            return false;
-        }
+        let Some(ppn) = self.in_flash(core, page) else { return false };
         self.demand.pages[page.index()].is_being_read = true;
-        let (owner, cause) = (Owner::TranslationPage(page), Cause::Mapping);
-        core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
+        self.queue_read(core, page, ppn, Owner::TranslationPage(page), class);
         true
+    }
+
+    fn queue_read<P: Probe>(&self, core: &mut Core<P>, page: Tvpn, ppn: Ppn, owner: Owner, class: Class) {
+        let (lpn, page_level) = (self.demand.lpn_of(page), self.demand.pages[page.index()].level);
+        core.read(Read { ppn, lpn, owner, cause: Cause::Mapping, class, start: Start::Policy, page_level });
+    }
+
+    /// The read of a translation page for the one page that waits in the slot `miss` has ended. The page continues, with
+    /// the mark `is_lost` if the translation page was uncorrectable.
+    #[inline(never)]
+    pub(crate) fn on_miss_read<P: Probe>(core: &mut Core<P>, miss: MissId, read: &Transaction) {
+        let waiter = core.waiters.remove(WaiterId::new(miss.index()));
+        core.wake(Wake::MapEntry { waiter, is_lost: read.is_uncorrectable() });
     }
 
     #[inline(never)]

@@ -15,6 +15,8 @@ pub enum MapSpec {
         eviction: Eviction,
         /// Whether the read levels of translation pages are remembered.
         translation_level: TranslationLevel,
+        /// Which misses a read of a translation page serves.
+        miss: Miss,
     },
 }
 
@@ -37,6 +39,12 @@ const MAPS: &[Policy] = &[
                 ValueKind::Slot(TranslationLevel::CHOICES),
                 "\"remembered\"",
                 "whether the read levels of translation pages are remembered",
+            ),
+            param(
+                "miss",
+                ValueKind::Slot(Miss::CHOICES),
+                "\"shared\"",
+                "which misses a read of a translation page serves",
             ),
         ],
         "DFTL: the map is in flash, in translation pages; the entries in use are cached",
@@ -86,6 +94,17 @@ choices! {
     }
 }
 
+choices! {
+    /// `miss` of the demand map: which misses a read of a translation page serves.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Miss {
+        /// One read serves all misses that wait for the translation page, and its write-back.
+        Shared = "shared": "one read serves all misses that wait for the translation page, and its write-back",
+        /// Each miss and each write-back has a read of its own.
+        Each = "each": "every miss and every write-back reads the translation page by itself",
+    }
+}
+
 impl FromVal for MapSpec {
     fn from_val(val: &Val) -> Self {
         match val {
@@ -94,6 +113,7 @@ impl FromVal for MapSpec {
                 cache_bytes: params.read("cache"),
                 eviction: params.read("eviction"),
                 translation_level: params.read("translation_level"),
+                miss: params.read("miss"),
             },
             _ => val.is_no("map"),
         }

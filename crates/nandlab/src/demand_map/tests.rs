@@ -23,10 +23,16 @@ fn setup() -> Setup {
 
 /// The demand map of a core, with a cache of `entries` entries.
 fn mapping(core: &Core<NoProbe>, entries: u64) -> Mapping {
+    mapping_with(core, entries, Miss::Shared)
+}
+
+/// As [`mapping`], with the value `miss` of `ftl.map.demand.miss`.
+fn mapping_with(core: &Core<NoProbe>, entries: u64, miss: Miss) -> Mapping {
     let spec = MapSpec::Demand {
         cache_bytes: entries * ENTRY_BYTES,
         eviction: Eviction::Lru,
         translation_level: TranslationLevel::Remembered,
+        miss,
     };
     Mapping::new(&spec, &core.geometry, false).expect("a demand map")
 }
@@ -48,8 +54,11 @@ fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
         match event {
             Event::Page(slot) => {
                 let read = decode(core, slot);
-                let Owner::TranslationPage(page) = read.owner else { unreachable!("{read:?}") };
-                mapping.on_translation_read(core, page, &read);
+                match read.owner {
+                    Owner::TranslationPage(page) => mapping.on_translation_read(core, page, &read),
+                    Owner::Miss(miss) => Mapping::on_miss_read(core, miss, &read),
+                    _ => unreachable!("{read:?}"),
+                }
             }
             Event::Ended(Transaction { owner: Owner::TranslationPage(page), .. }) => {
                 mapping.end_write_back(core, page);
@@ -91,6 +100,29 @@ fn one_read_of_a_translation_page_serves_all_misses_of_its_entries() {
     assert_eq!((mapping.stats.read_misses, mapping.stats.read_hits), (5, 1));
     run(&mut mapping, &mut core);
     assert!(mapping.is_idle());
+}
+
+#[test]
+fn with_each_every_miss_and_the_write_back_read_the_translation_page() {
+    let mut core = setup().core();
+    let mut mapping = Some(mapping_with(&core, 4, Miss::Each));
+    put_in_flash(&mut core, mapping.as_ref().unwrap(), 0);
+    // The entry of LPN 3 is dirty, so the write-back of translation page 0 has changes to write.
+    Map::keep_entry(&mut mapping, &mut core, Lpn(3));
+    Map::on_written(&mut mapping, &mut core, Lpn(3));
+    let mut mapping = mapping.unwrap();
+    for lpn in [2, 0, 2] {
+        assert!(!has_entry(&mut mapping, &mut core, lpn));
+    }
+    assert_eq!(core.pool.live(), 3, "each miss has a read");
+    mapping.write_back(&mut core, Tvpn(0));
+    assert_eq!(core.pool.live(), 4, "the write-back has a read");
+    // A translation page that has never been written is not read.
+    assert!(has_entry(&mut mapping, &mut core, ENTRIES));
+    assert_eq!(run(&mut mapping, &mut core), [2, 0, 2], "pages continue in the order of their misses");
+    assert_eq!(mapping_operations(&core), [4, 1]);
+    assert!(mapping.is_idle() && core.waiters.live() == 0);
+    assert!(!mapping.demand.has_changes(Tvpn(0)));
 }
 
 #[test]

@@ -338,8 +338,12 @@ impl<P: Probe> Drive<P> {
             Owner::Job(plane) => self.on_copied(plane),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
             // `partial.on_programmed` has served combination pages, padding has no owner, flush pages are programmed
-            // only while power fails, and dead blocks are erased, not programmed.
-            Owner::CombinationPage | Owner::Padding | Owner::FlushPage(_) | Owner::DeadBlock(_) => {}
+            // only while power fails, dead blocks are erased, and a miss only reads.
+            Owner::CombinationPage
+            | Owner::Padding
+            | Owner::FlushPage(_)
+            | Owner::DeadBlock(_)
+            | Owner::Miss(_) => {}
         }
         if is_closed {
             self.core.look_if_dead(block);

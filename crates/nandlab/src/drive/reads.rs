@@ -1,6 +1,7 @@
 //! The events of flash reads: notifies the mechanisms concerned.
 
 use super::Drive;
+use crate::demand_map::Mapping;
 use crate::probe::Probe;
 use crate::sched::{Cause, Owner, Slot, Transaction};
 
@@ -37,6 +38,7 @@ impl<P: Probe> Drive<P> {
                 let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
                 mapping.on_translation_read(&mut self.core, page, &read);
             }
+            Owner::Miss(miss) => Mapping::on_miss_read(&mut self.core, miss, &read),
             Owner::CachePage(slot) => {
                 let sequence = self.core.array.stamp(read.ppn).sequence;
                 self.with_cache(|cache, core, path| {

@@ -1,6 +1,6 @@
 //! Flash transactions: the operations that the controller queues on the dies.
 
-use crate::base::geometry::{CacheSlot, DieId, Lpn, PlaneId, Ppn, RequestId, Tvpn};
+use crate::base::geometry::{CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
 use crate::base::slab::{Id, Node, Slab};
 
 /// A flash operation.
@@ -126,6 +126,8 @@ pub enum Owner {
     CachePage(CacheSlot),
     /// A translation page.
     TranslationPage(Tvpn),
+    /// A page that waits for its map entry, which reads the translation page for this page alone.
+    Miss(MissId),
     /// The background job of a plane.
     Job(PlaneId),
     /// A dead block of a plane: a full block without valid pages and pins, which is erased without a job.

@@ -248,7 +248,8 @@ pub fn slack(stream: &mut Stream) -> f64 {
 fn translation_pages(seed: u64) -> String {
     let mut stream = Stream::new(seed, "translation pages");
     let level = ["remembered", "cached-only"][stream.below(2) as usize];
-    format!("translation_level = '{level}'")
+    let miss = ["shared", "each"][stream.below(2) as usize];
+    format!("translation_level = '{level}', miss = '{miss}'")
 }
 
 /// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.

@@ -121,6 +121,33 @@ fn misses_of_one_translation_page_share_its_read() {
 }
 
 #[test]
+fn with_each_every_miss_reads_its_translation_page() {
+    // On two planes, each with a die: LPNs 0 and 2 and translation page 0 are on one die, LPN 1 is on the other. A read
+    // occupies its die for 50 + 1.28 us, and is decoded 15 us later.
+    const DIE: u64 = READ - 15_000;
+    let ends_after = |lpns: &[u64], miss: &str| {
+        let set = format!("ftl.map.demand.miss={miss}");
+        let mut drive = prefilled(&two_planes(8, &[&set]), Oracle::default(), 0..200);
+        for lpn in lpns {
+            let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
+            drive.submit(&read).unwrap();
+        }
+        drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+        let ends: Vec<u64> = drive.completions().map(|done| done.completed.ns()).collect();
+        let (reads, misses) = (mapping(&drive).0, drive.stats().map.read_misses);
+        settle(&mut drive);
+        (ends, reads, misses)
+    };
+    // The die of the translation page senses it for LPN 0, then for LPN 1, then the data of LPN 0. The data of LPN 1 is
+    // read on the other die when the second read of the translation page has been decoded.
+    assert_eq!(ends_after(&[0, 1], "shared"), (vec![2 * READ, 2 * READ], 1, 2));
+    assert_eq!(ends_after(&[0, 1], "each"), (vec![2 * DIE + READ, DIE + 2 * READ], 2, 2));
+    // Two requests for the same LPN: both miss, and both read the data, one after the other.
+    assert_eq!(ends_after(&[2, 2], "shared"), (vec![2 * READ, DIE + 2 * READ], 1, 2));
+    assert_eq!(ends_after(&[2, 2], "each"), (vec![2 * DIE + READ, 3 * DIE + READ], 2, 2));
+}
+
+#[test]
 fn a_miss_of_a_translation_page_that_was_never_written_costs_no_read() {
     let mut drive = with_oracle(&one_plane(4, &[]));
     assert_eq!([read(&mut drive, 5), write(&mut drive, 5), read(&mut drive, 7)], [0, WRITE, 0]);
@@ -341,19 +368,23 @@ fn a_write_back_cleans_the_entries_of_its_page_and_no_others() {
 }
 
 #[test]
-fn a_write_back_uses_the_read_that_misses_wait_for() {
-    let mut drive = prefilled(&two_planes(1, &[]), Oracle::default(), 0..200);
-    write(&mut drive, 0);
-    let before = mapping(&drive);
-    // The entry of LPN 130 evicts the dirty entry of LPN 0, while LPN 2 waits for the translation page of that entry.
-    for lpn in [130, 2] {
-        let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
-        drive.submit(&read).unwrap();
-        drive.advance(drive.now() + ns(1000));
+fn a_write_back_uses_the_read_that_misses_wait_for_unless_each_has_its_own() {
+    for (miss, reads) in [("shared", 2), ("each", 3)] {
+        let set = format!("ftl.map.demand.miss={miss}");
+        let mut drive = prefilled(&two_planes(1, &[&set]), Oracle::default(), 0..200);
+        write(&mut drive, 0);
+        let before = mapping(&drive);
+        // The entry of LPN 130 evicts the dirty entry of LPN 0, while LPN 2 waits for the translation page of that
+        // entry. With "each" the write-back reads that translation page by itself.
+        for lpn in [130, 2] {
+            let read = request(&drive, Op::Read, lpn * PAGE, PAGE);
+            drive.submit(&read).unwrap();
+            drive.advance(drive.now() + ns(1000));
+        }
+        settle(&mut drive);
+        assert_eq!(mapping(&drive), (before.0 + reads, before.1 + 1), "{miss}");
+        nothing_is_stale(&drive);
     }
-    settle(&mut drive);
-    assert_eq!(mapping(&drive), (before.0 + 2, before.1 + 1));
-    nothing_is_stale(&drive);
 }
 
 #[test]

@@ -385,6 +385,7 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
         cache_bytes,
         eviction,
         translation_level: TranslationLevel::Remembered,
+        miss: Miss::Shared,
     };
     assert_eq!(map(" = \"page\""), MapSpec::Page);
     assert_eq!(map(" = \"demand\""), demand(64 << 20, Eviction::Lru));
@@ -415,6 +416,10 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
         panic!("a parameter of the demand map chooses the demand map");
     };
     assert_eq!(translation_level, TranslationLevel::CachedOnly);
+    let MapSpec::Demand { miss, .. } = set("ftl.map.demand.miss=each") else {
+        panic!("a parameter of the demand map chooses the demand map");
+    };
+    assert_eq!(miss, Miss::Each);
 }
 
 #[test]
@@ -513,6 +518,7 @@ fn policies_are_listed_by_slot() {
     assert_eq!(names("ftl.map"), ["page", "demand"]);
     assert_eq!(names("ftl.map.demand.eviction"), ["lru", "read-level"]);
     assert_eq!(names("ftl.map.demand.translation_level"), ["remembered", "cached-only"]);
+    assert_eq!(names("ftl.map.demand.miss"), ["shared", "each"]);
     assert_eq!(names("ftl.wear_levelling"), ["dynamic", "static", "none"]);
     assert_eq!(names("ftl.allocation").len(), 25);
     assert_eq!(names("timing.scheduler"), ["read-first", "fcfs"]);
@@ -854,6 +860,7 @@ fn schema_and_parser_agree_on_sample_values() {
                 r#"{"demand":{"eviction":"read-level"}}"#,
                 r#"{"demand":{"eviction":{"read-level":{"fixed":1}}}}"#,
                 r#"{"demand":{"translation_level":"cached-only"}}"#,
+                r#"{"demand":{"miss":"each"}}"#,
             ],
             vec![
                 r#""hybrid""#,
@@ -861,6 +868,7 @@ fn schema_and_parser_agree_on_sample_values() {
                 r#"{"demand":{"eviction":{"read-level":{"fixed":0}}}}"#,
                 r#"{"demand":{"eviction":"fifo"}}"#,
                 r#"{"demand":{"translation_level":"flash"}}"#,
+                r#"{"demand":{"miss":true}}"#,
             ],
         ),
         (

@@ -537,12 +537,12 @@ fn wrong_demand_maps_are_errors() {
     golden(
         "[ftl]\nmap = \"dmand\"\n",
         "run.toml:2: ftl.map: unknown value \"dmand\"\n  remedy: did you mean \"demand\"? choices: \"page\", { demand = \
-         { cache = \"64MiB\", eviction = \"lru\", translation_level = \"remembered\" } }",
+         { cache = \"64MiB\", eviction = \"lru\", translation_level = \"remembered\", miss = \"shared\" } }",
     );
     golden(
         "[ftl]\nmap.demand = { cach = \"1MiB\" }\n",
         "run.toml:2: ftl.map.demand.cach: unknown parameter\n  remedy: did you mean cache? there are: cache, eviction, \
-         translation_level",
+         translation_level, miss",
     );
     golden(
         "[ftl]\nmap.demand = { cache = 64 }\n",
@@ -561,6 +561,11 @@ fn wrong_demand_maps_are_errors() {
         "[ftl]\nmap.demand = { translation_level = \"cached_only\" }\n",
         "run.toml:2: ftl.map.demand.translation_level: unknown value \"cached_only\"\n  remedy: did you mean \"cached-only\"? \
          choices: \"remembered\", \"cached-only\"",
+    );
+    golden(
+        "[ftl]\nmap.demand = { miss = \"share\" }\n",
+        "run.toml:2: ftl.map.demand.miss: unknown value \"share\"\n  remedy: did you mean \"shared\"? choices: \"shared\", \
+         \"each\"",
     );
     let choices = "\"lru\", { read-level = { fixed = 2000 } }";
     golden(

@@ -50,7 +50,7 @@ fn value() -> impl Strategy<Value = String> {
             "\"none\"",
             "{ demand = { cache = \"8KiB\", eviction = { read-level = { fixed = 3 } } } }",
             "{ demand = {} }",
-            "{ demand = { translation_level = \"cached-only\" } }",
+            "{ demand = { translation_level = \"cached-only\", miss = \"each\" } }",
             "{ smart = { cold_share = 0.5 } }",
             "\"punctual\"",
             "\"laldpc\"",
