@@ -410,6 +410,7 @@ def trace_command(rng, name):
         sets = {f"workload.{key}": value for key, value in given.items()} | {
             "workload.lenient": str(lenient).lower(),
             "workload.beyond": rng.choice(["wrap", "refuse"]),
+            "workload.whole_pages": rng.choice(["true", "false"]),
             "workload.repeat": rng.choice(["1", "2", "3"]),
             "workload.arrival": rng.choice(["trace", "{ queue_depth = 2 }", "{ iops = 1000 }"]),
             "precondition.map_reads": rng.choice(["true", "false"]),

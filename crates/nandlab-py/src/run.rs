@@ -119,8 +119,10 @@ impl Run {
                 check_read_again("precondition.map_reads = true")?;
             }
             let geometry = nandlab::base::geometry::Geometry::new(&spec.loaded.spec.drive);
-            let runner =
-                |source| Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond);
+            let runner = |source| {
+                Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond)
+                    .widened(workload.whole_pages)
+            };
             let open = |workload| {
                 nandlab_trace::open(workload, geometry.logical_bytes(), spec.loaded.spec.seed)
                     .map_err(Failure::Trace)

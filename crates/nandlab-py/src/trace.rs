@@ -108,6 +108,7 @@ fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>,
         source,
         arrival: Arrival::Trace { time_scale: 1.0 },
         beyond: Beyond::Wrap,
+        whole_pages: false,
         repeat: 1,
     };
     nandlab_trace::open(&workload, options.logical_bytes.unwrap_or(AMPLE_BYTES), options.seed.unwrap_or(1))

@@ -25,7 +25,14 @@ fn main() -> Result<(), TraceError> {
             }),
         };
         let arrival = Arrival::Trace { time_scale: 1.0 };
-        let workload = WorkloadSpec { source, arrival, beyond: Beyond::Wrap, requests_max: 0, repeat: 1 };
+        let workload = WorkloadSpec {
+            source,
+            arrival,
+            beyond: Beyond::Wrap,
+            whole_pages: false,
+            requests_max: 0,
+            repeat: 1,
+        };
         let mut source = open(&workload, 1 << 42, 1)?;
         if speed {
             #[allow(clippy::disallowed_methods)]

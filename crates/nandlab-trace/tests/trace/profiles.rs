@@ -14,6 +14,7 @@ fn workload(name: &str, requests: Option<u64>) -> WorkloadSpec {
         source: Source::Profile(ProfileSpec { name: name.into(), requests }),
         arrival: Arrival::Trace { time_scale: 1.0 },
         beyond: Beyond::Refuse,
+        whole_pages: false,
         requests_max: 0,
         repeat: 1,
     }

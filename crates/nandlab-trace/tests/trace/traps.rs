@@ -426,6 +426,7 @@ fn settings_that_read_a_trace_twice_refuse_a_pipe() {
             source: Source::Trace(trace),
             arrival: Arrival::QueueDepth(1),
             beyond: Beyond::Wrap,
+            whole_pages: false,
             requests_max: 0,
             repeat,
         };

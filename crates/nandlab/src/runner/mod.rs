@@ -67,6 +67,7 @@ pub struct Runner<S: Source> {
     source: S,
     arrival: Arrival,
     beyond: Beyond,
+    whole_pages: bool,
     /// The next requests, read ahead so that the drive can prefetch their map entries.
     ahead: VecDeque<Request>,
     has_ended: bool,
@@ -91,6 +92,7 @@ impl<S: Source> Runner<S> {
             source,
             arrival,
             beyond,
+            whole_pages: false,
             ahead: VecDeque::with_capacity(AHEAD),
             has_ended: false,
             fetched: 0,
@@ -101,6 +103,13 @@ impl<S: Source> Runner<S> {
             delay_ns: Span::ZERO,
             wrapped: 0,
         }
+    }
+
+    /// With `whole_pages` the runner widens every read, write and TRIM to whole pages of the drive (the key
+    /// `workload.whole_pages`).
+    #[must_use]
+    pub fn widened(self, whole_pages: bool) -> Self {
+        Self { whole_pages, ..self }
     }
 
     /// The source.
@@ -223,8 +232,14 @@ impl<S: Source> Runner<S> {
                     };
                     request.arrival = arrival;
                     self.fetched += 1;
-                    if self.beyond == Beyond::Wrap && request.op != Op::Flush {
-                        self.wrap(&mut request, drive.geometry().logical_bytes());
+                    if request.op != Op::Flush {
+                        let geometry = drive.geometry();
+                        if self.beyond == Beyond::Wrap {
+                            self.wrap(&mut request, geometry.logical_bytes());
+                        }
+                        if self.whole_pages {
+                            widen(&mut request, geometry.page_bytes.into(), geometry.logical_bytes());
+                        }
                     }
                     drive.prefetch(&request, false);
                     self.ahead.push_back(request);
@@ -265,5 +280,15 @@ impl<S: Source> Runner<S> {
         self.submitted += 1;
         let refused = |refused| Stopped::Refused { number: self.submitted, request, refused };
         drive.submit(&request).map(|_| ()).map_err(refused)
+    }
+}
+
+/// Widens a request to whole pages. A request that the drive refuses, because it has no bytes or ends beyond the
+/// capacity, is left as it is. The capacity is a number of whole pages, so no widened request ends beyond it.
+fn widen(request: &mut Request, page_bytes: u64, capacity: u64) {
+    let end = request.offset.saturating_add(request.len);
+    if request.len > 0 && end <= capacity {
+        request.offset -= request.offset % page_bytes;
+        request.len = end.next_multiple_of(page_bytes) - request.offset;
     }
 }

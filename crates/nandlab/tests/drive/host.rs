@@ -409,7 +409,8 @@ fn runner(arrival: &str, requests: Vec<Request>) -> (Drive, Runner<List>) {
     let text = format!("{TINY}\n[workload]\nprofile = 'msr/hm_0'\n{arrival}\n");
     let spec = spec(&text, &[]);
     let workload = spec.workload.as_ref().expect("there is a workload");
-    let runner = Runner::new(List::new(requests), workload.arrival, workload.beyond);
+    let runner =
+        Runner::new(List::new(requests), workload.arrival, workload.beyond).widened(workload.whole_pages);
     (Drive::new(&spec), runner)
 }
 
@@ -544,6 +545,66 @@ fn wrap_takes_addresses_modulo_the_capacity_and_counts_the_requests() {
         assert_eq!((completion.request.offset, completion.request.len), expected, "{asked:?}");
     }
     assert_eq!(runner.wrapped, cases.iter().map(|case| case.2).sum::<u64>());
+}
+
+#[test]
+fn with_whole_pages_a_write_of_a_sector_is_one_program_without_a_read() {
+    // The first write maps page 0. The second one, of the sector at 1536, covers part of page 0: it reads the old page
+    // and programs, or is widened to the page and only programs.
+    let write = |at_ns, offset, len| Request { arrival: at(at_ns), op: Op::Write, fua: false, offset, len };
+    let list = vec![write(0, 0, PAGE), write(10 * MS, 1536, 512)];
+    for (setting, reads, bytes) in [("false", 1, PAGE + 512), ("true", 0, 2 * PAGE)] {
+        let setting = format!("arrival = 'trace'\nwhole_pages = {setting}");
+        let (mut drive, mut runner) = runner(&setting, list.clone());
+        let done = play(&mut drive, &mut runner);
+        let host = |kind: FlashOp| drive.stats().flash[kind as usize][Cause::Host as usize];
+        assert_eq!((host(FlashOp::Read), host(FlashOp::Program)), (reads, 2), "{setting}");
+        assert_eq!(drive.stats().host[Op::Write as usize].bytes, bytes, "{setting}");
+        let latency = (done[1].completed - done[1].request.arrival).ns();
+        assert_eq!(latency == T + P, reads == 0, "{setting}: {latency}");
+    }
+}
+
+#[test]
+fn requests_of_all_kinds_are_widened_to_whole_pages() {
+    let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
+    let request = |op, offset, len| Request { arrival: Time::START, op, fua: false, offset, len };
+    let cases = [
+        (request(Op::Write, 0, PAGE), (0, PAGE)),
+        (request(Op::Write, 512, 1), (0, PAGE)),
+        (request(Op::Write, PAGE - 1, 2), (0, 2 * PAGE)),
+        (request(Op::Write, 3 * PAGE, PAGE + 1), (3 * PAGE, 2 * PAGE)),
+        (request(Op::Read, 2 * PAGE - 512, 512), (PAGE, PAGE)),
+        (request(Op::Trim, 5 * PAGE + 512, PAGE), (5 * PAGE, 2 * PAGE)),
+        (request(Op::Read, capacity - 1, 1), (capacity - PAGE, PAGE)),
+        // Addresses are first taken modulo the capacity.
+        (request(Op::Write, capacity + 512, 512), (0, PAGE)),
+        (request(Op::Write, capacity - 512, PAGE), (capacity - PAGE, PAGE)),
+        (request(Op::Read, 512, 2 * capacity), (0, capacity)),
+        (request(Op::Flush, 0, 0), (0, 0)),
+    ];
+    let list = cases.iter().map(|case| case.0).collect();
+    let (mut drive, mut runner) = runner("arrival = 'trace'\nbeyond = 'wrap'\nwhole_pages = true", list);
+    let mut done = play(&mut drive, &mut runner);
+    done.sort_by_key(|c| c.id);
+    for (completion, (asked, expected)) in done.iter().zip(cases) {
+        assert_eq!((completion.request.offset, completion.request.len), expected, "{asked:?}");
+    }
+    assert_eq!(runner.wrapped, 3);
+}
+
+#[test]
+fn a_refused_request_is_reported_as_it_is_in_the_workload() {
+    let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
+    let arrival = Time::START;
+    for (offset, len) in [(capacity - 512, 1024), (capacity + 512, 512), (u64::MAX - 511, 1024), (512, 0)] {
+        let request = Request { arrival, op: Op::Write, fua: false, offset, len };
+        let (mut drive, mut runner) =
+            runner("arrival = 'trace'\nbeyond = 'refuse'\nwhole_pages = true", vec![request]);
+        let stopped = runner.run(&mut drive, 10, |_| {}).unwrap_err();
+        let Stopped::Refused { number: 1, request, .. } = stopped else { panic!("{stopped:?}") };
+        assert_eq!((request.offset, request.len), (offset, len));
+    }
 }
 
 #[test]

@@ -58,6 +58,7 @@ used = 0.5
 [workload]
 arrival.iops = 20_000
 beyond = "wrap"
+whole_pages = true
 [workload.synthetic]
 size = { "16KiB" = 0.25, "4KiB" = 0.75 }
 address = { hot = 0.2, share = 0.8 }
@@ -186,6 +187,7 @@ fn keys_of_most_sections_reach_the_spec() {
     );
     let workload = spec.workload.unwrap();
     assert_eq!((workload.arrival, workload.beyond), (Arrival::Iops(20_000.0), Beyond::Wrap));
+    assert!(workload.whole_pages);
     let Source::Synthetic(synthetic) = workload.source else { panic!() };
     assert_eq!(synthetic.sizes, [(4096, 0.75), (16_384, 0.25)]);
     assert_eq!(synthetic.address, Address::Hot { hot: 0.2, share: 0.8 });

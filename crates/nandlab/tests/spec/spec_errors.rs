@@ -1092,6 +1092,10 @@ fn impossible_preconditioning_is_an_error() {
 fn wrong_workloads_are_errors() {
     let sources = "workload.trace, workload.profile, workload.synthetic";
     golden(
+        "[workload]\nprofile = \"msr/hm_0\"\nwhole_pages = 4096\n",
+        "run.toml:3: workload.whole_pages: expected true or false, found the number 4096\n  remedy: write true or false",
+    );
+    golden(
         "[workload]\nbeyond = \"wrap\"\n",
         &format!(
             "run.toml:2: workload: no source of requests\n  remedy: give exactly one of {sources}, or take the section's keys out"

@@ -83,6 +83,13 @@ impl Section for Option<WorkloadSpec> {
             "what happens to a request beyond the drive's logical capacity",
         )
         .when(ANY_SOURCE),
+        key(
+            "workload.whole_pages",
+            ValueKind::Bool,
+            "false",
+            "widen every read, write and TRIM to whole pages of the drive, so that no write reads the old page",
+        )
+        .when(ANY_SOURCE),
         key("workload.requests_max", COUNT, "0", "the run stops after this many requests; 0: never").when(ANY_SOURCE),
         key("workload.repeat", int(1, 1_000_000), "1", "number of times the workload is played")
             .when(ANY_SOURCE),
@@ -93,6 +100,7 @@ impl Section for Option<WorkloadSpec> {
             source: source(values)?,
             arrival: Arrival::new(values.val("workload.arrival"), || values.read("workload.time_scale")),
             beyond: values.read("workload.beyond"),
+            whole_pages: values.read("workload.whole_pages"),
             requests_max: values.read("workload.requests_max"),
             repeat: values.read("workload.repeat"),
         })
@@ -128,6 +136,8 @@ pub struct WorkloadSpec {
     pub source: Source,
     pub arrival: Arrival,
     pub beyond: Beyond,
+    /// Whether every request is widened to whole pages of the drive: its first byte down, its end up.
+    pub whole_pages: bool,
     /// The run stops after this many requests; 0: the whole workload.
     pub requests_max: u64,
     /// The number of times the source is played.
