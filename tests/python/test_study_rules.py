@@ -352,6 +352,30 @@ def test_a_study_may_extend_another_of_its_folder(tmp_path):
         assert message in str(refused.value)
 
 
+def test_a_set_may_compute_with_values_axes_and_facts(tmp_path):
+    text = RULES.replace(
+        "[parts.main]",
+        '[parts.main]\ngrid = { load = [0.5, 0.25] }\nset = { "drive.op" = "{value / 32 / load}" }',
+    ).replace("[metrics]", "[values]\nload = 1.0\n[metrics]", 1)
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(text)
+    found = {
+        (run.workload, run.point["load"]): json.loads(run.spec.canonical_json())["drive"]["op"]
+        for run in nandlab.Study.load(tmp_path / "s.toml").runs
+        if run.part == "main"
+    }
+    assert found == {("a", 0.5): 0.0625, ("a", 0.25): 0.125, ("b", 0.5): 0.25, ("b", 0.25): 0.5}
+    for right, wrong, message in (
+        ("{value / 32 / load}", "{value / 32 / laod}", "drive.op: unknown value {laod}"),
+        ("{value / 32 / load}", "{value / 0}", "drive.op: {value / 0} has no value"),
+        ("{value / 32 / load}", "{value // 2}", "drive.op: "),
+    ):
+        (tmp_path / "s.toml").write_text(text.replace(right, wrong))
+        with pytest.raises(nandlab.NandlabError) as refused:
+            nandlab.Study.load(tmp_path / "s.toml")
+        assert message in str(refused.value)
+
+
 def test_the_load_of_a_run_is_a_mean_over_time_and_its_busiest_interval():
     import polars as pl
     from nandlab.study.metrics import load

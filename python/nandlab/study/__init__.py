@@ -21,7 +21,8 @@ A study file is TOML:
     "drive.op" = [0.07, 0.28]        # an axis: a key and its values
     [[grid.NAME]]                    # or a point of an axis that sets several keys: value, title, set
     [values]
-    NAME = "64KiB"                   # the value of "{NAME}" in a set; an axis of this name replaces it
+    NAME = "64KiB"                   # the value of "{NAME}" in a set; an axis of this name replaces it;
+                                     # "{busy / load}": a number from values, axes and facts
     [parts.NAME]                     # a block with its own variants, workloads, grid, set and replicates; without
                                      # parts: all x all
     [smoke]                          # the smoke size: parts, variants, workloads, grid (values to keep), values, set

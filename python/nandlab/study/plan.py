@@ -17,6 +17,7 @@ from nandlab._core import Spec, SpecError
 from nandlab._types import Problem
 from nandlab.spec import set_arguments
 from nandlab.study.effects import combination, missing, varied
+from nandlab.study.expression import Expression, ExpressionError
 from nandlab.study.model import PATH_KEYS, SEED, Choice, Definition, Measure, Override, Part, Where
 from nandlab.study.parameters import leaves
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
@@ -113,7 +114,8 @@ def plan(study: Definition) -> list[PlannedRun]:
         point = {axis: choice.value for axis, choice in zip(part.grid, points, strict=True)}
         label = _label(study, part, workload, variant, point)
         overrides = _overrides(study, part, workload, variant, points, note, label)
-        overrides = [_filled(study, override, {**study.values, **point}, note, label) for override in overrides]
+        values = {**study.values, **workload.facts, **variant.facts, **point}
+        overrides = [_filled(study, override, values, note, label) for override in overrides]
         try:
             files = _files(study, overrides)
         except _NoFile as missing:
@@ -184,7 +186,7 @@ def _overrides(
 
 
 def _filled(study: Definition, override: Override, values: Mapping[str, Any], note: Any, label: str) -> Override:
-    """An override with `{name}` in its value replaced."""
+    """An override with `{name}` in its value replaced by a value, and `{expression}` by a number."""
 
     def fill(value: Any) -> Any:
         if isinstance(value, dict):
@@ -194,10 +196,25 @@ def _filled(study: Definition, override: Override, values: Mapping[str, Any], no
         if not isinstance(value, str) or not (value.startswith("{") and value.endswith("}")):
             return value
         name = value[1:-1]
-        if name not in values:
-            message = f"unknown value {shown(value)}"
-            note(problem(study.path, override.line, override.key, message, near(name, values)), label)
-        return values.get(name, value)
+        if name in values:
+            return values[name]
+        try:
+            expression = Expression.parse(name)
+        except ExpressionError as error:
+            note(problem(study.path, override.line, override.key, str(error), error.remedy), label)
+            return value
+        unknown = [one for one in expression.names if one not in values]
+        if unknown:
+            message = f"unknown value {{{shown(unknown[0])}}}"
+            note(problem(study.path, override.line, override.key, message, near(unknown[0], values)), label)
+            return value
+        computed = expression.value(values)
+        if computed is None:
+            message = f"{shown(value)} has no value"
+            remedy = "use numbers that are not strings, and do not divide by 0"
+            note(problem(study.path, override.line, override.key, message, remedy), label)
+            return value
+        return computed
 
     return Override(override.key, fill(override.value), override.line)
 
