@@ -107,6 +107,8 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "start-first": ("ecc.start=first",),
             "start-ideal": ("ecc.start=ideal",),
             "start-block-level": ("ecc.start=block-level",),
+            "start-drive-level": ("ecc.start=drive-level",),
+            "start-table": ('ecc.start={ table = { rows = [{ pe = 1000, age = "1d", level = 2 }] } }',),
             "retry-incremental": ("ecc.retry=incremental",),
             "eviction-lru": ("ftl.map.demand.eviction=lru",),
             "miss-each": ("ftl.map.demand.miss=each",),

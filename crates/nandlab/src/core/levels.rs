@@ -4,12 +4,13 @@ use crate::base::geometry::{BlockId, Geometry, Lpn};
 use crate::base::huge::Huge;
 use crate::flash::Ecc;
 
-/// Read levels by page and by block; 0: not known. The table by page is empty if the cached map entries carry the
-/// levels, and each table is empty if the start policy does not use it.
+/// Read levels by page, by block and of the whole drive; 0: not known. The table by page is empty if the cached map
+/// entries carry the levels, and each table is empty if the start policy does not use it.
 #[derive(Debug)]
 pub struct ReadLevels {
     pages: Huge<u8>,
     blocks: Huge<u8>,
+    drive: u8,
     /// Whether no level is kept for translation pages.
     pub forgets_translation_pages: bool,
 }
@@ -23,6 +24,7 @@ impl ReadLevels {
         Self {
             pages: Huge::zeroed(if of_pages { geometry.logical_pages as usize } else { 0 }),
             blocks: Huge::zeroed(if of_blocks { geometry.blocks as usize } else { 0 }),
+            drive: 0,
             forgets_translation_pages,
         }
     }
@@ -31,6 +33,7 @@ impl ReadLevels {
     pub fn forget(&mut self) {
         self.pages = Huge::zeroed(self.pages.len());
         self.blocks = Huge::zeroed(self.blocks.len());
+        self.drive = 0;
     }
 
     /// The level of the last read of `lpn`; 0: not known.
@@ -43,6 +46,18 @@ impl ReadLevels {
     #[inline(always)]
     pub fn block(&self, block: BlockId) -> u8 {
         self.blocks.get(block.index()).copied().unwrap_or(0)
+    }
+
+    /// The level that last decoded a page of the drive; 0: not known.
+    #[inline(always)]
+    pub fn drive(&self) -> u8 {
+        self.drive
+    }
+
+    /// Sets the level of the drive.
+    #[inline(always)]
+    pub fn set_drive(&mut self, level: u8) {
+        self.drive = level;
     }
 
     /// Sets the level of a page.

@@ -67,13 +67,27 @@ impl<P: Probe> Core<P> {
     #[inline]
     fn choose_level(&mut self, read: &mut Transaction, block: BlockId, page_level: u8) {
         read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
-        let hints = Hints { page: page_level, block: self.levels.block(block), needed: read.needed };
+        let (pe_cycles, age_s) =
+            if self.physics.ecc.has_retry_table() { self.wear_and_age(read.ppn, block) } else { (0, 0) };
+        let (of_block, drive, needed) = (self.levels.block(block), self.levels.drive(), read.needed);
+        let hints = Hints { page: page_level, block: of_block, drive, needed, pe_cycles, age_s };
         read.level = match read.start {
             Start::Policy if self.is_forgotten(read.lpn) => self.physics.ecc.start_without_hints(&hints),
             Start::Policy => self.physics.ecc.start_level(&hints),
             Start::First => 1,
             Start::Last => self.physics.ecc.levels(),
         };
+    }
+
+    /// The P/E cycles of `block` and the age in seconds of the data of its page `ppn`. The age is 0 if the drive keeps
+    /// no ages, because it has no bit errors, and for lost data, which no level decodes.
+    #[cold]
+    fn wear_and_age(&self, ppn: Ppn, block: BlockId) -> (u32, u32) {
+        let corrected =
+            if self.array.keeps_ages() { self.array.stamp(ppn).corrected } else { AgeStamp::LOST };
+        let is_known = corrected != AgeStamp::LOST;
+        let age_s = if is_known { corrected.age_s(self.physics.age_clock.at(self.now)) } else { 0 };
+        (self.array.block(block).pe_cycles, age_s)
     }
 
     /// Adds the second sub-read to the read of a linked page. No second sub-read is needed while the combination page

@@ -3,11 +3,11 @@
 //! layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009.
 //!
 //! A page request whose map entry is not cached waits in a queue of the entry's translation page. One read of the
-//! translation page serves the whole queue; with `miss = "each"` every such request has a read of its own. When a dirty entry is evicted from the cache, its translation page is
-//! written back, with all entries of that page that have changed by then. GC changes the entries of the pages that it
-//! moves: a cached entry in the cache, any other entry in RAM until the victim is empty. Then each translation page
-//! with such changes is written back once. TRIM changes entries in the same way, and writes back each changed
-//! translation page once.
+//! translation page serves the whole queue; with `miss = "each"` every such request has a read of its own. When a dirty
+//! entry is evicted from the cache, its translation page is written back, with all entries of that page that have
+//! changed by then. GC changes the entries of the pages that it moves: a cached entry in the cache, any other entry in
+//! RAM until the victim is empty. Then each translation page with such changes is written back once. TRIM changes
+//! entries in the same way, and writes back each changed translation page once.
 //!
 //! Changes that wait for the write-back of their translation page take RAM. To limit this RAM, misses wait while
 //! `WRITE_BACKS_MAX` translation pages are being written back.
@@ -166,8 +166,8 @@ impl Mapping {
         core.read(Read { ppn, lpn, owner, cause: Cause::Mapping, class, start: Start::Policy, page_level });
     }
 
-    /// The read of a translation page for the one page that waits in the slot `miss` has ended. The page continues, with
-    /// the mark `is_lost` if the translation page was uncorrectable.
+    /// The read of a translation page for the one page that waits in the slot `miss` has ended. The page continues,
+    /// with the mark `is_lost` if the translation page was uncorrectable.
     #[inline(never)]
     pub(crate) fn on_miss_read<P: Probe>(core: &mut Core<P>, miss: MissId, read: &Transaction) {
         let waiter = core.waiters.remove(WaiterId::new(miss.index()));

@@ -87,7 +87,8 @@ choices! {
     pub enum TranslationLevel {
         /// RAM has the level of the last read of every translation page, beside its PPN.
         Remembered = "remembered": "in RAM, for every translation page: ecc.start chooses the level of the first try",
-        /// LaLDPC, Section III-A: levels are stored in the mapping cache only, which has no entry of a translation page.
+        /// LaLDPC, Section III-A: levels are stored in the mapping cache only, which has no entry of a translation
+        /// page.
         CachedOnly = "cached-only":
             "LaLDPC, Section III-A: levels are stored in the mapping cache only, so every read of a translation page \
              starts at level 1, except with ecc.start = \"ideal\" or in a refresh at full strength",

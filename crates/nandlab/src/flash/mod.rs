@@ -8,5 +8,7 @@ pub mod reliability;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
 pub use array::{Array, Block, BlockState, DEAD_LPN, Keeps, Stamp};
-pub use ecc::{Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, Retry, StartLevel};
+pub use ecc::{
+    Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
+};
 pub use reliability::{Condition, RberSpec, RberTable, Reliability, ReliabilitySpec, VthSpec, binomial};

@@ -136,14 +136,17 @@ impl Reads {
         true
     }
 
-    /// Remembers the level of the last try for the block, and for the page unless the read belongs to a background job:
-    /// such a read does not count as a use of the page.
+    /// Remembers the level of the last try for the block, for the drive if this try decoded the page, and for the page
+    /// unless the read belongs to a background job: such a read does not count as a use of the page.
     fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
         let Transaction { ppn, lpn, cause, level, start, .. } = core.pool[slot];
         // A read at full strength always ends at the last level, whatever the needed level, so its level is not
-        // remembered for the block.
+        // remembered for the block and the drive.
         if start != Start::Last {
             core.levels.set_block(core.geometry.block_of(ppn), level);
+            if !core.pool[slot].is_uncorrectable() {
+                core.levels.set_drive(level);
+            }
         }
         let is_use = matches!(cause, Cause::Host | Cause::Sync | Cause::Mapping);
         // The LPN may have been written since the read was queued.

@@ -1,10 +1,11 @@
 //! The section `[ecc]` of the spec.
 
+use crate::base::units::SECOND;
 use crate::base::units::US;
-use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, Retry, StartLevel};
+use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel};
 use crate::spec::{
-    Check, Choices, FromVal, OPERATION, OVERHEAD, Param, Rule, Val, ValueKind, above_0, choices, key, param,
-    plain, section, show_num, show_time,
+    AGE, Check, Choices, FromVal, OPERATION, OVERHEAD, Param, Policy, Rule, Val, ValueKind, above_0, choices,
+    int, key, param, plain, section, show_num, show_time, with,
 };
 
 section! { for EccSpec {
@@ -14,7 +15,7 @@ section! { for EccSpec {
         "\"none\"",
         "read levels: their RBER limits, and their latencies in place of the read latencies of [timing]",
     ),
-    start = key("ecc.start", ValueKind::Slot(StartLevel::CHOICES), "\"first\"", "the read level of the first try"),
+    start = key("ecc.start", ValueKind::Slot(STARTS), "\"first\"", "the read level of the first try"),
     retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "the time that a further try takes"),
 } }
 
@@ -71,14 +72,72 @@ fn laldpc() -> Vec<LevelSpec> {
     (0..).zip(limits).map(level).collect()
 }
 
-choices! { for StartLevel {
-    First = "first": "LDPC-in-SSD: always level 1",
-    Ideal = "ideal": "the needed level, as if the controller knew it",
-    LastLevel = "last-level":
+const STARTS: &[Policy] = &[
+    plain("first", "LDPC-in-SSD: always level 1"),
+    plain("ideal", "the needed level, as if the controller knew it"),
+    plain(
+        "last-level",
         "LaLDPC: the level of the page's last read while its map entry is cached, else level 1",
-    BlockLevel = "block-level":
+    ),
+    plain(
+        "block-level",
         "as \"last-level\", but without a cached map entry the level that last decoded a page of the block",
-} }
+    ),
+    plain(
+        "drive-level",
+        "the level that last decoded a page of the drive, so one high read raises the level of all reads",
+    ),
+    with(
+        "table",
+        &[param(
+            "rows",
+            ValueKind::List(ROW, RETRY_ROWS_MAX),
+            "",
+            "the rows; the last row that applies gives the level, and without such a row the level is 1",
+        )],
+        "a read-retry table as vendors ship it: the level by P/E cycles of the block and age of the data",
+    ),
+];
+
+const ROW: &[Param] = &[
+    param("pe", int(0, 10_000_000), "", "the row applies to blocks with at least this many P/E cycles"),
+    param(
+        "age",
+        AGE,
+        "",
+        "the row applies to data at least this old, on the clock of reliability.clock_scale",
+    ),
+    param("level", int(1, LEVELS_MAX as u64), "", "the read level of the first try"),
+];
+
+impl FromVal for StartLevel {
+    fn from_val(val: &Val) -> Self {
+        match val {
+            Val::Tag("first", None) => Self::First,
+            Val::Tag("ideal", None) => Self::Ideal,
+            Val::Tag("last-level", None) => Self::LastLevel,
+            Val::Tag("block-level", None) => Self::BlockLevel,
+            Val::Tag("drive-level", None) => Self::DriveLevel,
+            Val::Tag("table", Some(params)) => {
+                let rows: Vec<RetryRow> =
+                    params.field("rows").list().iter().map(RetryRow::from_val).collect();
+                Self::Table(RetryTable::new(&rows).expect("the list has at most RETRY_ROWS_MAX rows"))
+            }
+            _ => val.is_no("start level"),
+        }
+    }
+}
+
+impl FromVal for RetryRow {
+    /// Ages are whole seconds, so a row applies from the next whole second on.
+    fn from_val(val: &Val) -> Self {
+        Self {
+            pe_cycles: val.read("pe"),
+            age_s: val.field("age").int().div_ceil(SECOND.ns()) as u32,
+            level: val.field("level").int() as u8,
+        }
+    }
+}
 
 choices! { for Retry {
     Full = "full": "every try takes the whole sensing, transfer and decoding time of its level",
@@ -86,7 +145,7 @@ choices! { for Retry {
         "a further try takes the sensing and transfer time that its level adds, and its decoding time",
 } }
 
-pub(crate) const RULES: &[Rule] = &[ascending];
+pub(crate) const RULES: &[Rule] = &[ascending, table];
 
 /// Each level needs a higher RBER limit than the level before it, and at least the same sensing and transfer times,
 /// because an incremental retry takes the difference of the times.
@@ -112,5 +171,24 @@ fn ascending(check: &mut Check<'_>) -> Option<()> {
             }
         }
     }
+    Some(())
+}
+
+/// Each level of a read-retry table has to be one of the read levels.
+fn table(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ecc.start";
+    let Val::Tag("table", Some(params)) = check.get(KEY)? else { return None };
+    let levels = Vec::<LevelSpec>::from_val(check.get("ecc.levels")?).len() as u64;
+    // Without read levels the table has no effect, which is an error of its own.
+    if levels == 0 {
+        return None;
+    }
+    let rows = params.field("rows").list().iter().map(|row| row.field("level").int());
+    let (row, level) = (0..).zip(rows).find(|&(_, level): &(u32, u64)| level > levels)?;
+    let message = format!(
+        "table.rows[{row}].level: expected at most {levels}, the number of read levels, found {level}"
+    );
+    let remedy = format!("write a level from 1 to {levels}, or set ecc.levels with more levels");
+    check.error(&[KEY, "ecc.levels"], message, remedy);
     Some(())
 }

@@ -14,7 +14,12 @@ const BLOCK: BlockId = BlockId(0);
 
 /// A core with LPNs 0 and 1 in the first block.
 fn core() -> Core<NoProbe> {
-    let mut core = Setup { levels: 3, start: StartLevel::BlockLevel, ..Setup::default() }.core();
+    core_with(StartLevel::BlockLevel)
+}
+
+/// As [`core`], with a start policy.
+fn core_with(start: StartLevel) -> Core<NoProbe> {
+    let mut core = Setup { levels: 3, start, ..Setup::default() }.core();
     fill(&mut core, WriteStream::Host, [0, 1]);
     core
 }
@@ -96,6 +101,35 @@ fn the_level_of_a_background_read_is_remembered_only_for_the_block() {
     core.read(Read { ppn: Ppn(1), lpn, owner, cause, class, start, page_level: 0 });
     let (read, _) = run(&mut core, &mut reads, &mut map)[0];
     assert_eq!((read.level, core.levels.block(BLOCK)), (3, 2));
+}
+
+#[test]
+fn the_level_of_the_drive_is_that_of_the_last_read_that_decoded_its_page() {
+    let (mut core, mut reads, mut map) =
+        (core_with(StartLevel::DriveLevel), Reads::new(3), MapInRam::default());
+    let mut levels = |core: &mut Core<NoProbe>, lpn, cause, needed| {
+        let slot = read(core, &map, lpn, cause, needed);
+        let first = core.pool[slot].level;
+        let (read, _) = run(core, &mut reads, &mut map)[0];
+        (first, read.level, core.levels.drive())
+    };
+    // The first level of the read, its last level, and the level of the drive after it.
+    assert_eq!(levels(&mut core, 0, Cause::Host, 2), (1, 2, 2));
+    // A read of another page starts at this level, also in a background job. A page that needs less decodes at the
+    // level at which it starts, so the level does not fall.
+    assert_eq!(levels(&mut core, 1, Cause::Gc, 1), (2, 2, 2));
+    assert_eq!(levels(&mut core, 1, Cause::Host, 4), (2, 3, 2), "an uncorrectable read sets no level");
+    assert_eq!(levels(&mut core, 1, Cause::Host, 3), (2, 3, 3));
+    // A read at full strength sets no level. A refresh that starts at level 1 sets the level that decodes its page.
+    let (lpn, owner, class, cause) = (Lpn(1), Owner::Job(PLANE), Class::Background, Cause::Refresh);
+    for (start, level) in [(Start::First, 2), (Start::Last, 2)] {
+        core.array.block_mut(BLOCK).reads = 2;
+        core.read(Read { ppn: Ppn(1), lpn, owner, cause, class, start, page_level: 0 });
+        run(&mut core, &mut reads, &mut map);
+        assert_eq!(core.levels.drive(), level, "{start:?}");
+    }
+    core.levels.forget();
+    assert_eq!(core.levels.drive(), 0, "power loss forgets the level");
 }
 
 #[test]

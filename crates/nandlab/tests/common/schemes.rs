@@ -87,8 +87,8 @@ impl Schemes {
         let start =
             if laldpc { ["last-level", "last-level", "block-level"] } else { ["first", "first", "ideal"] };
         let levels = format!(
-            "levels = 'laldpc'\nstart = '{}'\nretry = '{}'\n",
-            start[pick(3) as usize],
+            "levels = 'laldpc'\nstart = {}\nretry = '{}'\n",
+            start_level(seed, laldpc, start[pick(3) as usize]),
             ["full", "full", "incremental"][pick(3) as usize]
         );
         // Ages reach 3000 days. At this age the last read level does not decode some pages.
@@ -242,6 +242,21 @@ pub fn first_accepted(slack: f64, text: impl Fn(u64, f64) -> String) -> (String,
 /// Draws a slack for [`first_accepted`]: 0 in half of the cases, otherwise up to 1.
 pub fn slack(stream: &mut Stream) -> f64 {
     if stream.below(2) == 0 { 0.0 } else { stream.below(1001) as f64 / 1000.0 }
+}
+
+/// Returns the value of `ecc.start`: with LaLDPC on, in a third of the seeds the level of the drive or a table of two
+/// rows in place of the policy `drawn`. The choice has a random stream of its own.
+fn start_level(seed: u64, laldpc: bool, drawn: &str) -> String {
+    let mut stream = Stream::new(seed, "start level");
+    let (choice, days, level) = (stream.below(6), stream.below(3000), 1 + stream.below(7));
+    match choice {
+        0 if laldpc => "'drive-level'".to_owned(),
+        1 if laldpc => format!(
+            "{{ table = {{ rows = [{{ pe = 0, age = '1d', level = 2 }}, \
+             {{ pe = 12000, age = '{days}d', level = {level} }}] }} }}"
+        ),
+        _ => format!("'{drawn}'"),
+    }
 }
 
 /// Returns the parameters of the demand map that concern translation pages. They have a random stream of their own.

@@ -431,23 +431,26 @@ fn a_translation_page_keeps_its_read_level_until_a_write_back_makes_it_young() {
 #[test]
 fn the_read_level_of_a_translation_page_is_forgotten_with_cached_only() {
     // A miss reads the translation page, then the data. A read takes 327 us if it starts at level 1 and ends at level
-    // 3, and 133 us if it starts at level 3. LPNs 0 and 1 share their translation page and their block, and the entry of
-    // LPN 0 is cached after its first read.
+    // 3, and 133 us if it starts at level 3. LPNs 0 and 1 share their translation page and their block, and the entry
+    // of LPN 0 is cached after its first read.
+    const TABLE: &str = "{ table = { rows = [{ pe = 0, age = '1d', level = 3 }] } }";
     for (start, remembered, cached_only) in [
         ("first", [327 + 327, 327 + 327, 327], [327 + 327, 327 + 327, 327]),
         ("ideal", [133 + 133, 133 + 133, 133], [133 + 133, 133 + 133, 133]),
         // The level of the translation page is 3 after the first miss, that of LPN 1 is unknown.
         ("last-level", [327 + 327, 133 + 327, 133], [327 + 327, 327 + 327, 133]),
+        // With "drive-level" all reads after the first one start at level 3; with "cached-only" the translation page is
+        // read from level 1 on and leaves the drive at level 3. A table is used for the data only.
+        ("drive-level", [327 + 133, 133 + 133, 133], [327 + 133, 327 + 133, 133]),
+        (TABLE, [133 + 133, 133 + 133, 133], [327 + 133, 327 + 133, 133]),
         // The level of the block is 3 for LPN 1.
         ("block-level", [327 + 327, 133 + 133, 133], [327 + 327, 327 + 133, 133]),
     ] {
         for (policy, expected) in [("remembered", remembered), ("cached-only", cached_only)] {
-            let old = format!(
-                "[ecc]\nlevels = 'laldpc'\nstart = '{start}'\n[reliability]\npe_cycles = 10000\n\
-                 retention = '365d'\nrber.vth = {{ dvpp = 0.38, cell_to_cell = 0.05 }}\n"
-            );
-            let sets = [format!("ftl.map.demand.translation_level={policy}")];
-            let spec = spec(&format!("{ONE_PLANE}{old}"), &[&sets[0]]);
+            let old = "[ecc]\nlevels = 'laldpc'\n[reliability]\npe_cycles = 10000\nretention = '365d'\n\
+                 rber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
+            let sets = [format!("ftl.map.demand.translation_level={policy}"), format!("ecc.start={start}")];
+            let spec = spec(&format!("{ONE_PLANE}{old}"), &[&sets[0], &sets[1]]);
             let mut drive = prefilled(&spec, Oracle::default(), 0..200);
             let found = [read(&mut drive, 0), read(&mut drive, 1), read(&mut drive, 0)];
             assert_eq!(found.map(|latency_ns| latency_ns / 1000), expected, "{start}, {policy}");

@@ -74,6 +74,52 @@ fn a_read_takes_the_sum_of_its_tries() {
 }
 
 #[test]
+fn the_level_of_the_drive_is_that_of_all_pages_until_power_is_lost() {
+    let mut drive = with_oracle(&old(&["ecc.start=drive-level"]));
+    let mapped = |drive: &Drive<Oracle>| -> Vec<u64> {
+        (1..64).filter(|&lpn| drive.ftl().map.get(Lpn(lpn as u32)).is_some()).collect()
+    };
+    let others = mapped(&drive);
+    assert_eq!(read(&mut drive, others[0]), 327);
+    // Every other page of the drive is read at level 3 at once, also a young page, which needs level 1. Its read
+    // decodes at level 3, so the level does not fall.
+    one(&mut drive, Op::Write, 0, PAGE);
+    let found = [0, others[1], others[2], others[0]].map(|lpn| read(&mut drive, lpn));
+    assert_eq!(found, [133; 4]);
+    drive.cut_power();
+    assert_eq!([read(&mut drive, 0), read(&mut drive, 0), read(&mut drive, others[1])], [85, 85, 327]);
+    reads_add_up(&mut drive);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_retry_table_gives_the_level_by_wear_and_age() {
+    // The data is a year old at 10,000 P/E cycles and needs level 3. Levels 1 to 5 take 85, 109, 133, 157 and 181 us.
+    for (rows, expected) in [
+        // The row of the level that is needed.
+        ("{ pe = 10000, age = '365d', level = 3 }", 133),
+        // Rows that do not apply: more wear, older data. Without a row the level is 1: 85 + 109 + 133 us.
+        ("{ pe = 10001, age = '0s', level = 3 }, { pe = 0, age = '366d', level = 3 }", 327),
+        // A level that is too low: 109 + 133 us. A level that is too high: 181 us for a page that level 3 decodes.
+        ("{ pe = 0, age = '0s', level = 1 }, { pe = 5000, age = '100d', level = 2 }", 242),
+        ("{ pe = 0, age = '200d', level = 5 }", 181),
+        // The last row that applies, although a row before it is closer.
+        ("{ pe = 10000, age = '365d', level = 3 }, { pe = 9000, age = '1d', level = 2 }", 242),
+    ] {
+        let mut drive = with_oracle(&old(&[&format!("ecc.start={{ table = {{ rows = [{rows}] }} }}")]));
+        assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [expected; 2], "{rows}");
+        // A power loss forgets nothing of the table.
+        drive.cut_power();
+        assert_eq!(read(&mut drive, 0), expected, "{rows}");
+        // Young data is younger than every row but those from age 0 on, which apply with level 1 or not at all.
+        one(&mut drive, Op::Write, 0, PAGE);
+        assert_eq!(read(&mut drive, 0), 85, "{rows}");
+        reads_add_up(&mut drive);
+        settle(&mut drive);
+    }
+}
+
+#[test]
 fn every_try_takes_die_channel_and_decoder() {
     let mut drive = with_oracle(&old(&[]));
     assert_eq!(read(&mut drive, 0), 327);

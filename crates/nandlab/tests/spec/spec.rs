@@ -72,7 +72,7 @@ link = { mb_per_s = 3.5e3, latency = "1.5 us" }
 /// All settings of LaLDPC, each with a value other than its default.
 const LALDPC: &str = r#"
 [ftl]
-map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 } }
+map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 }, translation_level = "cached-only", miss = "each" }
 [ecc]
 levels = [
     { rber_max = 0.005, sense = "50us", transfer = "20us", decode = "15us" },
@@ -443,6 +443,16 @@ fn laldpc_levels_are_those_of_its_tables() {
         let sets = ["ecc.levels=laldpc", &format!("ecc.start={name}")];
         assert_eq!(spec_with("", &sets).ecc.start, start);
     }
+    let rows = "[{ pe = 0, age = '0s', level = 2 }, { pe = 3000, age = '1500ms', level = 7 }]";
+    let sets = ["ecc.levels=laldpc", &format!("ecc.start.table.rows={rows}")];
+    let StartLevel::Table(table) = spec_with("", &sets).ecc.start else { panic!("the policy is a table") };
+    // An age is rounded up to whole seconds.
+    let row = |pe_cycles, age_s, level| RetryRow { pe_cycles, age_s, level };
+    assert_eq!(table.rows(), [row(0, 0, 2), row(3000, 2, 7)]);
+    assert_eq!(
+        spec_with("", &["ecc.levels=laldpc", "ecc.start=drive-level"]).ecc.start,
+        StartLevel::DriveLevel
+    );
 }
 
 #[test]
@@ -530,7 +540,7 @@ fn policies_are_listed_by_slot() {
         "the listed victim policies are not those of the table"
     );
     assert_eq!(names("ecc.levels"), ["none", "laldpc"]);
-    assert_eq!(names("ecc.start"), ["first", "ideal", "last-level", "block-level"]);
+    assert_eq!(names("ecc.start"), ["first", "ideal", "last-level", "block-level", "drive-level", "table"]);
     assert_eq!(names("ecc.retry"), ["full", "incremental"]);
     assert_eq!(names("reliability.rber"), ["none", "vth", "table"]);
     assert!(names("workload.format").is_empty() && names("drive.cell").is_empty());
@@ -878,7 +888,24 @@ fn schema_and_parser_agree_on_sample_values() {
             vec![r#""none""#, r#""laldpc""#, &levels(1), &levels(16)],
             vec!["[]", &levels(17), r#"[{"rber_max":0.005}]"#, r#"["none"]"#],
         ),
-        ("ecc.start", vec![r#""first""#, r#""ideal""#, r#""block-level""#], vec![r#""best""#]),
+        (
+            "ecc.start",
+            vec![
+                r#""first""#,
+                r#""ideal""#,
+                r#""block-level""#,
+                r#""drive-level""#,
+                r#"{"table":{"rows":[{"pe":0,"age":"0s","level":1},{"pe":3000,"age":"30d","level":7}]}}"#,
+            ],
+            vec![
+                r#""best""#,
+                r#""table""#,
+                r#"{"table":{}}"#,
+                r#"{"table":{"rows":[]}}"#,
+                r#"{"table":{"rows":[{"pe":0,"age":"0s"}]}}"#,
+                r#"{"table":{"rows":[{"pe":0,"age":"0s","level":0}]}}"#,
+            ],
+        ),
         (
             "reliability.rber",
             vec![r#""none""#, r#""vth""#, r#"{"vth":{"dvpp":0.3}}"#, r#"{"table":"rber.csv"}"#],

@@ -692,6 +692,31 @@ fn wrong_read_levels_are_errors() {
 }
 
 #[test]
+fn wrong_read_retry_tables_are_errors() {
+    let start = |value: &str| format!("[ecc]\nlevels = \"laldpc\"\nstart = {value}\n");
+    let row = |level: u32| format!("{{ pe = 0, age = \"0s\", level = {level} }}");
+    golden(
+        &start(&format!("{{ table = {{ rows = [{}, {}] }} }}", row(7), row(8))),
+        "run.toml:3: ecc.start: table.rows[1].level: expected at most 7, the number of read levels, found 8\n  remedy: write \
+         a level from 1 to 7, or set ecc.levels with more levels",
+    );
+    golden(
+        &start("{ table = { rows = [] } }"),
+        "run.toml:3: ecc.start.table.rows: an empty list\n  remedy: write at least one { pe = 0, age = \"50us\", level = 1 }",
+    );
+    for (value, key) in [
+        ("\"table\"".to_owned(), "ecc.start.table.rows"),
+        ("{ table = {} }".to_owned(), "ecc.start.table.rows"),
+        (format!("{{ table = {{ rows = [{}] }} }}", row(0)), "ecc.start.table.rows[0].level"),
+        (format!("{{ table = {{ rows = [{}] }} }}", row(17)), "ecc.start.table.rows[0].level"),
+        (format!("{{ table = {{ rows = [{}] }} }}", vec![row(1); 17].join(", ")), "ecc.start.table.rows"),
+    ] {
+        let text = load_with(&start(&value), &[]).unwrap_err().to_string();
+        assert!(text.starts_with(&format!("run.toml:3: {key}: ")) && text.contains("remedy: "), "{text}");
+    }
+}
+
+#[test]
 fn settings_of_read_levels_without_read_levels_are_errors() {
     golden(
         "[ecc]\nstart = \"last-level\"\nretry = \"incremental\"\n",
@@ -700,7 +725,9 @@ fn settings_of_read_levels_without_read_levels_are_errors() {
          run.toml:3: ecc.retry: \"incremental\" has no effect with ecc.levels = \"none\"\n  remedy: set ecc.levels, \
          such as \"laldpc\", or ecc.retry = \"full\"",
     );
-    for start in ["ideal", "block-level"] {
+    for start in
+        ["ideal", "block-level", "drive-level", "{ table = { rows = [{ pe = 0, age = '0s', level = 9 }] } }"]
+    {
         assert!(set_says("", &format!("ecc.start={start}")).starts_with("--set: ecc.start: "));
     }
     golden(

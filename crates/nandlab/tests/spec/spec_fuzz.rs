@@ -56,6 +56,8 @@ fn value() -> impl Strategy<Value = String> {
             "\"laldpc\"",
             "[{ rber_max = 0.01, sense = \"1us\", transfer = \"0s\", decode = \"0s\" }]",
             "\"block-level\"",
+            "\"drive-level\"",
+            "{ table = { rows = [{ pe = 0, age = \"1d\", level = 3 }] } }",
             "\"incremental\"",
             "{ vth = { dvpp = 0.3 } }",
             "{ table = \"no-such.csv\" }",
@@ -196,11 +198,18 @@ fn laldpc() -> impl Strategy<Value = String> {
             format!("[{}]", ages.iter().map(item).collect::<Vec<_>>().join(", "))
         }),
     ];
-    let start = prop::sample::select(vec!["first", "ideal", "last-level", "block-level"]);
+    let start = prop::sample::select(vec![
+        "\"first\"",
+        "\"ideal\"",
+        "\"last-level\"",
+        "\"block-level\"",
+        "\"drive-level\"",
+        "{ table = { rows = [{ pe = 0, age = \"0s\", level = 1 }, { pe = 9, age = \"9d\", level = 1 }] } }",
+    ]);
     let retry = prop::sample::select(vec!["full", "incremental"]);
     (map, levels, rber, ages, start, retry).prop_map(|(map, levels, rber, ages, start, retry)| {
         format!(
-            "ftl.map = {map}\necc = {{ levels = {levels}, start = \"{start}\", retry = \"{retry}\" }}\n\
+            "ftl.map = {map}\necc = {{ levels = {levels}, start = {start}, retry = \"{retry}\" }}\n\
              reliability = {{ rber = {rber}, retention = {ages} }}\n"
         )
     })

@@ -20,7 +20,9 @@ pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use crate::copyback::CopybackLimitSpec;
 pub use crate::copyback::spec::MigrationSpec;
 pub use crate::demand_map::{Eviction, MapSpec, Miss, TranslationLevel};
-pub use crate::flash::{EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retry, StartLevel, VthSpec};
+pub use crate::flash::{
+    EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retry, RetryRow, RetryTable, StartLevel, VthSpec,
+};
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;
 pub use crate::host::spec::workload::{

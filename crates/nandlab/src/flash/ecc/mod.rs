@@ -6,7 +6,7 @@
 
 mod start;
 
-pub use start::Hints;
+pub use start::{Hints, RETRY_ROWS_MAX, RetryRow, RetryTable};
 
 use crate::base::units::Span;
 
@@ -36,16 +36,31 @@ pub struct LevelSpec {
 }
 
 /// `ecc.start`: the level at which a read starts.
+///
+/// No try is below the start level, so a read of a page that needs a lower level decodes at the start level, and this
+/// is the level that is remembered. Therefore no read lowers a remembered level that it started at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartLevel {
     /// LDPC-in-SSD: level 1.
     First,
     /// The needed level of the page, which a real controller cannot know.
     Ideal,
-    /// LaLDPC: the level of the page's last read if the page's map entry is cached, else level 1.
+    /// LaLDPC: the level of the page's last read if the page's map entry is cached, else level 1. The level is 1 again
+    /// when the page's data is written or corrected, and is forgotten when the entry is evicted.
     LastLevel,
-    /// As `LastLevel`, but for a page without a cached map entry the level that last decoded a page of its block.
+    /// As `LastLevel`, but for a page without a cached map entry the level that last decoded a page of its block. The
+    /// level of the block falls with a read that started lower, such as one that started at the lower level of its
+    /// page, and is forgotten when the block is erased or refreshed in place.
     BlockLevel,
+    /// The level of the drive's last read that decoded its page, whatever page that was; level 1 before the first such
+    /// read and after a power loss. The level falls only with a read that started lower: a read that was queued before
+    /// the level rose; a read of a refresh without full strength, which starts at level 1; and with
+    /// `translation_level = "cached-only"` a read of a translation page. Neither a write nor a correction lowers it.
+    DriveLevel,
+    /// A read-retry table as vendors ship it: the start level by the P/E cycles of the block and the age of the page's
+    /// data. The table is constant, so reads change no level and a power loss forgets none. A level of the table that
+    /// is too high costs every read of the row the time of this level.
+    Table(RetryTable),
 }
 
 /// `ecc.retry`: the cost of a further try.
@@ -112,10 +127,16 @@ impl Ecc {
         self.start == StartLevel::BlockLevel
     }
 
+    /// Whether the start policy is a table, which needs the P/E cycles of the block and the age of the data.
+    #[inline(always)]
+    pub fn has_retry_table(&self) -> bool {
+        matches!(self.start, StartLevel::Table(_))
+    }
+
     /// The level at which a read starts.
     #[inline]
     pub fn start_level(&self, hints: &Hints) -> u8 {
-        start::level(self.start, hints).clamp(1, self.levels())
+        start::level(&self.start, hints).clamp(1, self.levels())
     }
 
     /// The level at which the read of a page starts for which the controller keeps no level: level 1, or the needed

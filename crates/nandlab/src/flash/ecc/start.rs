@@ -2,26 +2,75 @@
 
 use super::StartLevel;
 
-/// The levels from which a policy may choose the start level of a read. Level 0 means unknown.
+/// The values from which a policy may choose the start level of a read. Level 0 means unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct Hints {
     /// The level in the page's map entry; 0 if the entry is not cached.
     pub page: u8,
     /// The level that last decoded a page of the same block.
     pub block: u8,
+    /// The level that last decoded a page of the drive.
+    pub drive: u8,
     /// The needed level of the page, which a real controller cannot know.
     pub needed: u8,
+    /// The P/E cycles of the page's block; 0 unless the policy is a table.
+    pub pe_cycles: u32,
+    /// The age of the page's data in seconds, the age of the reliability model; 0 unless the policy is a table.
+    pub age_s: u32,
 }
 
 /// The level at which the policy starts the read; 0 if the policy has no hint.
 #[inline]
-pub(super) fn level(policy: StartLevel, hints: &Hints) -> u8 {
+pub(super) fn level(policy: &StartLevel, hints: &Hints) -> u8 {
     match policy {
         StartLevel::First => 1,
         StartLevel::Ideal => hints.needed,
         StartLevel::LastLevel => hints.page,
         StartLevel::BlockLevel if hints.page == 0 => hints.block,
         StartLevel::BlockLevel => hints.page,
+        StartLevel::DriveLevel => hints.drive,
+        StartLevel::Table(table) => table.level(hints.pe_cycles, hints.age_s),
+    }
+}
+
+/// The largest number of rows of a [`RetryTable`].
+pub const RETRY_ROWS_MAX: usize = 16;
+
+/// A row of a [`RetryTable`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetryRow {
+    /// The row applies to blocks with at least this many P/E cycles.
+    pub pe_cycles: u32,
+    /// The row applies to data that is at least this many seconds old.
+    pub age_s: u32,
+    /// The level at which reads start.
+    pub level: u8,
+}
+
+/// A read-retry table: the start level by wear and age. Its rows are in an array, so that a start policy can be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryTable {
+    rows: [RetryRow; RETRY_ROWS_MAX],
+    len: u8,
+}
+
+impl RetryTable {
+    /// A table of `rows`; `None` for more than [`RETRY_ROWS_MAX`] rows.
+    pub fn new(rows: &[RetryRow]) -> Option<Self> {
+        let mut table = Self { rows: Default::default(), len: rows.len() as u8 };
+        table.rows.get_mut(..rows.len())?.copy_from_slice(rows);
+        Some(table)
+    }
+
+    /// The rows, in order.
+    pub fn rows(&self) -> &[RetryRow] {
+        &self.rows[..usize::from(self.len)]
+    }
+
+    /// The level of the last row that applies; 1 if no row does.
+    pub fn level(&self, pe_cycles: u32, age_s: u32) -> u8 {
+        let applies = |row: &&RetryRow| row.pe_cycles <= pe_cycles && row.age_s <= age_s;
+        self.rows().iter().rev().find(applies).map_or(1, |row| row.level)
     }
 }
 
@@ -29,14 +78,38 @@ pub(super) fn level(policy: StartLevel, hints: &Hints) -> u8 {
 mod tests {
     use super::*;
 
+    const HINTS: Hints = Hints { page: 0, block: 4, drive: 5, needed: 3, pe_cycles: 100, age_s: 60 };
+
     #[test]
     fn each_policy_uses_its_own_hint() {
-        let hints = Hints { page: 0, block: 4, needed: 3 };
         let levels = |hints: &Hints| {
-            use StartLevel::{BlockLevel, First, Ideal, LastLevel};
-            [First, Ideal, LastLevel, BlockLevel].map(|policy| level(policy, hints))
+            use StartLevel::{BlockLevel, DriveLevel, First, Ideal, LastLevel};
+            [First, Ideal, LastLevel, BlockLevel, DriveLevel].map(|policy| level(&policy, hints))
         };
-        assert_eq!(levels(&hints), [1, 3, 0, 4]);
-        assert_eq!(levels(&Hints { page: 2, ..hints }), [1, 3, 2, 2]);
+        assert_eq!(levels(&HINTS), [1, 3, 0, 4, 5]);
+        assert_eq!(levels(&Hints { page: 2, ..HINTS }), [1, 3, 2, 2, 5]);
+    }
+
+    #[test]
+    fn the_last_row_of_a_table_that_applies_gives_the_level() {
+        let row = |pe_cycles, age_s, level| RetryRow { pe_cycles, age_s, level };
+        let table =
+            RetryTable::new(&[row(10, 0, 2), row(10, 60, 4), row(100, 0, 3), row(101, 61, 7)]).unwrap();
+        for (pe_cycles, age_s, expected) in [
+            // No row applies.
+            (9, 1000, 1),
+            (10, 59, 2),
+            (10, 60, 4),
+            (99, 1000, 4),
+            // The third row stands after the second one, so its level counts although it is lower.
+            (100, 1000, 3),
+            (101, 60, 3),
+            (101, 61, 7),
+        ] {
+            assert_eq!(table.level(pe_cycles, age_s), expected, "{pe_cycles} {age_s}");
+        }
+        assert_eq!(level(&StartLevel::Table(table), &HINTS), 3);
+        assert!(RetryTable::new(&[row(0, 0, 1); RETRY_ROWS_MAX]).is_some());
+        assert!(RetryTable::new(&[row(0, 0, 1); RETRY_ROWS_MAX + 1]).is_none());
     }
 }
