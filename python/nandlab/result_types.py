@@ -93,6 +93,12 @@ class Summary(Record, frozen=True):
     """Blocks that are worn out at the end and no longer used."""
     energy_j: float
     """Energy of all flash operations and transfers, and of the idle power over the whole simulated time. In joules."""
+    die_busy_share: float
+    """Share of the time in which a die was busy with an operation, mean of all dies."""
+    channel_busy_share: float
+    """Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels. A
+    transfer occupies its channel until the off-chip path has carried the data as well.
+    """
     steady_state: SteadySummary | None
     """Result of the SNIA steady-state test; None if no host write completed."""
     notes: tuple[Note, ...]
@@ -317,6 +323,8 @@ class LifeRow(Record, frozen=True):
     """Energy of all flash operations and transfers, and of the idle power. In joules."""
     die_busy_share: float
     """Share of the time in which a die was busy, mean of all dies."""
+    channel_busy_share: float
+    """Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels."""
     reclaimed_blocks: float
     """Blocks that read reclaim began to empty."""
     reclaimed_pages: float

@@ -136,8 +136,8 @@ class RunResult:
 
         Columns: `time_s` (end of the interval), `interval_s`, requests and bytes by operation, `latency_us_*`, `iops`,
         `mb_per_s`, `pages_written` by the host, pages programmed by cause, `erases`, `waf`, free shares (0 to 1),
-        `die_busy_mean` (0 to 1), the maxima `cache_dirty_pages` and `cache_budget_pages` (dirty budget) of the write
-        cache, and `capacitor_pages`, the pages that the full capacitor could save.
+        `die_busy_mean` and `channel_busy_mean` (0 to 1), the maxima `cache_dirty_pages` and `cache_budget_pages` (dirty
+        budget) of the write cache, and `capacitor_pages`, the pages that the full capacitor could save.
         """
         return self.table("series")
 

@@ -36,7 +36,8 @@ COLUMNS = {
     "series": """time_s interval_s requests_read requests_write requests_trim bytes_read bytes_write
         latency_us_read_mean latency_us_write_mean latency_us_read_max latency_us_write_max iops mb_per_s
         pages_written program_host program_gc program_wear erases waf gc_victim_valid_mean free_share_min
-        free_share_mean outstanding_mean die_busy_mean cache_dirty_pages cache_budget_pages capacitor_pages""",
+        free_share_mean outstanding_mean die_busy_mean channel_busy_mean cache_dirty_pages cache_budget_pages
+        capacitor_pages""",
     "dies": "time_s interval_s die channel busy_share",
     "latency": "op low_us high_us count",
     "blocks": "plane block pe_cycles valid_pages state",

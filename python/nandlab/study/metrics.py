@@ -122,6 +122,7 @@ def steady(series: pl.DataFrame) -> dict[str, float | None]:
         "steady.gc_share": total("program_gc") / total(*programs) if total(*programs) else None,
         "steady.free_share": mean("free_share_mean"),
         "steady.die_busy": mean("die_busy_mean"),
+        "steady.channel_busy": mean("channel_busy_mean"),
     }
 
 

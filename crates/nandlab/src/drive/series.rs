@@ -29,6 +29,8 @@ pub struct Window {
     pub outstanding_ns: u128,
     /// Busy time of the dies, summed over the dies.
     pub die_busy_ns: Span,
+    /// Busy time of the channels, summed over the channels.
+    pub channel_busy_ns: Span,
     /// Free share of the pages in the fullest plane when the row was added; of merged rows the lowest.
     pub free_share_min: f64,
     /// Free share of the pages, mean of the planes when the row was added, times the interval in nanoseconds.
@@ -60,6 +62,7 @@ impl Window {
         self.victim_valid_pages += next.victim_valid_pages;
         self.outstanding_ns += next.outstanding_ns;
         self.die_busy_ns += next.die_busy_ns;
+        self.channel_busy_ns += next.channel_busy_ns;
         self.free_share_min = self.free_share_min.min(next.free_share_min);
         self.free_share_ns += next.free_share_ns;
         self.dirty_pages_max = self.dirty_pages_max.max(next.dirty_pages_max);

@@ -153,6 +153,7 @@ impl Stats<'_> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     operations: Operations,
+    channel_busy_ns: Span,
     pages_written: u64,
     victims: u64,
     victim_valid_pages: u64,
@@ -254,10 +255,13 @@ impl<P: Probe> Drive<P> {
             sum += share;
             least = least.min(share);
         }
-        let counted_until = path.host.record.counted_until();
-        let busy = (0..geometry.dies).map(|die| core.device.die_busy_ns(DieId(die), end.max(counted_until)));
+        let until = end.max(path.host.record.counted_until());
+        let busy = (0..geometry.dies).map(|die| core.device.die_busy_ns(DieId(die), until));
+        let of_channels =
+            (0..geometry.channels).map(|channel| core.device.channel_busy_ns(channel, until)).sum::<Span>();
         let now = Told {
             operations: *operations,
+            channel_busy_ns: of_channels,
             pages_written: path.host.record.counters.host_pages_written,
             victims: background.stats.victims,
             victim_valid_pages: background.stats.victim_valid_pages,
@@ -276,6 +280,7 @@ impl<P: Probe> Drive<P> {
             victim_valid_pages: now.victim_valid_pages - told.victim_valid_pages,
             outstanding_ns: host.outstanding_ns,
             die_busy_ns: recorder.dies.push(busy),
+            channel_busy_ns: now.channel_busy_ns.saturating_sub(told.channel_busy_ns),
             free_share_min: least,
             free_share_ns: sum / f64::from(geometry.planes) * span.ns() as f64,
             dirty_pages_max,

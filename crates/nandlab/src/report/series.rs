@@ -73,6 +73,10 @@ impl Series {
             ratio(row.die_busy_ns.seconds(), seconds(index) * f64::from(geometry.dies))
         };
         columns.push(Column::new("die_busy_mean", float(&busy)));
+        let busy = |index: usize, row: &Window| {
+            ratio(row.channel_busy_ns.seconds(), seconds(index) * f64::from(geometry.channels))
+        };
+        columns.push(Column::new("channel_busy_mean", float(&busy)));
         let pages = count(&|row| u64::from(row.dirty_pages_max));
         columns.push(Column::new("cache_dirty_pages", pages));
         let pages = count(&|row| u64::from(row.budget_pages_max));

@@ -1,6 +1,5 @@
 //! A stretch of a drive's life: the change of all statistics since a point in time.
 
-use crate::base::geometry::DieId;
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
 use crate::drive::stats::Counted;
@@ -20,14 +19,11 @@ pub struct Stretch {
     at: Time,
     lived: Lived,
     die_busy_ns: Span,
+    channel_busy_ns: Span,
     energy_j: f64,
     counted: Counted,
     flash: [[u64; Cause::ALL.len()]; 4],
     host: [Latency; 4],
-}
-
-fn die_busy_ns<P: Probe>(drive: &Drive<P>) -> Span {
-    (0..drive.geometry().dies).map(|die| drive.device().die_busy_ns(DieId(die), drive.now())).sum()
 }
 
 /// A column of `life.parquet`.
@@ -96,6 +92,11 @@ const COLUMNS: &[Column] = &[
     counted("late_blocks"),
     always("energy_j", "j", "Energy of all flash operations and transfers, and of the idle power."),
     always("die_busy_share", "share", "Share of the time in which a die was busy, mean of all dies."),
+    always(
+        "channel_busy_share",
+        "share",
+        "Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels.",
+    ),
     sometimes(
         "capacitor_loss_share",
         "share",
@@ -173,7 +174,8 @@ impl Stretch {
         Self {
             at: drive.now(),
             lived: drive.lived(),
-            die_busy_ns: die_busy_ns(drive),
+            die_busy_ns: drive.die_busy_ns(),
+            channel_busy_ns: drive.channel_busy_ns(),
             energy_j: super::summary::energy_j(drive),
             counted: stats.counted.clone(),
             flash: stats.flash.to_owned(),
@@ -229,8 +231,10 @@ impl Stretch {
             put(name, value);
         }
         put("energy_j", super::summary::energy_j(drive) - self.energy_j);
-        let busy = (die_busy_ns(drive) - self.die_busy_ns).seconds();
+        let busy = (drive.die_busy_ns() - self.die_busy_ns).seconds();
         put("die_busy_share", ratio(busy, seconds * f64::from(drive.geometry().dies)));
+        let busy = (drive.channel_busy_ns() - self.channel_busy_ns).seconds();
+        put("channel_busy_share", ratio(busy, seconds * f64::from(drive.geometry().channels)));
         if let Some(capacitor) = drive.capacitor() {
             put("capacitor_loss_share", capacitor.loss_share);
             put("capability_pages", drive.capability_pages());

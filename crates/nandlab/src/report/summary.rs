@@ -3,6 +3,7 @@
 use super::notes::{WAF_REMEDY, notes};
 use crate::base::note::Note;
 use crate::base::numbers::{number, ratio};
+use crate::base::units::Span;
 use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{RefreshPolicySpec, Spec};
 use crate::drive::stats::{
@@ -338,6 +339,13 @@ pub struct Summary {
     /// Energy of all flash operations and transfers, and of the idle power over the whole simulated time.
     #[schemars(extend("unit" = "j"))]
     pub energy_j: f64,
+    /// Share of the time in which a die was busy with an operation, mean of all dies.
+    #[schemars(extend("unit" = "share"))]
+    pub die_busy_share: f64,
+    /// Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels. A
+    /// transfer occupies its channel until the off-chip path has carried the data as well.
+    #[schemars(extend("unit" = "share"))]
+    pub channel_busy_share: f64,
     /// Result of the SNIA steady-state test; null if no host write completed.
     pub steady_state: Option<SteadySummary>,
     /// Findings that a reader of the numbers has to know, the most important first.
@@ -448,6 +456,7 @@ impl Summary {
         let most = drive.spec().migration.copybacks_max();
         let geometry = drive.geometry();
         let steady_state = drive.steady_state();
+        let share = |busy: Span, of: u32| number(ratio(busy.seconds(), seconds * f64::from(of)));
         let victim_pages = stats.gc.victims as f64 * f64::from(geometry.pages_per_block);
         Self {
             nandlab: env!("CARGO_PKG_VERSION"),
@@ -489,6 +498,8 @@ impl Summary {
             mapped_pages: drive.ftl().host_pages_mapped(),
             blocks_retired: blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
             energy_j: number(energy_j(drive)),
+            die_busy_share: share(drive.die_busy_ns(), geometry.dies),
+            channel_busy_share: share(drive.channel_busy_ns(), geometry.channels),
             notes: notes(drive, run, steady_state.as_ref()),
             steady_state,
             link: drive.link().map(|link| {

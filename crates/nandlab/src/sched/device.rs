@@ -14,6 +14,7 @@
 //! does not decode crosses only the channel.
 
 use super::agenda::{Agenda, NEVER};
+use super::channel::Channel;
 use super::partners::Partners;
 use super::pick::{Scheduler, Turns, Waiting, pick};
 use super::timing::Timing;
@@ -63,14 +64,6 @@ struct Die {
     busy_ns: Span,
 }
 
-#[derive(Clone, Debug)]
-struct Channel {
-    is_taken: bool,
-    /// The first and the last die that waits for the channel.
-    waiting: Option<(DieId, DieId)>,
-    busy_ns: Span,
-}
-
 /// The dies, channels and off-chip path of a drive. Clock `i` of the agenda belongs to die `i`.
 #[derive(Debug)]
 pub struct Device {
@@ -117,10 +110,9 @@ impl Device {
             since: Time::START,
             busy_ns: Span::ZERO,
         };
-        let channel = Channel { is_taken: false, waiting: None, busy_ns: Span::ZERO };
         Self {
             dies: (0..geometry.dies).map(die).collect(),
-            channels: vec![channel; geometry.channels as usize].into(),
+            channels: vec![Channel::default(); geometry.channels as usize].into(),
             off_chip_free_at: Time::START,
             timing,
             scheduler,
@@ -158,10 +150,9 @@ impl Device {
         die.busy_ns + if die.phase == Phase::Idle { Span::ZERO } else { now.saturating_sub(die.since) }
     }
 
-    /// The total time for which a channel has been occupied by commands and transfers. Each counts in full from its
-    /// start.
-    pub fn channel_busy_ns(&self, channel: u32) -> Span {
-        self.channels[channel as usize].busy_ns
+    /// The total time for which a channel has been occupied by commands and transfers until `now`.
+    pub fn channel_busy_ns(&self, channel: u32, now: Time) -> Span {
+        self.channels[channel as usize].busy_ns(now)
     }
 
     /// The first transaction under way on a die; its partners follow it through [`Transaction::next`].
@@ -206,7 +197,8 @@ impl Device {
             (die.phase, die.batch, die.load) = (Phase::Idle, Fifo::default(), 0);
         }
         for channel in &mut self.channels {
-            (channel.is_taken, channel.waiting) = (false, None);
+            channel.free(now);
+            channel.waiting = None;
         }
         self.off_chip_free_at = self.off_chip_free_at.min(now);
     }
@@ -489,7 +481,7 @@ impl Device {
         die.phase = phase;
         die.next_waiting = None;
         let channel = &mut self.channels[die.channel as usize];
-        if !channel.is_taken {
+        if !channel.is_taken() {
             self.grant_channel(agenda, watcher, pool, now, id);
             return;
         }
@@ -537,8 +529,7 @@ impl Device {
             end = end.max(self.off_chip_free_at);
         }
         let channel = &mut self.channels[die.channel as usize];
-        channel.is_taken = true;
-        channel.busy_ns += end - now;
+        channel.take(now);
         agenda.set(id.0, end);
         watcher.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
     }
@@ -553,7 +544,7 @@ impl Device {
         id: DieId,
     ) {
         let channel = &mut self.channels[self.dies[id.index()].channel as usize];
-        channel.is_taken = false;
+        channel.free(now);
         if let Some((next, last)) = channel.waiting {
             channel.waiting = self.dies[next.index()].next_waiting.map(|after| (after, last));
             self.grant_channel(agenda, watcher, pool, now, next);

@@ -3,6 +3,7 @@
 //! the scheduler does not use.
 
 mod agenda;
+mod channel;
 mod device;
 mod partners;
 mod pick;

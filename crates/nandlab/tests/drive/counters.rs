@@ -147,6 +147,13 @@ fn the_series_adds_up_to_the_counters() {
     let dies = || (0..geometry.dies).map(|die| drive.device().die_busy_ns(DieId(die), drive.now()).seconds());
     let busy = dies().sum::<f64>() / (drive.now().seconds() * f64::from(geometry.dies));
     assert!((mean("die_busy_mean") / busy - 1.0).abs() < 1e-9, "{} and {busy}", mean("die_busy_mean"));
+    let busy = drive.channel_busy_ns().seconds() / (drive.now().seconds() * f64::from(geometry.channels));
+    assert!(
+        (mean("channel_busy_mean") / busy - 1.0).abs() < 1e-9,
+        "{} and {busy}",
+        mean("channel_busy_mean")
+    );
+    assert!(column("channel_busy_mean").iter().all(|&share| (0.0..=1.0).contains(&share)));
 }
 
 #[test]
@@ -183,5 +190,6 @@ fn a_row_of_a_life_has_the_columns_that_its_schema_declares() {
     );
     let value = |name: &str| row.iter().find(|column| column.0 == name).expect(name).1;
     assert!(value("die_busy_share") > 0.0 && value("die_busy_share") < 1.0);
+    assert!(value("channel_busy_share") > 0.0 && value("channel_busy_share") < value("die_busy_share"));
     assert_eq!(value("cache_pages"), 16.0);
 }

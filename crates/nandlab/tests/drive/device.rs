@@ -121,8 +121,8 @@ impl Run {
         self.device.die_busy_ns(DieId(die), Time::from_ns(now)).ns()
     }
 
-    fn channel_busy_ns(&self, channel: u32) -> u64 {
-        self.device.channel_busy_ns(channel).ns()
+    fn channel_busy_ns(&self, channel: u32, now: u64) -> u64 {
+        self.device.channel_busy_ns(channel, Time::from_ns(now)).ns()
     }
 
     fn phases_of(&self, operation: usize) -> Vec<(Phase, u64, u64)> {
@@ -443,7 +443,8 @@ fn a_slow_off_chip_path_is_shared_by_the_channels_and_keeps_them_busy() {
     // well.
     rig.at(R + 1).assert_earliest_ready_at(program(3), R + 2 * off_chip + off_chip + P);
     let run = rig.run();
-    assert_eq!((run.channel_busy_ns(0), run.channel_busy_ns(1)), (off_chip, 2 * off_chip));
+    let end = R + 2 * off_chip;
+    assert_eq!((run.channel_busy_ns(0, end), run.channel_busy_ns(1, end)), (off_chip, 2 * off_chip));
     // Idle time of the off-chip path does not make later transfers faster.
     rig.at(1_000_000).assert_earliest_ready_at(read(2), 1_000_000 + R + off_chip);
 }
@@ -463,10 +464,10 @@ fn copyback_uses_the_channel_for_its_command_only() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=200"]);
     rig.issue(program(1)).issue(copyback(0));
     assert_eq!(rig.ends()[1], R + P, "the copyback waits for the other die's transfer");
-    assert_eq!(rig.run().channel_busy_ns(0), 20_480, "the copyback uses the channel");
+    assert_eq!(rig.run().channel_busy_ns(0, R + P), 20_480, "the copyback uses the channel");
     let mut rig = Rig::new(FOUR_DIES, &["timing.command=1us"]);
     rig.issue(copyback(0));
-    assert_eq!(rig.run().channel_busy_ns(0), 1_000);
+    assert_eq!(rig.run().channel_busy_ns(0, R + P), 1_000);
     rig.issue(read(1));
     assert_eq!(
         rig.ends()[1],
@@ -661,12 +662,16 @@ fn a_die_is_busy_from_its_first_phase_to_its_last() {
     assert_eq!(run.die_busy_ns(0, end), R + T + E);
     assert_eq!(run.die_busy_ns(1, end), R + 2 * T, "the wait for the channel does not count as busy");
     assert_eq!(run.die_busy_ns(2, end), 0);
-    assert_eq!(run.channel_busy_ns(0), 2 * T);
+    assert_eq!(run.channel_busy_ns(0, end), 2 * T);
     // During an operation, its time so far counts as busy.
     let half = rig.replay(&rig.issued, R / 2);
     assert_eq!(half.die_busy_ns(1, R / 2), R / 2);
     let idle = rig.replay(&rig.issued[..2], 500_000);
     assert_eq!(idle.die_busy_ns(1, 500_000), R + 2 * T);
+    // During a transfer, its time so far counts as busy: die 0 transfers from R to R + T, then die 1.
+    for (now, busy) in [(R, 0), (R + T / 4, T / 4), (R + T, T), (R + T + T / 2, T + T / 2)] {
+        assert_eq!(rig.replay(&rig.issued, now).channel_busy_ns(0, now), busy);
+    }
 }
 
 #[test]

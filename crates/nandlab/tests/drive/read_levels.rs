@@ -130,7 +130,7 @@ fn every_try_takes_die_channel_and_decoder() {
     // The die is busy for sensing and for transfers out: 50 + 64 + 78 and 20 + 30 + 40.
     assert_eq!(drive.device().die_busy_ns(die, now), ns((192 + 90) * US));
     assert_eq!(drive.device().die_busy_ns(DieId(1 - die.0), now), Span::ZERO);
-    assert_eq!(drive.device().channel_busy_ns(geometry.channel_of(die)), ns(90 * US));
+    assert_eq!(drive.device().channel_busy_ns(geometry.channel_of(die), now), ns(90 * US));
     // The rest of the 327 us is decoding, three times 15 us.
     let ecc = &drive.stats().ecc;
     assert_eq!((ecc.retries, ecc.levels[3], ecc.host_needed[3], ecc.uncorrectable), (2, 1, 1, 0));

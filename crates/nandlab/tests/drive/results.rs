@@ -1,12 +1,12 @@
 //! Results: write amplification in bytes, the steady state, and notes.
 
-use crate::common::{TINY, request, rest, spec, submit_with_few};
+use crate::common::{TINY, at, ns, one, request, rest, spec, submit_with_few};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
 use nandlab::host::Op;
-use nandlab::report::{RunFacts, Values, smart, summary};
+use nandlab::report::{RunFacts, Stretch, Values, smart, summary};
 use serde_json::Value;
 
 fn finished(drive: &mut Drive) -> (Value, Value) {
@@ -54,6 +54,42 @@ fn write_amplification_counts_bytes_and_agrees_with_smart() {
         _ => unreachable!("{name} is a count"),
     };
     assert_eq!((sum("bytes_programmed"), sum("bytes_write")), (media, host));
+}
+
+/// A read takes 1 us for the command, 50 us in the array, 10.24 us for the transfer (4096 bytes at 2.5 ns) and 15 us in
+/// the decoder: 76.24 us. Its die is busy for 61.24 us, its channel for 11.24 us. All reads are of one page, so the
+/// other of the two dies and the other channel are idle.
+#[test]
+fn commands_and_transfers_are_the_busy_time_of_a_channel() {
+    const READS: u64 = 10;
+    let mut drive = Drive::new(&spec(TINY, &["timing.command='1us'", "precondition.method='pts'"]));
+    drive.precondition(&mut |_| true);
+    let began = Stretch::begin(&drive);
+    for _ in 0..READS {
+        assert_eq!(one(&mut drive, Op::Read, 0, 4096), 76_240);
+    }
+    assert_eq!(drive.now(), at(READS * 76_240));
+    assert_eq!(drive.channel_busy_ns(), ns(READS * 11_240));
+    assert_eq!(drive.die_busy_ns(), ns(READS * 61_240));
+    let (summary, _) = finished(&mut drive);
+    let (row, table) = (began.row(&drive), drive.stats().series.table(drive.geometry()));
+    let agrees =
+        |value: f64, busy: f64| assert!((value / (busy / (2.0 * 76.24)) - 1.0).abs() < 1e-9, "{value}");
+    for (part, busy) in [("die", 61.24), ("channel", 11.24)] {
+        let share = format!("{part}_busy_share");
+        agrees(summary[&share].as_f64().unwrap(), busy);
+        agrees(row.iter().find(|(name, _)| *name == share).unwrap().1, busy);
+        let mean = format!("{part}_busy_mean");
+        match &table.columns.iter().find(|column| column.name == mean).unwrap().values {
+            Values::F64(values) => agrees(values[0], busy),
+            _ => unreachable!("{mean} is a share"),
+        }
+    }
+    // A transfer under way counts with its time so far: 1 us of the command, 4 us of the transfer.
+    let read = request(&drive, Op::Read, 0, 4096);
+    drive.submit(&read).unwrap();
+    drive.advance(at(READS * 76_240 + 55_000));
+    assert_eq!(drive.channel_busy_ns(), ns(READS * 11_240 + 5_000));
 }
 
 #[test]
