@@ -44,6 +44,8 @@ class RunProgress:
         self._want_bar = bar and sys.stderr.isatty()
         self._last_line_s = 0.0
         self._rate = _Rate()
+        #: Whether requests have ended.
+        self.has_begun = False
 
     def __enter__(self) -> RunProgress:
         return self
@@ -54,6 +56,7 @@ class RunProgress:
 
     def __call__(self, report: Report) -> bool:
         self._rate.add(report)
+        self.has_begun |= report.requests > 0
         if self._want_bar:
             if self._bar is None and report.wall_s >= _BAR_AFTER_S:
                 self._bar = Progress(

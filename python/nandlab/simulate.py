@@ -58,7 +58,7 @@ class Progress:
 
 
 class Stopped(Exception):
-    """The run was stopped before its first request, so there is no result."""
+    """The run was stopped before its first request, or in its warm-up, so there is no result."""
 
 
 def run(
@@ -81,7 +81,7 @@ def run(
     files at `out`, and any file at `save_drive`. `name` is the name of the run, by default that of the spec's file.
 
     Raises `SpecError`, `TraceError`, `RunError` or `OutputError`, and `nandlab.simulate.Stopped` when `progress` stops
-    the run before its first request.
+    the run before its first request or in its warm-up.
     """
     if name is None:
         name = "run" if isinstance(spec, Spec) or not str(spec).endswith(".toml") else Path(spec).stem
@@ -109,7 +109,9 @@ def run(
 
 def _at_the_end(result: RunResult) -> Progress:
     sim, summary = result.sim, result.summary
-    return Progress("write", 1.0, summary.requests, summary.duration_s, sim.page_operations, sim.wall_s)
+    warm_up_s = 0.0 if summary.warm_up is None else summary.warm_up.duration_s
+    sim_time_s = warm_up_s + summary.duration_s
+    return Progress("write", 1.0, sim.requests, sim_time_s, sim.page_operations, sim.wall_s)
 
 
 class _Saving(NamedTuple):
@@ -152,6 +154,7 @@ class _Worker(threading.Thread):
         self.stop = threading.Event()
         #: The main thread does not wait for the result.
         self.is_abandoned = False
+        #: Whether requests have ended that the results count.
         self.started = False
         self.report: StepReport = {
             "phase": "open",
@@ -165,6 +168,8 @@ class _Worker(threading.Thread):
         self.error: BaseException | None = None
         self._arguments = (spec, verify, None if saving is None else os.fspath(saving.partial))
         self._saving = saving
+        workload = json.loads(spec.canonical_json()).get("workload") or {}
+        self._warm_up = int(workload.get("warm_up") or 0)
         self._run_name = name
 
     def run(self) -> None:
@@ -185,7 +190,7 @@ class _Worker(threading.Thread):
                 run_begin, operations_before = time.perf_counter(), self.report["page_operations"]
                 if self._saving is not None:
                     self._saving.publish()
-            self.started = self.report["requests"] > 0
+            self.started = self.report["requests"] > self._warm_up
             if self.report["done"]:
                 break
         if self.is_abandoned or (not self.started and not self.report["done"]):

@@ -73,6 +73,39 @@ def test_progress_is_reported_and_can_stop_the_run(spec_file):
     assert [report.requests for report in seen] == sorted(report.requests for report in seen)
 
 
+def test_the_results_leave_out_the_warm_up(spec_file):
+    sets = {"output.requests": True}
+    plain = nandlab.run(spec_file, sets=sets)
+    none = nandlab.run(spec_file, sets={**sets, "workload.warm_up": 0})
+    assert none.summary_text == plain.summary_text and none.summary.warm_up is None
+    assert none.series.equals(plain.series) and none.table("requests").equals(plain.table("requests"))
+    played, left_out = plain.summary.requests, plain.summary.requests // 3
+    seen = []
+    warm = nandlab.run(spec_file, sets={**sets, "workload.warm_up": left_out}, progress=seen.append)
+    assert warm.complete and warm.summary.warm_up.requests == left_out
+    assert warm.summary.requests == played - left_out
+    assert warm.table("requests").equals(plain.table("requests")[left_out:])
+    whole_s = warm.summary.warm_up.duration_s + warm.summary.duration_s
+    assert whole_s == pytest.approx(plain.summary.duration_s, rel=1e-9)
+    first = warm.series.row(0, named=True)
+    assert first["time_s"] - first["interval_s"] == pytest.approx(warm.summary.warm_up.duration_s, rel=1e-9)
+    assert warm.sim.requests == plain.sim.requests == played
+    assert warm.sim.page_operations == plain.sim.page_operations
+
+
+def test_a_warm_up_as_long_as_the_workload_is_refused(spec_file, tmp_path):
+    requests = nandlab.run(spec_file).summary.requests
+    with pytest.raises(nandlab.SpecError, match="workload.warm_up"):
+        nandlab.load(spec_file, {"workload.warm_up": requests})
+    trace = tmp_path / "trace.csv"
+    trace.write_text("".join(f"{1000 * number},host,0,Write,{4096 * number},4096,0\n" for number in range(10)))
+    drive = SPEC[: SPEC.index("[workload]")]
+    spec = nandlab.load(f'{drive}[workload]\ntrace = "{trace}"\nformat = "msr"\nwarm_up = 10\n')
+    with pytest.raises(nandlab.RunError, match=r"after 10 requests .* workload.warm_up = 10\n  remedy: "):
+        nandlab.run(spec)
+    assert nandlab.run(spec.with_({"workload.warm_up": 9})).summary.requests == 1
+
+
 def test_an_error_in_the_progress_function_stops_the_run(spec_file, tmp_path):
     def progress(report):
         raise KeyError("mine")

@@ -83,6 +83,8 @@ pub(crate) struct Run {
     save_drive: Option<PathBuf>,
     verify: bool,
     completed: u64,
+    /// Requests that the results leave out.
+    warm_up: u64,
     /// Requests played between two readings of the wall clock.
     chunk: u64,
 }
@@ -113,7 +115,7 @@ impl Run {
                 |what| nandlab_trace::read_again(&round.source, what).map_err(Failure::Trace);
             if endless {
                 check_read_again("a life")?;
-                (workload.repeat, workload.requests_max) = (u32::MAX, 0);
+                (workload.repeat, workload.requests_max, workload.warm_up) = (u32::MAX, 0, 0);
             }
             if spec.loaded.spec.map_reads {
                 check_read_again("precondition.map_reads = true")?;
@@ -129,7 +131,7 @@ impl Run {
             };
             let source = open(&workload)?;
             let first_pass = if spec.loaded.spec.map_reads { Some(runner(open(&round)?)) } else { None };
-            let simulation = simulation(&spec.loaded, verify);
+            let simulation = simulation(&spec.loaded, verify, workload.warm_up);
             Ok::<_, Failure>(Self {
                 state: State::Preconditioning(Preconditioning::start(simulation, first_pass)),
                 runner: runner(source),
@@ -137,6 +139,7 @@ impl Run {
                 save_drive,
                 verify,
                 completed: 0,
+                warm_up: workload.warm_up,
                 chunk: 1,
             })
         })
@@ -194,6 +197,11 @@ impl Run {
 
     fn result(&mut self, py: Python<'_>) -> PyResult<Outcome> {
         let state = std::mem::replace(&mut self.state, State::Over);
+        if let State::Playing { simulation, .. } = &state
+            && simulation.is_warming_up()
+        {
+            return Err(RunError::new_err("the run was stopped in its warm-up: there is no result"));
+        }
         let (mut simulation, is_done) = match state {
             State::Playing { simulation, is_done } => (simulation, is_done),
             // The run was stopped before its verification: it counts as incomplete.
@@ -282,6 +290,13 @@ impl Run {
                     simulation.play(&mut self.runner, 1)?;
                 }
                 self.completed = self.runner.completed();
+                if is_done && self.warm_up > 0 && self.completed <= self.warm_up {
+                    return Err(Failure::Run(format!(
+                        "the workload ended after {} requests and left none for the results: workload.warm_up = {}\n  \
+                         remedy: a shorter warm-up, or more requests (workload.repeat)",
+                        self.completed, self.warm_up,
+                    )));
+                }
                 if is_done && self.verify {
                     State::Verifying(simulation)
                 } else {

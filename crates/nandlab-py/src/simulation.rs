@@ -80,6 +80,8 @@ pub(crate) trait Simulation: Send + Sync {
     /// Fast-forwards the drive, which must be at rest, by `times` the wear and the time of the stretch, or by a lower
     /// factor if blocks would get too close to their endurance. Returns the factor.
     fn fast_forward(&mut self, times: f64) -> Result<f64, Failure>;
+    /// Whether requests of the warm-up are still to end, so that there are no results yet.
+    fn is_warming_up(&self) -> bool;
     fn verify(&self) -> Result<(), Failure>;
     fn now(&self) -> u64;
     fn page_operations(&self) -> u64;
@@ -95,6 +97,8 @@ struct Simulated<P: Probe> {
     timeline: fn(&P) -> Option<&Timeline>,
     pts: Option<nandlab::drive::PtsOutcome>,
     requests: Option<[Vec<u64>; 6]>,
+    /// Requests of the warm-up that have not ended.
+    warm_up_left: u64,
     stretch: Option<Stretch>,
     /// The age and the wear of the drive at the end of the stretch, before the drive came to rest.
     lived: Option<Lived>,
@@ -103,8 +107,9 @@ struct Simulated<P: Probe> {
 /// Longest simulated time in which a drive may come to rest.
 const REST_MAX: Span = Span::from_ns(60 * SECOND.ns());
 
-/// The simulation of a spec. With `verify`, the oracle checks every read, and the audit checks the drive at the end.
-pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
+/// The simulation of a spec; its results leave out the first `warm_up` requests. With `verify`, the oracle checks every
+/// read, and the audit checks the drive at the end.
+pub(crate) fn simulation(loaded: &Loaded, verify: bool, warm_up: u64) -> Box<dyn Simulation> {
     let spec = &loaded.spec;
     let operations = spec.output.timeline_operations;
     let requests = spec.output.requests.then(Default::default);
@@ -118,6 +123,7 @@ pub(crate) fn simulation(loaded: &Loaded, verify: bool) -> Box<dyn Simulation> {
                 timeline: $timeline,
                 pts: None,
                 requests,
+                warm_up_left: warm_up,
                 stretch: None,
                 lived: None,
             })
@@ -194,6 +200,7 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
                 return Ok(false);
             }
         }
+        self.drive.warm_up(self.warm_up_left);
         let is_known = matches!(self.drive.spec().precondition, PreconditionSpec::Pts { .. });
         let oracle = self.oracle_mut;
         if !is_known && oracle(self.drive.probe_mut()).is_some() {
@@ -217,8 +224,12 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     }
 
     fn play(&mut self, runner: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure> {
-        let rows = &mut self.requests;
+        let (rows, warm_up_left) = (&mut self.requests, &mut self.warm_up_left);
         let played = runner.run(&mut self.drive, requests, |done| {
+            if *warm_up_left > 0 {
+                *warm_up_left -= 1;
+                return;
+            }
             if let Some([arrival, completed, op, offset, length, failed]) = rows {
                 arrival.push(done.request.arrival.ns());
                 completed.push(done.completed.ns());
@@ -270,6 +281,10 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         }
     }
 
+    fn is_warming_up(&self) -> bool {
+        self.drive.is_warming_up()
+    }
+
     fn verify(&self) -> Result<(), Failure> {
         let Some(oracle) = (self.oracle)(self.drive.probe()) else { return Ok(()) };
         let bug = |what: &str, text: String| Failure::Bug(format!("{what}: {text}"));
@@ -282,12 +297,12 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     }
 
     fn page_operations(&self) -> u64 {
-        self.drive.stats().page_operations()
+        self.drive.page_operations()
     }
 
     fn finish(&mut self, facts: &RunFacts) -> Outputs {
         self.drive.finish_stats();
-        let (drive, stats) = (&self.drive, self.drive.stats());
+        let drive = &self.drive;
         let summary = Summary {
             precondition: self.pts.as_ref().map(|pts| PreconditionSummary {
                 waf_by_round: pts.waf.clone(),
@@ -305,8 +320,11 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             let columns = names.into_iter().zip(columns).map(column).collect();
             tables.push(Table { name: "requests", columns });
         }
-        let sim =
-            serde_json::json!({ "page_operations": stats.page_operations(), "requests": summary.requests });
+        // The speed of the simulation counts the warm-up too.
+        let sim = serde_json::json!({
+            "page_operations": drive.page_operations(),
+            "requests": drive.requests_ended(),
+        });
         Outputs {
             summary: pretty(&summary),
             smart: pretty(&smart(drive)),

@@ -109,6 +109,7 @@ fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>,
         arrival: Arrival::Trace { time_scale: 1.0 },
         beyond: Beyond::Wrap,
         whole_pages: false,
+        warm_up: 0,
         repeat: 1,
     };
     nandlab_trace::open(&workload, options.logical_bytes.unwrap_or(AMPLE_BYTES), options.seed.unwrap_or(1))

@@ -31,6 +31,7 @@ fn main() -> Result<(), TraceError> {
             beyond: Beyond::Wrap,
             whole_pages: false,
             requests_max: 0,
+            warm_up: 0,
             repeat: 1,
         };
         let mut source = open(&workload, 1 << 42, 1)?;

@@ -62,7 +62,8 @@ def run(
                 checked, directory, progress, verify=verify, save_drive=save_drive, force=force, name=name
             )
     except simulate.Stopped:
-        fail(f"{stop} before the first request: there is no result")
+        when = "in the warm-up" if progress.has_begun else "before the first request"
+        fail(f"{stop} {when}: there is no result")
         return End(stop.status)
     stopped = bool(stop) and not result.complete
     if json_:

@@ -89,12 +89,13 @@ def read_table(store: Store, identity: str, name: str) -> pl.DataFrame:
 
 
 def steady(series: pl.DataFrame) -> dict[str, float | None]:
-    """Metrics of the second half of the simulated time, such as `steady.waf` and `steady.free_share`."""
+    """Metrics of the second half of the series, such as `steady.waf` and `steady.free_share`."""
     columns = {name: series[name].to_numpy() for name in series.columns if series[name].dtype.is_numeric()}
     time_s = columns.get("time_s")
     if time_s is None or len(time_s) == 0:
         return {}
-    late = time_s > time_s[-1] / 2
+    # After a warm-up the series does not begin at 0.
+    late = time_s > (time_s[0] - columns["interval_s"][0] + time_s[-1]) / 2
     late[-1] = True
     interval_s = columns["interval_s"][late]
     total_s = float(interval_s.sum())

@@ -16,6 +16,7 @@ fn workload(name: &str, requests: Option<u64>) -> WorkloadSpec {
         beyond: Beyond::Refuse,
         whole_pages: false,
         requests_max: 0,
+        warm_up: 0,
         repeat: 1,
     }
 }

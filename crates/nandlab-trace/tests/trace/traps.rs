@@ -428,6 +428,7 @@ fn settings_that_read_a_trace_twice_refuse_a_pipe() {
             beyond: Beyond::Wrap,
             whole_pages: false,
             requests_max: 0,
+            warm_up: 0,
             repeat,
         };
         open(&workload, 1 << 30, 1).err().map(|e| e.to_string()).unwrap_or_default()

@@ -13,6 +13,13 @@ impl Operations {
         self.0[kind as usize][cause as usize] += 1;
     }
 
+    /// The operations that have ended since `then`.
+    #[must_use]
+    pub fn since(&self, then: &Self) -> Self {
+        let of = |kind: usize, cause: usize| self.0[kind][cause] - then.0[kind][cause];
+        Self(std::array::from_fn(|kind| std::array::from_fn(|cause| of(kind, cause))))
+    }
+
     /// Number of operations of a kind, for all causes.
     pub fn total(&self, kind: FlashOp) -> u64 {
         self.0[kind as usize].iter().sum()

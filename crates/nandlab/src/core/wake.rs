@@ -39,6 +39,8 @@ pub(crate) enum Wake {
     WriteBackEnded(CacheSlot),
     /// The write cache may have a free slot, or room in its dirty budget, for waiting pages.
     CacheRoom,
+    /// The last request of the warm-up has completed: the results begin.
+    Results,
     /// Power fails at the next event.
     CutPower,
     /// The present stage of a capacitor detection may be over.

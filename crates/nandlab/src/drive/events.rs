@@ -184,6 +184,9 @@ impl<P: Probe> Drive<P> {
                 self.with_cache(|cache, core, path| cache.end_write_back(core, path, slot));
             }
             Some(Wake::CacheRoom) => self.with_cache(Caching::resume),
+            // The work of the event that completes the warm-up belongs to the warm-up.
+            Some(Wake::Results) if !self.core.wakes.is_empty() => self.core.wake(Wake::Results),
+            Some(Wake::Results) => self.begin_results(),
             Some(Wake::CutPower) => self.cut_power_soon(),
             Some(Wake::Detection) => self.with_power(|power, core, kept| power.advance(core, kept)),
         }

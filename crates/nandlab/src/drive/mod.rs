@@ -20,6 +20,7 @@ pub mod spec;
 pub mod stats;
 mod together;
 mod views;
+mod warm_up;
 
 pub use crate::capacitor::CapacitorState;
 pub use crate::host::{Completion, FailReason, LinkDirection, LinkState};

@@ -149,7 +149,14 @@ impl<P: Probe> Drive<P> {
         if let Some(link) = &mut self.path.host.link {
             link.clear(self.core.now);
         }
-        self.path.host.record.on_aborted(self.core.now, aborted.len() as u32);
+        let host = &mut self.path.host;
+        host.record.on_aborted(self.core.now, aborted.len() as u32);
+        if host.requests.completed() >= host.results_after {
+            let after_warm_up = host.requests.completed() - host.results_after;
+            host.begin_results(&self.core);
+            host.record.failed[FailReason::PowerLost as usize] = after_warm_up;
+            self.begin_results();
+        }
         for request in aborted {
             let InWork { id, request, .. } = request;
             let completion =

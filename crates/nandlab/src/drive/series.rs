@@ -75,6 +75,8 @@ impl Window {
 /// The rows of `series.parquet`.
 #[derive(Debug)]
 pub struct Series {
+    /// Beginning of the first row.
+    start: Time,
     rows: Vec<Window>,
     rows_max: usize,
     interval_ns: Span,
@@ -83,7 +85,18 @@ pub struct Series {
 impl Series {
     pub(super) fn new(rows_max: usize) -> Self {
         let rows_max = rows_max.max(2).next_multiple_of(2);
-        Self { rows: Vec::with_capacity(rows_max), rows_max, interval_ns: MS }
+        Self { start: Time::START, rows: Vec::with_capacity(rows_max), rows_max, interval_ns: MS }
+    }
+
+    /// Drops all rows; the next row begins at `start`.
+    pub(super) fn begin_again(&mut self, start: Time) {
+        self.rows.clear();
+        (self.start, self.interval_ns) = (start, MS);
+    }
+
+    /// Beginning of the first row.
+    pub fn start(&self) -> Time {
+        self.start
     }
 
     pub(super) fn interval_ns(&self) -> Span {
@@ -91,7 +104,7 @@ impl Series {
     }
 
     pub(super) fn end_ns(&self) -> Time {
-        self.rows.last().map_or(Time::START, |row| row.end)
+        self.rows.last().map_or(self.start, |row| row.end)
     }
 
     /// The rows so far.
@@ -129,6 +142,13 @@ pub struct DieSeries {
 impl DieSeries {
     pub(super) fn new(dies: usize) -> Self {
         Self { busy_ns: Vec::new(), last_total: vec![Span::ZERO; dies] }
+    }
+
+    /// Drops all rows. `totals`: each die's busy time so far.
+    pub(super) fn begin_again(&mut self, totals: impl Iterator<Item = Span>) {
+        self.busy_ns.clear();
+        self.last_total.clear();
+        self.last_total.extend(totals);
     }
 
     /// Adds a row with each die's busy time since the last row, and returns the sum over the dies. `totals`: each die's

@@ -14,6 +14,7 @@ pub use crate::write_cache::{CacheStats, CacheSummary};
 use super::Drive;
 use super::series::{DieSeries, Series, Window};
 use super::spec::Arrival;
+use super::warm_up::Beginning;
 use crate::base::counters::{CounterSet, Declared};
 use crate::base::geometry::{DieId, PlaneId};
 use crate::base::numbers::{per, ratio};
@@ -49,7 +50,7 @@ macro_rules! counted {
             /// The declarations of the counters, by section of the summary.
             pub const DECLARED: &[(&str, &[Declared])] = &[$(($section, <$Counters>::DECLARED)),+];
 
-            fn of<P: Probe>(drive: &Drive<P>) -> Self {
+            pub(super) fn of<P: Probe>(drive: &Drive<P>) -> Self {
                 Self {$($field: { let $drive = drive; $stats },)+}
             }
 
@@ -151,12 +152,12 @@ impl Stats<'_> {
 
 /// The values of running counters at the last row of the series.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
-    operations: Operations,
-    channel_busy_ns: Span,
-    pages_written: u64,
-    victims: u64,
-    victim_valid_pages: u64,
+pub(super) struct Told {
+    pub(super) operations: Operations,
+    pub(super) channel_busy_ns: Span,
+    pub(super) pages_written: u64,
+    pub(super) victims: u64,
+    pub(super) victim_valid_pages: u64,
 }
 
 /// The run over time.
@@ -167,13 +168,23 @@ pub(super) struct Recorder {
     told: Told,
     /// Time when the next row is due; never later than the end of simulated time.
     sample_at: Time,
+    /// The statistics at the end of the warm-up; `None` during the warm-up and without one.
+    pub(super) beginning: Option<Box<Beginning>>,
 }
 
 impl Recorder {
     pub(super) fn new(rows: usize, dies: usize, end: Time) -> Self {
         let series = Series::new(rows);
         let sample_at = Time::START + series.interval_ns().min(end - Time::START);
-        Self { series, dies: DieSeries::new(dies), told: Told::default(), sample_at }
+        Self { series, dies: DieSeries::new(dies), told: Told::default(), sample_at, beginning: None }
+    }
+
+    /// Begins the series again at `now`. `busy`: the busy time of each die and of all channels so far.
+    pub(super) fn begin_again(&mut self, now: Time, end: Time, told: Told, dies: impl Iterator<Item = Span>) {
+        self.series.begin_again(now);
+        self.dies.begin_again(dies);
+        self.told = told;
+        self.sample_at = end.min(now + self.series.interval_ns());
     }
 
     #[inline(always)]
@@ -183,17 +194,28 @@ impl Recorder {
 }
 
 impl<P: Probe> Drive<P> {
-    /// The statistics so far.
+    /// The statistics so far; after a warm-up those since its end.
     pub fn stats(&self) -> Stats<'_> {
+        let (counted, operations) = (Counted::of(self), &self.core.operations);
+        let (losses, detections) = (&self.losses.list[..], &self.power.detections[..]);
+        let down_ns = self.losses.down_ns;
+        let (counted, operations, power) = match &self.recorder.beginning {
+            None => (counted, *operations, PowerStats { losses, detections, down_ns }),
+            Some(begin) => (
+                counted.since(&begin.counted),
+                operations.since(&begin.operations),
+                PowerStats {
+                    losses: &losses[begin.losses..],
+                    detections: &detections[begin.detections..],
+                    down_ns: down_ns - begin.down_ns,
+                },
+            ),
+        };
         Stats {
-            counted: Counted::of(self),
-            power: PowerStats {
-                losses: &self.losses.list,
-                detections: &self.power.detections,
-                down_ns: self.losses.down_ns,
-            },
+            counted,
+            power,
             failed: self.path.host.record.failed,
-            flash: self.core.operations.0,
+            flash: operations.0,
             host: &self.path.host.record.latency,
             series: &self.recorder.series,
             dies: &self.recorder.dies,
@@ -219,7 +241,8 @@ impl<P: Probe> Drive<P> {
         let requests = record.latency.iter().map(|host| host.count).sum();
         let repeat = workload.map_or(1, |workload| workload.repeat).into();
         let now = record.count(self.core.now, &self.core.operations);
-        record.rounds.verdict(&self.core.geometry, &now, is_closed, [requests, repeat])
+        let warm_up = self.recorder.beginning.as_ref().map_or(0, |begin| begin.requests);
+        record.rounds.verdict(&self.core.geometry, &now, is_closed, [requests, warm_up, repeat])
     }
 
     /// Adds the rows of the series that are due up to `time`.

@@ -1,8 +1,7 @@
 //! Queries of a drive's state, and the events of the power clock and of the link's clock.
 
 use super::Drive;
-use crate::base::geometry::{BlockId, DieId, Ppn};
-use crate::base::units::Span;
+use crate::base::geometry::{BlockId, Ppn};
 use crate::capacitor::{CapacitorState, Stage};
 use crate::core::Part;
 use crate::host::{LinkEnd, LinkState};
@@ -14,18 +13,6 @@ impl<P: Probe> Drive<P> {
     /// The write cache in pages: its size, its dirty budget, and its dirty pages. All are 0 without a write cache.
     pub fn cache_pages(&self) -> [u32; 3] {
         self.caching.as_ref().map_or([0; 3], Caching::pages)
-    }
-
-    /// The total time for which the dies have been busy until now, summed over the dies.
-    pub fn die_busy_ns(&self) -> Span {
-        let (dies, now) = (self.core.geometry.dies, self.core.now);
-        (0..dies).map(|die| self.core.device.die_busy_ns(DieId(die), now)).sum()
-    }
-
-    /// The total time for which the channels have been occupied until now, summed over the channels.
-    pub fn channel_busy_ns(&self) -> Span {
-        let (channels, now) = (self.core.geometry.channels, self.core.now);
-        (0..channels).map(|channel| self.core.device.channel_busy_ns(channel, now)).sum()
     }
 }
 

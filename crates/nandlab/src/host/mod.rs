@@ -49,6 +49,11 @@ pub(crate) struct Host {
     pub(crate) flushes: u32,
     /// The number of completed requests at which power fails; `u64::MAX`: never.
     pub(crate) cut_after: u64,
+    /// The number of completed requests at which the warm-up ends and the results begin; `u64::MAX`: the results have
+    /// begun.
+    pub(crate) results_after: u64,
+    /// Number of requests of the warm-up that is over.
+    pub(crate) warmed_up: u64,
     /// Time without outstanding requests after which the drive counts as idle.
     pub(crate) idle_after_ns: Span,
 }
@@ -72,6 +77,8 @@ impl Host {
             trims: Trims::default(),
             flushes: 0,
             cut_after: if cut_after == 0 { u64::MAX } else { cut_after },
+            results_after: u64::MAX,
+            warmed_up: 0,
             idle_after_ns: idle_after,
         }
     }
@@ -135,6 +142,10 @@ impl Host {
         let completion = Completion { id: number, request, completed: core.now, failed };
         core.probe.on_completed(id, &completion);
         self.completions.push(completion);
+        if self.requests.completed() >= self.results_after {
+            self.begin_results(core);
+            core.wake(Wake::Results);
+        }
         if self.requests.completed() >= self.cut_after {
             self.cut_after = u64::MAX;
             core.wake(Wake::CutPower);
@@ -142,6 +153,16 @@ impl Host {
         if self.requests.live() == 0 {
             core.set_clock(core.idle_clock(), core.now + self.idle_after_ns);
         }
+    }
+
+    /// The last request of the warm-up has ended: its statistics begin again here, those of the drive when the event
+    /// loop serves [`Wake::Results`] last. So exactly the requests of the warm-up are left out, also if the same event
+    /// completes further requests.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn begin_results<P: Probe>(&mut self, core: &Core<P>) {
+        (self.warmed_up, self.results_after) = (self.results_after, u64::MAX);
+        self.record.begin_again(core.now, &core.geometry, &core.operations);
     }
 
     #[inline]

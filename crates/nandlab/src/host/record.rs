@@ -104,6 +104,15 @@ impl Record {
         }
     }
 
+    /// Forgets all requests that have ended. Outstanding requests are counted when they end.
+    pub(crate) fn begin_again(&mut self, now: Time, geometry: &Geometry, operations: &Operations) {
+        self.count_outstanding(now);
+        self.window = Window::default();
+        (self.counters, self.failed) = (Counters::default(), [0; FailReason::ALL.len()]);
+        self.latency.iter_mut().for_each(Latency::clear);
+        self.rounds = Rounds::beginning_at(geometry, self.count(now, operations));
+    }
+
     /// Power loss has ended `requests` outstanding requests.
     pub(crate) fn on_aborted(&mut self, now: Time, requests: u32) {
         self.count_outstanding(now);

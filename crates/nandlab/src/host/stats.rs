@@ -56,6 +56,12 @@ impl Latency {
         Self { histogram, count: 0, bytes: 0, sum_ns: 0, max_ns: 0, min_ns: u64::MAX }
     }
 
+    /// Forgets all requests.
+    pub(crate) fn clear(&mut self) {
+        self.histogram.reset();
+        (self.count, self.bytes, self.sum_ns, self.max_ns, self.min_ns) = (0, 0, 0, 0, u64::MAX);
+    }
+
     #[inline]
     pub(crate) fn record(&mut self, ns: u64, bytes: u64) {
         self.histogram.saturating_record(ns);

@@ -91,8 +91,8 @@ pub struct SteadySummary {
     /// Throughput of host reads and writes by round; null in an open loop, where the load does not follow the drive.
     #[schemars(extend("unit" = "bytes/s"))]
     pub bytes_per_s: Option<SteadyQuantity>,
-    /// Number of requests with which the run would have five rounds, with a tenth added; null if the run has five
-    /// rounds, or nothing was programmed for the host.
+    /// Number of requests, those of the warm-up included, with which the run would have five rounds, with a tenth added;
+    /// null if the run has five rounds, or nothing was programmed for the host.
     #[schemars(extend("unit" = "requests"))]
     pub requests_needed: Option<u64>,
     /// Value of `workload.repeat` with which the run would have five rounds, with a tenth added; null if the run has
@@ -114,7 +114,7 @@ pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
     Some(SteadyState { is_met: mean > 0.0 && range <= 0.20 && slope <= 0.10, mean, range, slope })
 }
 
-/// Counts from the beginning of the run to a time.
+/// Counts from the beginning of the run to a time; bytes count from the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count {
     pub(crate) time: Time,
@@ -143,7 +143,7 @@ pub(crate) struct Rounds {
     host_pages_min: u64,
     /// The least number of pages programmed for all causes in a round.
     pages_min: u64,
-    /// The counts at the beginning of the run, and at the end of each round.
+    /// The counts at the beginning of the results, and at the end of each round.
     ends: Vec<Count>,
     /// The number of pages programmed for the host at which the present round can end at the earliest.
     due: u64,
@@ -151,11 +151,16 @@ pub(crate) struct Rounds {
 
 impl Rounds {
     pub(crate) fn new(geometry: &Geometry) -> Self {
+        Self::beginning_at(geometry, Count::default())
+    }
+
+    /// The rounds of a run whose results begin when the counts are `begin`.
+    pub(crate) fn beginning_at(geometry: &Geometry, begin: Count) -> Self {
         let host_pages_min = u64::from(geometry.pages - geometry.logical_pages).max(1);
         let mut ends = Vec::with_capacity(ROUNDS_MAX + 1);
-        ends.push(Count::default());
+        ends.push(begin);
         let pages_min = u64::from(geometry.pages).div_ceil(ROUNDS as u64);
-        Self { host_pages_min, pages_min, ends, due: host_pages_min }
+        Self { host_pages_min, pages_min, ends, due: begin.host_pages + host_pages_min }
     }
 
     /// Whether the present round may end now that `host_pages` pages have been programmed for the host.
@@ -187,14 +192,14 @@ impl Rounds {
     }
 
     /// The value of `steady_state` in the summary; `None` if the host has written nothing. Throughput is judged only in
-    /// a closed loop, where the load follows the drive. `run`: the number of requests that have ended, and the number
-    /// of times that the workload was played.
+    /// a closed loop, where the load follows the drive. `run`: the number of requests that have ended, the number of
+    /// requests of the warm-up before them, and the number of times that the workload was played.
     pub(crate) fn verdict(
         &self,
         geometry: &Geometry,
         now: &Count,
         closed_loop: bool,
-        run: [u64; 2],
+        run: [u64; 3],
     ) -> Option<SteadySummary> {
         if now.written == 0 {
             return None;
@@ -242,7 +247,13 @@ impl Rounds {
             }
         };
         let times = self.times_needed(now).filter(|_| !is_over);
-        let needed = |of: u64| times.map(|times| (of as f64 * times).ceil() as u64);
+        let [ended, warm_up, repeat] = run;
+        // The warm-up is not played longer.
+        let longer = |times: f64| match warm_up {
+            0 => times,
+            _ => (warm_up as f64 + ended as f64 * times) / (warm_up + ended) as f64,
+        };
+        let needed = |of: u64| times.map(|times| (of as f64 * longer(times)).ceil() as u64);
         Some(SteadySummary {
             verdict,
             rounds,
@@ -253,18 +264,19 @@ impl Rounds {
             erased_share: is_over.then(|| number(erased)),
             waf: shown(&waf),
             bytes_per_s: closed_loop.then(|| shown(&bytes_per_s)),
-            requests_needed: needed(run[0]),
-            repeat_needed: needed(run[1]),
+            requests_needed: needed(warm_up + ended),
+            repeat_needed: needed(repeat),
         })
     }
 
     /// The factor by which the run must be longer to have five rounds at its rate of programs so far, with a tenth
     /// added; `None` if nothing has been programmed for the host.
     fn times_needed(&self, now: &Count) -> Option<f64> {
-        let rounds = ROUNDS as f64;
-        let by_host = rounds * self.host_pages_min as f64 / now.host_pages as f64;
-        let by_all = rounds * self.pages_min as f64 / now.pages as f64;
-        (now.host_pages > 0).then(|| 1.1 * by_host.max(by_all))
+        let (rounds, begin) = (ROUNDS as f64, self.ends[0]);
+        let (host_pages, pages) = (now.host_pages - begin.host_pages, now.pages - begin.pages);
+        let by_host = rounds * self.host_pages_min as f64 / host_pages as f64;
+        let by_all = rounds * self.pages_min as f64 / pages as f64;
+        (host_pages > 0).then(|| 1.1 * by_host.max(by_all))
     }
 }
 

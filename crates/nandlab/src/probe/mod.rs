@@ -18,6 +18,10 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_submitted(&mut self, _slot: RequestId, _id: u64, _request: &Request, _operations: u64) {}
 
+    /// The warm-up is over and the results begin. `operations` is the number of flash operations queued before.
+    #[inline(always)]
+    fn on_results(&mut self, _operations: u64) {}
+
     /// A host write of `lpn` has been admitted: from now on the write is the newest data of `lpn`.
     #[inline(always)]
     fn on_write_admitted(&mut self, _lpn: Lpn, _sequence: u64) {}
@@ -93,6 +97,10 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, operations: u64) {
         self.0.on_submitted(slot, id, request, operations);
         self.1.on_submitted(slot, id, request, operations);
+    }
+    fn on_results(&mut self, operations: u64) {
+        self.0.on_results(operations);
+        self.1.on_results(operations);
     }
     fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_write_admitted(lpn, sequence);

@@ -158,7 +158,7 @@ impl<P: Probe> Scheme<P> for Refreshing {
 #[derive(Debug)]
 pub(crate) struct Refresh {
     policy: RefreshPolicySpec,
-    stats: RefreshStats,
+    pub(crate) stats: RefreshStats,
     /// The lines of the interval table: highest P/E cycles, and interval in seconds.
     intervals: Box<[(u32, u32)]>,
     /// Share of its interval by which a block may be overdue before it counts as late.

@@ -46,7 +46,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     let mut add = |note: Option<Note>| found.extend(note);
     add(power_loss::lost_writes(power.losses, charge.map(|capacitor| capacitor.is_worn_out)));
     if run.complete {
-        add(power_loss::never_cut(power.losses, &spec.power, stats.requests(), now));
+        add(power_loss::never_cut(drive.all_losses(), &spec.power, drive.requests_ended(), now));
     }
     if let Some(charge) = &charge {
         add(capacitor::worn_out(charge));
@@ -66,7 +66,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(refresh::too_slow(&stats.refresh, drive.refresh_load(), overdue));
     add(backlog(drive));
     if is_measured {
-        add(capacitor::never_measured(power.detections, pages, now));
+        add(capacitor::never_measured(drive.all_detections(), pages, now));
     }
     if drive.ecc().has_levels() {
         let has_errors = spec.reliability.rber != RberSpec::None;
@@ -81,14 +81,14 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     let most = spec.migration.copybacks_max();
     add(copyback::no_copybacks(&stats.migration, spec.migration.policy, most, stats.gc.victims));
     if spec.refresh.policy != RefreshPolicySpec::None {
-        let lived_s = now.seconds() * spec.reliability.clock_scale;
+        let lived_s = drive.measured().seconds() * spec.reliability.clock_scale;
         add(refresh::nothing_due(&stats.refresh, &spec.refresh, overdue, lived_s));
     }
     if let Some(partial) = spec.refresh.policy.partial() {
         add(refresh::nothing_partial(&stats.refresh, partial));
     }
     if has_written {
-        let measured = power.detections.iter().map(|found| found.budget).reduce(f64::min);
+        let measured = drive.all_detections().iter().map(|found| found.budget).reduce(f64::min);
         add(write_cache::budget_never_bound(&stats.cache, &spec.cache, pages, measured));
     }
     if stats.gc.victims > 0 {
@@ -154,7 +154,7 @@ fn backlog<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     let [read, write] = [Op::Read, Op::Write].map(|op| &stats.host[op as usize]);
     // Little's law: mean number of outstanding requests = sum of latencies / length of the run.
     let seconds = (read.sum_ns + write.sum_ns) as f64 * 1e-9;
-    let outstanding = seconds / drive.now().seconds();
+    let outstanding = seconds / drive.measured().seconds();
     if outstanding.is_nan() || outstanding <= BACKLOG_REQUESTS {
         return None;
     }

@@ -14,7 +14,7 @@ const DIE_INTERVALS: usize = 64;
 impl Series {
     /// `series.parquet` of a drive.
     pub fn table(&self, geometry: &Geometry) -> Table {
-        let starts: Vec<Time> = std::iter::once(Time::START)
+        let starts: Vec<Time> = std::iter::once(self.start())
             .chain(self.rows().iter().map(|row| row.end))
             .take(self.rows().len())
             .collect();
@@ -94,7 +94,7 @@ impl DieSeries {
         let (mut times, mut intervals, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         let (mut die_ids, mut channels) = (Vec::new(), Vec::new());
         let rows_per_interval = series.rows().len().div_ceil(DIE_INTERVALS).max(1);
-        let mut start = Time::START;
+        let mut start = series.start();
         for (index, rows) in series.rows().chunks(rows_per_interval).enumerate() {
             let end = rows.last().map_or(start, |row| row.end);
             let first = index * rows_per_interval;

@@ -260,10 +260,23 @@ pub struct VerifiedSummary {
     pub page_reads_checked: u64,
 }
 
+/// The warm-up (`workload.warm_up`), which the results leave out.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct WarmUpSummary {
+    /// Requests of the warm-up, including failed ones.
+    #[schemars(extend("unit" = "requests"))]
+    pub requests: u64,
+    /// Simulated time from the start until the last request of the warm-up had completed.
+    #[schemars(extend("unit" = "s"))]
+    pub duration_s: f64,
+}
+
 /// `summary.json`.
 ///
 /// `requests` counts all requests that have ended, including failed ones. `host`, `latency_us`, `iops` and `mb_per_s`
-/// count only requests that completed without failure.
+/// count only requests that completed without failure. After a warm-up all results begin with its end, except
+/// `requests_wrapped`, `records_skipped`, `precondition` and `verified`, which cover the whole run, and the state at the
+/// end.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Version of nandlab.
@@ -286,7 +299,7 @@ pub struct Summary {
     /// Malformed records of the trace that were skipped.
     #[schemars(extend("unit" = "records"))]
     pub records_skipped: u64,
-    /// Simulated time of the run, outages included.
+    /// Simulated time of the run after its warm-up, outages included.
     #[schemars(extend("unit" = "s"))]
     pub duration_s: f64,
     /// Requests that completed without failure, by kind.
@@ -359,6 +372,9 @@ pub struct Summary {
     /// The checks of a run with `--verify`; absent in other runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<VerifiedSummary>,
+    /// The warm-up, which the results leave out; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUpSummary>,
 }
 
 /// Energy so far, in joules: that of the counted operations and transfers, and idle power over the whole time.
@@ -374,7 +390,7 @@ pub(crate) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
         + (programs + copybacks) * energy.program_j
         + erases * energy.erase_j
         + (reads + programs) * page_bytes * energy.transfer_j_per_byte
-        + drive.now().seconds() * energy.idle_w
+        + drive.measured().seconds() * energy.idle_w
 }
 
 /// Sums the operations of `kinds` by cause; `flash` has the counts by kind and cause.
@@ -438,7 +454,7 @@ impl Summary {
     /// The summary of a drive after [`Drive::finish_stats`].
     pub fn of<P: Probe>(drive: &Drive<P>, run: &RunFacts) -> Self {
         let stats = drive.stats();
-        let seconds = drive.now().seconds();
+        let seconds = drive.measured().seconds();
         let of = |op: Op| &stats.host[op as usize];
         let mut all = of(Op::Read).clone();
         all.merge(of(Op::Write));
@@ -502,12 +518,16 @@ impl Summary {
             channel_busy_share: share(drive.channel_busy_ns(), geometry.channels),
             notes: notes(drive, run, steady_state.as_ref()),
             steady_state,
-            link: drive.link().map(|link| {
+            link: drive.link_used().map(|link| {
                 let busy_share = |direction: LinkDirection| number(ratio(direction.busy.seconds(), seconds));
                 LinkSummary { to_drive: busy_share(link.to_drive), to_host: busy_share(link.to_host) }
             }),
             precondition: None,
             verified: None,
+            warm_up: drive.warmed_up().map(|(requests, duration)| WarmUpSummary {
+                requests,
+                duration_s: number(duration.seconds()),
+            }),
         }
     }
 }

@@ -43,4 +43,5 @@ mod together;
 mod twin;
 mod twin_agrees;
 mod victims;
+mod warm_up;
 mod write_cache;

@@ -1144,6 +1144,21 @@ fn wrong_workloads_are_errors() {
         "run.toml:3: workload.arrival: a synthetic workload has no arrival times of its own\n  remedy: write arrival = \
          { queue_depth = 32 } or arrival = { iops = 20000 }",
     );
+    golden(
+        "[workload]\nsynthetic = { requests = 50 }\nrepeat = 2\nwarm_up = 100\n",
+        "run.toml:4: workload.warm_up: a warm-up of 100 requests leaves none of the workload's 100 for the results\n  \
+         remedy: set workload.warm_up to less than 100, or play more requests",
+    );
+    golden(
+        "[workload]\nprofile = \"msr/hm_0\"\nrequests_max = 7\nwarm_up = 8\n",
+        "run.toml:4: workload.warm_up: a warm-up of 8 requests leaves none of the workload's 7 for the results\n  \
+         remedy: set workload.warm_up to less than 7, or play more requests",
+    );
+    for accepted in
+        ["synthetic = { requests = 50 }\nwarm_up = 49", "profile = \"msr/hm_0\"\nwarm_up = 1000000000"]
+    {
+        assert!(load_with(&format!("[workload]\n{accepted}\n"), &[]).is_ok(), "{accepted}");
+    }
     let bursts =
         |keys: &str| format!("[workload]\nsynthetic = {{}}\narrival = {{ bursts = {{ {keys} }} }}\n");
     golden(

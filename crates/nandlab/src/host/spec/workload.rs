@@ -91,6 +91,14 @@ impl Section for Option<WorkloadSpec> {
         )
         .when(ANY_SOURCE),
         key("workload.requests_max", COUNT, "0", "the run stops after this many requests; 0: never").when(ANY_SOURCE),
+        key(
+            "workload.warm_up",
+            COUNT,
+            "0",
+            "requests at the start that the results leave out; `nandlab life` and a drive that is operated request by \
+             request have no warm-up",
+        )
+        .when(ANY_SOURCE),
         key("workload.repeat", int(1, 1_000_000), "1", "number of times the workload is played")
             .when(ANY_SOURCE),
     ];
@@ -102,6 +110,7 @@ impl Section for Option<WorkloadSpec> {
             beyond: values.read("workload.beyond"),
             whole_pages: values.read("workload.whole_pages"),
             requests_max: values.read("workload.requests_max"),
+            warm_up: values.read("workload.warm_up"),
             repeat: values.read("workload.repeat"),
         })
     }
@@ -140,6 +149,8 @@ pub struct WorkloadSpec {
     pub whole_pages: bool,
     /// The run stops after this many requests; 0: the whole workload.
     pub requests_max: u64,
+    /// Requests at the start that the results leave out.
+    pub warm_up: u64,
     /// The number of times the source is played.
     pub repeat: u32,
 }
@@ -405,7 +416,7 @@ choices! {
     }
 }
 
-pub(crate) const RULES: &[Rule] = &[synthetic, bursts];
+pub(crate) const RULES: &[Rule] = &[synthetic, bursts, warm_up];
 
 fn synthetic(check: &mut Check<'_>) -> Option<()> {
     let synthetic = check.get("workload.synthetic")?;
@@ -423,6 +434,26 @@ fn synthetic(check: &mut Check<'_>) -> Option<()> {
         let message = "a synthetic workload has no arrival times of its own";
         let remedy = "write arrival = { queue_depth = 32 } or arrival = { iops = 20000 }";
         check.error(&["workload.arrival", "workload.synthetic"], message, remedy);
+    }
+    Some(())
+}
+
+/// Refuses a warm-up that is known to be as long as the workload: no request would be left for the results.
+fn warm_up(check: &mut Check<'_>) -> Option<()> {
+    let warm_up = check.int("workload.warm_up").filter(|&requests| requests > 0)?;
+    let of_source = check
+        .get("workload.synthetic")
+        .map(|val| val.field("requests").int())
+        .or_else(|| check.get("workload.requests").map(Val::int))
+        .map(|requests| requests.saturating_mul(check.int("workload.repeat").unwrap_or(1)));
+    let most = check.int("workload.requests_max").filter(|&most| most > 0);
+    let requests = of_source.into_iter().chain(most).min()?;
+    if warm_up >= requests {
+        let message = format!(
+            "a warm-up of {warm_up} requests leaves none of the workload's {requests} for the results"
+        );
+        let remedy = format!("set workload.warm_up to less than {requests}, or play more requests");
+        check.error(&["workload.warm_up"], message, remedy);
     }
     Some(())
 }

@@ -13,13 +13,13 @@
 //! The slices of a track never overlap. A die and a channel serve one operation at a time; a request and a page to be
 //! decoded take the free lane with the lowest number. A lane is one of several tracks for slices that overlap in time.
 //!
-//! **Operations.** The operations submitted first are recorded, each with its number (`operation`), die, PPN and LPN. A
+//! **Operations.** The operations submitted first, or first after the warm-up, are recorded, each with its number (`operation`), die, PPN and LPN. A
 //! read also has its read level (`level`), and an operation of a host request the number of that request (`request`).
 //! The pages of a multi-plane operation (their number is `pages`) share one slice, which names the first recorded page;
 //! the transfer out and the decoding of each page are slices of their own.
 //!
 //! **Requests.** A request is recorded if it was submitted before the last recorded operation. So every recorded
-//! operation of the host has its request. Of the requests that end without a recorded operation, at most as many are
+//! operation of the host has its request, unless the request was submitted in the warm-up. Of the requests that end without a recorded operation, at most as many are
 //! recorded as operations are to be recorded (`output.timeline_operations`). A request still outstanding when the run
 //! ends is drawn to the end of the run and marked `outstanding`; a failed request has its reason (`failed`).
 //!
@@ -43,6 +43,7 @@ use crate::drive::{Completion, FailReason};
 use crate::host::Request;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, Owner, Phase, Transaction, Watcher};
+use std::ops::Range;
 
 /// The part of an operation that a slice shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +107,8 @@ struct UnderWay {
 /// Records the phases of the operations submitted first, and the requests submitted meanwhile.
 #[derive(Debug)]
 pub struct Timeline {
-    /// The number of operations to record.
-    operations: u64,
+    /// The numbers of the operations to record.
+    operations: Range<u64>,
     /// The slices, in the order in which they began.
     slices: Vec<Slice>,
     /// The arrows, in the order of their slices.
@@ -125,7 +126,7 @@ impl Timeline {
     /// Records the first `operations` operations.
     pub fn new(operations: u64) -> Self {
         Self {
-            operations,
+            operations: 0..operations,
             slices: Vec::new(),
             arrows: Vec::new(),
             requests: Vec::new(),
@@ -139,7 +140,7 @@ impl Timeline {
     fn begin(&mut self, die: DieId, transaction: &Transaction) {
         let work = &mut self.dies[die.index()];
         work.pages += 1;
-        if transaction.order >= self.operations {
+        if !self.operations.contains(&transaction.order) {
             return;
         }
         work.first.get_or_insert(*transaction);
@@ -197,7 +198,7 @@ impl Timeline {
         (request.end, request.failed) = (Some(end), failed);
         if !request.has_operation {
             self.idle_requests += 1;
-            if self.idle_requests > self.operations {
+            if self.idle_requests > self.operations.end - self.operations.start {
                 return;
             }
         }
@@ -225,7 +226,7 @@ impl Watcher for Timeline {
         let Some(first) = work.first else { return };
         // Pages are transferred out one by one; every other phase is common to all pages of a multi-plane operation.
         let (named, pages) = if phase == Phase::TransferOut { (*t, 1) } else { (first, work.pages) };
-        if named.order >= self.operations {
+        if !self.operations.contains(&named.order) {
             return;
         }
         let slice = self.slices.len();
@@ -240,10 +241,21 @@ impl Probe for Timeline {
         if self.slots.len() <= slot.index() {
             self.slots.resize(slot.index() + 1, None);
         }
-        let is_recorded = operations < self.operations;
+        let is_recorded = self.operations.contains(&operations);
         let recorded =
             RecordedRequest { id, request: *request, end: None, failed: None, has_operation: false };
         self.slots[slot.index()] = is_recorded.then_some(recorded);
+    }
+
+    /// Drops what was recorded in the warm-up.
+    fn on_results(&mut self, operations: u64) {
+        let length = self.operations.end - self.operations.start;
+        let mut dies = std::mem::take(&mut self.dies);
+        for work in &mut dies {
+            work.first = None;
+            work.arrows.clear();
+        }
+        *self = Self { operations: operations..operations.saturating_add(length), dies, ..Self::new(length) };
     }
 
     fn on_completed(&mut self, slot: RequestId, done: &Completion) {
@@ -251,7 +263,7 @@ impl Probe for Timeline {
     }
 
     fn on_decode(&mut self, start: Time, end: Time, channel: u32, level: u8, t: &Transaction) {
-        if t.order < self.operations {
+        if self.operations.contains(&t.order) {
             let read = Transaction { level, ..*t };
             self.record([start, end], t.die, channel, Stage::Decoder, 1, &read);
         }
