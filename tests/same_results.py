@@ -115,6 +115,7 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "translation-level-cached-only": ("ftl.map.demand.translation_level=cached-only",),
             "map-page": ("ftl.map=page",),
             "read-disturb": ("reliability.read_disturb=1e-7",),
+            "page-variation": ("reliability.page_variation=0.3",),
             "reclaim-reads": ("reliability.read_disturb=1e-6", "reclaim.policy.reads.limit=300"),
             "reclaim-rber": ("reliability.read_disturb=1e-5", "reclaim.policy.rber={ limit = 0.6, every = 16 }"),
             "refresh-none": ("refresh.policy=none",),

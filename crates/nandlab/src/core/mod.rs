@@ -40,7 +40,7 @@ pub(crate) use wake::{Wake, Wakes};
 
 use crate::base::geometry::Geometry;
 use crate::base::units::Time;
-use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, Reliability};
+use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, PageVariation, Reliability};
 use crate::ftl::Ftl;
 use crate::probe::Probe;
 use crate::sched::{Agenda, Device, Scheduler, Timing, Transactions};
@@ -54,6 +54,7 @@ pub(crate) struct Config {
     pub(crate) multi_plane: bool,
     pub(crate) ecc: Ecc,
     pub(crate) reliability: Reliability,
+    pub(crate) variation: Option<PageVariation>,
     pub(crate) age_clock: AgeClock,
     pub(crate) initial_ages: InitialAges,
     /// P/E cycles of every block at the start of the run.
@@ -83,6 +84,8 @@ pub(crate) struct Config {
 pub(crate) struct Physics {
     pub(crate) ecc: Ecc,
     pub(crate) reliability: Reliability,
+    /// The factor of each page's RBER; `None` without variation from page to page.
+    pub(crate) variation: Option<PageVariation>,
     pub(crate) age_clock: AgeClock,
     pub(crate) initial_ages: InitialAges,
     /// By page, the errors that an earlier read has found.
@@ -180,6 +183,7 @@ impl<P: Probe> Core<P> {
                 ecc,
                 reliability,
                 age_clock,
+                variation: config.variation,
                 initial_ages: config.initial_ages,
                 known: KnownErrors::new(pages(config.knows_errors)),
                 reprogram_error: config.reprogram_error,

@@ -130,12 +130,12 @@ impl<P: Probe> Core<P> {
             return 0.0;
         }
         let (block, page) = self.geometry.split(ppn);
-        self.rber_in(block, page, self.array.stamp(ppn).corrected)
+        self.rber_in(ppn, block, page, self.array.stamp(ppn).corrected)
     }
 
-    /// The present RBER of page `page` of `block`, whose data was last corrected at `corrected`.
+    /// The present RBER of `ppn`, page `page` of `block`, whose data was last corrected at `corrected`.
     #[inline]
-    fn rber_in(&mut self, block: BlockId, page: u32, corrected: AgeStamp) -> f64 {
+    fn rber_in(&mut self, ppn: Ppn, block: BlockId, page: u32, corrected: AgeStamp) -> f64 {
         let state = self.array.block(block);
         let condition = Condition {
             pe_cycles: state.pe_cycles,
@@ -144,7 +144,12 @@ impl<P: Probe> Core<P> {
             copybacks: state.copybacks,
             kind: self.geometry.kind(page),
         };
-        self.physics.reliability.rber(&condition) + self.physics.reprogram_error * f64::from(state.reprograms)
+        let mean = self.physics.reliability.rber(&condition)
+            + self.physics.reprogram_error * f64::from(state.reprograms);
+        match &self.physics.variation {
+            None => mean,
+            Some(variation) => variation.rber(ppn, mean),
+        }
     }
 
     /// The needed level of a page: the lowest read level that decodes the page now. The number of levels + 1 if no
@@ -157,7 +162,7 @@ impl<P: Probe> Core<P> {
         if corrected == AgeStamp::LOST {
             return self.physics.ecc.levels() + 1;
         }
-        let rber = self.rber_in(block, page, corrected);
+        let rber = self.rber_in(ppn, block, page, corrected);
         self.physics.ecc.level_for((rber - self.physics.known.of(ppn)).max(0.0))
     }
 

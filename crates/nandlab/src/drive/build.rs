@@ -9,7 +9,7 @@ use crate::base::rng::Stream;
 use crate::capacitor::Budget;
 use crate::core;
 use crate::demand_map::DemandMap;
-use crate::flash::{AgeClock, Array, Ecc, InitialAges, Reliability};
+use crate::flash::{AgeClock, Array, Ecc, InitialAges, PageVariation, Reliability};
 use crate::ftl::{self, Ftl};
 use crate::sched::Timing;
 
@@ -24,6 +24,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
         multi_plane: spec.timing.multi_plane,
         ecc: Ecc::new(&spec.ecc),
         reliability: Reliability::new(&spec.reliability),
+        variation: PageVariation::new(spec.reliability.page_variation, spec.seed),
         age_clock: AgeClock::new(spec.reliability.clock_scale),
         initial_ages: InitialAges::new(&spec.reliability.retention, spec.seed),
         pe_cycles: spec.reliability.pe_cycles,

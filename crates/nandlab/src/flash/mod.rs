@@ -11,4 +11,6 @@ pub use array::{Array, Block, BlockState, DEAD_LPN, Keeps, Stamp};
 pub use ecc::{
     Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
 };
-pub use reliability::{Condition, RberSpec, RberTable, Reliability, ReliabilitySpec, VthSpec, binomial};
+pub use reliability::{
+    Condition, PageVariation, RberSpec, RberTable, Reliability, ReliabilitySpec, VthSpec, binomial,
+};

@@ -71,6 +71,8 @@ const WHOLE: [&str; 7] = [
 impl Schemes {
     /// Draws settings with which the schemes in `on` are on; everything else is derived from the seed.
     pub fn draw(seed: u64, on: [bool; 4], facts: &DriveFacts) -> Self {
+        // Derived from the seed, so that the draws of the other settings do not change.
+        const PAGE_VARIATIONS: [f64; 3] = [0.0, 0.3, 0.7];
         let [laldpc, partial, rcopyback, capacitor_aware] = on;
         let mut stream = Stream::new(seed, "schemes");
         let mut pick = |n: u64| stream.below(n);
@@ -93,8 +95,9 @@ impl Schemes {
         );
         // Ages reach 3000 days. At this age the last read level does not decode some pages.
         let ages = format!(
-            "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\ncopyback_error = 3e-4\n\
+            "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\ncopyback_error = 3e-4\npage_variation = {}\n\
              retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",
+            PAGE_VARIATIONS[(seed % 3) as usize],
             pick(3000)
         );
         let (levels, ages) = if has_levels { (levels, ages) } else { Default::default() };

@@ -10,6 +10,7 @@ use nandlab::base::geometry::{DieId, Lpn};
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::Spec;
 use nandlab::drive::{Drive, FailReason};
+use nandlab::flash::{Condition, Reliability};
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, smart, summary};
@@ -71,6 +72,52 @@ fn a_read_takes_the_sum_of_its_tries() {
         reads_add_up(&mut drive);
         settle(&mut drive);
     }
+}
+
+/// Share of the standard normal distribution above `z`: its density, integrated in steps of 1e-4 up to 10.
+fn normal_above(z: f64) -> f64 {
+    let steps = ((10.0 - z) / 1e-4) as u64;
+    let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
+    (0..steps).map(|step| density(z + (step as f64 + 0.5) * 1e-4) * 1e-4).sum()
+}
+
+/// With the spread S a page with the mean RBER r needs more than level L, which decodes up to l, where exp(S z - S^2 / 2)
+/// is above l / r, that is where z is above (ln(l / r) + S^2 / 2) / S. All pages have the same age and wear.
+#[test]
+fn the_needed_levels_vary_from_page_to_page_as_the_normal_distribution() {
+    const SPREAD: f64 = 0.5;
+    let sets = ["drive.blocks_per_plane=128", "drive.pages_per_block=64", "ecc.start=ideal"];
+    let varied = old(&[&sets[..], &["reliability.page_variation=0.5"]].concat());
+    let mut drive = Drive::new(&varied);
+    drive.precondition(&mut |_| true);
+    let pages = u64::from(drive.ftl().map.mapped());
+    let first: Vec<u64> = (0..pages).map(|lpn| read(&mut drive, lpn)).collect();
+    let counts = drive.stats().ecc.host_needed;
+    for lpn in (0..pages).step_by(97) {
+        assert_eq!(read(&mut drive, lpn), first[lpn as usize], "a page needs the same level each time");
+    }
+    let condition = Condition {
+        pe_cycles: 10_000,
+        age_s: 365 * 86_400,
+        reads: 0,
+        copybacks: 0,
+        kind: drive.geometry().kind(0),
+    };
+    let mean = Reliability::new(&varied.reliability).rber_exact(&condition);
+    let mut below = 0;
+    for (index, level) in varied.ecc.levels.iter().enumerate() {
+        below += counts[index + 1];
+        let above = 1.0 - below as f64 / pages as f64;
+        let expected = normal_above(((level.rber_max / mean).ln() + SPREAD * SPREAD / 2.0) / SPREAD);
+        let error = (expected * (1.0 - expected) / pages as f64).sqrt();
+        assert!(
+            (above - expected).abs() < 5.0 * error + 1e-3,
+            "level {}: {above} of {pages} pages need more, expected {expected}",
+            index + 1
+        );
+    }
+    // The levels are not all the same: the test would pass if no level were near the RBER.
+    assert!(counts.iter().filter(|&&count| count > pages / 20).count() >= 2, "{counts:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn spec(rber: RberSpec) -> ReliabilitySpec {
         rber,
         read_disturb: 0.0,
         copyback_error: 0.0,
+        page_variation: 0.0,
         pe_cycles: 0,
         retention: vec![(Span::ZERO, 1.0)],
         clock_scale: 1.0,

@@ -157,6 +157,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         rber: RberSpec::None,
         read_disturb: 0.0,
         copyback_error: 0.0,
+        page_variation: 0.0,
         pe_cycles: 0,
         retention: vec![(Span::ZERO, 1.0)],
         clock_scale: 1.0,

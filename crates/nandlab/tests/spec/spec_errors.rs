@@ -1159,6 +1159,15 @@ fn wrong_workloads_are_errors() {
     {
         assert!(load_with(&format!("[workload]\n{accepted}\n"), &[]).is_ok(), "{accepted}");
     }
+    golden(
+        "[reliability]\npage_variation = 0.3\n",
+        "run.toml:2: reliability.page_variation: has no effect with reliability.rber = \"none\"\n  remedy: set \
+         reliability.rber, or reliability.page_variation = 0.0",
+    );
+    golden(
+        "[reliability]\npage_variation = 2.5\n",
+        "run.toml:2: reliability.page_variation: the number 2.5 is out of range\n  remedy: a value from 0 to 2",
+    );
     let bursts =
         |keys: &str| format!("[workload]\nsynthetic = {{}}\narrival = {{ bursts = {{ {keys} }} }}\n");
     golden(

@@ -29,6 +29,14 @@ section! { for ReliabilitySpec {
         "0.0",
         "RBER that each copyback in a row adds",
     ),
+    page_variation = key(
+        "reliability.page_variation",
+        num(0.0, 2.0),
+        "0.0",
+        "spread of the RBER from page to page: standard deviation S of its logarithm; each page has a factor \
+         exp(S z - S^2 / 2) with mean 1, and z is standard normal",
+    )
+    .note("assumption, without a source; a hash of the seed and the physical page draws the factor"),
     pe_cycles =
         key("reliability.pe_cycles", int(0, 10_000_000), "0", "P/E cycles of every block at the start"),
     retention = key(
@@ -86,8 +94,8 @@ pub(super) const RULES: &[Rule] = &[errors_have_effect, vth, retention];
 /// without read levels.
 fn errors_have_effect(check: &mut Check<'_>) -> Option<()> {
     let errors = check.tag("reliability.rber")?;
-    for key in ["reliability.read_disturb", "reliability.copyback_error"] {
-        if errors == "none" && check.num(key).is_some_and(|rber| rber > 0.0) {
+    for key in ["reliability.read_disturb", "reliability.copyback_error", "reliability.page_variation"] {
+        if errors == "none" && check.num(key).is_some_and(|value| value > 0.0) {
             let message = "has no effect with reliability.rber = \"none\"";
             let remedy = format!("set reliability.rber, or {key} = 0.0");
             check.error(&[key, "reliability.rber"], message, remedy);

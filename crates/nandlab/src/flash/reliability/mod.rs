@@ -3,16 +3,19 @@
 //! RBER = model + `read_disturb` * reads + `copyback_error` * copybacks, at most 0.5. The model is a function of P/E
 //! cycles and age, the `table` model also of reads; with `none` it is 0. Every read of a page needs the page's RBER, so
 //! [`Reliability::rber`] interpolates the `vth` model in tables, whereas [`Reliability::rber_exact`] computes this
-//! model at each call.
+//! model at each call. Both are the mean of all pages with the same history; [`PageVariation`] has the factor of each
+//! page.
 
 mod draw;
 mod grid;
 mod noise;
 mod table;
+mod variation;
 mod vth;
 
 pub use draw::binomial;
 pub use table::{RberTable, TableError};
+pub use variation::PageVariation;
 pub use vth::{PerKind, Susceptible, Vth};
 
 use crate::base::geometry::PageKind;
@@ -28,6 +31,8 @@ pub struct ReliabilitySpec {
     pub read_disturb: f64,
     /// RBER that each consecutive copyback adds to the page.
     pub copyback_error: f64,
+    /// Spread of the RBER from page to page: the standard deviation of its logarithm.
+    pub page_variation: f64,
     /// P/E cycles of every block at the start of the run.
     pub pe_cycles: u32,
     /// Ages of the data on the drive at the start of the run, each with its share of the data; the shares add up to 1.

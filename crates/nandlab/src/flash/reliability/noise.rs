@@ -89,7 +89,7 @@ fn gauss(y: f64) -> f64 {
 }
 
 /// Upper tail of N(0, 1).
-fn upper(y: f64) -> f64 {
+pub(super) fn upper(y: f64) -> f64 {
     0.5 * libm::erfc(y * FRAC_1_SQRT_2)
 }
 
