@@ -214,7 +214,7 @@ def _filled(study: Definition, override: Override, values: Mapping[str, Any], no
             remedy = "use numbers that are not strings, and do not divide by 0"
             note(problem(study.path, override.line, override.key, message, remedy), label)
             return value
-        return computed
+        return int(computed) if computed.is_integer() else computed
 
     return Override(override.key, fill(override.value), override.line)
 
