@@ -26,7 +26,9 @@ class Summary(Record, frozen=True):
     """`summary.json`.
 
     `requests` counts all requests that have ended, including failed ones. `host`, `latency_us`, `iops` and `mb_per_s`
-    count only requests that completed without failure.
+    count only requests that completed without failure. After a warm-up all results begin with its end, except
+    `requests_wrapped`, `records_skipped`, `precondition` and `verified`, which cover the whole run, and the state at
+    the end.
     """
 
     nandlab: str
@@ -46,7 +48,7 @@ class Summary(Record, frozen=True):
     records_skipped: int
     """Malformed records of the trace that were skipped."""
     duration_s: float
-    """Simulated time of the run, outages included. In seconds."""
+    """Simulated time of the run after its warm-up, outages included. In seconds."""
     host: HostRequests
     """Requests that completed without failure, by kind."""
     latency_us: LatencyByOp
@@ -109,6 +111,8 @@ class Summary(Record, frozen=True):
     """Result of the preconditioning by the SNIA performance test specification; absent with other preconditioning."""
     verified: VerifiedSummary | None = None
     """The checks of a run with `--verify`; absent in other runs."""
+    warm_up: WarmUpSummary | None = None
+    """The warm-up, which the results leave out; absent without one."""
 
 
 class PowerRecord(Record, frozen=True):
@@ -494,7 +498,7 @@ class MapSummary(Record, frozen=True):
     waiting_misses: int
     """Misses that waited because too many translation pages were being written back."""
     given_up: int
-    """Write-backs of translation pages given up because their plane was worn out."""
+    """Write-backs abandoned because the plane of the translation page was worn out. In pages."""
 
 
 class CacheSummary(Record, frozen=True):
@@ -967,8 +971,8 @@ class SteadySummary(Record, frozen=True):
     bytes/s.
     """
     requests_needed: int | None
-    """Number of requests with which the run would have five rounds, with a tenth added; None if the run has five
-    rounds, or nothing was programmed for the host.
+    """Number of requests, those of the warm-up included, with which the run would have five rounds, with a tenth added;
+    None if the run has five rounds, or nothing was programmed for the host.
     """
     repeat_needed: int | None
     """Value of `workload.repeat` with which the run would have five rounds, with a tenth added; None if the run has
@@ -1025,6 +1029,15 @@ class VerifiedSummary(Record, frozen=True):
 
     page_reads_checked: int
     """Page reads compared with the reference model. In pages."""
+
+
+class WarmUpSummary(Record, frozen=True):
+    """The warm-up (`workload.warm_up`), which the results leave out."""
+
+    requests: int
+    """Requests of the warm-up, including failed ones."""
+    duration_s: float
+    """Simulated time from the start until the last request of the warm-up had completed. In seconds."""
 
 
 class MapRead(Record, frozen=True):

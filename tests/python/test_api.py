@@ -95,7 +95,7 @@ def test_the_results_leave_out_the_warm_up(spec_file):
 
 def test_a_warm_up_as_long_as_the_workload_is_refused(spec_file, tmp_path):
     requests = nandlab.run(spec_file).summary.requests
-    with pytest.raises(nandlab.SpecError, match="workload.warm_up"):
+    with pytest.raises(nandlab.SpecError, match=r"workload\.warm_up"):
         nandlab.load(spec_file, {"workload.warm_up": requests})
     trace = tmp_path / "trace.csv"
     trace.write_text("".join(f"{1000 * number},host,0,Write,{4096 * number},4096,0\n" for number in range(10)))

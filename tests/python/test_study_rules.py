@@ -333,9 +333,12 @@ over = "drive.op"
 
 def test_a_study_may_extend_another_of_its_folder(tmp_path):
     (tmp_path / "base.toml").write_text(BASE)
-    (tmp_path / "s.toml").write_text(RULES + TWO)
+    (tmp_path / "s.toml").write_text(RULES + TWO + PARAMETERS)
     (tmp_path / "maps.toml").write_text(MAPS)
     study = nandlab.Study.load(tmp_path / "maps.toml")
+    # The claims and the figure that an inherited parameter names are in the other study.
+    inherited = study.definition.parameters["drive.op"]
+    assert (inherited.origin, inherited.claims, inherited.sensitivity) == ("calibrated", (), None)
     assert [(run.part, run.variant, run.workload) for run in study.runs] == [("map", "on", "b")] * 2
     assert study.definition.claims == () and "rate" in study.definition.metrics
     # The own variant replaces the inherited one.

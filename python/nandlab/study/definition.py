@@ -86,6 +86,8 @@ def _extend(reading: Reading, data: dict[str, Any]) -> None:
         own, other = data.get(table, {}), inherited.get(table, {})
         if isinstance(own, dict) and isinstance(other, dict) and other:
             data[table] = {**other, **own}
+            if table == "parameters":
+                reading.inherited_parameters = frozenset(other.keys() - own.keys())
 
 
 def _read(reading: Reading, file: StudyFile, text: str, smoke: bool, seeds: int | None) -> Definition:

@@ -45,6 +45,9 @@ def _parameter(
     for name in ("claims", "sensitivity", "checks"):
         if origin != "calibrated" and table.has(name):
             reading.report((*path, name), f"{origin} values do not have this key", "remove the key")
+    text = getattr(table, origin) or ""
+    if key in reading.inherited_parameters:
+        return Parameter(key, origin, text, (), None, (), reading.line(path))
     names = [claim.id for claim in claims]
     fitted = reading.names(table.claims, (*path, "claims"), names) or []
     checks = reading.names(table.checks, (*path, "checks"), names) or []
@@ -62,7 +65,6 @@ def _parameter(
         for name in set(fitted) & set(checks):
             message = f'the value is calibrated to the claim "{shown(name)}"'
             reading.report((*path, "checks"), message, "name a claim on other workloads")
-    text = getattr(table, origin) or ""
     return Parameter(key, origin, text, tuple(fitted), table.sensitivity, tuple(checks), reading.line(path))
 
 

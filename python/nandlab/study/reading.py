@@ -21,6 +21,8 @@ class Reading:
         self.path = path
         self.lines = lines
         self.problems: list[Problem] = []
+        #: Entries of [parameters] that come from the extended study, whose claims and figures they name.
+        self.inherited_parameters: frozenset[str] = frozenset()
         #: The directory at which relative paths in the base spec start.
         self.base_dir = path.parent.absolute()
 
