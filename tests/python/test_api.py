@@ -99,7 +99,7 @@ def test_a_warm_up_as_long_as_the_workload_is_refused(spec_file, tmp_path):
         nandlab.load(spec_file, {"workload.warm_up": requests})
     trace = tmp_path / "trace.csv"
     trace.write_text("".join(f"{1000 * number},host,0,Write,{4096 * number},4096,0\n" for number in range(10)))
-    drive = SPEC[: SPEC.index("[workload]")]
+    drive = SPEC[: SPEC.index("[workload")]
     spec = nandlab.load(f'{drive}[workload]\ntrace = "{trace}"\nformat = "msr"\nwarm_up = 10\n')
     with pytest.raises(nandlab.RunError, match=r"after 10 requests .* workload.warm_up = 10\n  remedy: "):
         nandlab.run(spec)

@@ -225,6 +225,23 @@ def test_a_limited_timeline_has_the_first_operations_and_the_requests_of_that_ti
             assert sorted(recorded) == list(range(len(recorded))), "requests at the start are not recorded"
 
 
+@pytest.mark.parametrize("arrival", ["trace", {"queue_depth": 16}])
+def test_after_a_warm_up_the_timeline_begins_with_the_results(play, arrival):
+    for operations in (100, ALL):
+        result, timeline = play(operations, **{"workload.warm_up": 500, "workload.arrival": arrival})
+        assert timeline.problems == []
+        begin_ns = round(result.summary.warm_up.duration_s * 1e9)
+        working = [one for one in timeline.slices if one.process != REQUESTS]
+        assert min(one.start for one in working) >= begin_ns
+        numbers = {one.args["operation"] for one in working} | {arrow.operation for arrow in timeline.arrows}
+        assert max(numbers) - min(numbers) < operations
+        # The requests that the results count were outstanding when the warm-up ended, or came later.
+        recorded = timeline.of(REQUESTS)
+        assert min(one.end for one in recorded) >= begin_ns
+        if operations == ALL:
+            assert len(recorded) == result.summary.requests == 1000
+
+
 def test_the_oracle_changes_neither_timeline_nor_summary(play):
     result, _ = play(1000)
     again, _ = play(1000, verify=True)

@@ -39,6 +39,7 @@ _SHOWN = frozenset(
         "link",
         "precondition",
         "verified",
+        "warm_up",
     }
 )
 #: Colours of operations, where their name differs from the operation's.
@@ -49,6 +50,7 @@ def of_run(result: RunResult) -> Presentation:
     """The presentation of a run."""
     summary = result.summary
     sections = (
+        _warm_up(summary),
         _latency(summary),
         read_levels(summary.ecc),
         _link(summary),
@@ -138,6 +140,15 @@ def _time(us: float, is_long: bool) -> str:
     if not is_long:
         return number(us)
     return f"{number(us * 1e-6)} s" if us >= 1e6 else duration(us * 1e-6)
+
+
+def _warm_up(summary: Summary) -> Section | None:
+    warm_up = summary.warm_up
+    if warm_up is None:
+        return None
+    requests, time = counted(warm_up.requests, "request"), duration(warm_up.duration_s)
+    figures = (Figure("requests", count(warm_up.requests)), Figure("simulated", time))
+    return Section("Warm-up", (Figure("left out", f"{requests} in {time}"),), figures=figures)
 
 
 def _link(summary: Summary) -> Section | None:

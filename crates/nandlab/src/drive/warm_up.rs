@@ -95,8 +95,8 @@ impl<P: Probe> Drive<P> {
     pub(crate) fn link_used(&self) -> Option<LinkState> {
         let mut link = self.link()?;
         if let Some(before) = self.recorder.beginning.as_ref().and_then(|begin| begin.link) {
-            link.to_drive.busy = link.to_drive.busy - before.to_drive.busy;
-            link.to_host.busy = link.to_host.busy - before.to_host.busy;
+            link.to_drive.busy -= before.to_drive.busy;
+            link.to_host.busy -= before.to_host.busy;
         }
         Some(link)
     }

@@ -340,7 +340,7 @@ mod tests {
 
     fn verdict(pages: u64, waf: impl Fn(u64) -> u64, erased: f64) -> Option<SteadySummary> {
         let (rounds, now) = played(pages, waf, erased);
-        rounds.verdict(&geometry(), &now, true, [pages, 2])
+        rounds.verdict(&geometry(), &now, true, [pages, 0, 2])
     }
 
     #[test]
@@ -397,12 +397,34 @@ mod tests {
         assert_eq!(verdict(0, |_| 1, 1.0), None, "there is no verdict without writes");
     }
 
+    /// The results begin after 300 requests of the warm-up, which have programmed 300 pages for the host and 900 in all.
+    /// 500 requests follow. As above five rounds take 1100 requests, with the warm-up 1400. The two plays of the workload
+    /// had 800 requests, so 1400 requests take 3.5 plays, rounded up to 4.
+    #[test]
+    fn rounds_begin_after_the_warm_up_which_the_proposed_length_includes() {
+        let (host_pages, pages) = (300, 900);
+        let mut now = Count { time: Time::from_ns(300), host_pages, pages, ..Count::default() };
+        let mut rounds = Rounds::beginning_at(&geometry(), now);
+        for page in 1..=500 {
+            (now.time, now.host_pages) = (Time::from_ns(300 + page), 300 + page);
+            (now.pages, now.written, now.moved) = (900 + 3 * page, page * 4096, page * 4096);
+            if rounds.may_end(now.host_pages) {
+                rounds.end(now);
+            }
+        }
+        let ends: Vec<u64> = rounds.ends.iter().map(|end| end.host_pages).collect();
+        assert_eq!(ends, [300, 500, 700]);
+        let found = rounds.verdict(&geometry(), &now, true, [500, 300, 2]).unwrap();
+        assert_eq!((found.requests_needed, found.repeat_needed), (Some(1400), Some(4)));
+        assert_eq!(found.waf.rounds, [Some(3.0), Some(3.0)]);
+    }
+
     #[test]
     fn throughput_is_judged_only_in_a_closed_loop() {
         let (mut rounds, now) = played(1000, |_| 2, 1.0);
         rounds.ends.iter_mut().zip(0..).for_each(|(end, at)| end.moved *= 1 + at);
-        let open = rounds.verdict(&geometry(), &now, false, [1000, 1]).unwrap();
-        let closed = rounds.verdict(&geometry(), &now, true, [1000, 1]).unwrap();
+        let open = rounds.verdict(&geometry(), &now, false, [1000, 0, 1]).unwrap();
+        let closed = rounds.verdict(&geometry(), &now, true, [1000, 0, 1]).unwrap();
         assert_eq!((open.verdict, open.bytes_per_s), (Verdict::Steady, None));
         assert_eq!((closed.verdict, closed.bytes_per_s.unwrap().met), (Verdict::NotSteady, Some(false)));
     }

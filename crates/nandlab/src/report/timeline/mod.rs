@@ -18,8 +18,9 @@
 //! The pages of a multi-plane operation (their number is `pages`) share one slice, which names the first recorded page;
 //! the transfer out and the decoding of each page are slices of their own.
 //!
-//! **Requests.** A request is recorded if it was submitted before the last recorded operation. So every recorded
-//! operation of the host has its request, unless the request was submitted in the warm-up. Of the requests that end without a recorded operation, at most as many are
+//! **Requests.** A request is recorded if it was submitted before the last recorded operation; a request of the warm-up
+//! only if it was outstanding when the warm-up ended. So every recorded
+//! operation of the host has its request. Of the requests that end without a recorded operation, at most as many are
 //! recorded as operations are to be recorded (`output.timeline_operations`). A request still outstanding when the run
 //! ends is drawn to the end of the run and marked `outstanding`; a failed request has its reason (`failed`).
 //!
@@ -83,6 +84,9 @@ struct RecordedRequest {
     failed: Option<FailReason>,
     /// Whether the request has a recorded operation.
     has_operation: bool,
+    /// Whether the request is recorded: it was submitted before the last recorded operation, or the warm-up ended while
+    /// it was outstanding.
+    is_recorded: bool,
 }
 
 /// An arrow from a request to the first slice of one of its operations.
@@ -117,7 +121,7 @@ pub struct Timeline {
     requests: Vec<RecordedRequest>,
     /// Number of requests that have ended without a recorded operation.
     idle_requests: u64,
-    /// By slot of the host's requests: the last request in the slot; `None` if that request is not recorded.
+    /// By slot of the host's requests: the last request in the slot.
     slots: Vec<Option<RecordedRequest>>,
     dies: Vec<UnderWay>,
 }
@@ -158,7 +162,9 @@ impl Timeline {
         transaction: &Transaction,
     ) -> Option<&'a mut RecordedRequest> {
         match transaction.owner {
-            Owner::Request(slot) | Owner::Merge(slot) => slots.get_mut(slot.index())?.as_mut(),
+            Owner::Request(slot) | Owner::Merge(slot) => {
+                slots.get_mut(slot.index())?.as_mut().filter(|request| request.is_recorded)
+            }
             _ => None,
         }
     }
@@ -196,6 +202,9 @@ impl Timeline {
     fn end_request(&mut self, slot: usize, end: Time, failed: Option<FailReason>) {
         let Some(request) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
         (request.end, request.failed) = (Some(end), failed);
+        if !request.is_recorded {
+            return;
+        }
         if !request.has_operation {
             self.idle_requests += 1;
             if self.idle_requests > self.operations.end - self.operations.start {
@@ -242,12 +251,12 @@ impl Probe for Timeline {
             self.slots.resize(slot.index() + 1, None);
         }
         let is_recorded = self.operations.contains(&operations);
-        let recorded =
-            RecordedRequest { id, request: *request, end: None, failed: None, has_operation: false };
-        self.slots[slot.index()] = is_recorded.then_some(recorded);
+        let (request, has_operation) = (*request, false);
+        self.slots[slot.index()] =
+            Some(RecordedRequest { id, request, end: None, failed: None, has_operation, is_recorded });
     }
 
-    /// Drops what was recorded in the warm-up.
+    /// Drops what was recorded in the warm-up, except the outstanding requests.
     fn on_results(&mut self, operations: u64) {
         let length = self.operations.end - self.operations.start;
         let mut dies = std::mem::take(&mut self.dies);
@@ -255,7 +264,11 @@ impl Probe for Timeline {
             work.first = None;
             work.arrows.clear();
         }
-        *self = Self { operations: operations..operations.saturating_add(length), dies, ..Self::new(length) };
+        let outstanding = |request: &RecordedRequest| request.end.is_none();
+        let begun = |request| RecordedRequest { has_operation: false, is_recorded: true, ..request };
+        let slots = self.slots.iter().map(|slot| slot.filter(outstanding).map(begun)).collect();
+        let operations = operations..operations.saturating_add(length);
+        *self = Self { operations, dies, slots, ..Self::new(length) };
     }
 
     fn on_completed(&mut self, slot: RequestId, done: &Completion) {

@@ -23,7 +23,9 @@ impl Timeline {
     /// The trace as JSON text; outstanding requests are drawn to `now`, the end of the run.
     pub fn to_json(&self, now: Time) -> String {
         let mut requests = self.requests.clone();
-        requests.extend(self.slots.iter().flatten().filter(|recorded| recorded.end.is_none()));
+        requests.extend(
+            self.slots.iter().flatten().filter(|recorded| recorded.is_recorded && recorded.end.is_none()),
+        );
         requests.sort_unstable_by_key(|recorded| (recorded.request.arrival, recorded.id));
         let mut lanes = Lanes::default();
         let end_of = |recorded: &RecordedRequest| recorded.end.unwrap_or(now.max(recorded.request.arrival));
