@@ -75,10 +75,10 @@ def _row(verdict: Verdict, notes: list[str]) -> str:
     if claim.value is None:
         reported = f"{escape(claim.direction or '')} {number(verdict.baseline)}"
         slack = verdict.tolerance or 0.0
-        away = f"by more than {number(slack)}" if not (claim.direction or "").startswith("not") else ""
-        reported += f"<br><small>{away or f'within {number(slack)}'}</small>" if slack else ""
+        within = "within" if (claim.direction or "").startswith("not") else "by more than"
+        reported += f"<br><small>{within} {slack:.2g}</small>" if slack else ""
     else:
-        slack_text = "" if verdict.tolerance is None else f"<br><small>\u00b1 {verdict.tolerance:.3g}</small>"
+        slack_text = "" if verdict.tolerance is None else f"<br><small>\u00b1 {verdict.tolerance:.2g}</small>"
         reported = f"{number(claim.value)}{slack_text}"
     measured = number(verdict.measured)
     if verdict.sample is not None and (ends := interval(verdict.sample)):
