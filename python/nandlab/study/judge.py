@@ -19,16 +19,17 @@ REPRODUCED = "reproduced"
 FITTED = "fitted"
 #: The interval is partly within the tolerance.
 UNDECIDED = "undecided"
-#: The interval is outside the tolerance, on the reported side of the baseline.
+#: The interval is outside the tolerance, on the reported side of the baseline. Also: on the reported side, for a
+#: workload of which the source gives no value.
 SAME_DIRECTION = "same direction"
 NOT_REPRODUCED = "not reproduced"
 #: The effect cannot occur in the set-up.
 NOT_TESTABLE = "not testable"
-#: A verdict of the smoke size, where the runs of a claim may be left out.
+#: No run belongs to the claim, as at smoke size, which may leave its runs out.
 NOT_MEASURED = "not measured"
 VERDICTS = (REPRODUCED, FITTED, UNDECIDED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_MEASURED)
 
-#: The tolerance of a direction without one: this share of the baseline.
+#: The default tolerance of a direction, as a share of the baseline.
 DIRECTION_TOLERANCE = 0.005
 #: Rounding errors of a comparison.
 _EPSILON = 1e-12
@@ -53,7 +54,9 @@ class Verdict:
     sample: Sample | None
     #: The mean over the seeds.
     baseline: float | None
-    #: The tolerance that counted: absolute for a value, the least distance from the baseline for a direction.
+    #: The tolerance that was applied. For a value: the largest distance from the reported value. For "above" and
+    #: "below": the least distance from the baseline. For "not above" and "not below": the largest distance on the
+    #: wrong side of the baseline.
     tolerance: float | None
     verdict: str
     #: Other averages of the same runs, by name.
@@ -153,7 +156,7 @@ def _condition(results: Results, claim: Claim) -> tuple[float | None, bool]:
 
 
 def _slack(claim: Claim, value: float | None, baseline: float | None) -> float:
-    """The tolerance that counts."""
+    """The tolerance that is applied."""
     if value is None:
         if claim.absolute is not None:
             return claim.absolute
@@ -189,7 +192,7 @@ def _direction(claim: Claim, against: Sample | None, slack: float) -> str:
     low, high = against.low, against.high
     if claim.direction in ("below", "not above"):
         low, high = -high, -low
-    # Now the claim is that the difference is above the tolerance, or not below its negative.
+    # From here on a claim is that the difference is above `slack`, or, with "not", that it is at least -`slack`.
     limit = -slack if claim.direction.startswith("not") else slack
     if claim.direction.startswith("not"):
         return REPRODUCED if low >= limit else NOT_REPRODUCED if high < limit else UNDECIDED
@@ -254,7 +257,7 @@ def _reported(results: Results, claim: Claim, here: Where) -> float | None:
 
 
 def _averages(results: Results, measure: Measure) -> dict[str, float]:
-    """The averages over the runs of a measure by the names that the measure does not use."""
+    """The averages of `AVERAGES` that the measure does not use, over the same runs, by name."""
     used = "mean-of-ratios" if measure.reduce == "mean" else measure.reduce
     if used not in AVERAGES or measure.effect or len(_runs_of_a_seed(results, measure)) < 2:
         return {}

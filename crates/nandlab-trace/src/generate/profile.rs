@@ -9,7 +9,7 @@
 //! Zipf distribution alone does not give such an interval. Therefore the writes have four parts, each with its own
 //! region of pages:
 //!
-//! - the hottest page: written at an even rate, as many times as published;
+//! - the hottest page: written at an even rate, as many times as published, up to 30 % of the writes;
 //! - periodic pages: each is written once per period; the period is the published median rewrite interval;
 //! - hot pages: the most written 1 % of the written pages, without the hottest and the periodic pages;
 //! - cold pages: the other written pages. A cursor writes each of them once, evenly over the run, so that the footprint
@@ -32,12 +32,12 @@
 //! for the read:
 //!
 //! - a candidate for old data is drawn like the reads above, and is dropped if it starts at a written page;
-//! - a candidate for new data starts at a written page. This page is with probability 0.3 a random one of the hottest,
-//!   periodic and hot pages. If that page is not yet written, and in all other cases, the page is Zipf-distributed in
-//!   the order of first writes.
+//! - a candidate for new data starts at a written page. With probability 0.3 this page is a random one of the hottest,
+//!   periodic and hot pages. Otherwise, or if the random page is not yet written, the page is Zipf-distributed in the
+//!   order of first writes.
 //!
 //! A candidate ends where written pages meet pages that are not written. The longest candidate is read. If all
-//! candidates are dropped, one page that is not written is read.
+//! candidates are dropped, one page that is not written is read, or a written page if all pages are written.
 //!
 //! **Shortened profiles** (`requests` below the published count) keep the rate, the ratios (also the share of old
 //! data), the period and the mean sizes. The footprint and the writes of the hottest page shrink in proportion. A

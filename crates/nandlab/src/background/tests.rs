@@ -1,4 +1,5 @@
-//! Background jobs on a bare core with blocks of four pages; GC needs one free block and one open block.
+//! Background jobs on a bare core. Where a test says no other, a block has four pages, and GC needs one free block and
+//! one open block.
 
 use super::spec::GcForeground;
 use super::*;

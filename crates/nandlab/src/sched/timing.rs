@@ -150,14 +150,14 @@ impl Timing {
         }
     }
 
-    /// Time to transfer in and program the first `pages_per_block` pages of a block, one page after another, without command
-    /// cycles.
+    /// Time to write a block of `pages_per_block` pages, one page after another: transfers in and programs, without
+    /// command cycles.
     pub fn block_write_ns(&self, pages_per_block: u32) -> Span {
         (0..pages_per_block).map(|page| self.transfer_ns + self.program_ns(page)).sum()
     }
 
     /// The longest time for which one operation occupies a channel: for the transfer out of a page at any read level,
-    /// for the transfer in of the pages of a multi-plane program, or for command cycles.
+    /// for the command cycles and the transfer in of the pages of a multi-plane program, or for other command cycles.
     pub fn longest_transfer_ns(&self) -> Span {
         let planes = u64::from(self.planes);
         let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Power loss, recovery and detection of the dirty budget on tiny drives, compared with calculations by hand.
 //!
 //! The transfer of a page of 4 KiB takes 10.24 us, the program of an LSB page 300 us and of an MSB page 600 us. The
-//! controller draws 1 W, a program 100 mW. The capacitor of 1 mF has 12 mJ between 5.5 and 2.5 V; tests set its energy
-//! by `efficiency`, which scales these 12 mJ.
+//! controller draws 1 W, a program 100 mW. The capacitor of 1 mF, where a test sets no other, has 12 mJ between 5.5
+//! and 2.5 V; tests set its energy by `efficiency`, which scales these 12 mJ.
 
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId};
@@ -384,8 +384,9 @@ fn a_merged_page_goes_to_the_next_die_if_its_die_has_no_free_page() {
     let loss = drive.cut_power().clone();
     let recovery = loss.recovery.unwrap();
     assert_eq!((loss.flushed_pages, recovery.merged_pages, recovery.erased_blocks), (32, 32, 0));
-    // Each die gets 16 partial pages. On die 0 they fill two blocks. Of the other three blocks one is kept for GC, and
-    // two take completed pages: until the capacitor is full, four LSB pages each. The rest goes to die 1.
+    // Each die gets 16 partial pages, which fill two blocks. Of the other three blocks of die 0 one is kept for GC. The
+    // other two take four merged pages each, only in LSB pages, because the capacitor is not yet full. Die 1 takes the
+    // rest.
     let geometry = drive.geometry();
     let die = |lpn: u64| {
         let ppn = drive.ftl().map.get(Lpn(lpn as u32)).expect("the page is saved");
@@ -483,7 +484,7 @@ fn a_detection_is_due_after_twenty_days_and_waits_up_to_a_day_for_idleness() {
     drive.advance(at(6 * SECOND));
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.due.ns(), detection.began.ns()), (5 * SECOND, 5 * SECOND));
-    // The next detection is due twenty days after its end.
+    // The next detection is due twenty days after the capacitor was empty; the recharge takes a fraction of a second.
     let next = detection.empty.ns() / SECOND * SECOND + 20 * SECOND;
     drive.advance(at(next + SECOND));
     assert_eq!(drive.stats().power.detections.len(), 2);
@@ -609,7 +610,7 @@ fn power_can_fail_in_every_stage() {
             until(&mut drive, stage);
         }
         if stage == "draining" {
-            // In the first millisecond of draining an LSB page and an MSB page are written.
+            // In the first millisecond of the stage `draining` one LSB page and one MSB page are written.
             drive.advance(drive.now() + ns(1_000_000));
         }
         let loss = drive.cut_power().clone();
@@ -642,7 +643,7 @@ fn a_block_that_lost_its_last_page_while_draining_is_erased_after_a_power_loss()
     (0..8).for_each(|lpn| assert_eq!(drive.write_now(Lpn(lpn)), 1));
     drive.detect_budget();
     until(&mut drive, "draining");
-    // While draining, the deallocation of its eight pages does not lead to the erase of block 0.
+    // Block 0 is not erased when its eight pages are deallocated while the capacitor drains.
     (0..8).for_each(|lpn| submit(&mut drive, Op::Trim, lpn));
     submit(&mut drive, Op::Flush, 0);
     drive.advance(drive.now() + ns(2 * ERASE));
