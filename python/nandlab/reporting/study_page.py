@@ -19,7 +19,7 @@ from nandlab.study.effects import combination
 from nandlab.study.judge import Verdict
 from nandlab.study.metrics import Results, flat
 from nandlab.study.model import SEED, Choice, Definition, Override
-from nandlab.study.parameters import not_stated
+from nandlab.study.parameters import not_stated, stated
 from nandlab.study.plan import PlannedRun
 from nandlab.units import count, size
 
@@ -155,7 +155,7 @@ def _parameters(study: Definition) -> str:
     if not study.parameters:
         return ""
     rows = []
-    for parameter in study.parameters.values():
+    for parameter in stated(study):
         text = escape(parameter.text)
         if parameter.sensitivity is not None:
             text += f' <a href="#figure-{escape(parameter.sensitivity)}">sensitivity</a>'

@@ -204,6 +204,8 @@ class Parameter:
     #: Claims on workloads that the calibration did not use.
     checks: tuple[str, ...]
     line: int | None
+    #: Whether the entry comes from the extended study.
+    is_inherited: bool = False
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def _parameter(
             reading.report((*path, name), f"{origin} values do not have this key", "remove the key")
     text = getattr(table, origin) or ""
     if key in reading.inherited_parameters:
-        return Parameter(key, origin, text, (), None, (), reading.line(path))
+        return Parameter(key, origin, text, (), None, (), reading.line(path), is_inherited=True)
     names = [claim.id for claim in claims]
     fitted = reading.names(table.claims, (*path, "claims"), names) or []
     checks = reading.names(table.checks, (*path, "checks"), names) or []
@@ -86,6 +86,17 @@ def keys_set(study: Definition) -> list[str]:
             else:
                 found[override.key] = None
     return list(found)
+
+
+def stated(study: Definition) -> list[Parameter]:
+    """The parameters of a study; of those of the extended study the ones that this study sets."""
+    keys = keys_set(study)
+    return [
+        parameter
+        for key, parameter in study.parameters.items()
+        if not parameter.is_inherited
+        or any(f"{one}.".startswith(f"{key}.") or f"{key}.".startswith(f"{one}.") for one in keys)
+    ]
 
 
 def not_stated(study: Definition) -> list[str]:

@@ -350,7 +350,11 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
                 found.append(problem(study.path, line, key, text, remedy))
     known = {name for run in runs for name in leaves(json.loads(run.spec.canonical_json()))}
     for key, parameter in study.parameters.items():
-        if not any(f"{name}.".startswith(f"{key}.") for name in known) and len(found) < MAX_PROBLEMS:
+        if (
+            not parameter.is_inherited
+            and not any(f"{name}.".startswith(f"{key}.") for name in known)
+            and len(found) < MAX_PROBLEMS
+        ):
             text = f'no spec of this study has the key "{shown(key)}"'
             found.append(problem(study.path, parameter.line, f"parameters.{key}", text, near(key, known)))
     if found:
