@@ -13,11 +13,11 @@ from nandlab.study.model import SEED, Claim, Definition, Measure, Where
 from nandlab.study.parameters import fitted_claims
 from nandlab.study.sample import AVERAGES, Sample, by_seed, differences, sample
 
-#: The whole interval is within the tolerance.
+#: The whole interval is within the tolerance; for a direction, beyond it.
 REPRODUCED = "reproduced"
 #: As `REPRODUCED`, for a claim to which a parameter is calibrated.
 FITTED = "fitted"
-#: The interval is partly within the tolerance.
+#: The interval is partly within the tolerance; for a direction, partly beyond it.
 UNDECIDED = "undecided"
 #: The interval is outside the tolerance, on the reported side of the baseline. Also: on the reported side, for a
 #: workload of which the source gives no value.
@@ -25,7 +25,7 @@ SAME_DIRECTION = "same direction"
 NOT_REPRODUCED = "not reproduced"
 #: The effect cannot occur in the set-up.
 NOT_TESTABLE = "not testable"
-#: No run belongs to the claim, as at smoke size, which may leave its runs out.
+#: No run belongs to the claim, for example because its runs are left out at smoke size.
 NOT_MEASURED = "not measured"
 VERDICTS = (REPRODUCED, FITTED, UNDECIDED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_MEASURED)
 
@@ -50,9 +50,9 @@ class Verdict:
     """The verdict on a claim."""
 
     claim: Claim
-    #: `None` without a value.
+    #: The measured values; `None` if nothing was measured.
     sample: Sample | None
-    #: The mean over the seeds.
+    #: A number of the study file, or the mean over the seeds.
     baseline: float | None
     #: The tolerance that was applied. For a value: the largest distance from the reported value. For "above" and
     #: "below": the least distance from the baseline. For "not above" and "not below": the largest distance on the

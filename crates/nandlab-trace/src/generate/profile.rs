@@ -81,8 +81,8 @@ const RECENT: usize = 8;
 const PERIODIC_BATCH: u64 = 8;
 /// Number of requests over which a deviation from the mean size is corrected.
 const CORRECTION_REQUESTS: f64 = 32.0;
-/// Largest number of candidates of a read, if the share of reads of old data is published. The candidates are drawn
-/// extents; the longest suitable one is read.
+/// Largest number of candidates of a read, if the share of reads of old data is published. Each candidate is an
+/// extent drawn at random; the longest suitable one is read.
 const CANDIDATES: usize = 6;
 /// Largest mean from which the number of pages of a request is drawn. The drawn number is at most `2 * PAGES_MAX + 1`.
 const PAGES_MAX: f64 = 64.0;
@@ -122,7 +122,7 @@ struct Draws {
     times: Stream,
 }
 
-/// The extents written last.
+/// The extents drawn last for writes to hot and cold pages.
 struct Recent {
     extents: [Extent; RECENT],
     len: usize,

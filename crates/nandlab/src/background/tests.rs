@@ -1,5 +1,5 @@
-//! Background jobs on a bare core. Where a test says no other, a block has four pages, and GC needs one free block and
-//! one open block.
+//! Background jobs on a bare core. Unless a test sets something else, a block has four pages, and GC needs one free
+//! block and one open block.
 
 use super::spec::GcForeground;
 use super::*;

@@ -43,7 +43,7 @@ impl MapStats {
         *count += 1;
     }
 
-    /// The value of `map` in the summary, for a cache with room for `capacity` entries that has `cached` entries.
+    /// The value of `map` in the summary, for a cache that has room for `capacity` entries and holds `cached`.
     pub(crate) fn summary(&self, capacity: u32, cached: u32) -> MapSummary {
         Section { counters: self.clone(), values: MapValues { entries: capacity, cached } }
     }

@@ -484,7 +484,7 @@ fn a_detection_is_due_after_twenty_days_and_waits_up_to_a_day_for_idleness() {
     drive.advance(at(6 * SECOND));
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.due.ns(), detection.began.ns()), (5 * SECOND, 5 * SECOND));
-    // The next detection is due twenty days after the capacitor was empty; the recharge takes a fraction of a second.
+    // The next detection is due twenty days after the end of the recharge, a fraction of a second after `empty`.
     let next = detection.empty.ns() / SECOND * SECOND + 20 * SECOND;
     drive.advance(at(next + SECOND));
     assert_eq!(drive.stats().power.detections.len(), 2);
@@ -516,9 +516,9 @@ fn the_stages_of_a_detection_take_their_time() {
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.drained_from.ns(), detection.pages, detection.host_pages), (from, 10, 0));
     is_near(detection.energy_j, 5.2e-3);
-    // A flush in the worst case takes 1.61024 mJ whatever its number of pages: the controller draws 1 W for 1 ms, while
-    // the flush waits for an erase, and for 0.61024 ms in the last round of programs. In addition MSB and LSB pages
-    // take 0.67024 and 0.34024 mJ, alternately. 5.2 mJ suffice for six pages, and 0.55832 mJ are left for the seventh.
+    // In the worst case a flush has a fixed cost of 1.61024 mJ, to which its pages add: the controller draws 1 W for
+    // 1 ms, while the flush waits for an erase, and for 0.61024 ms in the last round of programs. MSB and LSB pages add
+    // 0.67024 and 0.34024 mJ, alternately. 5.2 mJ suffice for six pages, and 0.55832 mJ are left for the seventh.
     is_near(detection.drained_j, 5.2e-3);
     is_near(detection.measured, (6.0 + 0.55832 / 0.67024) / 10.0);
     is_near(detection.budget, 0.0);
@@ -528,8 +528,8 @@ fn the_stages_of_a_detection_take_their_time() {
 
 #[test]
 fn the_budget_is_the_step_below_the_measured_capability() {
-    // Each energy is slightly above that of 7, 8, 9, 10 or 11 pages in the worst case, since a detection costs 0.001 %
-    // of the capacitance. The detection writes more pages than that, because it begins with an LSB page and waits for
+    // Each energy is chosen slightly above that of 7, 8, 9, 10 or 11 pages in the worst case, to make up for the 0.001 %
+    // of the capacitance that a detection costs. The detection writes more pages than that, because it begins with an LSB page and waits for
     // no erase.
     let measured = [(5.35, 10, 0), (5.7, 11, 7), (6.35, 12, 8), (6.7, 13, 9), (7.4, 14, 10)];
     for (mj, pages, budget) in measured {
