@@ -13,7 +13,7 @@ from nandlab.study.problems import near, shown
 from nandlab.study.reading import Reading
 from nandlab.study.source import Path
 
-#: The substitute for a refused metric.
+#: The substitute for a refused or missing metric.
 REFUSED = Expression.parse("0")
 _LATENCIES = tuple(f"latency_us.{op}" for op in ("read", "write", "trim", "flush"))
 #: Keys that a figure of effects does not have.

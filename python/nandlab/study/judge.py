@@ -13,7 +13,7 @@ from nandlab.study.model import SEED, Claim, Definition, Measure, Where
 from nandlab.study.parameters import fitted_claims
 from nandlab.study.sample import AVERAGES, Sample, by_seed, differences, sample
 
-#: The whole interval is within the tolerance; for a direction, beyond it.
+#: The whole interval is within the tolerance. For "above" and "below": beyond it, on the claimed side.
 REPRODUCED = "reproduced"
 #: As `REPRODUCED`, for a claim to which a parameter is calibrated.
 FITTED = "fitted"
@@ -192,7 +192,8 @@ def _direction(claim: Claim, against: Sample | None, slack: float) -> str:
     low, high = against.low, against.high
     if claim.direction in ("below", "not above"):
         low, high = -high, -low
-    # From here on a claim is that the difference is above `slack`, or, with "not", that it is at least -`slack`.
+    # From here on every claim reads: the difference is above `slack`. A claim with "not" reads: the difference is at
+    # least -`slack`.
     limit = -slack if claim.direction.startswith("not") else slack
     if claim.direction.startswith("not"):
         return REPRODUCED if low >= limit else NOT_REPRODUCED if high < limit else UNDECIDED

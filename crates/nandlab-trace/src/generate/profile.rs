@@ -15,9 +15,9 @@
 //! - cold pages: the other written pages. A cursor writes each of them once, evenly over the run, so that the footprint
 //!   is exact. The other writes to cold pages are drawn uniformly.
 //!
-//! A share of the writes to hot and cold pages repeats one of the last eight extents drawn for such writes. With this
-//! share the median rewrite interval equals the period: the rewrites with a shorter interval, plus half of the periodic
-//! rewrites, are half of all rewrites.
+//! A share of the writes to hot and cold pages repeats one of the last eight extents drawn for such writes. The share
+//! is chosen so that the median rewrite interval equals the period: the rewrites with a shorter interval, plus half of
+//! the periodic rewrites, are then half of all rewrites.
 //!
 //! The pages that are never written are the region of the read-only pages. A second cursor reads each of them once. Of
 //! the other reads, 30 % go to the hottest, periodic and hot pages. The rest is Zipf-distributed over all pages.
@@ -81,8 +81,8 @@ const RECENT: usize = 8;
 const PERIODIC_BATCH: u64 = 8;
 /// Number of requests over which a deviation from the mean size is corrected.
 const CORRECTION_REQUESTS: f64 = 32.0;
-/// Largest number of candidates of a read, if the share of reads of old data is published. Each candidate is an
-/// extent drawn at random; the longest suitable one is read.
+/// Largest number of candidates of a read, if the share of reads of old data is published. The longest
+/// suitable candidate is read.
 const CANDIDATES: usize = 6;
 /// Largest mean from which the number of pages of a request is drawn. The drawn number is at most `2 * PAGES_MAX + 1`.
 const PAGES_MAX: f64 = 64.0;
@@ -114,7 +114,7 @@ pub struct ProfileSource {
     written: Option<Written>,
 }
 
-/// One random stream for each drawn quantity.
+/// Random streams: of operations and of the age of the data, of sizes, of addresses, of times.
 struct Draws {
     ops: Stream,
     sizes: Stream,

@@ -156,8 +156,8 @@ impl Timing {
         (0..pages_per_block).map(|page| self.transfer_ns + self.program_ns(page)).sum()
     }
 
-    /// The longest time for which one operation occupies a channel: for the transfer out of a page at any read level,
-    /// for the command cycles and the transfer in of the pages of a multi-plane program, or for other command cycles.
+    /// The longest time that one operation occupies a channel. The candidates: the transfer out of a page, at any read
+    /// level; the command cycles of a multi-plane program with its transfers in; the command cycles of another operation.
     pub fn longest_transfer_ns(&self) -> Span {
         let planes = u64::from(self.planes);
         let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();

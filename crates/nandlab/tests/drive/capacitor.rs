@@ -484,7 +484,8 @@ fn a_detection_is_due_after_twenty_days_and_waits_up_to_a_day_for_idleness() {
     drive.advance(at(6 * SECOND));
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.due.ns(), detection.began.ns()), (5 * SECOND, 5 * SECOND));
-    // The next detection is due twenty days after the end of the recharge, a fraction of a second after `empty`.
+    // The next detection is due twenty days after the end of the recharge. The recharge ends a fraction of a second
+    // after `empty`.
     let next = detection.empty.ns() / SECOND * SECOND + 20 * SECOND;
     drive.advance(at(next + SECOND));
     assert_eq!(drive.stats().power.detections.len(), 2);
@@ -516,9 +517,9 @@ fn the_stages_of_a_detection_take_their_time() {
     let detection = drive.stats().power.detections[0];
     assert_eq!((detection.drained_from.ns(), detection.pages, detection.host_pages), (from, 10, 0));
     is_near(detection.energy_j, 5.2e-3);
-    // In the worst case a flush has a fixed cost of 1.61024 mJ, to which its pages add: the controller draws 1 W for
-    // 1 ms, while the flush waits for an erase, and for 0.61024 ms in the last round of programs. MSB and LSB pages add
-    // 0.67024 and 0.34024 mJ, alternately. 5.2 mJ suffice for six pages, and 0.55832 mJ are left for the seventh.
+    // In the worst case a flush has a fixed cost of 1.61024 mJ: the controller draws 1 W for 1 ms, while the flush
+    // waits for an erase, and for 0.61024 ms in the last round of programs. To this the pages add 0.67024 mJ (MSB) and
+    // 0.34024 mJ (LSB) alternately. 5.2 mJ suffice for six pages, and 0.55832 mJ are left for the seventh.
     is_near(detection.drained_j, 5.2e-3);
     is_near(detection.measured, (6.0 + 0.55832 / 0.67024) / 10.0);
     is_near(detection.budget, 0.0);
