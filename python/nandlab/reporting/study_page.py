@@ -98,11 +98,6 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
     ]
     if study.setting is not None:
         facts.append(("setting of the headlines", f"part {study.titles[('part', study.setting)]}"))
-    if len(study.parts) > 1:
-        for part in study.parts:
-            number = sum(1 for run in runs if run.part == part.name)
-            what = ", ".join(choice.title for choice in part.variants)
-            facts.append((f"part {part.title}", f"{number} runs: {what}"))
     axes = []
     for axis in study.axes:
         if axis == SEED:
@@ -113,21 +108,54 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> str:
         fact_table(facts),
         "<h3>Grid</h3>" + number_table(["axis", "values"], axes, numeric=False) if axes else "",
         _factors(study),
-        _choices("variant", _there(study, "variants")),
-        _choices("workload", _there(study, "workloads")),
+        _choices(study, "variant", _there(study, "variants")),
+        _choices(study, "workload", _there(study, "workloads")),
     ]
-    return columns("two", *(f'<figure class="scroll">{table}</figure>' for table in tables if table))
+    return columns("two", *(f'<figure class="scroll">{table}</figure>' for table in tables if table)) + _parts(
+        study, runs
+    )
 
 
-def _sets(sets: Sequence[Override]) -> str:
-    return "<br>".join(f"<code>{escape(o.key)}</code> = {escape(_plain(o.value))}" for o in sets) or "-"
+def _parts(study: Definition, runs: Sequence[PlannedRun]) -> str:
+    """The table of the parts: runs, variants, and keys that the part sets."""
+    if len(study.parts) < 2:
+        return ""
+    rows = [
+        [
+            escape(part.title),
+            str(sum(1 for run in runs if run.part == part.name)),
+            escape(", ".join(choice.title for choice in part.variants)),
+            _sets(study, part.sets),
+        ]
+        for part in study.parts
+    ]
+    table = number_table(["part", "runs", "variants", "sets"], rows, numeric=False)
+    return f'<h3>Parts</h3><div class="scroll">{table}</div>'
+
+
+def _sets(study: Definition, sets: Sequence[Override]) -> str:
+    return "<br>".join(f"<code>{escape(o.key)}</code> = {escape(_plain(_filled(study, o.value)))}" for o in sets) or "-"
+
+
+def _filled(study: Definition, value: Any) -> Any:
+    """A value of the study file with each `{name}` replaced by its value in [values]."""
+    if isinstance(value, dict):
+        return {key: _filled(study, entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_filled(study, entry) for entry in value]
+    if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+        name = value[1:-1]
+        return study.values.get(name, name)
+    return value
 
 
 def _factors(study: Definition) -> str:
     """The table of the factors: settings off and on."""
     if not study.factors:
         return ""
-    rows = [[f"<b>{escape(f.name)}</b> {escape(f.title)}", _sets(f.off), _sets(f.on)] for f in study.factors]
+    rows = [
+        [f"<b>{escape(f.name)}</b> {escape(f.title)}", _sets(study, f.off), _sets(study, f.on)] for f in study.factors
+    ]
     return "<h3>Factors</h3>" + number_table(["factor", "off", "on"], rows, numeric=False)
 
 
@@ -142,11 +170,11 @@ def _there(study: Definition, kind: str) -> list[Choice]:
     return list(choices.values())
 
 
-def _choices(column: str, choices: Sequence[Choice]) -> str:
+def _choices(study: Definition, column: str, choices: Sequence[Choice]) -> str:
     """The table of the settings of each variant or workload."""
     if not any(choice.sets for choice in choices):
         return ""
-    rows = [[f"<b>{escape(choice.title)}</b>", _sets(choice.sets)] for choice in choices]
+    rows = [[f"<b>{escape(choice.title)}</b>", _sets(study, choice.sets)] for choice in choices]
     return f"<h3>{column.capitalize()}s</h3>" + number_table([column, "sets"], rows, numeric=False)
 
 

@@ -13,7 +13,7 @@ from nandlab.study.model import SEED, Claim, Definition, Measure, Where
 from nandlab.study.parameters import fitted_claims
 from nandlab.study.sample import AVERAGES, Sample, by_seed, differences, sample
 
-#: The whole interval is within the tolerance. For "above" and "below": beyond it, on the claimed side.
+#: The whole interval is within the tolerance. For a direction: the whole interval is on the claimed side.
 REPRODUCED = "reproduced"
 #: As `REPRODUCED`, for a claim to which a parameter is calibrated.
 FITTED = "fitted"

@@ -47,9 +47,9 @@
 //! nine tenths of the drive.
 //!
 //! **Deviations**: a database reads and writes pages of one size, at multiples of this size; the requests of a profile
-//! do not keep this alignment. Two recordings do not fit the four parts. The writes of `recorded/fileserver` are spread
-//! evenly over its pages: the profile has a median rewrite interval of 11.5 s, the recording one of 17.9 s. The period
-//! of `recorded/ntrx` is 15 ms: each periodic page of the profile is written 13,000 times, while the hottest page of
+//! do not keep this alignment. Two recordings do not fit the four parts. In the recording of `recorded/fileserver`
+//! the writes are spread evenly over the pages. Its median rewrite interval is 17.9 s, that of the profile 11.5 s. The
+//! period of `recorded/ntrx` is 15 ms: each periodic page of the profile is written 13,000 times, while the hottest page of
 //! the recording was written 3,012 times.
 //!
 //! **Prefixes**: if the statistics cover only the first three million requests of a trace, the profile has only these

@@ -530,8 +530,8 @@ fn the_stages_of_a_detection_take_their_time() {
 #[test]
 fn the_budget_is_the_step_below_the_measured_capability() {
     // Each energy is chosen slightly above that of 7, 8, 9, 10 or 11 pages in the worst case, to make up for the 0.001 %
-    // of the capacitance that a detection costs. The detection writes more pages than that, because it begins with an LSB page and waits for
-    // no erase.
+    // of the capacitance that a detection costs. The detection writes more pages, 10 to 14, because it begins
+    // with an LSB page and waits for no erase.
     let measured = [(5.35, 10, 0), (5.7, 11, 7), (6.35, 12, 8), (6.7, 13, 9), (7.4, 14, 10)];
     for (mj, pages, budget) in measured {
         let mut drive = detecting(mj, &[]);
