@@ -720,7 +720,7 @@ fn show_prints_every_key_with_its_origin() {
         "idle_after = \"1500us\"  # time without outstanding requests after which the drive counts as \
          idle (run.toml:13)",
         "link = { mb_per_s = 3500.0, latency = \"1500ns\" }  # the link between host and drive, shared by all requests \
-         (run.toml:32)",
+         (run.toml:33)",
         "# trace =  # a trace file; .zst, .gz and .xz are decompressed (not set)",
         "# format =  # the trace's format; recognised by its content when not given (only with workload.trace)",
         "capacitance = \"0F\"  # capacitance of the new backup capacitor, which powers the drive when power fails; 0F: \
