@@ -85,6 +85,18 @@ fn the_hurry_alarm_of_a_due_block_strikes_at_half_of_its_grace_and_repeats_until
 }
 
 #[test]
+fn a_job_that_begins_when_exactly_half_of_the_grace_is_over_is_urgent() {
+    // The block is due at 110 s, and half of its grace of 10 s is over at 115 s.
+    for (second, is_urgent) in [(114, false), (115, true), (116, true)] {
+        let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
+        expire(&mut core, &mut refreshing.refresh);
+        core.now = at(second);
+        let job = refreshing.next_job(&mut core, PLANE).expect("the block is due");
+        assert_eq!((job.block, job.is_urgent), (BLOCK, is_urgent), "at {second} s");
+    }
+}
+
+#[test]
 fn data_that_is_copied_back_keeps_its_age() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
     core.now = at(50);
