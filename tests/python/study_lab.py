@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -123,6 +125,16 @@ def start(*arguments, cwd, **options):
         text=True,
         **options,
     )
+
+
+def refusal(file, text, begin=lambda study: study):
+    """The error of a study file with this text; `begin` is called with the study if its file is accepted."""
+    import nandlab
+
+    file.write_text(text)
+    with pytest.raises(nandlab.NandlabError) as refused:
+        begin(nandlab.Study.load(file))
+    return str(refused.value)
 
 
 def outcome(directory):

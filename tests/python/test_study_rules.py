@@ -5,7 +5,7 @@ import json
 import nandlab
 import pytest
 from nandlab.study.sample import Sample, student_t
-from study_lab import BASE, command
+from study_lab import BASE, command, refusal
 
 RULES = """\
 [study]
@@ -305,10 +305,7 @@ def test_errors_against_the_rules_are_reported(tmp_path, right, wrong, message):
     text = RULES + TWO + PARAMETERS
     assert right in text
     (tmp_path / "base.toml").write_text(BASE)
-    (tmp_path / "s.toml").write_text(text.replace(right, wrong, 1))
-    with pytest.raises(nandlab.NandlabError) as refused:
-        nandlab.Study.load(tmp_path / "s.toml")
-    assert message in str(refused.value)
+    assert message in refusal(tmp_path / "s.toml", text.replace(right, wrong, 1))
 
 
 MAPS = """\
@@ -349,10 +346,7 @@ def test_a_study_may_extend_another_of_its_folder(tmp_path):
         ('"s.toml"', '"base.toml"', "is no study, or extends another"),
         ('"s.toml"', '"maps.toml"', "is no study, or extends another"),
     ):
-        (tmp_path / "maps.toml").write_text(MAPS.replace(right, wrong))
-        with pytest.raises(nandlab.NandlabError) as refused:
-            nandlab.Study.load(tmp_path / "maps.toml")
-        assert message in str(refused.value)
+        assert message in refusal(tmp_path / "maps.toml", MAPS.replace(right, wrong))
 
 
 def test_a_set_may_compute_with_values_axes_and_facts(tmp_path):
@@ -373,10 +367,7 @@ def test_a_set_may_compute_with_values_axes_and_facts(tmp_path):
         ("{value / 32 / load}", "{value / 0}", "drive.op: {value / 0} has no value"),
         ("{value / 32 / load}", "{value // 2}", "drive.op: "),
     ):
-        (tmp_path / "s.toml").write_text(text.replace(right, wrong))
-        with pytest.raises(nandlab.NandlabError) as refused:
-            nandlab.Study.load(tmp_path / "s.toml")
-        assert message in str(refused.value)
+        assert message in refusal(tmp_path / "s.toml", text.replace(right, wrong))
 
 
 def test_the_load_of_a_run_is_a_mean_over_time_and_its_busiest_interval():

@@ -18,7 +18,7 @@ from nandlab.study.draw import EFFECT, LARGEST, SMALLEST, Curve, Drawn, Panel, c
 from nandlab.study.effects import combination
 from nandlab.study.judge import Verdict
 from nandlab.study.metrics import Results, flat
-from nandlab.study.model import SEED, Choice, Definition, Override
+from nandlab.study.model import SEED, Choice, Definition, Override, filled
 from nandlab.study.parameters import not_stated, stated
 from nandlab.study.plan import PlannedRun
 from nandlab.units import count, size
@@ -134,19 +134,11 @@ def _parts(study: Definition, runs: Sequence[PlannedRun]) -> str:
 
 
 def _sets(study: Definition, sets: Sequence[Override]) -> str:
-    return "<br>".join(f"<code>{escape(o.key)}</code> = {escape(_plain(_filled(study, o.value)))}" for o in sets) or "-"
-
-
-def _filled(study: Definition, value: Any) -> Any:
-    """A value of the study file with each `{name}` replaced by its value in [values]."""
-    if isinstance(value, dict):
-        return {key: _filled(study, entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_filled(study, entry) for entry in value]
-    if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
-        name = value[1:-1]
+    def value_of(name: str) -> Any:
         return study.values.get(name, name)
-    return value
+
+    texts = ((o.key, _plain(filled(o.value, value_of))) for o in sets)
+    return "<br>".join(f"<code>{escape(key)}</code> = {escape(text)}" for key, text in texts) or "-"
 
 
 def _factors(study: Definition) -> str:

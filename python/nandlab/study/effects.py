@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nandlab.study.model import NO_FACTOR
+from nandlab.study.model import NO_FACTOR, without
 
 #: The factors that are on.
 On = frozenset[str]
@@ -80,7 +80,7 @@ def effects(factors: Sequence[str], rows: Sequence[tuple[Mapping[str, Any], floa
     for row, value in rows:
         on = combination(str(row["variant"]), factors)
         if on is not None:
-            replicate = tuple((name, entry) for name, entry in row.items() if name != "variant")
+            replicate = without(row, "variant")
             sets.setdefault(replicate, {})[on] = value
     names = varied(factors, {on for values in sets.values() for on in values})
     whole = [logs for values in sets.values() if (logs := _whole(factors, names, values, scale)) is not None]

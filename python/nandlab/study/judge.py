@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nandlab.study.claims import widest
+from nandlab.study.file import AVERAGES
 from nandlab.study.metrics import Results
-from nandlab.study.model import SEED, Claim, Definition, Measure, Where
+from nandlab.study.model import SEED, Claim, Definition, Measure, Where, without
 from nandlab.study.parameters import fitted_claims
-from nandlab.study.sample import AVERAGES, Sample, by_seed, differences, sample
+from nandlab.study.sample import Sample, by_seed, differences, sample
 
 #: The whole interval is within the tolerance. For a direction: the whole interval is on the claimed side.
 REPRODUCED = "reproduced"
@@ -216,7 +216,7 @@ def _workloads(results: Results, claim: Claim) -> list[OfWorkload]:
             None,
             claim.measure.where.columns.get("workload"),
         ):
-            baseline = _narrowed(baseline, here)
+            baseline = replace(baseline, where=baseline.where.merged(here))
         base = baseline if isinstance(baseline, float) else None
         if isinstance(baseline, Measure):
             of_base = sample(results, baseline)
@@ -230,18 +230,6 @@ def _workloads(results: Results, claim: Claim) -> list[OfWorkload]:
             verdict = SAME_DIRECTION
         found.append(OfWorkload(name, reported, one, verdict))
     return found
-
-
-def _narrowed(measure: Measure, where: Where) -> Measure:
-    return Measure(
-        measure.metric,
-        measure.where.merged(where),
-        measure.reduce,
-        measure.normalised_to,
-        measure.line,
-        measure.effect,
-        measure.scale,
-    )
 
 
 def _reported(results: Results, claim: Claim, here: Where) -> float | None:
@@ -260,26 +248,16 @@ def _reported(results: Results, claim: Claim, here: Where) -> float | None:
 def _averages(results: Results, measure: Measure) -> dict[str, float]:
     """The averages of `AVERAGES` that the measure does not use, over the same runs, by name."""
     used = "mean-of-ratios" if measure.reduce == "mean" else measure.reduce
-    if used not in AVERAGES or measure.effect or len(_runs_of_a_seed(results, measure)) < 2:
+    runs = {without(run.row, SEED) for run in results.runs if measure.where.matches(run.row)}
+    if used not in AVERAGES or measure.effect or len(runs) < 2:
         return {}
     found = {}
     for name in AVERAGES:
         if name != used:
-            other = Measure(measure.metric, measure.where, name, measure.normalised_to, measure.line)
-            values = by_seed(results, other)
+            values = by_seed(results, replace(measure, reduce=name))
             if values:
                 found[name] = statistics.fmean(values.values())
     return found
-
-
-def _runs_of_a_seed(results: Results, measure: Measure) -> Sequence[object]:
-    return list(
-        {
-            tuple((name, value) for name, value in run.row.items() if name != SEED)
-            for run in results.runs
-            if measure.where.matches(run.row)
-        }
-    )
 
 
 __all__ = [

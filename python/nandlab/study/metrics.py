@@ -16,6 +16,7 @@ from nandlab.errors import OutputError
 from nandlab.record import Record
 from nandlab.result_types import Summary
 from nandlab.study.expression import Expression
+from nandlab.study.model import leaves, without
 from nandlab.study.plan import PlannedRun
 from nandlab.study.store import Store
 
@@ -28,11 +29,9 @@ _NO_METRIC = ("nandlab", "spec_hash", "complete")
 
 def flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted names and plain values; lists are left out."""
-    for name, value in entries.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
-        elif value is None or isinstance(value, (bool, int, float, str)):
-            yield prefix + name, value
+    for name, value in leaves(entries, prefix):
+        if value is None or isinstance(value, (bool, int, float, str)):
+            yield name, value
 
 
 def metrics(store: Store, run: PlannedRun) -> dict[str, Any]:
@@ -235,11 +234,18 @@ class Results:
             self.values.append(values)
             self._elsewhere.setdefault(elsewhere(run.row), {})[run.variant] = values
         for name, expression in named.items():
-            for row, values, found in zip(self.rows, self.values, self.evaluate(expression), strict=True):
+            for row, values, found in zip(self.rows, self.values, self._evaluate(expression), strict=True):
                 values[name] = row[name] = found
+        #: The values of expressions by their text; claims evaluate the same metric for each workload and average.
+        self._evaluated: dict[str, list[float | None]] = {}
 
     def evaluate(self, expression: Expression) -> list[float | None]:
         """The value of an expression in each run; `None` where it is undefined."""
+        if expression.text not in self._evaluated:
+            self._evaluated[expression.text] = self._evaluate(expression)
+        return self._evaluated[expression.text]
+
+    def _evaluate(self, expression: Expression) -> list[float | None]:
         return [
             expression.value(values, self._elsewhere[elsewhere(run.row)].get)
             for run, values in zip(self.runs, self.values, strict=True)
@@ -282,7 +288,7 @@ class Results:
 
 def elsewhere(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """The labels and axis values of a run, without its variant."""
-    return tuple((name, value) for name, value in row.items() if name != "variant")
+    return without(row, "variant")
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:

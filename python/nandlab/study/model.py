@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,31 @@ NO_FACTOR = "none"
 ORIGINS = ("sourced", "derived", "assumed", "calibrated")
 #: Spec keys whose value is a path; the identity of a run depends on the content of the file, not on its path.
 PATH_KEYS = ("workload.trace", "precondition.load", "reliability.rber.table")
+
+
+def without(row: Mapping[str, Any], column: str) -> tuple[tuple[str, Any], ...]:
+    """The labels and axis values of a run, except those of one column."""
+    return tuple((name, value) for name, value in row.items() if name != column)
+
+
+def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The dotted names of all values in a table, with the values; an empty table is a value."""
+    for key, value in table.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def filled(value: Any, replace: Callable[[str], Any]) -> Any:
+    """A value of a study file, in which `replace` gives the value of each string `{name}`."""
+    if isinstance(value, dict):
+        return {key: filled(entry, replace) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [filled(entry, replace) for entry in value]
+    if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+        return replace(value[1:-1])
+    return value
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nandlab.study.file import ParameterTable, StudyFile
-from nandlab.study.model import ORIGINS, Claim, Definition, Figure, Parameter
+from nandlab.study.model import ORIGINS, Claim, Definition, Figure, Parameter, leaves
 from nandlab.study.problems import near, shown
 from nandlab.study.reading import Reading
 
@@ -75,14 +75,14 @@ def fitted_claims(parameters: Iterable[Parameter]) -> frozenset[str]:
 
 def keys_set(study: Definition) -> list[str]:
     """The spec keys that the study sets, in its base spec and anywhere in the study file."""
-    found = dict.fromkeys(leaves(study.base_data))
+    found: dict[str, Any] = dict(leaves(study.base_data))
     found |= dict.fromkeys(override.key for override in study.base_sets)
     for part in study.parts:
         choices = [*part.variants, *part.workloads, *(point for points in part.grid.values() for point in points)]
         overrides = [*part.sets, *(override for choice in choices for override in choice.sets)]
         for override in overrides:
             if isinstance(override.value, dict):
-                found |= dict.fromkeys(leaves(override.value, f"{override.key}."))
+                found |= dict(leaves(override.value, f"{override.key}."))
             else:
                 found[override.key] = None
     return list(found)
@@ -106,12 +106,3 @@ def not_stated(study: Definition) -> list[str]:
         for key in keys_set(study)
         if key != "seed" and not any(f"{key}.".startswith(f"{stated}.") for stated in study.parameters)
     ]
-
-
-def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
-    """The dotted names of all values in a table."""
-    for key, value in table.items():
-        if isinstance(value, dict) and value:
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key

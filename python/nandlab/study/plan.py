@@ -18,8 +18,19 @@ from nandlab._types import Problem
 from nandlab.spec import set_arguments
 from nandlab.study.effects import combination, missing, varied
 from nandlab.study.expression import Expression, ExpressionError
-from nandlab.study.model import PATH_KEYS, SEED, Choice, Definition, Measure, Override, Part, Where
-from nandlab.study.parameters import leaves
+from nandlab.study.model import (
+    PATH_KEYS,
+    SEED,
+    Choice,
+    Definition,
+    Measure,
+    Override,
+    Part,
+    Where,
+    filled,
+    leaves,
+    without,
+)
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.trace import is_read_once
 
@@ -188,14 +199,8 @@ def _overrides(
 def _filled(study: Definition, override: Override, values: Mapping[str, Any], note: Any, label: str) -> Override:
     """An override with `{name}` in its value replaced by a value, and `{expression}` by a number."""
 
-    def fill(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: fill(entry) for key, entry in value.items()}
-        if isinstance(value, list):
-            return [fill(entry) for entry in value]
-        if not isinstance(value, str) or not (value.startswith("{") and value.endswith("}")):
-            return value
-        name = value[1:-1]
+    def fill(name: str) -> Any:
+        value = f"{{{name}}}"
         if name in values:
             return values[name]
         try:
@@ -216,7 +221,7 @@ def _filled(study: Definition, override: Override, values: Mapping[str, Any], no
             return value
         return int(computed) if computed.is_integer() else computed
 
-    return Override(override.key, fill(override.value), override.line)
+    return Override(override.key, filled(override.value, fill), override.line)
 
 
 class _NoFile(Exception):
@@ -337,7 +342,7 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
                 continue
             matching = [row for row in rows if measure.where.matches(row)]
             # Replicates count as one run.
-            count = len({tuple((name, value) for name, value in row.items() if name != SEED) for row in matching})
+            count = len({without(row, SEED) for row in matching})
             key = f"claims.{claim.id}.{what}"
             line = measure.line if measure.line is not None else claim.line
             if count == 0:
@@ -348,7 +353,7 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
                 text = f"expected one run, found {count}"
                 remedy = f'narrow the {what}\'s `where`, or set reduce = "mean"'
                 found.append(problem(study.path, line, key, text, remedy))
-    known = {name for run in runs for name in leaves(json.loads(run.spec.canonical_json()))}
+    known = {name for run in runs for name, _ in leaves(json.loads(run.spec.canonical_json()))}
     for key, parameter in study.parameters.items():
         if (
             not parameter.is_inherited

@@ -13,9 +13,6 @@ from nandlab.study.expression import Expression
 from nandlab.study.metrics import Results, elsewhere
 from nandlab.study.model import SEED, Measure, Where
 
-#: Averages of a metric over runs, by name.
-AVERAGES = ("ratio-of-means", "mean-of-ratios", "geomean")
-
 REDUCE: Mapping[str, Callable[[Sequence[float]], float]] = {
     "only": lambda values: values[0],
     "mean": statistics.fmean,

@@ -13,14 +13,13 @@
 //! The slices of a track never overlap. A die and a channel serve one operation at a time; a request and a page to be
 //! decoded take the free lane with the lowest number. A lane is one of several tracks for slices that overlap in time.
 //!
-//! **Operations.** The operations submitted first, or first after the warm-up, are recorded, each with its number (`operation`), die, PPN and LPN. A
-//! read also has its read level (`level`), and an operation of a host request the number of that request (`request`).
-//! The pages of a multi-plane operation (their number is `pages`) share one slice, which names the first recorded page;
+//! **Operations.** The operations submitted first, or first after the warm-up, are recorded, each with its number
+//! (`operation`), die, PPN and LPN. A read also has its read level (`level`), and an operation of a host request the
+//! number of that request (`request`). The pages of a multi-plane operation (their number is `pages`) share one slice, which names the first recorded page;
 //! the transfer out and the decoding of each page are slices of their own.
 //!
 //! **Requests.** A request is recorded if it was submitted before the last recorded operation; a request of the warm-up
-//! only if it was outstanding when the warm-up ended. So every recorded
-//! operation of the host has its request. Of the requests that end without a recorded operation, at most as many are
+//! only if it was outstanding when the warm-up ended. So every recorded operation of the host has its request. Of the requests that end without a recorded operation, at most as many are
 //! recorded as operations are to be recorded (`output.timeline_operations`). A request still outstanding when the run
 //! ends is drawn to the end of the run and marked `outstanding`; a failed request has its reason (`failed`).
 //!
