@@ -15,13 +15,14 @@
 //!
 //! **Operations.** The operations submitted first, or first after the warm-up, are recorded, each with its number
 //! (`operation`), die, PPN and LPN. A read also has its read level (`level`), and an operation of a host request the
-//! number of that request (`request`). The pages of a multi-plane operation (their number is `pages`) share one slice, which names the first recorded page;
-//! the transfer out and the decoding of each page are slices of their own.
+//! number of that request (`request`). The pages of a multi-plane operation (their number is `pages`) share one slice,
+//! which names the first recorded page; the transfer out and the decoding of each page are slices of their own.
 //!
 //! **Requests.** A request is recorded if it was submitted before the last recorded operation; a request of the warm-up
-//! only if it was outstanding when the warm-up ended. So every recorded operation of the host has its request. Of the requests that end without a recorded operation, at most as many are
-//! recorded as operations are to be recorded (`output.timeline_operations`). A request still outstanding when the run
-//! ends is drawn to the end of the run and marked `outstanding`; a failed request has its reason (`failed`).
+//! only if it was outstanding when the warm-up ended. So every recorded operation of the host has its request. Of the
+//! requests that end without a recorded operation, at most as many are recorded as operations are to be recorded
+//! (`output.timeline_operations`). A request still outstanding when the run ends is drawn to the end of the run and
+//! marked `outstanding`; a failed request has its reason (`failed`).
 //!
 //! **Arrows** (flow events) lead from a request to the first slice of each of its operations: the reads, those of a
 //! read-modify-write included, and the programs of its pages. The `id` of an arrow is the number of the operation. All
