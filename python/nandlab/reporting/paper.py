@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _COLOURS = ["#2f6fde", "#e58a1f", "#1b98a8", "#c93d78", "#8457c9", "#3a9d5d", "#94714a", "#d1443c", "#7c8a99"]
 _SHAPES = "osD^vP*X<"
+#: Characters of all labels below the bars of a panel that fit beside each other.
+_LABELS_MAX = 36
 
 
 def paper(drawn: Drawn) -> dict[str, bytes]:
@@ -84,7 +86,8 @@ def _sheet(drawn: Drawn) -> Figure:
     panels = drawn.panels or [Panel("")]
     across = min(len(panels), 3)
     down = -(-len(panels) // across)
-    sheet = sheet_of(3.5 if across == 1 else 2.4 * across, 2.5 * down)
+    upright_in = 0.065 * _upright(drawn.places or [])
+    sheet = sheet_of(3.5 if across == 1 else 2.4 * across, (2.5 + upright_in) * down)
     grid = sheet.subplots(down, across, squeeze=False, sharey=True)
     names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
     styles = {name: index for index, name in enumerate(names)}
@@ -218,6 +221,11 @@ def _labels(xs: Sequence[float], is_log: bool) -> list[str]:
     return labels
 
 
+def _upright(places: Sequence[str]) -> int:
+    """The characters of the longest label below the bars, if level labels would overlap; else 0."""
+    return max(map(len, places)) if sum(len(place) + 1 for place in places) > _LABELS_MAX else 0
+
+
 def _bars(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> None:
     places = drawn.places or []
     width = 0.8 / max(len(panel.curves), 1)
@@ -232,5 +240,5 @@ def _bars(axes: Axes, drawn: Drawn, panel: Panel, styles: dict[str, int]) -> Non
     for mark in panel.marks:
         x = at[mark.x] + middles.get(mark.series, 0.0)
         axes.plot([x], [mark.y], "D", markerfacecolor="white", color="black", markersize=4, label="reported")
-    axes.set_xticks(range(len(places)), places)
+    axes.set_xticks(range(len(places)), places, rotation=90 if _upright(places) else 0)
     axes.grid(axis="x", visible=False)
