@@ -939,6 +939,8 @@ class CounterSummary(Record, frozen=True):
     picked. The reasons: the policy's block could not be emptied with a gain, or a translation page or a write had
     waited for room in vain. In blocks.
     """
+    gc_victims_not_greedy: int
+    """Victims other than the block that the policy `greedy` would have picked. In blocks."""
     dead_blocks: int
     """Dead blocks (full, without valid pages and pins) that were erased without a GC job."""
     gc_victim_valid_pages: int

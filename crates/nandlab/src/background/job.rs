@@ -22,16 +22,18 @@ impl Background {
         plane: PlaneId,
         job: NextJob,
     ) {
-        let NextJob { block: victim, cause, stays, is_urgent: is_hurried, corrects, start } = job;
+        let NextJob { block: victim, cause, stays, is_urgent: is_hurried, corrects, start, class } = job;
         // While space is short every job is paced, so that a free block is ready when the host needs it. The exception
         // is a job that is urgent because of its data: pacing would slow it down.
-        let is_paced = self.pacing.is_some() && core.is_short(plane) && !(corrects && is_hurried);
-        let is_urgent = is_hurried || is_paced;
+        let is_background = class == Class::Background;
+        let is_paced =
+            is_background && self.pacing.is_some() && core.is_short(plane) && !(corrects && is_hurried);
+        let is_urgent = is_background && is_hurried || is_paced;
         if !stays {
             core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
         }
         self.jobs[plane.index()] =
-            Job { cause: Some(cause), is_urgent, is_paced, stays, start, ..Job::default() };
+            Job { cause: Some(cause), class, is_urgent, is_paced, stays, start, ..Job::default() };
         core.room.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
         // A job whose block stays takes free blocks and returns none by an erase, so these blocks are promised to the
         // job.
@@ -81,7 +83,7 @@ impl Background {
             };
             job.next_page = page + 1;
             job.copies += 1;
-            let (cause, copyback, start) = (job.cause(), job.copyback, job.start);
+            let (cause, copyback, start, class) = (job.cause(), job.copyback, job.start, job.class);
             let ppn = core.geometry.page(victim, page);
             let lpn = core.array.lpn(ppn);
             Self::prefetch_copy(core, &path.map, victim, page + PREFETCH_PAGES);
@@ -92,7 +94,7 @@ impl Background {
                 core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
                 continue;
             }
-            let (owner, class) = (Owner::Job(plane), Class::Background);
+            let owner = Owner::Job(plane);
             let page_level = core.page_level(&path.map, lpn);
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
         }
@@ -217,8 +219,7 @@ impl Background {
         let (lpn, cause) = (read.lpn, read.cause);
         let stream = core.ftl.copy_stream(lpn, cause == Cause::Wear);
         let stamp = core.stamp_of_copy(read);
-        // The pages of a block are programmed in order, so all programs of a stream must be in the same class.
-        let class = if stream == WriteStream::Mapping { Class::HostWrite } else { Class::Background };
+        let class = core.class_of(stream, self.jobs[plane.index()].class);
         let (to, maps, owner) = (To::Stream(plane, stream), Maps::Now, Owner::Job(plane));
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only if its stream has room for all pages that it moves");
@@ -285,11 +286,11 @@ impl Background {
             return;
         }
         job.is_erasing = true;
-        let cause = job.cause();
+        let (cause, class) = (job.cause(), job.class);
         self.update_blocking(core, plane);
         core.end_wordlines(plane);
         path.host.trims.make_durable();
         path.map.end_job(core, plane);
-        core.erase(victim, Owner::Job(plane), cause);
+        core.erase(victim, Owner::Job(plane), cause, class);
     }
 }

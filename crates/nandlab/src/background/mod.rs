@@ -25,7 +25,7 @@ use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
-use crate::sched::{Cause, Owner, Start, Transaction};
+use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use pacing::Pacing;
 use spec::{GcPacing, GcSpec};
 
@@ -41,11 +41,13 @@ pub(crate) const IN_VAIN_MAX: u64 = 16;
 const PREFETCH_PAGES: u32 = 8;
 
 /// The background job of a plane.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Job {
     cause: Option<Cause>,
+    /// The class of the job's operations, except programs to streams that it shares with other writers.
+    class: Class,
     /// Whether the die serves the job with the priority of host writes: space is short, the grace of a refresh is
-    /// running out, or the job is a reclaim.
+    /// running out, or the job is a reclaim. `false` if the job's class precedes host writes anyway.
     pub(crate) is_urgent: bool,
     /// Whether pacing sets the job's share of the die: the job is urgent because space is short.
     is_paced: bool,
@@ -67,7 +69,31 @@ pub(crate) struct Job {
     copies: u32,
 }
 
+impl Default for Job {
+    fn default() -> Self {
+        Self {
+            cause: None,
+            class: Class::Background,
+            is_urgent: false,
+            is_paced: false,
+            blocks_from: None,
+            is_blocking: false,
+            is_erasing: false,
+            copyback: None,
+            stays: false,
+            start: Start::default(),
+            next_page: 0,
+            copies: 0,
+        }
+    }
+}
+
 impl Job {
+    /// Whether the job can be made urgent: it waits behind host writes, and is not urgent yet.
+    fn can_hurry(&self) -> bool {
+        self.class == Class::Background && !self.is_urgent
+    }
+
     pub(crate) fn cause(&self) -> Cause {
         self.cause.expect("the plane has a job")
     }
@@ -138,10 +164,10 @@ impl Background {
     }
 
     /// The grace of an overdue block is running out. `is_next`: the plane's job works on this block, or will work on it
-    /// next. If so and the job is not urgent yet, promotes the job and returns `true`.
+    /// next. If so and the job can be made urgent, promotes the job and returns `true`.
     pub(crate) fn hurry<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, is_next: bool) -> bool {
         let job = &mut self.jobs[plane.index()];
-        let promotes = core.has_job(plane) && is_next && !job.is_urgent;
+        let promotes = core.has_job(plane) && is_next && job.can_hurry();
         if promotes {
             job.is_urgent = true;
             core.device.promote(core.geometry.die_of(plane));
@@ -177,8 +203,8 @@ impl Background {
         if !core.has_job(plane) {
             self.start_gc(core, path, around, plane, true, 1.0);
         } else {
-            if !std::mem::replace(&mut job.is_urgent, true) {
-                job.is_paced = true;
+            if job.can_hurry() {
+                (job.is_urgent, job.is_paced) = (true, true);
                 core.device.promote(core.geometry.die_of(plane));
                 self.begin_blocking(core, plane);
             }
@@ -251,7 +277,9 @@ impl Background {
         if f64::from(valid) > valid_max * f64::from(pages) {
             return false;
         }
+        let least = core.ftl.least_valid(&core.geometry, &core.array, plane, core.now);
         self.stats.victims += 1;
+        self.stats.victims_not_greedy += u64::from(least != Some(victim));
         self.stats.victim_valid_pages += u64::from(valid);
         if let Some(pacing) = &mut self.pacing {
             pacing.on_victim(plane, valid);
@@ -316,7 +344,7 @@ impl Background {
         let plane = core.geometry.plane_of(block);
         path.host.trims.make_durable();
         self.stats.dead_blocks += 1;
-        core.erase(block, Owner::DeadBlock(plane), Cause::Gc);
+        core.erase(block, Owner::DeadBlock(plane), Cause::Gc, Class::Background);
         if core.is_at_reserve(plane) {
             Self::promote_erases(core, plane);
         }

@@ -215,11 +215,10 @@ impl PowerBackup {
             return;
         }
         // Padding has the class of the stream's other programs, so that the pages of the block are programmed in order.
+        // Before the programs of a later job it needs the class of refresh, the first in which jobs program.
         let class = match stream {
-            WriteStream::Host | WriteStream::Mapping => Class::HostWrite,
-            WriteStream::Gc | WriteStream::Wear | WriteStream::Combination | WriteStream::Copyback(_) => {
-                Class::Background
-            }
+            WriteStream::Host => Class::HostWrite,
+            stream => core.class_of(stream, core.refresh_class()),
         };
         let to = To::Stream(plane, stream);
         let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);

@@ -1,7 +1,7 @@
 //! Background jobs of a plane: the types for the mechanisms that start a job or take part in one.
 
 use crate::base::geometry::BlockId;
-use crate::sched::{Cause, Start};
+use crate::sched::{Cause, Class, Start};
 
 /// A job that is about to begin.
 #[derive(Clone, Copy, Debug)]
@@ -19,12 +19,15 @@ pub(crate) struct NextJob {
     pub(crate) corrects: bool,
     /// The read level at which the job's reads start.
     pub(crate) start: Start,
+    /// The class of the job's operations.
+    pub(crate) class: Class,
 }
 
 impl NextJob {
     /// A job that empties and erases a block, for its free pages or for wear.
     pub(crate) fn emptying(block: BlockId, cause: Cause, is_urgent: bool) -> Self {
-        Self { block, cause, stays: false, is_urgent, corrects: false, start: Start::Policy }
+        let (start, class) = (Start::Policy, Class::Background);
+        Self { block, cause, stays: false, is_urgent, corrects: false, start, class }
     }
 }
 

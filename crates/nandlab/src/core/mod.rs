@@ -43,7 +43,7 @@ use crate::base::units::Time;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, PageVariation, Reliability};
 use crate::ftl::Ftl;
 use crate::probe::Probe;
-use crate::sched::{Agenda, Device, Scheduler, Timing, Transactions};
+use crate::sched::{Agenda, Class, Device, Scheduler, Timing, Transactions};
 
 /// The configuration of the core of a drive.
 #[derive(Debug)]
@@ -77,6 +77,8 @@ pub(crate) struct Config {
     pub(crate) reprogram_error: f64,
     /// Number of host reads from which on a page counts as often read; `None`: no mechanism needs the counts.
     pub(crate) hot_reads: Option<u32>,
+    /// The class of the operations of refresh.
+    pub(crate) refresh_class: Class,
 }
 
 /// The models of bit errors and of their correction.
@@ -139,6 +141,8 @@ pub(crate) struct Core<P: Probe> {
     /// The sequence number of the newest write or deallocation.
     pub(crate) sequence: u64,
     pub(crate) operations: Operations,
+    /// The class of the operations of refresh.
+    refresh_class: Class,
     pub(crate) probe: P,
 }
 
@@ -179,6 +183,7 @@ impl<P: Probe> Core<P> {
             parts: Parts::new(pages(config.has_parts)),
             sequence: 0,
             operations: Operations::default(),
+            refresh_class: config.refresh_class,
             physics: Physics {
                 ecc,
                 reliability,

@@ -120,10 +120,27 @@ impl<P: Probe> Core<P> {
         Ok(Queued { ppn, opened })
     }
 
+    /// The class of the programs to `stream` by a job of class `job`. The pages of a block are programmed in order, so
+    /// all programs to a stream that several writers share are in one class.
+    #[inline(always)]
+    pub(crate) fn class_of(&self, stream: WriteStream, job: Class) -> Class {
+        match stream {
+            WriteStream::Mapping => Class::HostWrite,
+            WriteStream::Combination => self.refresh_class,
+            _ => job,
+        }
+    }
+
+    /// The class of the operations of refresh.
+    #[inline(always)]
+    pub(crate) fn refresh_class(&self) -> Class {
+        self.refresh_class
+    }
+
     /// Queues the erase of a block without valid pages.
-    pub(crate) fn erase(&mut self, block: BlockId, owner: Owner, cause: Cause) {
+    pub(crate) fn erase(&mut self, block: BlockId, owner: Owner, cause: Cause, class: Class) {
         let ppn = self.geometry.page(block, 0);
-        let erase = self.transaction(FlashOp::Erase, ppn, Lpn(0), owner, cause, Class::Background);
+        let erase = self.transaction(FlashOp::Erase, ppn, Lpn(0), owner, cause, class);
         self.queue(erase);
     }
 

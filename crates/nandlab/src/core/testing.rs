@@ -10,14 +10,15 @@ use crate::base::geometry::{BlockId, Cell, DieId, DriveSpec, Geometry, Lpn, Plan
 use crate::base::units::{MS, Span, US};
 use crate::flash::{
     AgeClock, Array, BlockState, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
-    ReliabilitySpec, Retry, StartLevel,
+    ReliabilitySpec, Retention, Retry, StartLevel,
 };
 use crate::ftl::allocation::Allocation;
 use crate::ftl::needs::{BlockNeeds, Demands};
 use crate::ftl::{self, Candidates, Ftl, VictimPolicy, WearLevelling, WriteStream};
 use crate::probe::NoProbe;
 use crate::sched::{
-    CommandTimes, Ended, FlashOp, NEVER, Owner, ProgramTime, Scheduler, Slot, Timing, TimingSpec, Transaction,
+    Class, CommandTimes, Ended, FlashOp, NEVER, Owner, ProgramTime, Scheduler, Slot, Timing, TimingSpec,
+    Transaction,
 };
 use std::collections::BTreeMap;
 
@@ -106,7 +107,7 @@ impl Setup {
             copyback_error: 0.0,
             page_variation: 0.0,
             pe_cycles: self.pe_cycles,
-            retention: vec![(Span::ZERO, 1.0)],
+            retention: Retention::Shares(vec![(Span::ZERO, 1.0)]),
             clock_scale: 1.0,
         };
         let config = Config {
@@ -128,6 +129,7 @@ impl Setup {
             has_parts: self.has_combinations,
             reprogram_error: 0.0,
             hot_reads: self.hot_reads,
+            refresh_class: Class::Background,
             geometry,
         };
         Core::new(config, |geometry, array| self.ftl(geometry, array), NoProbe)

@@ -40,6 +40,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
         has_parts: policy.partial().is_some(),
         reprogram_error: policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
         hot_reads: policy.hot_reads(),
+        refresh_class: spec.refresh.priority.class(),
         geometry,
     }
 }

@@ -3,6 +3,7 @@
 //! The age clock runs `reliability.clock_scale` times as fast as simulated time. Each page has four bytes for seconds
 //! on the age clock. The error models need no finer unit: Eq. 1 of LaLDPC has the term ln(1 + t / 1 h).
 
+use super::reliability::Retention;
 use crate::base::geometry::BlockId;
 use crate::base::rng::Stream;
 use crate::base::units::{SECOND, Span, Time};
@@ -100,33 +101,44 @@ impl AgeClock {
 #[derive(Clone, Debug)]
 pub struct InitialAges {
     /// Age stamps with cumulative shares: the share of all blocks that have this age stamp or the age stamp of an
-    /// earlier entry.
+    /// earlier entry. Empty if the ages are spread evenly.
     shares: Box<[(AgeStamp, f64)]>,
+    /// Lowest and highest age, if the ages are spread evenly.
+    spread: Option<(Span, Span)>,
     seed: u64,
 }
 
 impl InitialAges {
-    /// `retention` has ages, each with its share of the blocks; the shares add up to 1.
-    pub fn new(retention: &[(Span, f64)], seed: u64) -> Self {
+    /// The ages that `retention` states; `seed`: the seed of the drive.
+    pub fn new(retention: &Retention, seed: u64) -> Self {
         let mut sum = 0.0;
+        let (shares, spread) = match retention {
+            Retention::Shares(shares) => (&shares[..], None),
+            &Retention::Spread { from, until } => (&[][..], Some((from, until))),
+        };
         let share = |&(age_ns, share): &(Span, f64)| {
             sum += share;
             (AgeStamp::before_start(age_ns), sum)
         };
         Self {
-            shares: retention.iter().map(share).collect(),
+            shares: shares.iter().map(share).collect(),
+            spread,
             seed: Stream::new(seed, "reliability.retention").bits(),
         }
     }
 
     /// The age stamp of the data that `block` holds at the start of the run.
     pub fn of(&self, block: BlockId) -> AgeStamp {
-        let last = self.shares[self.shares.len() - 1].0;
-        if self.shares.len() == 1 {
-            return last;
+        if let [(age, _)] = *self.shares {
+            return age;
         }
         // The draw is a hash of the block number. So the age of a block does not depend on the blocks queried before.
         let draw = Stream::new(self.seed ^ u64::from(block.0), "block").unit();
+        if let Some((from, until)) = self.spread {
+            let more = Span::from_ns(((until - from).ns() as f64 * draw) as u64);
+            return AgeStamp::before_start(from + more);
+        }
+        let last = self.shares[self.shares.len() - 1].0;
         self.shares.iter().find(|&&(_, share)| draw < share).map_or(last, |&(stamp, _)| stamp)
     }
 }
@@ -171,10 +183,23 @@ mod tests {
 
     #[test]
     fn the_share_of_blocks_of_an_age_is_as_in_the_spec() {
-        let ages = InitialAges::new(&[(7 * DAY, 0.25), (365 * DAY, 0.75)], 1);
+        let ages = InitialAges::new(&Retention::Shares(vec![(7 * DAY, 0.25), (365 * DAY, 0.75)]), 1);
         let young =
             (0..4000).filter(|&block| ages.of(BlockId(block)) == AgeStamp::before_start(7 * DAY)).count();
         assert!((900..1100).contains(&young), "{young} of 4000");
+        assert_eq!(ages.of(BlockId(17)), ages.of(BlockId(17)));
+    }
+
+    #[test]
+    fn spread_ages_are_uniform_between_their_limits() {
+        let ages = InitialAges::new(&Retention::Spread { from: 2 * DAY, until: 12 * DAY }, 1);
+        let days = |block| f64::from(ages.of(BlockId(block)).age_s(AgeStamp::START)) / 86_400.0;
+        let of_tenth = |tenth: u32| (0..4000).map(days).filter(|&age| age as u32 == 2 + tenth).count();
+        for tenth in 0..10 {
+            // 400 of 4000, with a standard deviation of 19.
+            assert!((320..480).contains(&of_tenth(tenth)), "{} of 4000 in tenth {tenth}", of_tenth(tenth));
+        }
+        assert!((0..4000).map(days).all(|age| (2.0..=12.0).contains(&age)));
         assert_eq!(ages.of(BlockId(17)), ages.of(BlockId(17)));
     }
 }

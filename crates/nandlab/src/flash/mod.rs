@@ -12,5 +12,5 @@ pub use ecc::{
     Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
 };
 pub use reliability::{
-    Condition, PageVariation, RberSpec, RberTable, Reliability, ReliabilitySpec, VthSpec, binomial,
+    Condition, PageVariation, RberSpec, RberTable, Reliability, ReliabilitySpec, Retention, VthSpec, binomial,
 };

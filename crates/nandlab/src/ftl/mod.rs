@@ -454,13 +454,34 @@ impl Ftl {
         if !self.has_garbage(geometry, plane) {
             return None;
         }
-        let first = geometry.first_block(plane);
-        let blocks = &array.blocks[first.index()..][..geometry.blocks_per_plane as usize];
-        let pages_per_block = geometry.pages_per_block;
-        let candidates = Candidates { plane, blocks, pages_per_block, now, index: &self.index };
+        let candidates = Self::candidates(geometry, array, plane, now, &self.index);
         let within = self.victim.pick(&candidates)?;
         assert!(candidates.is_full(within), "{:?} picked a block that is not full", self.victim);
-        Some(BlockId(first.0 + within))
+        Some(BlockId(geometry.first_block(plane).0 + within))
+    }
+
+    /// The full block with the fewest valid pages, which the policy `greedy` picks; `None` without full blocks.
+    pub fn least_valid(
+        &self,
+        geometry: &Geometry,
+        array: &Array,
+        plane: PlaneId,
+        now: Time,
+    ) -> Option<BlockId> {
+        let within = Self::candidates(geometry, array, plane, now, &self.index).least_valid()?;
+        Some(BlockId(geometry.first_block(plane).0 + within))
+    }
+
+    fn candidates<'a>(
+        geometry: &Geometry,
+        array: &'a Array,
+        plane: PlaneId,
+        now: Time,
+        index: &'a LeastValid,
+    ) -> Candidates<'a> {
+        let first = geometry.first_block(plane);
+        let blocks = &array.blocks[first.index()..][..geometry.blocks_per_plane as usize];
+        Candidates { plane, blocks, pages_per_block: geometry.pages_per_block, now, index }
     }
 
     /// Makes `block` a victim: it is no longer a candidate.

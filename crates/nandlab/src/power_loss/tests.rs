@@ -287,7 +287,7 @@ fn a_block_whose_erase_is_torn_is_erased_again() {
     let mut core = setup.core();
     fill(&mut core, WriteStream::Host, [0, 1, 2, 3, 0, 1, 2, 3]);
     core.ftl.begin_emptying(&core.geometry, &mut core.array, BlockId(0));
-    core.erase(BlockId(0), Owner::Job(PLANE), Cause::Gc);
+    core.erase(BlockId(0), Owner::Job(PLANE), Cause::Gc, Class::Background);
     reach_array(&mut core);
     let mut loss = PowerLoss::default();
     let torn = tear(&mut core, &mut loss);

@@ -1,15 +1,17 @@
 //! Refresh: data that has aged for the interval of its block is read, corrected and written anew, whole or in part.
 //!
 //! A block is due when its interval has passed since its first program or its last refresh; the interval depends on the
-//! P/E cycles of the block and runs on the scaled clock. A due block is refreshed by a background job of its plane; the
-//! job yields to the host. When half of the grace is over, the job is promoted. If the job has not begun for lack of
-//! room, the drive tries to start the job again. Unless `in_place` or partial refresh applies, the job writes the pages
+//! P/E cycles of the block and runs on the scaled clock. A due block is refreshed by a background job of its plane.
+//! `refresh.priority` is the place of the job's operations on their dies. With `background` the job yields to the host;
+//! when half of the grace is over, the job is promoted. If the job has not begun for lack of room, the drive tries to
+//! start the job again. Unless `in_place` or partial refresh applies, the job writes the pages
 //! elsewhere and erases the block. A block without valid pages needs no refresh.
 //!
 //! With `in_place` a page that has been read and corrected is reprogrammed where it is. The block is not erased, and is
 //! due again an interval later. A page that no read level decodes is written elsewhere, marked as lost. While the
 //! capacitor is being measured or recharged, every page is written elsewhere, because a torn reprogram would destroy
-//! the only copy of the page.
+//! the only copy of the page. With `remap_above` a block is emptied and erased instead once the errors from programs
+//! in place exceed this limit (hybrid FCR).
 //!
 //! Y. Cai et al., "Flash correct-and-refresh: retention-aware error management for increased flash memory lifetime",
 //! ICCD 2012 (FCR, the baseline of the partial refresh paper). `partial/` and `error_cache.rs` name papers of their
@@ -36,7 +38,7 @@ use crate::base::units::{SECOND, Span, Time};
 use crate::core::{Core, Map, Maps, NextJob, Part, Program, Refreshed, Scheme, To, Wake};
 use crate::flash::{AgeStamp, BlockState, Stamp};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, NEVER, Owner, Slot, Start, Transaction};
+use crate::sched::{Cause, NEVER, Owner, Slot, Start, Transaction};
 use spec::{RefreshPolicySpec, RefreshSpec};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -208,9 +210,9 @@ impl Refresh {
         line.map_or(u32::MAX, |&(_, every)| every)
     }
 
-    /// The read level at which refresh reads start.
-    fn start(&self) -> Start {
-        if self.policy.reads_full_strength() { Start::Last } else { Start::First }
+    /// The read level at which the reads of a refresh start; `is_partial`: the block is refreshed partially.
+    fn start(&self, is_partial: bool) -> Start {
+        if self.policy.reads_full_strength(is_partial) { Start::Last } else { Start::First }
     }
 
     /// Whether any page is being reprogrammed in place.
@@ -407,7 +409,8 @@ impl Refresh {
             let stream = core.emptying_stream(block, false);
             // A job whose block is not erased gives back no free block, so the job needs more room.
             let is_partial = partial.is_some_and(|partial| partial.takes(core, block, stream));
-            let is_in_place = self.may_reprogram(core) && core.may_rewrite(plane, block);
+            let is_in_place =
+                self.may_reprogram(core) && !self.remaps(core, block) && core.may_rewrite(plane, block);
             let is_possible = if is_partial {
                 core.may_rewrite(plane, block)
             } else {
@@ -424,8 +427,9 @@ impl Refresh {
             self.stats.partial_blocks += u64::from(is_partial);
             self.stats.blocks_in_place += u64::from(is_in_place);
             let stays = is_partial || is_in_place;
-            let start = self.start();
-            return Some(NextJob { block, cause: Cause::Refresh, stays, is_urgent, corrects: true, start });
+            let (start, class) = (self.start(is_partial), core.refresh_class());
+            let job = NextJob::emptying(block, Cause::Refresh, is_urgent);
+            return Some(NextJob { stays, corrects: true, start, class, ..job });
         }
         None
     }
@@ -433,6 +437,13 @@ impl Refresh {
     /// Whether pages are reprogrammed in place: the policy has `in_place`, and the capacitor is charged.
     fn may_reprogram<P: Probe>(&self, core: &Core<P>) -> bool {
         self.policy.in_place().is_some() && core.state.is_charged
+    }
+
+    /// Whether programs in place have disturbed the pages of a due block so much that the block is remapped
+    /// (`remap_above`).
+    fn remaps<P: Probe>(&self, core: &Core<P>, block: BlockId) -> bool {
+        let errors = core.physics.reprogram_error * f64::from(core.array.block(block).reprograms);
+        self.policy.in_place().and_then(|fcr| fcr.remap_above).is_some_and(|limit| errors > limit)
     }
 
     /// A page of a block that is being refreshed in place has been read: queues the reprogram of the page. Returns
@@ -450,7 +461,7 @@ impl Refresh {
         self.reprograms += 1;
         self.stats.pages_in_place += 1;
         let (to, owner, maps) = (To::InPlace(read.ppn), Owner::Job(plane), Maps::Nothing);
-        let (lpn, stamp, cause, class) = (read.lpn, Stamp::default(), read.cause, Class::Background);
+        let (lpn, stamp, cause, class) = (read.lpn, Stamp::default(), read.cause, read.class);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("a program in place needs no free page");
         true

@@ -1,10 +1,11 @@
 //! The section `[refresh]` of the spec.
 
-use super::partial::spec::PartialSpec;
+use super::partial::spec::{FullStrength, PartialSpec};
 use crate::base::units::Span;
+use crate::sched::Class;
 use crate::spec::{
-    Check, FromVal, Params, Policy, Rule, SHARE, SOME_TIME, Val, ValueKind, int, key, num, param, params,
-    plain, section, with,
+    Check, Choices, FromVal, Params, Policy, Rule, SHARE, SOME_TIME, Val, ValueKind, choices, int, key, num,
+    param, params, plain, section, with,
 };
 
 section! {
@@ -27,6 +28,13 @@ section! {
                 let lines = values.val(path).list().iter();
                 lines.map(|line| (line.read("pe"), line.read("every"))).collect()
             },
+        /// The place of a refresh job's operations on their dies.
+        pub priority: RefreshPriority = key(
+            "refresh.priority",
+            ValueKind::Slot(RefreshPriority::CHOICES),
+            "\"background\"",
+            "whether the operations of refresh come before host reads and writes on their dies",
+        ),
         /// Share of its interval by which a block may be overdue before it counts as late.
         pub grace: f64 = key(
             "refresh.grace",
@@ -34,6 +42,31 @@ section! {
             "0.01",
             "share of its interval by which a block may be overdue before it counts as late",
         ),
+    }
+}
+
+choices! {
+    /// `refresh.priority`: the place of the operations of refresh, and of all programs to combination blocks, on their
+    /// dies. The places of GC, wear levelling and read reclaim do not depend on it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum RefreshPriority {
+        /// With the other background work, after the host.
+        Background = "background": "refresh yields to the host, until half of the grace is over",
+        /// After host reads, before host writes.
+        BeforeWrites = "before-writes": "after host reads and before host writes, from the start of a refresh to its end",
+        /// Before host reads and writes.
+        First = "first": "before host reads and writes, from the start of a refresh to its end",
+    }
+}
+
+impl RefreshPriority {
+    /// The queue of a die in which the operations of refresh wait.
+    pub(crate) fn class(self) -> Class {
+        match self {
+            RefreshPriority::Background => Class::Background,
+            RefreshPriority::BeforeWrites => Class::BeforeWrites,
+            RefreshPriority::First => Class::First,
+        }
     }
 }
 
@@ -95,11 +128,11 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// Whether refresh reads go straight to the highest level.
-    pub fn reads_full_strength(&self) -> bool {
+    /// Whether the reads of a refresh go straight to the highest level; `is_partial`: the block is refreshed partially.
+    pub fn reads_full_strength(&self, is_partial: bool) -> bool {
         match self {
             RefreshPolicySpec::Fcr(fcr) => fcr.full_strength,
-            RefreshPolicySpec::Partial(_) => true,
+            RefreshPolicySpec::Partial(partial) => is_partial || partial.full_strength == FullStrength::All,
             RefreshPolicySpec::None | RefreshPolicySpec::EcCache(_) => false,
         }
     }
@@ -158,8 +191,26 @@ params! {
             "RBER that every page reprogrammed in place adds to all pages of its block until the erase: a program \
              disturbs the neighbouring pages, most strongly in 3D flash",
         ),
+        /// RBER from programs in place above which a due block is remapped: its pages are written elsewhere and the
+        /// block is erased (the hybrid of the FCR paper). `None`: never.
+        pub remap_above: Option<f64> = param(
+            "remap_above",
+            REMAP_ABOVE,
+            "\"never\"",
+            "RBER from programs in place above which the pages of a due block are written elsewhere and the block is \
+             erased",
+        ) => |val| match val {
+            Val::Num(rber) => Some(*rber),
+            Val::Tag("never", None) => None,
+            _ => val.is_no("RBER"),
+        },
     }
 }
+
+const REMAP_ABOVE: ValueKind = ValueKind::Either(&[
+    num(0.0, 1e-2),
+    ValueKind::Slot(&[plain("never", "blocks are refreshed in place at every interval")]),
+]);
 
 params! {
     /// `refresh.policy.ec-cache`: `fcr` with a cache of known error positions.
@@ -186,7 +237,7 @@ params! {
 /// Range of `hot_reads`: the reads of a page are counted in one byte.
 pub(super) const HOT_READS: ValueKind = int(1, 255);
 
-pub(crate) const RULES: &[Rule] = &[known_errors, in_place];
+pub(crate) const RULES: &[Rule] = &[known_errors, in_place, priority];
 
 /// `ec-cache` needs a model of bit errors (`reliability.rber`).
 fn known_errors(check: &mut Check<'_>) -> Option<()> {
@@ -215,12 +266,39 @@ fn in_place(check: &mut Check<'_>) -> Option<()> {
         let remedy = "set reliability.rber, such as \"vth\", or reprogram_error = 0.0";
         check.error(&[KEY, "reliability.rber"], message, remedy);
     }
+    if fcr.remap_above.is_some() && fcr.reprogram_error == 0.0 {
+        let message = "remap_above has no effect without reprogram_error, the RBER that it limits";
+        let remedy = "set in_place = true and reprogram_error, such as 2e-6, or remap_above = \"never\"";
+        check.error(&[KEY], message, remedy);
+    }
     let is_cut = check.int("power.cut_after_requests").is_some_and(|requests| requests > 0)
         || check.get("power.cut_at").is_some();
     if fcr.in_place && is_cut && check.num("capacitor.capacitance")? == 0.0 {
         let message = "in_place = true without a capacitor loses data when power fails during a program";
         let remedy = "set capacitor.capacitance, such as \"75mF\", or in_place = false";
         check.error(&[KEY, "capacitor.capacitance"], message, remedy);
+    }
+    Some(())
+}
+
+/// `refresh.priority` has no effect under `fcfs` or without refresh.
+fn priority(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "refresh.priority";
+    let name = check.tag(KEY)?;
+    if name == "background" {
+        return None;
+    }
+    if check.is("timing.scheduler", "fcfs") {
+        let message = format!(
+            "\"{name}\" has no effect with timing.scheduler = \"fcfs\", which serves the oldest first"
+        );
+        let remedy = "set timing.scheduler = \"read-first\", or refresh.priority = \"background\"";
+        check.error(&[KEY, "timing.scheduler"], message, remedy);
+    }
+    if check.is("refresh.policy", "none") {
+        let message = format!("\"{name}\" has no effect with refresh.policy = \"none\"");
+        let remedy = "set refresh.policy, such as \"fcr\", or refresh.priority = \"background\"";
+        check.error(&[KEY, "refresh.policy"], message, remedy);
     }
     Some(())
 }

@@ -1,14 +1,14 @@
 //! Refresh on a bare core with blocks of four pages. The interval is 100 s and the grace 10 s; the scaled clock runs at
 //! the speed of simulated time.
 
-use super::spec::{EcCacheSpec, FcrSpec};
+use super::spec::{EcCacheSpec, FcrSpec, RefreshPriority};
 use super::*;
 use crate::base::geometry::Lpn;
 use crate::core::Read;
 use crate::core::testing::{Event, MapInRam, PLANE, Setup, decode, fill, next};
 use crate::ftl::WriteStream;
 use crate::probe::NoProbe;
-use crate::sched::FlashOp;
+use crate::sched::{Class, FlashOp};
 
 const BLOCK: BlockId = BlockId(0);
 
@@ -17,12 +17,18 @@ fn at(seconds: u64) -> Time {
 }
 
 fn refreshing(core: &Core<NoProbe>, policy: RefreshPolicySpec) -> Refreshing {
-    let spec = RefreshSpec { policy, interval: vec![(1000, 100 * SECOND)], grace: 0.1 };
+    let (interval, priority) = (vec![(1000, 100 * SECOND)], RefreshPriority::Background);
+    let spec = RefreshSpec { policy, interval, priority, grace: 0.1 };
     Refreshing::new(&spec, 1, core)
 }
 
 fn fcr(in_place: bool) -> RefreshPolicySpec {
-    RefreshPolicySpec::Fcr(FcrSpec { full_strength: false, in_place, reprogram_error: 0.0 })
+    RefreshPolicySpec::Fcr(FcrSpec {
+        full_strength: false,
+        in_place,
+        reprogram_error: 0.0,
+        remap_above: None,
+    })
 }
 
 /// Returns a core whose first block has been programmed with the first `lpns` LPNs at 10 s, so the block is due at

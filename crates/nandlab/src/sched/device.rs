@@ -42,7 +42,7 @@ pub enum Phase {
 
 #[derive(Clone, Debug)]
 struct Die {
-    queues: [Fifo<Transaction>; 3],
+    queues: [Fifo<Transaction>; Class::ALL.len()],
     /// The transactions under way: one, or in a multi-plane operation one per plane.
     batch: Fifo<Transaction>,
     kind: FlashOp,
@@ -96,7 +96,7 @@ impl Device {
     /// A device with idle dies.
     pub fn new(geometry: &Geometry, timing: Timing, scheduler: Scheduler, multi_plane: bool) -> Self {
         let die = |index| Die {
-            queues: [Fifo::default(); 3],
+            queues: [Fifo::default(); Class::ALL.len()],
             batch: Fifo::default(),
             kind: FlashOp::Read,
             phase: Phase::Idle,
@@ -179,7 +179,7 @@ impl Device {
     /// At power failure, drops all queued transactions and all urgency. Operations under way continue.
     pub fn drop_queues(&mut self, pool: &Transactions) {
         for die in &mut self.dies {
-            die.queues = [Fifo::default(); 3];
+            die.queues = [Fifo::default(); Class::ALL.len()];
             (die.promoted, die.turns, die.cleanings) = (0, Turns::default(), 0);
             die.load = count(pool, die.batch.first());
         }

@@ -10,7 +10,7 @@
 //! plane, kind and page number. Programs and copybacks are in a list of their block, except programs in place. These
 //! lists have the order of the queue, so only the first transaction of a list is examined.
 
-use super::transaction::{FlashOp, Slot, Transaction, Transactions};
+use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry};
 use crate::base::slab::Fifo;
 
@@ -59,7 +59,7 @@ impl Partners {
     /// The number of lists in [`Partners::alike`]: for each class and plane, reads and programs by page number, and
     /// erases.
     const fn lists(planes: usize, pages_per_block: usize) -> usize {
-        3 * planes * (2 * pages_per_block + 1)
+        Class::ALL.len() * planes * (2 * pages_per_block + 1)
     }
 
     /// Bytes of memory for the ends of all lists.
@@ -84,7 +84,7 @@ impl Partners {
             FlashOp::Erase => 2 * pages,
             FlashOp::Copyback => return None,
         };
-        let queue = 3 * of.die.index() + of.class as usize;
+        let queue = Class::ALL.len() * of.die.index() + of.class as usize;
         Some((queue * self.planes_per_die + plane) * (2 * pages + 1) + within)
     }
 

@@ -2,13 +2,14 @@
 
 use super::transaction::Class;
 
-/// `timing.scheduler`: the choice among the three queues of a die.
+/// `timing.scheduler`: the choice among the queues of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
     /// The transaction that was submitted first.
     Fcfs,
     /// Host reads, then host writes, then background work. While background work is urgent, host reads, then the older
-    /// of host writes and background work.
+    /// of host writes and background work. Refresh may precede host writes or all host operations
+    /// (`refresh.priority`).
     ReadFirst,
 }
 
@@ -23,19 +24,20 @@ const AHEAD_PAGES: i32 = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// Submission number of the first transaction of each class; `None` for a class without waiting transactions.
-    pub first: [Option<u64>; 3],
+    pub first: [Option<u64>; Class::ALL.len()],
     /// Whether background work is urgent in at least one plane of this die.
     pub promoted: bool,
 }
 
 impl Waiting {
     /// Leaves the die to a cleaning that began at submission number `order`: as long as host transactions with a lower
-    /// number wait, only transactions with a lower number are picked, then only background work.
+    /// number wait, only transactions with a lower number are picked, then only background work and refresh.
     pub(super) fn leave_to_cleaning(&mut self, order: u64) {
         let came_before = self.first.map(|first| first.filter(|&number| number < order));
-        let [read, write, _] = came_before;
+        let [_, read, _, write, _] = came_before;
+        let [first, _, before_writes, _, background] = self.first;
         self.first = match (read, write) {
-            (None, None) => [None, None, self.first[Class::Background as usize]],
+            (None, None) => [first, None, before_writes, None, background],
             _ => came_before,
         };
     }
@@ -43,7 +45,7 @@ impl Waiting {
     /// Whether both host writes and urgent background work wait.
     #[inline(always)]
     fn is_contended(&self) -> bool {
-        let [_, write, background] = self.first;
+        let [_, _, _, write, background] = self.first;
         self.promoted && write.is_some() && background.is_some()
     }
 }
@@ -67,10 +69,13 @@ impl Turns {
         self.share = share;
     }
 
-    /// Whether [`Turns::next`] replaces `class`, which the scheduler has picked. Host reads always go first.
+    /// Whether [`Turns::next`] replaces `class`, which the scheduler has picked. Only host writes and background work
+    /// take turns.
     #[inline(always)]
     pub(super) fn are_taken(&self, waiting: &Waiting, class: Class) -> bool {
-        self.share.is_some() && class != Class::HostRead && waiting.is_contended()
+        self.share.is_some()
+            && matches!(class, Class::HostWrite | Class::Background)
+            && waiting.is_contended()
     }
 
     /// The class whose turn it is; `is_program` states whether the next operation of background work is a program.
@@ -90,24 +95,23 @@ impl Turns {
 /// The class from which the next transaction is taken; `None` if no transaction waits.
 #[inline]
 pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
-    use Class::{Background, HostRead, HostWrite};
-    const ALL: [Class; 3] = [HostRead, HostWrite, Background];
     match scheduler {
-        Scheduler::Fcfs => ALL
+        Scheduler::Fcfs => Class::ALL
             .into_iter()
             .filter_map(|class| waiting.first[class as usize].map(|order| (order, class)))
             .min_by_key(|&(order, _)| order)
             .map(|(_, class)| class),
         Scheduler::ReadFirst => {
-            let [read, write, background] = waiting.first;
+            let [first, read, before_writes, write, background] = waiting.first;
             // Waiting host writes have their pages already and take no more space, so urgent work need not precede all
             // of them. In the order of age neither side starves, and host writes do not wait for the copies of a whole
             // victim.
             let is_older = background.is_some_and(|b| write.is_none_or(|w| b < w));
-            if read.is_none() && waiting.promoted && is_older {
-                return Some(Background);
+            let none_before = first.is_none() && read.is_none() && before_writes.is_none();
+            if none_before && waiting.promoted && is_older {
+                return Some(Class::Background);
             }
-            ALL.into_iter().find(|&class| waiting.first[class as usize].is_some())
+            Class::ALL.into_iter().find(|&class| waiting.first[class as usize].is_some())
         }
     }
 }
@@ -159,7 +163,7 @@ mod tests {
     #[test]
     fn turns_apply_only_while_host_writes_and_urgent_programs_wait() {
         let mut turns = Turns::default();
-        let both = [None, Some(1), Some(2)];
+        let both = [None, None, None, Some(1), Some(2)];
         let are_taken =
             |turns: &Turns, first, promoted, class| turns.are_taken(&Waiting { first, promoted }, class);
         assert!(!are_taken(&turns, both, true, Class::HostWrite), "turns apply although no share is set");
@@ -167,9 +171,9 @@ mod tests {
         assert!(are_taken(&turns, both, true, Class::HostWrite));
         assert!(are_taken(&turns, both, true, Class::Background));
         assert!(!are_taken(&turns, both, false, Class::HostWrite));
-        assert!(!are_taken(&turns, [Some(9), Some(1), Some(2)], true, Class::HostRead));
-        assert!(!are_taken(&turns, [None, Some(1), None], true, Class::HostWrite));
-        assert!(!are_taken(&turns, [None, None, Some(2)], true, Class::Background));
+        assert!(!are_taken(&turns, [None, Some(9), None, Some(1), Some(2)], true, Class::HostRead));
+        assert!(!are_taken(&turns, [None, None, None, Some(1), None], true, Class::HostWrite));
+        assert!(!are_taken(&turns, [None, None, None, None, Some(2)], true, Class::Background));
         turns.on_program(Class::Background, 1);
         assert_eq!(turns.next(true), Class::HostWrite);
         // A read or an erase of background work does not wait for a turn.

@@ -90,16 +90,26 @@ causes! {
     Flush "flush", "the emergency flush";
 }
 
-/// The queue of a die in which a transaction waits; the scheduler decides the order between the three queues.
+/// The queue of a die in which a transaction waits; the scheduler decides the order between the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
+    /// Refresh that precedes the host (`refresh.priority = "first"`).
+    First,
     /// Reads for which the host waits.
     HostRead,
+    /// Refresh that precedes host writes (`refresh.priority = "before-writes"`).
+    BeforeWrites,
     /// Writes for which the host waits.
     HostWrite,
     /// All other operations.
     Background,
+}
+
+impl Class {
+    /// All classes, in the order of their priorities under [`Scheduler::ReadFirst`](super::Scheduler::ReadFirst).
+    pub const ALL: [Class; 5] =
+        [Class::First, Class::HostRead, Class::BeforeWrites, Class::HostWrite, Class::Background];
 }
 
 /// The read level at which a read starts.

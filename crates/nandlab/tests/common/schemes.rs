@@ -39,6 +39,8 @@ pub struct Schemes {
     pub migration: String,
     pub cache: String,
     refresh: &'static str,
+    /// The value of `refresh.priority`, unless the scheduler is `fcfs`.
+    priority: &'static str,
     pub has_levels: bool,
     pub has_cache: bool,
     pub has_capacitor: bool,
@@ -49,23 +51,25 @@ pub struct Schemes {
     refresh_ms_per_page: f64,
 }
 
-const PARTIAL: [&str; 6] = [
+const PARTIAL: [&str; 7] = [
     "{ partial = { min_free_blocks = 0.02 } }",
     "{ partial = { min_free_blocks = 0.02, encoding = 'enumerative', vsm_pages = 1, hot_reads = 3 } }",
     "{ partial = { min_free_blocks = 0.0, encoding = 'entries', susceptible_ratio = 0.03 } }",
     "{ partial = { min_free_blocks = 0.0, susceptible_ratio = 0.3 } }",
     "{ partial = { min_free_blocks = 0.1, hot_reads = 1 } }",
     "{ partial = { min_free_blocks = 0.02, susceptible_ratio = 'vth' } }",
+    "{ partial = { min_free_blocks = 0.02, susceptible_ratio = 'vth', full_strength = 'partial' } }",
 ];
-const WHOLE: [&str; 7] = [
+const WHOLE: [&str; 8] = [
     "",
     "",
     "'fcr'",
     "{ fcr = { full_strength = true } }",
     "{ fcr = { in_place = true } }",
-    // The last two settings need read levels.
+    // The last three settings need read levels.
     "{ ec-cache = { size = '16KiB', hot_reads = 2 } }",
     "{ fcr = { in_place = true, reprogram_error = 1e-6 } }",
+    "{ fcr = { in_place = true, reprogram_error = 1e-5, remap_above = 2e-4 } }",
 ];
 
 impl Schemes {
@@ -77,10 +81,13 @@ impl Schemes {
         let mut stream = Stream::new(seed, "schemes");
         let mut pick = |n: u64| stream.below(n);
         let has_levels = laldpc || facts.cell.ends_with("mlc") && pick(2) == 0;
+        // Every fourth seed has the newest settings instead of the first ones; the draws of all others do not change.
+        let newer =
+            |drawn: u64, newest: u64| if seed % 4 == 3 && drawn < 2 { newest } else { drawn } as usize;
         let refresh = match (partial, has_levels) {
-            (true, true) => PARTIAL[pick(6) as usize],
+            (true, true) => PARTIAL[newer(pick(6), 6)],
             (true, false) => PARTIAL[pick(5) as usize],
-            (false, true) => WHOLE[pick(7) as usize],
+            (false, true) => WHOLE[newer(pick(7), 7)],
             (false, false) => WHOLE[pick(5) as usize],
         };
         // The age clock advances up to 400 days per second of simulated time.
@@ -133,6 +140,7 @@ impl Schemes {
             migration: format!("[migration]\npolicy = {migration}\n"),
             cache: String::new(),
             refresh,
+            priority: ["background", "before-writes", "first"][(seed / 3 % 3) as usize],
             has_levels,
             has_cache: capacitor_aware || pick(3) > 0,
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
@@ -204,13 +212,17 @@ impl Schemes {
         }
     }
 
-    /// The text of all sections, for dies of `pages_per_die` pages.
-    pub fn text(&self, pages_per_die: u64) -> String {
-        let every_ns = pages_per_die as f64 * self.refresh_ms_per_page * 1e6 * self.scale;
+    /// The text of all sections, for dies of `pages_per_die` pages that are served by `scheduler`.
+    pub fn text(&self, pages_per_die: u64, scheduler: &str) -> String {
+        let priority = if scheduler == "fcfs" { "background" } else { self.priority };
+        // Refresh that precedes the host must leave time for the host; refresh in the background need not.
+        let leaves = if priority == "background" { 1.0 } else { 4.0 };
+        let every_ns = pages_per_die as f64 * self.refresh_ms_per_page * 1e6 * self.scale * leaves;
         let refresh = match self.refresh {
             "" => String::new(),
             policy => format!(
-                "[refresh]\npolicy = {policy}\ninterval = [{{ pe = 1000000, every = '{}ns' }}]\n",
+                "[refresh]\npolicy = {policy}\npriority = '{priority}'\n\
+                 interval = [{{ pe = 1000000, every = '{}ns' }}]\n",
                 (every_ns as u64).max(1_000_000_000)
             ),
         };

@@ -619,6 +619,40 @@ fn promoted_background_work_is_served_before_younger_host_writes_but_after_host_
     assert_eq!(rig.ends()[1..], [2 * (T + P), 2 * (T + P) + E]);
 }
 
+/// Returns the ends of a refresh erase of `class`, a background erase, a host write and a host read, which wait in this
+/// order behind a running program. The times count from the end of that program.
+fn queued_with_refresh(class: Class, promoted: bool) -> [u64; 4] {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
+    if promoted {
+        rig.promoted.push(0);
+    }
+    rig.issue(program(0)).at(10);
+    rig.issue(erase(0)).issue(erase(0).class(class));
+    rig.issue(program(0).page(1).class(Class::HostWrite));
+    rig.issue(read(0).class(Class::HostRead));
+    let ends: Vec<u64> = rig.ends().into_iter().skip(1).map(|end| end - (T + P)).collect();
+    [ends[1], ends[0], ends[2], ends[3]]
+}
+
+#[test]
+fn refresh_before_writes_is_served_after_host_reads_and_before_host_writes() {
+    let (read, refresh, write) = (R + T, R + T + E, R + T + E + T + P);
+    assert_eq!(queued_with_refresh(Class::BeforeWrites, false), [refresh, write + E, write, read]);
+    // Promoted background work is older than the write, but younger classes of refresh and host reads precede it.
+    let background = refresh + E;
+    let last = background + T + P;
+    assert_eq!(queued_with_refresh(Class::BeforeWrites, true), [refresh, background, last, read]);
+}
+
+#[test]
+fn refresh_that_is_first_is_served_before_host_reads() {
+    let (refresh, read) = (E, E + R + T);
+    let write = read + T + P;
+    assert_eq!(queued_with_refresh(Class::First, false), [refresh, write + E, write, read]);
+    let background = read + E;
+    assert_eq!(queued_with_refresh(Class::First, true), [refresh, background, background + T + P, read]);
+}
+
 #[test]
 fn promotions_can_be_nested_and_affect_only_their_die() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
@@ -789,15 +823,17 @@ impl Naive<'_> {
             return;
         }
         let rank = |class: Class| match (self.scheduler, class, self.promoted.contains(&(die as u32))) {
-            (Scheduler::Fcfs, ..) | (_, Class::HostRead, _) => 0,
-            (_, Class::HostWrite, _) => 1,
-            (_, Class::Background, promoted) => 2 - u32::from(promoted),
+            (Scheduler::Fcfs, ..) | (_, Class::First, _) => 0,
+            (_, Class::HostRead, _) => 1,
+            (_, Class::BeforeWrites, _) => 2,
+            (_, Class::HostWrite, _) => 3,
+            (_, Class::Background, promoted) => 4 - u32::from(promoted),
         };
         let ops = self.ops;
         // The first waiting operation of each class is a candidate. The candidate of the best rank is served, and among
         // equal ranks the oldest.
         let waiting = &self.dies[die].waiting;
-        let heads = [Class::HostRead, Class::HostWrite, Class::Background]
+        let heads = Class::ALL
             .into_iter()
             .filter_map(|class| waiting.iter().copied().find(|&n| ops[n].1.class == class));
         let first = heads.min_by_key(|&n| (rank(ops[n].1.class), n)).expect("an operation waits");
@@ -958,7 +994,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         let gap = 1 + below(30);
         let most = rig.spec.ecc.levels.len().max(1) as u64;
         for _ in 0..60 {
-            let class = [Class::HostRead, Class::HostWrite, Class::Background][below(3) as usize];
+            let class = Class::ALL[below(Class::ALL.len() as u64) as usize];
             let op = op(kinds[below(kinds.len() as u64) as usize], below(dies) as u32)
                 .plane(below(dims[2]) as u32)
                 // Each block is programmed by only one class.

@@ -71,16 +71,21 @@ fn refresh_and_gc_together_lose_no_data() {
 /// ageing takes a second. The blocks are due after ten days, at 10.0009 s, 10.0082 s and 10.0155 s. Half of the grace,
 /// which is 1 % of the interval, takes 50 ms.
 fn three_blocks(sets: &[&str]) -> Drive<Oracle> {
+    let mut drive = one_plane(sets);
+    for lpn in 0..24 {
+        one(&mut drive, Op::Write, lpn * 4096, 4096);
+    }
+    drive
+}
+
+/// Returns a fresh drive of one plane, on which blocks are due after ten days and a day of ageing takes a second.
+fn one_plane(sets: &[&str]) -> Drive<Oracle> {
     let refresh =
         "clock_scale = 86400.0\n[refresh]\npolicy = 'fcr'\ninterval = [{ pe = 1000000, every = '10d' }]\n";
     let text = TINY.to_owned() + AGEING + refresh;
     let one_plane =
         ["drive.channels=1", "drive.planes_per_die=1", "drive.blocks_per_plane=40", "drive.op=1.0"];
-    let mut drive = with_oracle(&spec(&text, &[&one_plane, sets].concat()));
-    for lpn in 0..24 {
-        one(&mut drive, Op::Write, lpn * 4096, 4096);
-    }
-    drive
+    with_oracle(&spec(&text, &[&one_plane, sets].concat()))
 }
 
 #[test]
@@ -118,6 +123,64 @@ fn half_of_the_grace_promotes_no_job_for_a_block_that_is_not_next() {
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 0));
     settle(&mut drive);
     read_everything(&mut drive);
+}
+
+/// Submits a write and a read of other pages while a block with LPNs 0 to 7 is being refreshed, and returns three times:
+/// the end of the refresh, and the ends of the write and the read. The times count from the beginning of the refresh.
+fn write_and_read_during_a_refresh(priority: &str) -> [u64; 3] {
+    let priority = format!("refresh.priority={priority}");
+    let mut drive = one_plane(&["ecc.levels='none'", "reliability.rber='none'", &priority]);
+    for lpn in 0..8 {
+        one(&mut drive, Op::Write, lpn * 4096, 4096);
+    }
+    // The next block, which holds LPN 20, is due a second later.
+    drive.advance(at(1_000_000_000));
+    one(&mut drive, Op::Write, 20 * 4096, 4096);
+    while drive.stats().refresh.blocks == 0 {
+        assert!(drive.advance_by_event(at(u64::MAX - 1)));
+    }
+    let began = drive.now();
+    // The first copies are under way.
+    drive.advance(began + ns(100_000));
+    let request =
+        |op, lpn: u64| Request { arrival: drive.now(), op, fua: false, offset: lpn * 4096, len: 4096 };
+    let [write, read] = [request(Op::Write, 30), request(Op::Read, 20)];
+    drive.submit(&write).unwrap();
+    drive.submit(&read).unwrap();
+    let mut ends = [0; 2];
+    while ends.contains(&0) {
+        assert!(drive.advance_to_completion(at(u64::MAX - 1)));
+        for done in drive.completions() {
+            ends[usize::from(done.request.op == Op::Read)] = (done.completed - began).ns();
+        }
+    }
+    drive.advance(began + ns(100_000_000));
+    assert_eq!(drive.stats().refresh.blocks, 1);
+    let refresh = drive.stats().refresh.busy_ns.ns();
+    settle(&mut drive);
+    read_everything(&mut drive);
+    [refresh, ends[0], ends[1]]
+}
+
+#[test]
+fn refresh_goes_before_host_writes_or_before_the_host_from_its_start_to_its_end() {
+    // Times of a read and of a program with their transfers, of an erase, and of decoding off the die.
+    let (read, write, erase, decode) = (50_000 + 10_240, 10_240 + 900_000, 3_500_000, 15_000);
+    let refresh = 8 * (read + write) + erase;
+    let [end, write_end, read_end] = write_and_read_during_a_refresh("first");
+    assert_eq!([end, read_end, write_end], [refresh, refresh + read + decode, refresh + read + write]);
+    let [end, write_end, read_end] = write_and_read_during_a_refresh("before-writes");
+    // The read waits for the operation under way, and the refresh waits for the read.
+    let under_way = 100_000_u64.div_ceil(read) * read;
+    assert_eq!(
+        [end, read_end, write_end],
+        [refresh + read, under_way + read + decode, refresh + read + write]
+    );
+    let [end, write_end, read_end] = write_and_read_during_a_refresh("background");
+    assert_eq!(
+        [end, read_end, write_end],
+        [refresh + read + write, under_way + read + decode, under_way + read + write]
+    );
 }
 
 #[test]
@@ -236,6 +299,34 @@ fn a_block_is_refreshed_in_place() {
     drive.advance(at(62_000_000_000));
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.pages_in_place), (2, 16));
     settle(&mut drive);
+}
+
+#[test]
+fn a_block_disturbed_too_much_is_remapped() {
+    // Eight programs in place add 0.004 to the RBER: the first refresh finds 0, the second 0.004.
+    for (limit, in_place, erases) in [("0.003", [1, 1], [0, 1]), ("0.004", [1, 2], [0, 0])] {
+        let mut drive = in_place_with(limit);
+        (0..8).for_each(|lpn| {
+            one(&mut drive, Op::Write, lpn * 4096, 4096);
+        });
+        for interval in 0..2 {
+            drive.advance(at(31_000_000_000 * (interval as u64 + 1)));
+            let refresh = &drive.stats().refresh;
+            assert_eq!(refresh.blocks, interval as u64 + 1, "{limit}");
+            assert_eq!(refresh.blocks_in_place, in_place[interval], "{limit}");
+            assert_eq!(flash(&drive, FlashOp::Erase), erases[interval], "{limit}");
+        }
+        // Data that has been moved is free of the errors of its old block.
+        let ppn = drive.ftl().map.get(Lpn(0)).expect("the LPN has been written");
+        let (block, _) = drive.geometry().split(ppn);
+        assert_eq!(drive.array().block(block).reprograms == 0, erases[1] == 1, "{limit}");
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
+}
+
+fn in_place_with(limit: &str) -> Drive<Oracle> {
+    in_place(&format!(", reprogram_error = 0.0005, remap_above = {limit}"), &[])
 }
 
 #[test]

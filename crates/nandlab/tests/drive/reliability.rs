@@ -3,7 +3,7 @@
 
 use nandlab::base::geometry::PageKind;
 use nandlab::base::units::Span;
-use nandlab::drive::spec::{RberSpec, ReliabilitySpec, VthSpec};
+use nandlab::drive::spec::{RberSpec, ReliabilitySpec, Retention, VthSpec};
 use nandlab::flash::reliability::{Condition, PerKind, RberTable, Reliability, Vth};
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn spec(rber: RberSpec) -> ReliabilitySpec {
         copyback_error: 0.0,
         page_variation: 0.0,
         pe_cycles: 0,
-        retention: vec![(Span::ZERO, 1.0)],
+        retention: Retention::Shares(vec![(Span::ZERO, 1.0)]),
         clock_scale: 1.0,
     }
 }

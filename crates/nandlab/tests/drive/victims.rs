@@ -309,6 +309,32 @@ fn partial_aware_picks_the_expected_blocks_of_a_table_made_by_hand() {
 }
 
 #[test]
+fn partial_aware_with_a_cost_picks_the_smallest_sum_of_valid_and_linked_pages() {
+    let pick = |cost: &str, linked: [u16; 3]| {
+        let mut table = Table::new(1, &format!("{{ partial-aware = {{ linked_cost = {cost} }} }}"), 1, 20, 4);
+        let plane = PlaneId(0);
+        for (block, valid) in (0..).zip([3, 2, 4]) {
+            for page in 0..4 {
+                let lpn = Lpn(4 * block + if page < valid { page } else { 0 });
+                assert!(table.program(plane, WriteStream::Host, lpn));
+                table.end_program();
+            }
+        }
+        for (block, linked) in linked.into_iter().enumerate() {
+            table.array.blocks[block].linked = linked;
+        }
+        table.pick(plane)
+    };
+    // Costs 3 + 0, 2 + 2 and 4 + 0.
+    assert_eq!(pick("1.0", [0, 2, 0]), Some(0));
+    assert_eq!(pick("1.0", [2, 2, 0]), Some(1), "costs 5, 4 and 4: the lower number");
+    assert_eq!(pick("1.0", [3, 2, 1]), Some(1), "costs 6, 4 and 5");
+    // Costs 3, 2.5 and 4.
+    assert_eq!(pick("0.25", [0, 2, 0]), Some(1));
+    assert_eq!(pick("0.0", [0, 2, 0]), Some(1), "without a cost the fewest valid pages decide");
+}
+
+#[test]
 fn partial_aware_picks_the_fewest_valid_then_the_fewest_partially_refreshed() {
     let (mut stream, mut by_links, mut compared) = (Stream::new(4, "links"), 0, 0);
     for_tables("'partial-aware'", |table, plane, picked| {

@@ -159,7 +159,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         copyback_error: 0.0,
         page_variation: 0.0,
         pe_cycles: 0,
-        retention: vec![(Span::ZERO, 1.0)],
+        retention: Retention::Shares(vec![(Span::ZERO, 1.0)]),
         clock_scale: 1.0,
     };
     assert_eq!(spec.reliability, reliability);
@@ -364,21 +364,44 @@ fn a_refresh_policy_has_its_settings() {
         let errors = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n[drive]\ncell = \"mlc\"\n";
         spec(&format!("{errors}[refresh]\npolicy{policy}\n")).refresh.policy
     };
-    let fcr =
-        |full_strength, in_place, reprogram_error| Fcr(FcrSpec { full_strength, in_place, reprogram_error });
+    let fcr = |full_strength, in_place, reprogram_error| {
+        Fcr(FcrSpec { full_strength, in_place, reprogram_error, remap_above: None })
+    };
     assert_eq!(spec("").refresh.policy, RefreshPolicySpec::None);
     assert_eq!(refresh(" = \"fcr\""), fcr(false, false, 0.0));
     assert_eq!(refresh(".fcr.full_strength = true"), fcr(true, false, 0.0));
     let in_place = refresh(".fcr = { in_place = true, reprogram_error = 2e-5 }");
     assert_eq!(in_place, fcr(false, true, 2e-5));
     assert!(in_place.in_place().is_some() && in_place.hot_reads().is_none());
+    let hybrid = refresh(".fcr = { in_place = true, reprogram_error = 2e-6, remap_above = 3e-3 }");
+    assert_eq!(hybrid.in_place().and_then(|fcr| fcr.remap_above), Some(3e-3));
+    let never = refresh(".fcr = { in_place = true, remap_above = \"never\" }");
+    assert_eq!(never, fcr(false, true, 0.0));
     assert!(refresh(" = \"fcr\"").in_place().is_none());
     let cache = refresh(" = \"ec-cache\"");
     assert_eq!(cache, EcCache(EcCacheSpec { size_bytes: 1 << 20, hot_reads: 8 }));
     assert_eq!(cache.hot_reads(), Some(8));
-    assert!(!cache.reads_full_strength() && cache.in_place().is_none());
+    assert!(!cache.reads_full_strength(false) && cache.in_place().is_none());
     let small = refresh(".ec-cache = { size = \"2KiB\", hot_reads = 3 }");
     assert_eq!(small.ec_cache(), Some(&EcCacheSpec { size_bytes: 2048, hot_reads: 3 }));
+}
+
+#[test]
+fn refresh_has_a_priority_and_partial_refresh_its_reads() {
+    let refresh = |text: &str| {
+        let errors = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n[drive]\ncell = \"mlc\"\n";
+        spec(&format!("{errors}[refresh]\npolicy = \"fcr\"\n{text}\n")).refresh.priority
+    };
+    assert_eq!(spec("").refresh.priority, RefreshPriority::Background);
+    assert_eq!(refresh("priority = \"background\""), RefreshPriority::Background);
+    assert_eq!(refresh("priority = \"before-writes\""), RefreshPriority::BeforeWrites);
+    assert_eq!(refresh("priority = \"first\""), RefreshPriority::First);
+    for (value, of_conventional) in [("all", true), ("partial", false)] {
+        let set = format!("refresh.policy.partial.full_strength={value}");
+        let policy = spec_with("", &["drive.preset=partial-refresh-128g", &set]).refresh.policy;
+        assert!(policy.reads_full_strength(true), "{value}");
+        assert_eq!(policy.reads_full_strength(false), of_conventional, "{value}");
+    }
 }
 
 #[test]
@@ -483,12 +506,16 @@ fn error_rates_and_ages_reach_the_spec() {
     assert_eq!((reliability.read_disturb, reliability.copyback_error), (1e-9, 1e-4));
     // Without errors every read decodes at level 1.
     assert_eq!(of("rber = \"none\"").rber, RberSpec::None);
-    assert_eq!(of("retention = \"365d\"").retention, [(365 * DAY, 1.0)]);
-    assert_eq!(of("retention = \"21900d\"").retention, [(21_900 * DAY, 1.0)]);
+    let shares = |shares: &[(Span, f64)]| Retention::Shares(shares.to_vec());
+    assert_eq!(of("retention = \"365d\"").retention, shares(&[(365 * DAY, 1.0)]));
+    assert_eq!(of("retention = \"21900d\"").retention, shares(&[(21_900 * DAY, 1.0)]));
     let text = "retention = [{ age = \"7d\", share = 0.25 }, { age = \"0d\", share = 0.75 }]";
-    assert_eq!(of(text).retention, [(7 * DAY, 0.25), (Span::ZERO, 0.75)]);
+    assert_eq!(of(text).retention, shares(&[(7 * DAY, 0.25), (Span::ZERO, 0.75)]));
     let tenths: Vec<String> = (0..10).map(|i| format!("{{ age = \"{i}d\", share = 0.1 }}")).collect();
-    assert_eq!(of(&format!("retention = [{}]", tenths.join(", "))).retention.len(), 10);
+    let tenths = of(&format!("retention = [{}]", tenths.join(", "))).retention;
+    assert!(matches!(tenths, Retention::Shares(shares) if shares.len() == 10));
+    let spread = of("retention = { from = \"1d\", until = \"7d\" }").retention;
+    assert_eq!(spread, Retention::Spread { from: DAY, until: 7 * DAY });
 }
 
 /// Writes a table of error rates to `rber.csv` in a folder; returns the path of the folder.

@@ -144,7 +144,10 @@ fn unknown_policies_and_parameters_are_errors() {
     let choices = nandlab::background::gc::POLICIES.iter().map(|(info, _)| match info.params {
         [] => format!("\"{}\"", info.name),
         params => {
-            let params = params.iter().map(|p| format!("{} = {}", p.name, p.default.unwrap_or(p.min)));
+            let params = params.iter().map(|p| match p.default.unwrap_or(p.min) {
+                value if p.whole => format!("{} = {value}", p.name),
+                value => format!("{} = {value:?}", p.name),
+            });
             format!("{{ {} = {{ {} }} }}", info.name, params.collect::<Vec<_>>().join(", "))
         }
     });
@@ -837,9 +840,38 @@ fn wrong_ages_are_errors() {
     );
     golden(
         "[reliability]\nretention = { age = \"7d\", share = 1 }\n",
-        "run.toml:2: reliability.retention: expected a time or a list, found a table of age, share\n  remedy: write a time \
-         such as \"50us\" or a list of { age = \"50us\", share = 1 }",
+        "run.toml:2: reliability.retention.age: unknown parameter\n  remedy: there are: from, until\n\
+         run.toml:2: reliability.retention.share: unknown parameter\n\
+         run.toml:2: reliability.retention.from: missing\n  remedy: add from = \"50us\" (lowest age of the data)\n\
+         run.toml:2: reliability.retention.until: missing\n  remedy: add until = \"50us\" (highest age of the data)",
     );
+    golden(
+        "[reliability]\nretention = { from = \"7d\", until = \"1d\" }\n",
+        "run.toml:2: reliability.retention: until is lower than from\n  remedy: exchange the two ages",
+    );
+}
+
+#[test]
+fn refresh_priorities_and_limits_without_effect_are_errors() {
+    let errors =
+        "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n[drive]\ncell = \"mlc\"\n[timing]\n";
+    let refresh = |scheduler: &str, refresh: &str| {
+        load_with(&format!("{errors}scheduler = \"{scheduler}\"\n[refresh]\n{refresh}\n"), &[])
+    };
+    let message = |scheduler: &str, text: &str| refresh(scheduler, text).unwrap_err().to_string();
+    let priority = "policy = \"fcr\"\npriority = \"before-writes\"";
+    assert!(refresh("read-first", priority).is_ok());
+    let fcfs = message("fcfs", priority);
+    assert!(
+        fcfs.contains("no effect with timing.scheduler = \"fcfs\"") && fcfs.contains("read-first"),
+        "{fcfs}"
+    );
+    let none = message("read-first", "priority = \"first\"");
+    assert!(none.contains("no effect with refresh.policy = \"none\"") && none.contains("fcr"), "{none}");
+    let limit = message("read-first", "policy = { fcr = { in_place = true, remap_above = 1e-3 } }");
+    assert!(limit.contains("no effect without reprogram_error") && limit.contains("2e-6"), "{limit}");
+    let unknown = message("read-first", "policy = \"fcr\"\npriority = \"last\"");
+    assert!(unknown.contains("\"background\", \"before-writes\", \"first\""), "{unknown}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Random specs: a spec loads, or each of its errors names a line; the parser never panics.
 
+use nandlab::drive::spec::Retention;
 use nandlab::drive::spec::{Loaded, block_needs, key_paths, load};
 use nandlab::spec::SpecErrors;
 use proptest::prelude::*;
@@ -225,8 +226,12 @@ proptest! {
         prop_assert_eq!(first.hash(), second.hash());
         let levels = &first.spec.ecc.levels;
         prop_assert!(levels.is_sorted_by(|a, b| a.rber_max < b.rber_max && a.sense_ns <= b.sense_ns));
-        let shares: f64 = first.spec.reliability.retention.iter().map(|(_, share)| share).sum();
-        prop_assert!((shares - 1.0).abs() < 1e-9);
+        match &first.spec.reliability.retention {
+            Retention::Shares(shares) => {
+                prop_assert!((shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);
+            }
+            Retention::Spread { from, until } => prop_assert!(from <= until),
+        }
     }
 }
 

@@ -21,7 +21,8 @@ pub use crate::copyback::CopybackLimitSpec;
 pub use crate::copyback::spec::MigrationSpec;
 pub use crate::demand_map::{Eviction, MapSpec, Miss, TranslationLevel};
 pub use crate::flash::{
-    EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retry, RetryRow, RetryTable, StartLevel, VthSpec,
+    EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable, StartLevel,
+    VthSpec,
 };
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;
@@ -30,9 +31,9 @@ pub use crate::host::spec::workload::{
 };
 pub use crate::host::spec::{HostSpec, LinkSpec};
 pub use crate::power_loss::spec::PowerSpec;
-pub use crate::refresh::partial::Encoding;
 pub use crate::refresh::partial::spec::PartialSpec;
-pub use crate::refresh::spec::{EcCacheSpec, FcrSpec, RefreshPolicySpec, RefreshSpec};
+pub use crate::refresh::partial::{Encoding, FullStrength};
+pub use crate::refresh::spec::{EcCacheSpec, FcrSpec, RefreshPolicySpec, RefreshPriority, RefreshSpec};
 pub use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
 pub use crate::write_cache::{CacheSpec, DirtyBudget};
 pub use energy::EnergySpec;

@@ -1,6 +1,7 @@
 //! The section `[reliability]` of the spec.
 
-use crate::flash::{RberSpec, RberTable, ReliabilitySpec, VthSpec};
+use crate::base::units::Span;
+use crate::flash::{RberSpec, RberTable, ReliabilitySpec, Retention, VthSpec};
 use crate::spec::{
     AGE, Check, Content, FACTOR, FileOf, FromVal, Param, Params, Policy, Rule, SHARE_ABOVE_0, Unreadable,
     Val, ValueKind, int, key, num, param, params, plain, section, value, with,
@@ -43,10 +44,14 @@ section! { for ReliabilitySpec {
         "reliability.retention",
         RETENTION,
         "\"0d\"",
-        "age of the data present at the start, or a list of ages with their shares of the data",
+        "age of the data present at the start, a list of ages with their shares of the data, or two ages between which \
+         the ages of the blocks are spread evenly",
     ) => |values, path| match values.val(path) {
-        Val::List(ages) => ages.iter().map(|item| (item.read("age"), item.read("share"))).collect(),
-        age => vec![(age.span(), 1.0)],
+        Val::List(ages) => {
+            Retention::Shares(ages.iter().map(|item| (item.read("age"), item.read("share"))).collect())
+        }
+        spread @ Val::Table(_) => Retention::Spread { from: spread.read("from"), until: spread.read("until") },
+        age => Retention::Shares(vec![(age.span(), 1.0)]),
     },
     clock_scale =
         key("reliability.clock_scale", FACTOR, "1.0", "factor by which the scaled clock (ages) runs faster than simulated time"),
@@ -82,8 +87,11 @@ fn table(file: &Path) -> Result<Content, Unreadable> {
     }
 }
 
-/// An age or a list of at most 32 ages: `spec show` writes the list in one line.
-const RETENTION: ValueKind = ValueKind::Either(&[AGE, ValueKind::List(AGES, 32)]);
+/// An age, a list of at most 32 ages (`spec show` writes the list in one line), or two ages.
+const RETENTION: ValueKind = ValueKind::Either(&[AGE, ValueKind::List(AGES, 32), ValueKind::Table(SPREAD)]);
+
+const SPREAD: &[Param] =
+    &[param("from", AGE, "", "lowest age of the data"), param("until", AGE, "", "highest age of the data")];
 
 const AGES: &[Param] =
     &[param("age", AGE, "", "age of the data"), param("share", SHARE_ABOVE_0, "", "its share of the data")];
@@ -129,11 +137,22 @@ fn vth(check: &mut Check<'_>) -> Option<()> {
 }
 
 fn retention(check: &mut Check<'_>) -> Option<()> {
-    let Val::List(ages) = check.get("reliability.retention")? else { return None };
+    const KEY: &str = "reliability.retention";
+    let ages = match check.get(KEY)? {
+        Val::List(ages) => ages,
+        spread @ Val::Table(_) => {
+            let (from, until): (Span, Span) = (spread.read("from"), spread.read("until"));
+            if from > until {
+                check.error(&[KEY], "until is lower than from", "exchange the two ages");
+            }
+            return Some(());
+        }
+        _ => return None,
+    };
     let sum: f64 = ages.iter().map(|age| age.field("share").num()).sum();
     if (sum - 1.0).abs() > 1e-9 {
         let message = format!("expected shares that add up to 1, found {}", (sum * 1e12).round() / 1e12);
-        check.error(&["reliability.retention"], message, "set shares that add up to 1");
+        check.error(&[KEY], message, "set shares that add up to 1");
     }
     Some(())
 }

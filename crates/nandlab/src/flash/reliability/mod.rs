@@ -35,10 +35,24 @@ pub struct ReliabilitySpec {
     pub page_variation: f64,
     /// P/E cycles of every block at the start of the run.
     pub pe_cycles: u32,
-    /// Ages of the data on the drive at the start of the run, each with its share of the data; the shares add up to 1.
-    pub retention: Vec<(Span, f64)>,
+    /// Ages of the data on the drive at the start of the run.
+    pub retention: Retention,
     /// Speed of the age clock relative to simulated time.
     pub clock_scale: f64,
+}
+
+/// `reliability.retention`: ages of the data on the drive at the start of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Retention {
+    /// Ages with their shares of the blocks; the shares add up to 1.
+    Shares(Vec<(Span, f64)>),
+    /// Ages spread evenly between two ages.
+    Spread {
+        /// Lowest age.
+        from: Span,
+        /// Highest age, at least `from`.
+        until: Span,
+    },
 }
 
 /// `reliability.rber`: the raw bit error rate.

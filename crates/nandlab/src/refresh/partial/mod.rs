@@ -29,7 +29,7 @@ mod vsm;
 pub use encoding::EncodedSize;
 pub use entry::SusceptibleBits;
 pub use links::{CombinationLinks, LINK_BITS};
-pub use spec::Encoding;
+pub use spec::{Encoding, FullStrength};
 pub use vsm::Vsm;
 
 use super::spec::RefreshPolicySpec;

@@ -57,6 +57,13 @@ params! {
             "1.0",
             "a page whose encoded susceptible bits take more than this share of a page is refreshed conventionally",
         ),
+        /// The refreshes whose reads go straight to the highest level.
+        pub full_strength: FullStrength = param(
+            "full_strength",
+            ValueKind::Slot(FullStrength::CHOICES),
+            "\"all\"",
+            "the refreshes whose reads go straight to the highest level",
+        ),
     }
 }
 
@@ -64,6 +71,17 @@ const SUSCEPTIBLE: ValueKind = ValueKind::Either(&[
     SHARE,
     ValueKind::Slot(&[plain("vth", "computed for each page from the distributions of reliability.rber.vth")]),
 ]);
+
+choices! {
+    /// `refresh.policy.partial.full_strength`: the refreshes whose reads go straight to the highest level.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FullStrength {
+        /// All refreshes under the policy `partial`.
+        All = "all": "partial and conventional refreshes",
+        /// Partial refreshes, which have to find the susceptible bits. A conventional refresh reads as under `fcr`.
+        Partial = "partial": "partial refreshes only; a conventional refresh tries all levels from the first",
+    }
+}
 
 choices! {
     /// `refresh.policy.partial.encoding`: how the susceptible bits of a page are encoded.

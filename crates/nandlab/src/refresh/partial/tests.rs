@@ -24,6 +24,7 @@ fn partial(core: &Core<NoProbe>, vsm_pages: u32, max_share: f64) -> Partial {
         min_free_blocks: 0.0,
         hot_reads: 2,
         max_share,
+        full_strength: FullStrength::All,
     };
     Partial::new(&RefreshPolicySpec::Partial(spec), 1, core).expect("the policy is partial refresh")
 }
