@@ -313,3 +313,30 @@ def test_reads_that_no_level_decodes_are_reported(tmp_path):
         assert "decoded by no read" in text
     assert "lost" in screen
     assert "page reads not decoded</span>" in page
+
+
+def test_the_drive_of_the_partial_refresh_paper_is_calibrated_to_its_table_1(tmp_path):
+    import nandlab
+
+    spec = tmp_path / "drive.toml"
+    spec.write_text('[drive]\npreset = "partial-refresh-128g"\n')
+    day, page_bits = 86_400, 131_072
+    found = nandlab.reliability(spec, [1000, 2000, 3000, 4000], ["1s", "7d", "14d", "30d", "365d"])
+    point = {(row["pe_cycles"], row["retention_s"]): row for row in found.frame().to_dicts()}
+    ends = [point[at] for at in ((1000, 365 * day), (2000, 30 * day), (4000, 7 * day))]
+    errors = [end["rber"] for end in ends]
+    # Each end needs a level above the third, whose limit is 0.008, and decodes at the seventh, whose limit is 0.013.
+    assert all(0.008 < rber < 0.013 for rber in errors) and max(errors) < 1.15 * min(errors)
+    assert errors == pytest.approx([8.02e-3, 8.32e-3, 9.05e-3], abs=0.005e-3)
+    assert [end["level"] for end in ends] == [4, 4, 5]
+    # Not fitted: the share of susceptible cells (7.88 % in Table 2), and the new errors of a page in its first week
+    # (394 in Section 2.2) and in the second (300).
+    assert [2 * end["susceptible"] for end in ends] == pytest.approx([0.069, 0.071, 0.0735], abs=0.0006)
+    new = [
+        [page_bits * (point[pe, to * day]["rber"] - point[pe, since]["rber"]) for pe in (3000, 4000)]
+        for since, to in ((1, 7), (7 * day, 14))
+    ]
+    assert new == [pytest.approx([344, 414], abs=1), pytest.approx([53, 65], abs=1)]
+    # A lower noise puts the first end below 0.008.
+    lower = nandlab.reliability(spec, [1000], ["365d"], sets={"reliability.rber": {"vth": {"cell_to_cell": 0.095}}})
+    assert lower.rber.min() < 0.008

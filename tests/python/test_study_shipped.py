@@ -46,7 +46,7 @@ def test_the_laldpc_study_at_smoke_size(tmp_path):
         assert one["measured"] == pytest.approx(one["reported"], abs=0.02), one
 
 
-@pytest.mark.parametrize("name", ["garbage-collection", "laldpc"])
+@pytest.mark.parametrize("name", ["garbage-collection", "laldpc", "partial-refresh"])
 def test_studies_under_the_rules_say_where_every_parameter_comes_from(name, monkeypatch):
     from nandlab.study import definition
     from nandlab.study.parameters import not_stated
