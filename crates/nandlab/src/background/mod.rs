@@ -41,7 +41,7 @@ pub(crate) const IN_VAIN_MAX: u64 = 16;
 const PREFETCH_PAGES: u32 = 8;
 
 /// The background job of a plane.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
     cause: Option<Cause>,
     /// The class of the job's operations, except programs to streams that it shares with other writers.
@@ -67,25 +67,6 @@ pub(crate) struct Job {
     next_page: u32,
     /// Number of copies under way.
     copies: u32,
-}
-
-impl Default for Job {
-    fn default() -> Self {
-        Self {
-            cause: None,
-            class: Class::Background,
-            is_urgent: false,
-            is_paced: false,
-            blocks_from: None,
-            is_blocking: false,
-            is_erasing: false,
-            copyback: None,
-            stays: false,
-            start: Start::default(),
-            next_page: 0,
-            copies: 0,
-        }
-    }
 }
 
 impl Job {

@@ -218,7 +218,7 @@ impl PowerBackup {
         // Before the programs of a later job it needs the class of refresh, the first in which jobs program.
         let class = match stream {
             WriteStream::Host => Class::HostWrite,
-            stream => core.class_of(stream, core.refresh_class()),
+            stream => core.class_of(stream, core.refresh_class),
         };
         let to = To::Stream(plane, stream);
         let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);

@@ -142,7 +142,7 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) sequence: u64,
     pub(crate) operations: Operations,
     /// The class of the operations of refresh.
-    refresh_class: Class,
+    pub(crate) refresh_class: Class,
     pub(crate) probe: P,
 }
 

@@ -131,12 +131,6 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// The class of the operations of refresh.
-    #[inline(always)]
-    pub(crate) fn refresh_class(&self) -> Class {
-        self.refresh_class
-    }
-
     /// Queues the erase of a block without valid pages.
     pub(crate) fn erase(&mut self, block: BlockId, owner: Owner, cause: Cause, class: Class) {
         let ppn = self.geometry.page(block, 0);

@@ -96,7 +96,7 @@ impl<P: Probe> Core<P> {
     fn add_sub_read(&mut self, slot: Slot) {
         let read = self.pool[slot];
         let Some((lpn, bytes)) = self.parts.of(read.ppn) else { return };
-        if read.start == Start::Last && self.physics.ecc.has_levels() {
+        if read.start == Start::Last {
             // The errors from before the partial refresh are known, so the base page hardly needs more than level 1.
             let base = &mut self.pool[slot];
             (base.start, base.level) = (Start::First, 1);

@@ -427,7 +427,7 @@ impl Refresh {
             self.stats.partial_blocks += u64::from(is_partial);
             self.stats.blocks_in_place += u64::from(is_in_place);
             let stays = is_partial || is_in_place;
-            let (start, class) = (self.start(is_partial), core.refresh_class());
+            let (start, class) = (self.start(is_partial), core.refresh_class);
             let job = NextJob::emptying(block, Cause::Refresh, is_urgent);
             return Some(NextJob { stays, corrects: true, start, class, ..job });
         }

@@ -91,7 +91,7 @@ causes! {
 }
 
 /// The queue of a die in which a transaction waits; the scheduler decides the order between the queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
     /// Refresh that precedes the host (`refresh.priority = "first"`).
@@ -103,6 +103,7 @@ pub enum Class {
     /// Writes for which the host waits.
     HostWrite,
     /// All other operations.
+    #[default]
     Background,
 }
 

@@ -120,18 +120,18 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         "[precondition]\nmethod = 'pts'\nrounds_max = 5\n".to_owned(),
     ][case.precondition]
         .clone();
+    let scheduler = ["fcfs", "read-first"][case.scheduler];
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
          cell = 'mlc'\nop = {op}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
-         program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{}'\nmulti_plane = {}\n\
+         program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n\
          [ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
          pacing = '{}'\nforeground = '{}'\n{precondition}{}{}",
         case.seed >> 1,
         if case.command { "300ns" } else { "0us" },
         if case.decode { "15us" } else { "0us" },
         if case.off_chip { "200" } else { "'unlimited'" },
-        ["fcfs", "read-first"][case.scheduler],
         case.multi_plane,
         schemes.map,
         ORDERS[case.order],
@@ -140,7 +140,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         PACINGS[(case.seed % 4 / 3) as usize],
         FOREGROUNDS[(case.seed % 8 / 7) as usize],
         case.link,
-        schemes.text(u64::from(blocks * pages * planes), ["fcfs", "read-first"][case.scheduler]),
+        schemes.text(u64::from(blocks * pages * planes), scheduler),
     )
 }
 

@@ -304,8 +304,8 @@ fn a_block_is_refreshed_in_place() {
 #[test]
 fn a_block_disturbed_too_much_is_remapped() {
     // Eight programs in place add 0.004 to the RBER: the first refresh finds 0, the second 0.004.
-    for (limit, in_place, erases) in [("0.003", [1, 1], [0, 1]), ("0.004", [1, 2], [0, 0])] {
-        let mut drive = in_place_with(limit);
+    for (limit, blocks_in_place, erases) in [("0.003", [1, 1], [0, 1]), ("0.004", [1, 2], [0, 0])] {
+        let mut drive = in_place(&format!(", reprogram_error = 0.0005, remap_above = {limit}"), &[]);
         (0..8).for_each(|lpn| {
             one(&mut drive, Op::Write, lpn * 4096, 4096);
         });
@@ -313,7 +313,7 @@ fn a_block_disturbed_too_much_is_remapped() {
             drive.advance(at(31_000_000_000 * (interval as u64 + 1)));
             let refresh = &drive.stats().refresh;
             assert_eq!(refresh.blocks, interval as u64 + 1, "{limit}");
-            assert_eq!(refresh.blocks_in_place, in_place[interval], "{limit}");
+            assert_eq!(refresh.blocks_in_place, blocks_in_place[interval], "{limit}");
             assert_eq!(flash(&drive, FlashOp::Erase), erases[interval], "{limit}");
         }
         // Data that has been moved is free of the errors of its old block.
@@ -323,10 +323,6 @@ fn a_block_disturbed_too_much_is_remapped() {
         settle(&mut drive);
         read_everything(&mut drive);
     }
-}
-
-fn in_place_with(limit: &str) -> Drive<Oracle> {
-    in_place(&format!(", reprogram_error = 0.0005, remap_above = {limit}"), &[])
 }
 
 #[test]

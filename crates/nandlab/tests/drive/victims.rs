@@ -277,26 +277,35 @@ fn random_draws_follow_the_law_of_d_choices() {
     }
 }
 
-/// Full blocks with 3, 2, 2, 4 and 2 valid pages of four. At first 0, 2, 1, 0 and 1 of these pages are linked.
-#[test]
-fn partial_aware_picks_the_expected_blocks_of_a_table_made_by_hand() {
-    let mut table = Table::new(1, "'partial-aware'", 1, 20, 4);
-    let plane = PlaneId(0);
-    for (block, valid) in (0..).zip([3, 2, 2, 4, 2]) {
+/// Returns a table of one plane whose first blocks are full, with these numbers of valid pages of four.
+fn full_blocks(victim: &str, valid: &[u32]) -> Table {
+    let mut table = Table::new(1, victim, 1, 20, 4);
+    for (block, &valid) in (0..).zip(valid) {
         for page in 0..4 {
             // An LPN that is written again in the block leaves an invalid page.
             let lpn = Lpn(4 * block + if page < valid { page } else { 0 });
-            assert!(table.program(plane, WriteStream::Host, lpn));
+            assert!(table.program(PlaneId(0), WriteStream::Host, lpn));
             table.end_program();
         }
     }
+    table
+}
+
+/// Returns the victim when the first blocks have these numbers of linked pages.
+fn pick_with(table: &mut Table, linked: &[u16]) -> Option<u32> {
+    for (block, &linked) in linked.iter().enumerate() {
+        table.array.blocks[block].linked = linked;
+    }
+    table.pick(PlaneId(0))
+}
+
+/// Full blocks with 3, 2, 2, 4 and 2 valid pages of four. At first 0, 2, 1, 0 and 1 of these pages are linked.
+#[test]
+fn partial_aware_picks_the_expected_blocks_of_a_table_made_by_hand() {
+    let mut table = full_blocks("'partial-aware'", &[3, 2, 2, 4, 2]);
+    let plane = PlaneId(0);
     assert_eq!(table.full(plane), [(0, 3), (1, 2), (2, 2), (3, 4), (4, 2)]);
-    let mut pick = |linked: [u16; 5]| {
-        for (block, linked) in linked.into_iter().enumerate() {
-            table.array.blocks[block].linked = linked;
-        }
-        table.pick(plane)
-    };
+    let mut pick = |linked: [u16; 5]| pick_with(&mut table, &linked);
     assert_eq!(
         pick([0, 2, 1, 0, 1]),
         Some(2),
@@ -311,19 +320,8 @@ fn partial_aware_picks_the_expected_blocks_of_a_table_made_by_hand() {
 #[test]
 fn partial_aware_with_a_cost_picks_the_smallest_sum_of_valid_and_linked_pages() {
     let pick = |cost: &str, linked: [u16; 3]| {
-        let mut table = Table::new(1, &format!("{{ partial-aware = {{ linked_cost = {cost} }} }}"), 1, 20, 4);
-        let plane = PlaneId(0);
-        for (block, valid) in (0..).zip([3, 2, 4]) {
-            for page in 0..4 {
-                let lpn = Lpn(4 * block + if page < valid { page } else { 0 });
-                assert!(table.program(plane, WriteStream::Host, lpn));
-                table.end_program();
-            }
-        }
-        for (block, linked) in linked.into_iter().enumerate() {
-            table.array.blocks[block].linked = linked;
-        }
-        table.pick(plane)
+        let victim = format!("{{ partial-aware = {{ linked_cost = {cost} }} }}");
+        pick_with(&mut full_blocks(&victim, &[3, 2, 4]), &linked)
     };
     // Costs 3 + 0, 2 + 2 and 4 + 0.
     assert_eq!(pick("1.0", [0, 2, 0]), Some(0));

@@ -51,7 +51,7 @@ impl Partial {
         debug_assert!(core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
         let stamp = core.next_stamp();
         let (to, owner) = (To::Stream(plane, WriteStream::Combination), Owner::CombinationPage);
-        let (maps, cause, class) = (Maps::Now, Cause::Refresh, core.refresh_class());
+        let (maps, cause, class) = (Maps::Now, Cause::Refresh, core.refresh_class);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         self.stats.combination_pages += 1;
         self.stage(lpn, queued.expect("plane_for_line has found room").ppn);
