@@ -802,6 +802,8 @@ class PartialState(Record, frozen=True):
     """Bytes left empty in the combination pages programmed from the VSM."""
     host_preads: int
     """Host reads of partially refreshed pages, each together with its combination page (preads)."""
+    merge_preads: int
+    """Preads that complete a partly written page (read-modify-write); they are counted as host preads too. In pages."""
     promoted_pages: int
     """Partially refreshed pages that GC, wear levelling or refresh read with their combination pages and wrote
     elsewhere as whole pages.

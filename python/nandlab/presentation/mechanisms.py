@@ -216,6 +216,7 @@ def refresh(found: RefreshSummary | None) -> Section | None:
             "combination pages, padding in them", f"{count(partial.combination_pages)}, {size(partial.padding_bytes)}"
         ),
         Figure("host reads of a base and a combination page", count(partial.host_preads)),
+        Figure("of these, to complete partly written pages", count(partial.merge_preads)),
         Figure("pages merged by GC, wear levelling or refresh", count(partial.promoted_pages)),
         Figure(
             "linked pages: at the end, maximum", f"{count(partial.linked_pages)}, {count(partial.linked_pages_max)}"

@@ -55,6 +55,8 @@ counters! {
         pub padding_bytes: u64, sum of bytes, summary "partial.padding_bytes";
         /// Host reads of partially refreshed pages, each together with its combination page (preads).
         pub host_preads: u64, sum of pages, summary "partial.host_preads";
+        /// Preads that complete a partly written page (read-modify-write); they are counted as host preads too.
+        pub merge_preads: u64, sum of pages, summary "partial.merge_preads";
         /// Partially refreshed pages that GC, wear levelling or refresh read with their combination pages and wrote
         /// elsewhere as whole pages.
         pub promoted_pages: u64, sum of pages, summary "partial.promoted_pages";

@@ -580,6 +580,23 @@ fn a_pread_takes_as_long_as_its_slower_half() {
 }
 
 #[test]
+fn preads_that_complete_a_partly_written_page_are_counted_apart() {
+    let mut hand = Hand::linked(&[]);
+    let preads = |hand: &Hand| {
+        let refresh = &hand.drive.stats().refresh;
+        (refresh.host_preads, refresh.merge_preads, hand.drive.stats().counters.merge_reads)
+    };
+    one(&mut hand.drive, Op::Read, 0, PAGE);
+    assert_eq!(preads(&hand), (1, 0, 0));
+    one(&mut hand.drive, Op::Write, 0, PAGE / 2);
+    assert_eq!(preads(&hand), (2, 1, 1));
+    // The page has been written and has no link any more.
+    one(&mut hand.drive, Op::Write, 0, PAGE / 2);
+    assert_eq!(preads(&hand), (2, 1, 2));
+    hand.end();
+}
+
+#[test]
 fn a_pread_waits_for_the_busy_die_of_its_bits() {
     // Time after the program: with read levels 51.25 + 15 us; without them 50 us, 640 ns (a sixteenth of a page's
     // transfer of 10.24 us) and 15 us.

@@ -342,6 +342,7 @@ impl Partial {
         let read = &core.pool[slot];
         let Some((lpn, _)) = core.parts.of(read.ppn) else { return };
         self.stats.host_preads += 1;
+        self.stats.merge_preads += u64::from(matches!(read.owner, Owner::Merge(_)));
         let entries = self.links.entries(lpn);
         let sequence = core.array.stamp(read.ppn).sequence;
         let is_of_page = |entry: &SusceptibleBits| {
