@@ -3,7 +3,7 @@
 //! pages nor pins.
 
 use super::spec::GcForeground;
-use super::{Around, Background, COPIES, Job, PREFETCH_PAGES};
+use super::{Around, Background, Job, PREFETCH_PAGES};
 use crate::base::geometry::{BlockId, PlaneId};
 use crate::core::{CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refreshed, To, Wake, Work};
 use crate::ftl::WriteStream;
@@ -62,7 +62,7 @@ impl Background {
         }
     }
 
-    /// Starts copies of the job until [`COPIES`] are under way. When no page is left to copy, erases the victim or ends
+    /// Starts copies of the job until `migration.in_flight` are under way. When no page is left to copy, erases the victim or ends
     /// the job.
     pub(super) fn copy_more<P: Probe>(
         &mut self,
@@ -74,7 +74,7 @@ impl Background {
         loop {
             let Some(victim) = core.victim(plane) else { return };
             let job = &mut self.jobs[plane.index()];
-            if job.copies == COPIES {
+            if job.copies == self.copies_max {
                 self.update_blocking(core, plane);
                 return;
             }
@@ -253,8 +253,8 @@ impl Background {
     ) {
         let job = &mut self.jobs[plane.index()];
         job.copies -= 1;
-        // The share changes slowly, so it is updated only once per `COPIES` pages.
-        if job.next_page.is_multiple_of(COPIES) {
+        // The share changes slowly, so it is updated only once per four pages.
+        if job.next_page.is_multiple_of(4) {
             self.pace(core, plane);
         }
         self.copy_more(core, path, around, plane);

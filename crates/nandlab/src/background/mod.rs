@@ -29,10 +29,6 @@ use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use pacing::Pacing;
 use spec::{GcPacing, GcSpec};
 
-/// The largest number of copies of a job under way at a time: enough to keep the die busy while pages cross the
-/// channel, few enough to need little buffer.
-const COPIES: u32 = 4;
-
 /// The drive has failed if this many erases in vain per block of the drive give no write a page: GC would continue for
 /// ever.
 pub(crate) const IN_VAIN_MAX: u64 = 16;
@@ -118,17 +114,26 @@ pub(crate) struct Background {
     /// Whether static wear levelling is on.
     levels_wear: bool,
     wear_gap: u32,
+    /// The largest number of copies of a job under way at a time (`migration.in_flight`).
+    copies_max: u32,
     pub(crate) stats: GcStats,
 }
 
 impl Background {
-    pub(crate) fn new(gc: &GcSpec, wear_levelling: WearLevelling, wear_gap: u32, planes: u32) -> Self {
+    pub(crate) fn new(
+        gc: &GcSpec,
+        wear_levelling: WearLevelling,
+        wear_gap: u32,
+        copies_max: u32,
+        planes: u32,
+    ) -> Self {
         Self {
             jobs: vec![Job::default(); planes as usize].into(),
             pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(planes)),
             gc: gc.clone(),
             levels_wear: wear_levelling == WearLevelling::Static,
             wear_gap,
+            copies_max,
             stats: GcStats::default(),
         }
     }

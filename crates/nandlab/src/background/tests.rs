@@ -81,7 +81,7 @@ impl Bench {
             map: MapInRam::default(),
             writes: Writes::new(true, &core.geometry),
         };
-        let jobs = Background::new(&gc, setup.levelling, 2, setup.planes);
+        let jobs = Background::new(&gc, setup.levelling, 2, 4, setup.planes);
         Self { core, path, others: Others::default(), jobs, log: Vec::new() }
     }
 

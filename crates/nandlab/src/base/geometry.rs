@@ -30,6 +30,8 @@ pub struct DriveSpec {
     pub op: f64,
     /// P/E cycles after which a block is retired.
     pub endurance: u32,
+    /// Page registers of a plane.
+    pub registers: u32,
 }
 
 /// `drive.cell`: the type of the flash cells.

@@ -26,7 +26,7 @@ use crate::flash::{AgeStamp, Condition};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::Cause;
-use spec::MigrationSpec;
+use spec::MigrationPolicySpec;
 
 /// The migration policy with its limit and counters.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ pub(crate) struct Migration {
 impl<P: Probe> Scheme<P> for Migration {}
 
 impl Migration {
-    pub(crate) fn new(spec: &MigrationSpec) -> Self {
+    pub(crate) fn new(spec: &MigrationPolicySpec) -> Self {
         Self {
-            policy: make(spec.policy),
+            policy: make(spec.name),
             limit: CopybackLimit::new(&spec.limit),
             copybacks_max: spec.copybacks_max(),
             stats: MigrationStats::default(),

@@ -3,38 +3,82 @@
 use super::{COPYBACKS_MAX, CopybackLimit, POLICIES};
 use crate::base::policy::PolicyInfo;
 use crate::base::units::Span;
+use crate::sched::CopybackGap;
 use crate::spec::{
-    AGE, Check, FromVal, Key, Param, Policy, Resolved, Rule, Section, Val, ValueKind, int, key, param, plain,
-    with,
+    AGE, Check, Choices, FromVal, Param, Policy, Rule, Val, ValueKind, When, choices, int, key, param, plain,
+    section, with,
 };
 use std::sync::LazyLock;
 
-/// `[migration]`: how GC and wear levelling move pages.
+section! {
+    /// `[migration]`: how background jobs move pages.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct MigrationSpec {
+        /// The migration policy, with the limit to the number of copybacks in a row.
+        pub policy: MigrationPolicySpec = key(
+            "migration.policy",
+            ValueKind::Registered(policies),
+            "\"off-chip\"",
+            "how GC and wear levelling move pages: off-chip, or by copyback within the plane",
+        ),
+        /// The largest number of copies of a background job under way at a time.
+        pub in_flight: u32 = key(
+            "migration.in_flight",
+            int(1, 256),
+            "4",
+            "most copies of a background job under way at a time",
+        ),
+        /// Whether host reads may come between the sense and the program of a copyback.
+        pub copyback: CopybackCourse = key(
+            "migration.copyback",
+            ValueKind::Slot(CopybackCourse::CHOICES),
+            "\"whole\"",
+            "whether host reads may come between the sense and the program of a copyback",
+        )
+        .when(When::Is("migration.policy", COPYING))
+            => |values, path| values.get(path).map_or(CopybackCourse::Whole, CopybackCourse::from_val),
+    }
+}
+
+/// The policies that make copybacks.
+const COPYING: &[&str] = &["rcopyback", "rcopyback-greedy"];
+
+choices! {
+    /// `migration.copyback`: the course of a copyback on its die.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CopybackCourse {
+        /// Nothing comes between the sense and the program.
+        Whole = "whole": "a copyback occupies its die from the sense to the end of the program",
+        /// Waiting host reads come between the sense and the program.
+        Split = "split": "host reads may come between the sense and the program: of other planes, or with drive.registers = 2 of all",
+    }
+}
+
+impl MigrationSpec {
+    /// The host reads that may come between the sense and the program of a copyback, on planes with this number of page
+    /// registers. `None`: no reads.
+    pub fn gap(&self, registers: u32) -> Option<CopybackGap> {
+        match (self.copyback, registers) {
+            (CopybackCourse::Whole, _) => None,
+            (CopybackCourse::Split, 1) => Some(CopybackGap::OtherPlanes),
+            (CopybackCourse::Split, _) => Some(CopybackGap::AllPlanes),
+        }
+    }
+}
+
+/// `migration.policy`: whether pages are moved by copyback, and how often in a row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MigrationSpec {
+pub struct MigrationPolicySpec {
     /// The name of the migration policy, one of [`crate::copyback::POLICIES`].
-    pub policy: &'static str,
+    pub name: &'static str,
     /// The limit to the number of copybacks in a row.
     pub limit: CopybackLimitSpec,
 }
 
-impl MigrationSpec {
+impl MigrationPolicySpec {
     /// The highest number of copybacks in a row that the limit allows for any page (Mcpb).
     pub fn copybacks_max(&self) -> u8 {
         CopybackLimit::new(&self.limit).copybacks_max()
-    }
-}
-
-impl Section for MigrationSpec {
-    const KEYS: &'static [Key] = &[key(
-        "migration.policy",
-        ValueKind::Registered(policies),
-        "\"off-chip\"",
-        "how GC and wear levelling move pages: off-chip, or by copyback within the plane",
-    )];
-
-    fn of(values: &Resolved) -> Self {
-        values.read("migration.policy")
     }
 }
 
@@ -104,15 +148,15 @@ const LINE: &[Param] = &[
 /// how", DAC 2018: Table 1, for a year of retention; the five copybacks at 0 P/E cycles are from Fig. 3(b).
 const THRESHOLDS: [(u32, u8); 4] = [(0, 5), (1000, 4), (2000, 3), (3000, 2)];
 
-impl FromVal for MigrationSpec {
+impl FromVal for MigrationPolicySpec {
     fn from_val(val: &Val) -> Self {
-        let policy = val.tag();
+        let name = val.tag();
         let limit = match val {
             Val::Tag(OFF_CHIP, None) => CopybackLimitSpec::Fixed(0),
             Val::Tag(_, Some(params)) => params.read("limit"),
             _ => val.is_no("migration policy"),
         };
-        Self { policy, limit }
+        Self { name, limit }
     }
 }
 
@@ -133,11 +177,21 @@ impl FromVal for CopybackLimitSpec {
     }
 }
 
-pub(crate) const RULES: &[Rule] = &[limit];
+pub(crate) const RULES: &[Rule] = &[limit, split];
+
+/// `split` has no effect under `fcfs`.
+fn split(check: &mut Check<'_>) -> Option<()> {
+    if check.is("migration.copyback", "split") && check.is("timing.scheduler", "fcfs") {
+        let message = "\"split\" has no effect with timing.scheduler = \"fcfs\", which serves the oldest first";
+        let remedy = "set timing.scheduler = \"read-first\", or migration.copyback = \"whole\"";
+        check.error(&["migration.copyback", "timing.scheduler"], message, remedy);
+    }
+    Some(())
+}
 
 fn limit(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "migration.policy";
-    match MigrationSpec::from_val(check.get(KEY)?).limit {
+    match MigrationPolicySpec::from_val(check.get(KEY)?).limit {
         CopybackLimitSpec::Table(lines) => {
             if let Some(pair) = lines.windows(2).find(|pair| pair[1].0 <= pair[0].0) {
                 let message = format!(

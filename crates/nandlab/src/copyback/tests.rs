@@ -13,7 +13,7 @@ fn setup() -> Setup {
 }
 
 fn migration(policy: &'static str, limit: CopybackLimitSpec) -> Migration {
-    Migration::new(&MigrationSpec { policy, limit })
+    Migration::new(&MigrationPolicySpec { name: policy, limit })
 }
 
 fn greedy() -> Migration {

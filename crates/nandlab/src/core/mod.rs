@@ -43,7 +43,7 @@ use crate::base::units::Time;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, PageVariation, Reliability};
 use crate::ftl::Ftl;
 use crate::probe::Probe;
-use crate::sched::{Agenda, Class, Device, Scheduler, Timing, Transactions};
+use crate::sched::{Agenda, Class, CopybackGap, Device, Scheduler, Timing, Transactions};
 
 /// The configuration of the core of a drive.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) timing: Timing,
     pub(crate) scheduler: Scheduler,
     pub(crate) multi_plane: bool,
+    /// The host reads between the sense and the program of a copyback; `None`: no reads.
+    pub(crate) copyback_gap: Option<CopybackGap>,
     pub(crate) ecc: Ecc,
     pub(crate) reliability: Reliability,
     pub(crate) variation: Option<PageVariation>,
@@ -149,7 +151,8 @@ pub(crate) struct Core<P: Probe> {
 impl<P: Probe> Core<P> {
     /// The core of a fresh drive.
     pub(crate) fn new(config: Config, ftl: impl FnOnce(&Geometry, &Array) -> Ftl, probe: P) -> Self {
-        let Config { geometry, timing, scheduler, multi_plane, ecc, reliability, age_clock, .. } = config;
+        let Config { geometry, timing, scheduler, multi_plane, copyback_gap, .. } = config;
+        let Config { ecc, reliability, age_clock, .. } = config;
         let end = age_clock.end();
         let keeps =
             Keeps { sequences: config.keeps_sequences, ages: ecc.has_levels() && !reliability.is_none() };
@@ -157,7 +160,7 @@ impl<P: Probe> Core<P> {
         let ftl = ftl(&geometry, &array);
         let pages = |is_kept: bool| if is_kept { geometry.pages } else { 0 };
         Self {
-            device: Device::new(&geometry, timing, scheduler, multi_plane),
+            device: Device::new(&geometry, timing, scheduler, multi_plane, copyback_gap),
             now: Time::START,
             end,
             pool: Transactions::default(),

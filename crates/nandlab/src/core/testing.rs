@@ -91,6 +91,7 @@ impl Setup {
             layers: 1,
             op: 0.0,
             endurance: self.endurance,
+            registers: 1,
         });
         geometry.logical_pages = self.logical_pages;
         let level = |level: u8| LevelSpec {
@@ -114,6 +115,7 @@ impl Setup {
             timing: Timing::new(&self.timing(), &ecc, &geometry),
             scheduler: Scheduler::ReadFirst,
             multi_plane: false,
+            copyback_gap: None,
             ecc: Ecc::new(&ecc),
             reliability: Reliability::new(&reliability),
             variation: None,

@@ -149,9 +149,9 @@ impl<P: Probe> Drive<P> {
         }
         let vsm_pages = spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages);
         let (cut_at, clock_scale) = (spec.power.cut_at_ns, spec.reliability.clock_scale);
-        let (ftl, gc) = (&spec.ftl, &spec.gc);
+        let (ftl, gc, copies) = (&spec.ftl, &spec.gc, spec.migration.in_flight);
         let mut drive = Self {
-            background: Background::new(gc, ftl.wear_levelling, ftl.wear_gap, geometry.planes),
+            background: Background::new(gc, ftl.wear_levelling, ftl.wear_gap, copies, geometry.planes),
             power: PowerBackup::new(
                 &spec.capacitor,
                 build::budget(spec),

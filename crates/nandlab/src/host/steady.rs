@@ -317,6 +317,7 @@ mod tests {
             layers: 1,
             op: 0.25,
             endurance: 3000,
+            registers: 1,
         })
     }
 

@@ -78,8 +78,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     if has_written && stats.gc.victims == 0 {
         add(no_gc(drive, steady));
     }
-    let most = spec.migration.copybacks_max();
-    add(copyback::no_copybacks(&stats.migration, spec.migration.policy, most, stats.gc.victims));
+    let most = spec.migration.policy.copybacks_max();
+    add(copyback::no_copybacks(&stats.migration, spec.migration.policy.name, most, stats.gc.victims));
     if spec.refresh.policy != RefreshPolicySpec::None {
         let lived_s = drive.measured().seconds() * spec.reliability.clock_scale;
         add(refresh::nothing_due(&stats.refresh, &spec.refresh, overdue, lived_s));
@@ -239,7 +239,7 @@ fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> S
 
 fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> Option<Note> {
     let geometry = drive.geometry();
-    let copies_back = drive.spec().migration.copybacks_max() > 0;
+    let copies_back = drive.spec().migration.policy.copybacks_max() > 0;
     let written = drive.stats().host[Op::Write as usize].bytes;
     let spare = geometry.raw_bytes() - geometry.logical_bytes();
     background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))

@@ -469,7 +469,7 @@ impl Summary {
         let blocks = &drive.array().blocks;
         let worn = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
         let mean = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
-        let most = drive.spec().migration.copybacks_max();
+        let most = drive.spec().migration.policy.copybacks_max();
         let geometry = drive.geometry();
         let steady_state = drive.steady_state();
         let share = |busy: Span, of: u32| number(ratio(busy.seconds(), seconds * f64::from(of)));

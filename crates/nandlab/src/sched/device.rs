@@ -5,7 +5,7 @@
 //! | read | command (channel), sense (die), transfer out (channel and off-chip path); the controller then decodes the page; if a try does not decode, the next try is one level higher |
 //! | program | command and transfer in (channel and off-chip path), program (die) |
 //! | erase | command (channel), erase (die) |
-//! | copyback | command (channel), sense and program (die) |
+//! | copyback | command (channel), sense and program (die); with [`CopybackGap`] host reads may come between the two |
 //!
 //! An operation occupies its die from the first phase to the last, because the page register holds the data until the
 //! transfer out has ended. A channel carries one transfer at a time, in the order in which the dies requested the
@@ -23,6 +23,16 @@ use super::watcher::Watcher;
 use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
+
+/// The host reads that a die may serve between the sense and the program of a copyback
+/// (`migration.copyback = "split"`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopybackGap {
+    /// Reads of other planes: the register of the copyback's plane holds its data.
+    OtherPlanes,
+    /// Reads of all planes: each plane has a second register.
+    AllPlanes,
+}
 
 /// The phase of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +55,10 @@ struct Die {
     queues: [Fifo<Transaction>; Class::ALL.len()],
     /// The transactions under way: one, or in a multi-plane operation one per plane.
     batch: Fifo<Transaction>,
+    /// The copyback whose page has been sensed, while host reads go before its program.
+    held: Option<Slot>,
+    /// Whether the copyback under way has sensed its page.
+    is_sensed: bool,
     kind: FlashOp,
     phase: Phase,
     channel: u16,
@@ -79,6 +93,8 @@ pub struct Device {
     marked: Vec<DieId>,
     /// The partners of multi-plane operations; `None` if each operation is on one plane.
     partners: Option<Partners>,
+    /// The host reads between the sense and the program of a copyback; `None`: no reads.
+    gap: Option<CopybackGap>,
 }
 
 /// The part of an operation that has ended on a die.
@@ -94,10 +110,18 @@ pub enum Ended {
 
 impl Device {
     /// A device with idle dies.
-    pub fn new(geometry: &Geometry, timing: Timing, scheduler: Scheduler, multi_plane: bool) -> Self {
+    pub fn new(
+        geometry: &Geometry,
+        timing: Timing,
+        scheduler: Scheduler,
+        multi_plane: bool,
+        gap: Option<CopybackGap>,
+    ) -> Self {
         let die = |index| Die {
             queues: [Fifo::default(); Class::ALL.len()],
             batch: Fifo::default(),
+            held: None,
+            is_sensed: false,
             kind: FlashOp::Read,
             phase: Phase::Idle,
             channel: geometry.channel_of(DieId(index)) as u16,
@@ -119,6 +143,7 @@ impl Device {
             cleaning_order: vec![0; geometry.dies as usize].into(),
             marked: Vec::with_capacity(geometry.dies as usize),
             partners: (multi_plane && geometry.planes_per_die > 1).then(|| Partners::new(geometry)),
+            gap,
         }
     }
 
@@ -155,7 +180,8 @@ impl Device {
         self.channels[channel as usize].busy_ns(now)
     }
 
-    /// The first transaction under way on a die; its partners follow it through [`Transaction::next`].
+    /// The first transaction under way on a die; its partners follow it through [`Transaction::next`]. A copyback whose
+    /// program waits for a host read is not among them.
     pub fn under_way(&self, die: DieId) -> Option<Slot> {
         self.dies[die.index()].batch.first()
     }
@@ -163,8 +189,9 @@ impl Device {
     /// Whether a program with a submission number below `order` is queued or under way.
     pub fn has_program_before(&self, pool: &Transactions, order: u64) -> bool {
         self.dies.iter().any(|die| {
-            die.queues.iter().chain([&die.batch]).any(|list| {
-                let mut rest = list.first();
+            let held = die.held;
+            die.queues.iter().chain([&die.batch]).map(Fifo::first).chain([held]).any(|first| {
+                let mut rest = first;
                 while let Some(slot) = rest {
                     if pool[slot].kind.programs() && pool[slot].order < order {
                         return true;
@@ -181,7 +208,7 @@ impl Device {
         for die in &mut self.dies {
             die.queues = [Fifo::default(); Class::ALL.len()];
             (die.promoted, die.turns, die.cleanings) = (0, Turns::default(), 0);
-            die.load = count(pool, die.batch.first());
+            die.load = count(pool, die.batch.first()) + u32::from(die.held.is_some());
         }
         if let Some(partners) = &mut self.partners {
             partners.clear();
@@ -195,6 +222,7 @@ impl Device {
                 die.busy_ns += now - die.since;
             }
             (die.phase, die.batch, die.load) = (Phase::Idle, Fifo::default(), 0);
+            (die.held, die.is_sensed) = (None, false);
         }
         for channel in &mut self.channels {
             channel.free(now);
@@ -336,9 +364,16 @@ impl Device {
                 self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferOut);
                 Ended::Nothing
             }
+            (Phase::Array, FlashOp::Copyback) if self.gap.is_some() && !die.is_sensed => {
+                die.held = die.batch.first();
+                (die.batch, die.is_sensed) = (Fifo::default(), true);
+                Self::end(die, now);
+                self.start_next(pool, agenda, watcher, now, id);
+                Ended::Nothing
+            }
             (Phase::Array, _) => {
                 let first = die.batch.first().expect("an operation has a transaction");
-                die.batch = Fifo::default();
+                (die.batch, die.is_sensed) = (Fifo::default(), false);
                 die.load -= count(pool, Some(first));
                 Self::end(die, now);
                 Ended::Batch(first)
@@ -392,6 +427,19 @@ impl Device {
         if die.cleanings > 0 {
             waiting.leave_to_cleaning(self.cleaning_order[id.index()]);
         }
+        let mut without = None;
+        if let Some(held) = die.held {
+            let plane = pool[held].plane_in_die;
+            let first = die.queues[Class::HostRead as usize].first();
+            let is_free = first.is_some_and(|read| pool[read].plane_in_die != plane);
+            let gap = self.gap.expect("a copyback is held only in a gap");
+            if waiting.first[Class::HostRead as usize].is_none() || gap == CopybackGap::OtherPlanes && !is_free {
+                self.program_held(pool, agenda, watcher, now, id, held);
+                return;
+            }
+            waiting.leave_to_host_reads();
+            without = (gap == CopybackGap::OtherPlanes).then_some(plane);
+        }
         let Some(mut class) = pick(self.scheduler, &waiting) else {
             agenda.set(id.0, NEVER);
             return;
@@ -402,7 +450,7 @@ impl Device {
         }
         let queue = &mut die.queues[class as usize];
         die.batch = if let Some(partners) = &mut self.partners {
-            partners.take(pool, queue)
+            partners.take(pool, queue, without)
         } else {
             let slot = queue.pop(pool).expect("the scheduler picked a class that waits");
             Fifo::of(pool, slot)
@@ -428,6 +476,25 @@ impl Device {
             }
             _ => self.start_array(pool, agenda, watcher, now, id),
         }
+    }
+
+    /// Continues a copyback whose page has been sensed with its program.
+    #[inline(never)]
+    fn program_held<W: Watcher>(
+        &mut self,
+        pool: &mut Transactions,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        now: Time,
+        id: DieId,
+        held: Slot,
+    ) {
+        let die = &mut self.dies[id.index()];
+        die.held = None;
+        die.batch = Fifo::of(pool, held);
+        (die.kind, die.since) = (FlashOp::Copyback, now);
+        watcher.on_issue(now, id, &pool[held]);
+        self.start_array(pool, agenda, watcher, now, id);
     }
 
     /// The number of planes in a die's operation.
@@ -459,7 +526,14 @@ impl Device {
             FlashOp::Read => self.timing.read(first.level, first.tries > 0).sense_ns,
             FlashOp::Program => self.timing.program_ns(u32::from(first.page)),
             FlashOp::Erase => self.timing.erase_ns,
-            FlashOp::Copyback => self.timing.read_ns + self.timing.program_ns(u32::from(first.page)),
+            FlashOp::Copyback => {
+                let (sense, program) = (self.timing.read_ns, self.timing.program_ns(u32::from(first.page)));
+                match (self.gap, die.is_sensed) {
+                    (None, _) => sense + program,
+                    (Some(_), false) => sense,
+                    (Some(_), true) => program,
+                }
+            }
         };
         die.phase = Phase::Array;
         agenda.set(id.0, now + ns);

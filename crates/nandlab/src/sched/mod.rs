@@ -12,7 +12,7 @@ mod transaction;
 mod watcher;
 
 pub use agenda::{Agenda, NEVER};
-pub use device::{Device, Ended, Phase};
+pub use device::{CopybackGap, Device, Ended, Phase};
 pub use pick::{SHARES, Scheduler, Waiting, pick};
 pub use timing::{CommandTimes, ProgramTime, ReadCost, Timing, TimingSpec};
 pub use transaction::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction, Transactions};

@@ -134,18 +134,21 @@ impl Partners {
         *ends = Some((slot, ends.map_or(slot, |(_, last)| last)));
     }
 
-    /// Takes the first transaction out of a queue, and its partners. Returns them as a list: the first transaction,
-    /// then the partners in the order of their planes.
+    /// Takes the first transaction out of a queue, and its partners in planes other than `without`. Returns them as a
+    /// list: the first transaction, then the partners in the order of their planes.
     pub(super) fn take(
         &mut self,
         pool: &mut Transactions,
         queue: &mut Fifo<Transaction>,
+        without: Option<u8>,
     ) -> Fifo<Transaction> {
         let first = queue.first().expect("the scheduler picked a class that waits");
         self.remove(pool, queue, first);
         let mut batch = Fifo::of(pool, first);
         let lead = pool[first];
-        for plane in (0..self.planes_per_die).filter(|&plane| plane != usize::from(lead.plane_in_die)) {
+        let without = without.map(usize::from);
+        let others = |&plane: &usize| plane != usize::from(lead.plane_in_die) && Some(plane) != without;
+        for plane in (0..self.planes_per_die).filter(others) {
             if let Some(partner) = self.partner(pool, &lead, plane) {
                 self.remove(pool, queue, partner);
                 batch.push(pool, partner);

@@ -42,6 +42,12 @@ impl Waiting {
         };
     }
 
+    /// Leaves the die to host reads.
+    pub(super) fn leave_to_host_reads(&mut self) {
+        let [_, read, ..] = self.first;
+        self.first = [None, read, None, None, None];
+    }
+
     /// Whether both host writes and urgent background work wait.
     #[inline(always)]
     fn is_contended(&self) -> bool {

@@ -7,7 +7,7 @@ use crate::base::units::Time;
 
 /// Observes which transactions the dies start, and when each phase runs. A method that is not overridden does nothing.
 pub trait Watcher {
-    /// A die has started a transaction.
+    /// A die has started a transaction, or the program of a copyback after its sense (`migration.copyback = "split"`).
     #[inline(always)]
     fn on_issue(&mut self, _now: Time, _die: DieId, _transaction: &Transaction) {}
 

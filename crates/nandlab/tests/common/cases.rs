@@ -124,11 +124,12 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
-         cell = 'mlc'\nop = {op}\nendurance = 1000000\n[timing]\ncommand = '{}'\ndecode = '{}'\n\
+         cell = 'mlc'\nop = {op}\nendurance = 1000000\n{}[timing]\ncommand = '{}'\ndecode = '{}'\n\
          program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n\
          [ftl]\nmap = {}\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
          pacing = '{}'\nforeground = '{}'\n{precondition}{}{}",
         case.seed >> 1,
+        schemes.registers(scheduler),
         if case.command { "300ns" } else { "0us" },
         if case.decode { "15us" } else { "0us" },
         if case.off_chip { "200" } else { "'unlimited'" },

@@ -191,7 +191,8 @@ impl Plan {
             format!(
                 "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
-                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\n{tail}{}",
+                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\n{}{tail}{}",
+                schemes.registers(scheduler),
                 schemes.text(blocks * pages * planes, scheduler)
             )
         });

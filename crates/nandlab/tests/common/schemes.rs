@@ -37,6 +37,8 @@ pub struct Schemes {
     /// The text of whole sections.
     pub ecc: String,
     pub migration: String,
+    /// The number of registers with which copybacks are split, unless the scheduler is `fcfs`; 0: they are not split.
+    split: u64,
     pub cache: String,
     refresh: &'static str,
     /// The value of `refresh.priority`, unless the scheduler is `fcfs`.
@@ -137,7 +139,11 @@ impl Schemes {
             on,
             map,
             ecc,
-            migration: format!("[migration]\npolicy = {migration}\n"),
+            split: if migration == "'off-chip'" { 0 } else { seed / 5 % 3 },
+            migration: format!(
+                "[migration]\npolicy = {migration}\nin_flight = {}\n",
+                [4, 1, 2, 16][(seed / 7 % 4) as usize]
+            ),
             cache: String::new(),
             refresh,
             priority: ["background", "before-writes", "first"][(seed / 3 % 3) as usize],
@@ -212,7 +218,12 @@ impl Schemes {
         }
     }
 
-    /// The text of all sections, for dies of `pages_per_die` pages that are served by `scheduler`.
+    /// The line with the page registers of a plane in the section `[drive]`, for dies that are served by `scheduler`.
+    pub fn registers(&self, scheduler: &str) -> &'static str {
+        if self.split == 2 && scheduler != "fcfs" { "registers = 2\n" } else { "" }
+    }
+
+    /// The text of all sections except `[drive]`, for dies of `pages_per_die` pages that are served by `scheduler`.
     pub fn text(&self, pages_per_die: u64, scheduler: &str) -> String {
         let priority = if scheduler == "fcfs" { "background" } else { self.priority };
         // Refresh that precedes the host must leave time for the host; refresh in the background need not.
@@ -226,7 +237,8 @@ impl Schemes {
                 (every_ns as u64).max(1_000_000_000)
             ),
         };
-        [&self.ecc, &self.migration, &self.cache, &refresh].map(String::as_str).concat()
+        let split = if self.split > 0 && scheduler != "fcfs" { "copyback = 'split'\n" } else { "" };
+        [&self.ecc, &self.migration, split, &self.cache, &refresh].concat()
     }
 }
 

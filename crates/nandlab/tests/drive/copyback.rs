@@ -414,7 +414,7 @@ fn the_limit_table_applies_the_wear_of_the_destination() {
         )
     };
     let spec = load(&[]);
-    let limit = CopybackLimit::new(&spec.migration.limit);
+    let limit = CopybackLimit::new(&spec.migration.policy.limit);
     assert_eq!(limit.copybacks_max(), 5);
     let (ecc, mut reliability) = (Ecc::new(&spec.ecc), Reliability::new(&spec.reliability));
     let mut allowed = |pe_cycles| {
@@ -485,7 +485,7 @@ fn the_measured_limit_follows_the_reliability_model() {
     let measured = "migration.policy.rcopyback-greedy.limit={ measured = { within = '365d', level = 7 } }";
     let spec_of = |limit: &str| spec(&text, &[limit]);
     let spec = spec_of(measured);
-    let limit = CopybackLimit::new(&spec.migration.limit);
+    let limit = CopybackLimit::new(&spec.migration.policy.limit);
     let (ecc, mut reliability) = (Ecc::new(&spec.ecc), Reliability::new(&spec.reliability));
     let kind = Geometry::new(&spec.drive).kind(0);
     let mut verdicts = [0, 0];

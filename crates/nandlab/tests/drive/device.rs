@@ -11,7 +11,7 @@ use nandlab::drive::spec::{CommandTimes, Scheduler, Spec};
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
-use nandlab::sched::{Timing, Watcher};
+use nandlab::sched::{CopybackGap, Timing, Watcher};
 
 /// tR in nanoseconds.
 const R: u64 = 50_000;
@@ -104,6 +104,7 @@ impl Watcher for Phases {
 
 struct Rig {
     spec: Spec,
+    gap: Option<CopybackGap>,
     issued: Vec<(u64, Op)>,
     promoted: Vec<u32>,
     now: u64,
@@ -132,7 +133,7 @@ impl Run {
 
 impl Rig {
     fn new(text: &str, sets: &[&str]) -> Self {
-        Self { spec: spec(text, sets), issued: Vec::new(), promoted: Vec::new(), now: 0 }
+        Self { spec: spec(text, sets), gap: None, issued: Vec::new(), promoted: Vec::new(), now: 0 }
     }
 
     /// Sets the time at which the next operations are issued.
@@ -151,8 +152,8 @@ impl Rig {
     fn replay(&self, issued: &[(u64, Op)], until: u64) -> Run {
         let geometry = Geometry::new(&self.spec.drive);
         let timing = Timing::new(&self.spec.timing, &self.spec.ecc, &geometry);
-        let mut device =
-            Device::new(&geometry, timing, self.spec.timing.scheduler, self.spec.timing.multi_plane);
+        let dies = &self.spec.timing;
+        let mut device = Device::new(&geometry, timing, dies.scheduler, dies.multi_plane, self.gap);
         for &die in &self.promoted {
             device.promote(DieId(die));
         }
@@ -658,7 +659,7 @@ fn promotions_can_be_nested_and_affect_only_their_die() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     let geometry = Geometry::new(&rig.spec.drive);
     let timing = Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry);
-    let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, false);
+    let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, false, None);
     // Two promotions are ended by two demotions.
     device.promote(DieId(0));
     device.promote(DieId(0));
@@ -723,6 +724,32 @@ fn load_counts_waiting_and_running_operations() {
     assert_eq!(load(2 * (R + T) + E), [0; 4]);
 }
 
+#[test]
+fn host_reads_come_between_the_sense_and_the_program_of_a_copyback() {
+    use CopybackGap::{AllPlanes, OtherPlanes};
+    let class = |op: Op, class| op.class(class);
+    let phases = |gap, plane, arrival: u64, op: Op| {
+        let mut rig = Rig::new(FOUR_DIES, &["drive.planes_per_die=2"]);
+        rig.gap = gap;
+        rig.issue(copyback(0)).at(arrival).issue(op.plane(plane));
+        let run = rig.run();
+        (run.phases_of(0), run.phases_of(1)[0].1)
+    };
+    let read = || class(read(0), Class::HostRead);
+    let whole = vec![(Phase::Array, 0, R + P)];
+    let unbroken = vec![(Phase::Array, 0, R), (Phase::Array, R, R + P)];
+    let broken = vec![(Phase::Array, 0, R), (Phase::Array, 2 * R + T, 2 * R + T + P)];
+    assert_eq!(phases(None, 1, 1, read()), (whole, R + P));
+    // The register of the copyback's plane is taken, unless the plane has a second one.
+    assert_eq!(phases(Some(OtherPlanes), 0, 1, read()), (unbroken.clone(), R + P));
+    assert_eq!(phases(Some(OtherPlanes), 1, 1, read()), (broken.clone(), R));
+    assert_eq!(phases(Some(AllPlanes), 0, 1, read()), (broken, R));
+    // A read that comes during the program waits, and so do the host's writes and reads of background work.
+    assert_eq!(phases(Some(AllPlanes), 1, R + 1, read()), (unbroken.clone(), R + P));
+    assert_eq!(phases(Some(AllPlanes), 1, 1, class(program(0), Class::HostWrite)).0, unbroken);
+    assert_eq!(phases(Some(AllPlanes), 1, 1, class(read(), Class::Background)), (unbroken, R + P));
+}
+
 // The twin: an independent implementation of the rules of the device, stepped nanosecond by nanosecond.
 
 #[derive(Clone, Default)]
@@ -731,6 +758,8 @@ struct NaiveDie {
     waiting: Vec<usize>,
     batch: Vec<usize>,
     phase: Option<(Phase, Option<u64>)>,
+    /// The copyback that has been sensed and not programmed, also while its program is under way.
+    sensed: Option<usize>,
 }
 
 struct Naive<'a> {
@@ -748,6 +777,9 @@ struct Naive<'a> {
     dies_per_channel: usize,
     /// Number of failed tries of each operation.
     tries: Vec<u8>,
+    gap: Option<CopybackGap>,
+    /// Number of reads between the sense and the program of a copyback.
+    reads_in_gaps: u32,
 }
 
 impl Naive<'_> {
@@ -807,21 +839,46 @@ impl Naive<'_> {
     }
 
     fn array(&mut self, now: u64, die: usize) {
-        let (level, is_retry) = self.level(self.dies[die].batch[0]);
-        let first = self.ops[self.dies[die].batch[0]].1;
+        let number = self.dies[die].batch[0];
+        let (level, is_retry) = self.level(number);
+        let first = self.ops[number].1;
+        let is_sensed = self.dies[die].sensed == Some(number);
         let ns = match first.kind {
             FlashOp::Read => self.timing.read(level, is_retry).sense_ns,
             FlashOp::Program => self.timing.program_ns(first.page),
             FlashOp::Erase => self.timing.erase_ns,
-            FlashOp::Copyback => self.timing.read_ns + self.timing.program_ns(first.page),
+            FlashOp::Copyback if self.gap.is_none() => self.timing.read_ns + self.timing.program_ns(first.page),
+            FlashOp::Copyback if is_sensed => self.timing.program_ns(first.page),
+            FlashOp::Copyback => self.timing.read_ns,
         };
         self.dies[die].phase = Some((Phase::Array, Some(now + ns.ns())));
     }
 
     fn start(&mut self, now: u64, die: usize) {
-        if self.dies[die].phase.is_some() || self.dies[die].waiting.is_empty() {
+        if self.dies[die].phase.is_some() {
             return;
         }
+        let mut closed_plane = None;
+        if let Some(copyback) = self.dies[die].sensed {
+            let held_plane = self.ops[copyback].1.plane;
+            let mut reads = self.dies[die].waiting.iter().filter(|&&n| self.ops[n].1.class == Class::HostRead);
+            let may_read = |&n: &usize| match self.gap {
+                Some(CopybackGap::OtherPlanes) => self.ops[n].1.plane != held_plane,
+                Some(CopybackGap::AllPlanes) => true,
+                None => false,
+            };
+            if !reads.next().is_some_and(may_read) {
+                self.dies[die].batch = vec![copyback];
+                self.array(now, die);
+                return;
+            }
+            self.reads_in_gaps += 1;
+            closed_plane = (self.gap == Some(CopybackGap::OtherPlanes)).then_some(held_plane);
+        }
+        if self.dies[die].waiting.is_empty() {
+            return;
+        }
+        let in_gap = self.dies[die].sensed.is_some();
         let rank = |class: Class| match (self.scheduler, class, self.promoted.contains(&(die as u32))) {
             (Scheduler::Fcfs, ..) | (_, Class::First, _) => 0,
             (_, Class::HostRead, _) => 1,
@@ -835,6 +892,7 @@ impl Naive<'_> {
         let waiting = &self.dies[die].waiting;
         let heads = Class::ALL
             .into_iter()
+            .filter(|&class| !in_gap || class == Class::HostRead)
             .filter_map(|class| waiting.iter().copied().find(|&n| ops[n].1.class == class));
         let first = heads.min_by_key(|&n| (rank(ops[n].1.class), n)).expect("an operation waits");
         let lead = ops[first].1;
@@ -842,7 +900,7 @@ impl Naive<'_> {
         if self.multi_plane && lead.kind != FlashOp::Copyback {
             let of_class: Vec<usize> =
                 self.dies[die].waiting.iter().copied().filter(|&n| ops[n].1.class == lead.class).collect();
-            for plane in (0..self.planes).filter(|&plane| plane != lead.plane) {
+            for plane in (0..self.planes).filter(|&plane| plane != lead.plane && Some(plane) != closed_plane) {
                 let on_plane = of_class.iter().copied().filter(|&n| ops[n].1.plane == plane);
                 let alike = |n: &usize| {
                     ops[*n].1.kind == lead.kind
@@ -876,7 +934,16 @@ impl Naive<'_> {
         let channel = die / self.dies_per_channel;
         match phase {
             Phase::Array if kind == FlashOp::Read => self.ask(now, die, Phase::TransferOut),
+            Phase::Array
+                if kind == FlashOp::Copyback && self.gap.is_some() && self.dies[die].sensed.is_none() =>
+            {
+                self.dies[die].sensed = self.dies[die].batch.pop();
+                self.dies[die].phase = None;
+            }
             Phase::Array => {
+                if kind == FlashOp::Copyback {
+                    self.dies[die].sensed = None;
+                }
                 for n in std::mem::take(&mut self.dies[die].batch) {
                     self.ends[n] = Some(now);
                 }
@@ -932,8 +999,8 @@ impl Naive<'_> {
 
 #[test]
 fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
-    let (mut operations, mut retries) = (0, 0);
-    for case in 0..400 {
+    let (mut operations, mut retries, mut reads_in_gaps) = (0, 0, 0);
+    for case in 0..800 {
         let mut stream = Stream::new(case, "device twin");
         let mut below = |n: u64| stream.below(n);
         // Half of the cases have four read levels, each slower than the level below; the others have one read level.
@@ -991,18 +1058,25 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             .filter(|_| below(4) > 0)
             .collect();
         let kinds = if kinds.is_empty() { vec![FlashOp::Read] } else { kinds };
-        let gap = 1 + below(30);
+        if rig.spec.timing.scheduler == Scheduler::ReadFirst {
+            let gaps = [None, Some(CopybackGap::OtherPlanes), Some(CopybackGap::AllPlanes)];
+            rig.gap = gaps[below(3) as usize];
+        }
+        let between = 1 + below(30);
         let most = rig.spec.ecc.levels.len().max(1) as u64;
         for _ in 0..60 {
             let class = Class::ALL[below(Class::ALL.len() as u64) as usize];
-            let op = op(kinds[below(kinds.len() as u64) as usize], below(dies) as u32)
+            let kind = kinds[below(kinds.len() as u64) as usize];
+            // With a gap, the class of host reads has reads only.
+            let is_read = class == Class::HostRead && rig.gap.is_some();
+            let op = op(if is_read { FlashOp::Read } else { kind }, below(dies) as u32)
                 .plane(below(dims[2]) as u32)
                 // Each block is programmed by only one class.
                 .block(3 * class as u32 + below(3) as u32)
                 .page(below(3) as u32)
                 .class(class)
                 .levels(1 + below(most) as u8, 1 + below(most) as u8);
-            let now = rig.now + below(gap);
+            let now = rig.now + below(between);
             rig.at(now).issue(op);
         }
         rig.promoted = (0..dies as u32).filter(|_| below(3) == 0).collect();
@@ -1021,12 +1095,16 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             planes: dims[2] as u32,
             dies_per_channel: dims[1] as usize,
             tries: vec![0; rig.issued.len()],
+            gap: rig.gap,
+            reads_in_gaps: 0,
         };
         naive.run();
+        reads_in_gaps += naive.reads_in_gaps;
         retries += naive.tries.iter().map(|&tries| u64::from(tries)).sum::<u64>();
         assert_eq!(rig.run().ends, naive.ends, "case {case}: {sets:?}\n{:?}", rig.issued);
         operations += rig.issued.len();
     }
     assert!(retries > 1500, "only {retries} tries have failed");
+    assert!(reads_in_gaps > 500, "only {reads_in_gaps} reads come between the sense and the program of a copyback");
     println!("{operations} operations with {retries} retries end at the same nanosecond");
 }

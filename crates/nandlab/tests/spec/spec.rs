@@ -132,6 +132,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         layers: 1,
         op: 0.07,
         endurance: 3000,
+        registers: 1,
     };
     assert_eq!(spec.drive, drive);
     let timing = TimingSpec {
@@ -336,9 +337,10 @@ fn a_migration_policy_has_a_limit() {
     let migration = |value: &str| {
         let spec =
             spec(&format!("[migration]\npolicy{value}\n[drive]\nop = 0.5\n[ecc]\nlevels = \"laldpc\"\n"));
-        (spec.migration.policy, spec.migration.copybacks_max(), spec.migration.limit)
+        let policy = spec.migration.policy;
+        (policy.name, policy.copybacks_max(), policy.limit)
     };
-    assert_eq!(spec("").migration.policy, "off-chip");
+    assert_eq!(spec("").migration.policy.name, "off-chip");
     assert_eq!(migration(" = \"off-chip\""), ("off-chip", 0, Fixed(0)));
     let table = || Table(vec![(0, 5), (1000, 4), (2000, 3), (3000, 2)]);
     assert_eq!(migration(" = \"rcopyback\""), ("rcopyback", 5, table()));

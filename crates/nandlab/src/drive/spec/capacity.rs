@@ -3,7 +3,7 @@
 
 use super::least;
 use crate::base::geometry::logical_pages;
-use crate::copyback::spec::MigrationSpec;
+use crate::copyback::spec::MigrationPolicySpec;
 use crate::ftl::needs::{BlockNeeds, Demands, GAIN_BLOCKS, Need};
 use crate::spec::{Check, FromVal, Rule, Val};
 
@@ -88,7 +88,7 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
 
 /// The largest number of copybacks in a row.
 fn copybacks_max(check: &Check<'_>) -> u64 {
-    let migration = check.get("migration.policy").map(MigrationSpec::from_val);
+    let migration = check.get("migration.policy").map(MigrationPolicySpec::from_val);
     migration.map_or(0, |migration| migration.copybacks_max().into())
 }
 

@@ -29,6 +29,14 @@ section! { for DriveSpec {
     op = key("drive.op", num(0.0, 100.0), "0.07", "over-provisioning: (raw - logical) / logical"),
     endurance =
         key("drive.endurance", int(1, 10_000_000), "3000", "P/E cycles after which a block is retired"),
+    registers = key(
+        "drive.registers",
+        int(1, 2),
+        "1",
+        "page registers of a plane; with 2, host reads may use the plane of a copyback that waits for its program",
+    )
+    .when(When::Is("migration.copyback", &["split"]))
+        => |values, path| values.get(path).map_or(1, |registers| registers.int() as u32),
 } }
 
 const STACKED: When = When::Is("drive.cell", &["3d-mlc", "3d-tlc"]);

@@ -18,7 +18,7 @@ pub use crate::background::spec::{GcForeground, GcPacing, GcSpec};
 pub use crate::base::geometry::{Cell, DriveSpec};
 pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use crate::copyback::CopybackLimitSpec;
-pub use crate::copyback::spec::MigrationSpec;
+pub use crate::copyback::spec::{MigrationPolicySpec, MigrationSpec};
 pub use crate::demand_map::{Eviction, MapSpec, Miss, TranslationLevel};
 pub use crate::flash::{
     EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable, StartLevel,

@@ -22,7 +22,7 @@ pub fn demands(spec: &Spec) -> Demands {
         logical_pages: logical_pages(pages, d.op),
         levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
         has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
-        copybacks_max: spec.migration.copybacks_max().into(),
+        copybacks_max: spec.migration.policy.copybacks_max().into(),
         has_combinations: spec.refresh.policy.partial().is_some(),
         flushed_pages: has_capacitor.then(|| spec.cache.size_bytes / page_bytes),
     }
