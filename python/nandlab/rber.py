@@ -145,7 +145,8 @@ def reliability(
     10 million, by default even steps up to `drive.endurance`. `retention` are ages in seconds, or texts such as `"1h"`
     and `"365d"` (s, min, h, d), up to 60 years, by default from an hour to five years. Both are sorted, without
     duplicates. `reads` (0 to 4,294,967,295) are the reads of the block since its erase; they count for `read_disturb`
-    and for a table with reads. `copybacks` (0 to 255) in a row count for `copyback_error`.
+    and for a table with reads. `copybacks` (0 to 255) in a row, before the retention, add
+    `copyback_error` each, or with `reliability.copyback = "propagate"` the RBER of unaged data.
 
     `reliability.rber` gives the RBER (the model `vth` is evaluated; a run looks its values up in a table), `ecc.levels`
     the read level. For the drive and the conditions of the LaLDPC paper the result is Fig. 5 of the paper: Y. Du et

@@ -77,7 +77,7 @@ struct Rows {
 
 impl Rows {
     fn add(&mut self, model: &mut Reliability, ecc: &Ecc, name: &str, at: &Condition) {
-        let rber = model.rber_exact(at);
+        let rber = model.rber_after_copybacks(at);
         let level = ecc.level_for(rber);
         self.kind.push(name.to_owned());
         self.pe_cycles.push(at.pe_cycles.into());

@@ -39,8 +39,12 @@ impl Background {
         // job.
         core.ftl.planes[plane.index()].promised_blocks =
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
-        self.jobs[plane.index()].copyback =
-            around.copyback_stream(core, plane, victim, &NextJob { is_urgent, ..job });
+        let copyback = around.copyback_stream(core, plane, victim, &NextJob { is_urgent, ..job });
+        let is_off_chip =
+            copyback.is_none() && core.emptying_stream(victim, cause == Cause::Wear) == WriteStream::Gc;
+        let job = &mut self.jobs[plane.index()];
+        (job.copyback, job.promises) = (copyback, is_off_chip);
+        self.promise(core, plane);
         if is_urgent {
             core.device.promote(core.geometry.die_of(plane));
         }
@@ -50,6 +54,19 @@ impl Background {
             Self::prefetch_copy(core, &path.map, victim, page);
         }
         self.copy_more(core, path, around, plane);
+    }
+
+    /// With `migration.first_block = "shared"`, keeps the pages that the job of a plane still has to move from the host.
+    /// Wakes the writes that wait for room, because the job may need less of it than before.
+    fn promise<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        if core.ftl.shares_first_block {
+            let pages = match core.victim(plane) {
+                Some(victim) if self.jobs[plane.index()].promises => core.valid_pages(victim),
+                _ => 0,
+            };
+            core.ftl.planes[plane.index()].promised_pages = pages;
+            core.wake(Wake::Space(plane));
+        }
     }
 
     /// Prefetches into the CPU's cache the map entries that copying page `page` of a victim needs.
@@ -87,12 +104,15 @@ impl Background {
             let ppn = core.geometry.page(victim, page);
             let lpn = core.array.lpn(ppn);
             Self::prefetch_copy(core, &path.map, victim, page + PREFETCH_PAGES);
-            if let Some(stream) = copyback
-                && let Some(queued) =
-                    around.copy_back(core, CopyBack { plane, stream, source: ppn, lpn, cause })
-            {
-                core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
-                continue;
+            if let Some(stream) = copyback {
+                let copied = around.copy_back(core, CopyBack { plane, stream, source: ppn, lpn, cause });
+                if let Some(queued) = copied {
+                    core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
+                    continue;
+                }
+                // From now on pages may go off-chip. The block kept for them has not been opened yet.
+                self.jobs[plane.index()].promises = true;
+                self.promise(core, plane);
             }
             let owner = Owner::Job(plane);
             let page_level = core.page_level(&path.map, lpn);
@@ -165,6 +185,7 @@ impl Background {
         }
         core.room.works[plane.index()] = Work::default();
         core.ftl.planes[plane.index()].promised_blocks = 0;
+        self.promise(core, plane);
         if job.is_urgent {
             core.device.demote(core.geometry.die_of(plane));
         }
@@ -230,6 +251,7 @@ impl Background {
             around.on_moved(core, lpn, queued.ppn);
         }
         path.map.on_moved(core, plane, lpn, !read.is_uncorrectable());
+        self.promise(core, plane);
     }
 
     /// The job of a plane has finished with a page: the page has been copied or refreshed, or is no longer valid.

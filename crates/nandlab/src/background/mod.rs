@@ -54,6 +54,9 @@ pub(crate) struct Job {
     is_erasing: bool,
     /// The stream to which pages are copied back; `None`: all pages are moved off-chip.
     copyback: Option<WriteStream>,
+    /// Whether the plane keeps room for the valid pages of the victim in the open block that GC shares with the host:
+    /// they are moved off-chip, not copied back.
+    promises: bool,
     /// Whether the block stays: it is not erased, and only pages that cannot be refreshed in place are written
     /// elsewhere.
     stays: bool,
@@ -145,7 +148,9 @@ impl Background {
             pacing.forget();
         }
         core.room.works.fill(Work::default());
-        core.ftl.planes.iter_mut().for_each(|state| state.promised_blocks = 0);
+        for state in &mut core.ftl.planes {
+            (state.promised_blocks, state.promised_pages) = (0, 0);
+        }
         core.room.spaces.fill(Space::default());
     }
 

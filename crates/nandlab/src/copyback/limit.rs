@@ -44,9 +44,21 @@ impl CopybackLimit {
         }
     }
 
+    /// Whether the limit depends on the RBER of the copy.
+    pub(crate) fn is_measured(&self) -> bool {
+        matches!(self, Self::Measured { .. })
+    }
+
     /// Whether the limit allows a copyback that leaves the copy in the state `condition`; `condition.copybacks`
-    /// includes this copyback.
-    pub fn allows(&self, condition: &Condition, ecc: &Ecc, reliability: &mut Reliability) -> bool {
+    /// includes this copyback. `carried`: the RBER of the errors that the copy takes over, 0 to 0.5, if `condition` does
+    /// not include them.
+    pub fn allows(
+        &self,
+        condition: &Condition,
+        carried: f64,
+        ecc: &Ecc,
+        reliability: &mut Reliability,
+    ) -> bool {
         let limit = match self {
             Self::Fixed(n) => *n,
             Self::Table(lines) => {
@@ -55,7 +67,7 @@ impl CopybackLimit {
             Self::Measured { within_s, level } => {
                 let later = Condition { age_s: condition.age_s.saturating_add(*within_s), ..*condition };
                 return condition.copybacks <= COPYBACKS_MAX
-                    && ecc.level_for(reliability.rber(&later)) <= *level;
+                    && ecc.level_for(reliability.rber(&later) + carried) <= *level;
             }
         };
         condition.copybacks <= limit

@@ -138,16 +138,24 @@ impl Migration {
         block: BlockId,
         copybacks: u8,
     ) -> bool {
-        let corrected = core.array.stamp(source).corrected;
-        let knows_age = core.array.keeps_ages() && corrected != AgeStamp::LOST;
+        let of_block = core.array.block(block).reads;
+        let (age_s, reads, carried) = if core.array.keeps_copied() {
+            // The retention of the copy begins with the copyback.
+            (0, of_block, if self.limit.is_measured() { core.rber_sensed(source) } else { 0.0 })
+        } else {
+            let corrected = core.array.stamp(source).corrected;
+            let knows_age = core.array.keeps_ages() && corrected != AgeStamp::LOST;
+            let age_s = if knows_age { corrected.age_s(core.physics.age_clock.at(core.now)) } else { 0 };
+            (age_s, of_block.max(core.array.block(core.geometry.block_of(source)).reads), 0.0)
+        };
         let condition = Condition {
             pe_cycles: core.array.block(block).pe_cycles,
-            age_s: if knows_age { corrected.age_s(core.physics.age_clock.at(core.now)) } else { 0 },
-            reads: core.array.block(block).reads.max(core.array.block(core.geometry.block_of(source)).reads),
+            age_s,
+            reads,
             copybacks,
             kind: core.geometry.kind(core.geometry.split(source).1),
         };
         let Physics { ecc, reliability, .. } = &mut core.physics;
-        self.limit.allows(&condition, ecc, reliability)
+        self.limit.allows(&condition, carried, ecc, reliability)
     }
 }

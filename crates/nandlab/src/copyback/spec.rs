@@ -28,6 +28,13 @@ section! {
             "4",
             "most copies of a background job under way at a time",
         ),
+        /// The open block to which GC moves pages off-chip.
+        pub first_block: FirstBlock = key(
+            "migration.first_block",
+            ValueKind::Slot(FirstBlock::CHOICES),
+            "\"own\"",
+            "the open block to which GC moves pages off-chip: its own, or that of host writes",
+        ),
         /// Whether host reads may come between the sense and the program of a copyback.
         pub copyback: CopybackCourse = key(
             "migration.copyback",
@@ -54,7 +61,23 @@ choices! {
     }
 }
 
+choices! {
+    /// `migration.first_block`: the open block to which GC moves pages off-chip, b(0) of the rcopyback paper.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FirstBlock {
+        /// An open block of its own in each plane.
+        Own = "own": "GC has an open block of its own in each plane",
+        /// The open block of host writes.
+        Shared = "shared": "GC moves pages to the open block of host writes, with their priority",
+    }
+}
+
 impl MigrationSpec {
+    /// Whether GC moves pages to the open block of host writes.
+    pub(crate) fn shares_first_block(&self) -> bool {
+        self.first_block == FirstBlock::Shared
+    }
+
     /// The host reads that may come between the sense and the program of a copyback, on planes with this number of page
     /// registers. `None`: no reads.
     pub fn gap(&self, registers: u32) -> Option<CopybackGap> {
@@ -177,12 +200,48 @@ impl FromVal for CopybackLimitSpec {
     }
 }
 
-pub(crate) const RULES: &[Rule] = &[limit, split];
+pub(crate) const RULES: &[Rule] = &[limit, split, shared];
+
+/// The settings that need an open block of GC's own.
+fn shared(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "migration.first_block";
+    if !check.is(KEY, "shared") {
+        return None;
+    }
+    let stays = match check.get("refresh.policy")? {
+        Val::Tag("partial", _) => true,
+        Val::Tag("fcr", Some(fcr)) => fcr.read("in_place"),
+        _ => false,
+    };
+    let needs = [
+        (
+            check.is("gc.foreground", "blocking"),
+            "gc.foreground",
+            "a cleaning has the die to itself, without host writes",
+        ),
+        (
+            check.num("capacitor.capacitance")? > 0.0,
+            "capacitor.capacitance",
+            "the pages that a job copies must not share a wordline with host writes",
+        ),
+        (
+            stays,
+            "refresh.policy",
+            "a refresh without an erase must be able to write its pages elsewhere at any time",
+        ),
+    ];
+    for (_, key, why) in needs.into_iter().filter(|&(is_set, ..)| is_set) {
+        let message = format!("\"shared\" cannot be combined with this {key}: {why}");
+        check.error(&[KEY, key], message, format!("set {KEY} = \"own\", or change {key}"));
+    }
+    Some(())
+}
 
 /// `split` has no effect under `fcfs`.
 fn split(check: &mut Check<'_>) -> Option<()> {
     if check.is("migration.copyback", "split") && check.is("timing.scheduler", "fcfs") {
-        let message = "\"split\" has no effect with timing.scheduler = \"fcfs\", which serves the oldest first";
+        let message =
+            "\"split\" has no effect with timing.scheduler = \"fcfs\", which serves the oldest first";
         let remedy = "set timing.scheduler = \"read-first\", or migration.copyback = \"whole\"";
         check.error(&["migration.copyback", "timing.scheduler"], message, remedy);
     }

@@ -52,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) timing: Timing,
     pub(crate) scheduler: Scheduler,
     pub(crate) multi_plane: bool,
+    /// Whether pages are copied back.
+    pub(crate) copies_back: bool,
     /// The host reads between the sense and the program of a copyback; `None`: no reads.
     pub(crate) copyback_gap: Option<CopybackGap>,
     pub(crate) ecc: Ecc,
@@ -154,8 +156,9 @@ impl<P: Probe> Core<P> {
         let Config { geometry, timing, scheduler, multi_plane, copyback_gap, .. } = config;
         let Config { ecc, reliability, age_clock, .. } = config;
         let end = age_clock.end();
-        let keeps =
-            Keeps { sequences: config.keeps_sequences, ages: ecc.has_levels() && !reliability.is_none() };
+        let ages = ecc.has_levels() && !reliability.is_none();
+        let copied = ages && config.copies_back && reliability.propagates();
+        let keeps = Keeps { sequences: config.keeps_sequences, ages, copied };
         let array = Array::new(&geometry, config.pe_cycles, keeps);
         let ftl = ftl(&geometry, &array);
         let pages = |is_kept: bool| if is_kept { geometry.pages } else { 0 };

@@ -127,6 +127,7 @@ impl<P: Probe> Core<P> {
         match stream {
             WriteStream::Mapping => Class::HostWrite,
             WriteStream::Combination => self.refresh_class,
+            WriteStream::Gc if self.ftl.shares_first_block => Class::HostWrite,
             _ => job,
         }
     }

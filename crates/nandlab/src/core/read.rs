@@ -2,7 +2,7 @@
 
 use super::{Core, Map};
 use crate::base::geometry::{BlockId, Lpn, Ppn};
-use crate::flash::{AgeStamp, Condition, Hints, Stamp};
+use crate::flash::{AgeStamp, Condition, Copied, Hints, RBER_MAX, Reliability, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction};
 
@@ -79,14 +79,15 @@ impl<P: Probe> Core<P> {
         };
     }
 
-    /// The P/E cycles of `block` and the age in seconds of the data of its page `ppn`. The age is 0 if the drive keeps
+    /// The P/E cycles of `block` and the age in seconds of the cells of its page `ppn`. The age is 0 if the drive keeps
     /// no ages, because it has no bit errors, and for lost data, which no level decodes.
     #[cold]
     fn wear_and_age(&self, ppn: Ppn, block: BlockId) -> (u32, u32) {
         let corrected =
             if self.array.keeps_ages() { self.array.stamp(ppn).corrected } else { AgeStamp::LOST };
         let is_known = corrected != AgeStamp::LOST;
-        let age_s = if is_known { corrected.age_s(self.physics.age_clock.at(self.now)) } else { 0 };
+        let age_s =
+            if is_known { self.array.cells_since(ppn).age_s(self.physics.age_clock.at(self.now)) } else { 0 };
         (self.array.block(block).pe_cycles, age_s)
     }
 
@@ -141,19 +142,56 @@ impl<P: Probe> Core<P> {
     /// The present RBER of `ppn`, page `page` of `block`, whose data was last corrected at `corrected`.
     #[inline]
     fn rber_in(&mut self, ppn: Ppn, block: BlockId, page: u32, corrected: AgeStamp) -> f64 {
+        self.rber_by(ppn, block, page, corrected, Reliability::rber)
+    }
+
+    /// The RBER of `ppn`, page `page` of `block`, whose data was last corrected at `corrected`: the errors of its cells
+    /// by `model`, and the errors that its data had when a copyback programmed it.
+    #[inline]
+    fn rber_by(
+        &mut self,
+        ppn: Ppn,
+        block: BlockId,
+        page: u32,
+        corrected: AgeStamp,
+        model: impl FnOnce(&mut Reliability, &Condition) -> f64,
+    ) -> f64 {
         let state = self.array.block(block);
+        let copied = self.array.copied(ppn).unwrap_or(Copied { rber: 0.0, programmed: corrected });
         let condition = Condition {
             pe_cycles: state.pe_cycles,
-            age_s: corrected.age_s(self.physics.age_clock.at(self.now)),
+            age_s: copied.programmed.age_s(self.physics.age_clock.at(self.now)),
             reads: state.reads,
             copybacks: state.copybacks,
             kind: self.geometry.kind(page),
         };
-        let mean = self.physics.reliability.rber(&condition)
+        let mean = model(&mut self.physics.reliability, &condition)
             + self.physics.reprogram_error * f64::from(state.reprograms);
-        match &self.physics.variation {
+        let of_cells = match &self.physics.variation {
             None => mean,
             Some(variation) => variation.rber(ppn, mean),
+        };
+        (of_cells + f64::from(copied.rber)).min(RBER_MAX)
+    }
+
+    /// The RBER of the data that a copyback of `ppn` would program now.
+    pub(crate) fn rber_sensed(&mut self, ppn: Ppn) -> f64 {
+        let corrected = self.array.stamp(ppn).corrected;
+        // No read decodes lost data, whatever its errors.
+        if corrected == AgeStamp::LOST {
+            return 0.0;
+        }
+        let (block, page) = self.geometry.split(ppn);
+        self.rber_by(ppn, block, page, corrected, Reliability::rber_sensed)
+    }
+
+    /// A copyback of page `source` to page `to` has ended, or is torn: `to` has the errors of `source`.
+    pub(crate) fn take_over_errors(&mut self, source: Ppn, to: Ppn) {
+        if self.array.keeps_copied() {
+            let rber = self.rber_sensed(source) as f32;
+            self.array.set_copied(to, Copied { rber, programmed: self.age_stamp_now() });
+        } else {
+            self.array.copy_errors(self.geometry.block_of(to), self.geometry.block_of(source));
         }
     }
 

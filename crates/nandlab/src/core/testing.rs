@@ -9,7 +9,7 @@ use super::{Config, Core, Map, Wake, Wants};
 use crate::base::geometry::{BlockId, Cell, DieId, DriveSpec, Geometry, Lpn, PlaneId, Ppn, Tvpn};
 use crate::base::units::{MS, Span, US};
 use crate::flash::{
-    AgeClock, Array, BlockState, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
+    AgeClock, Array, BlockState, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
     ReliabilitySpec, Retention, Retry, StartLevel,
 };
 use crate::ftl::allocation::Allocation;
@@ -105,6 +105,7 @@ impl Setup {
         let reliability = ReliabilitySpec {
             rber: RberSpec::None,
             read_disturb: READ_DISTURB,
+            copyback: CopybackErrors::Constant,
             copyback_error: 0.0,
             page_variation: 0.0,
             pe_cycles: self.pe_cycles,
@@ -115,6 +116,7 @@ impl Setup {
             timing: Timing::new(&self.timing(), &ecc, &geometry),
             scheduler: Scheduler::ReadFirst,
             multi_plane: false,
+            copies_back: true,
             copyback_gap: None,
             ecc: Ecc::new(&ecc),
             reliability: Reliability::new(&reliability),
@@ -145,6 +147,7 @@ impl Setup {
             pages_per_block: self.pages.into(),
             page_bytes: self.page_bytes.into(),
             logical_pages: self.logical_pages.into(),
+            shares_first_block: false,
             levels_wear: self.levelling == WearLevelling::Static,
             has_demand_map: self.has_demand_map,
             copybacks_max: self.copybacks_max,

@@ -22,6 +22,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
         timing: Timing::new(&spec.timing, &spec.ecc, &geometry),
         scheduler: spec.timing.scheduler,
         multi_plane: spec.timing.multi_plane,
+        copies_back: spec.migration.policy.copybacks_max() > 0,
         copyback_gap: spec.migration.gap(spec.drive.registers),
         ecc: Ecc::new(&spec.ecc),
         reliability: Reliability::new(&spec.reliability),

@@ -507,6 +507,21 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
+        if self.core.array.keeps_copied() {
+            let now = self.core.age_stamp_now();
+            let mapped =
+                (0..self.core.geometry.logical_pages).filter_map(|lpn| self.core.ftl.map.get(Lpn(lpn)));
+            for ppn in mapped {
+                let Some(copied) = self.core.array.copied(ppn) else { continue };
+                let corrected = self.core.array.stamp(ppn).corrected;
+                if !(0.0..=0.5).contains(&copied.rber) || !(corrected..=now).contains(&copied.programmed) {
+                    let page = self.core.geometry.show(ppn);
+                    return Err(format!(
+                        "{page} has impossible errors: {copied:?}, corrected at {corrected:?}"
+                    ));
+                }
+            }
+        }
         let is_at_rest = self.is_at_rest();
         if let Some(partial) = &self.schemes.refreshing.partial {
             partial.audit(&self.core, is_at_rest)?;

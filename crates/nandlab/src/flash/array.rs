@@ -72,6 +72,16 @@ pub struct Stamp {
     pub corrected: AgeStamp,
 }
 
+/// What a copyback has done to a page (`reliability.copyback = "propagate"`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Copied {
+    /// RBER of the errors in the data that the copyback programmed, 0 to 0.5.
+    pub rber: f32,
+    /// The age stamp at which the copyback programmed the cells. Their retention counts from this stamp, the age of
+    /// the data from [`Stamp::corrected`].
+    pub programmed: AgeStamp,
+}
+
 /// The fields of [`Stamp`] that the array keeps. A field that no part of the drive reads is not kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keeps {
@@ -79,6 +89,8 @@ pub struct Keeps {
     pub sequences: bool,
     /// [`Stamp::corrected`]: 4 bytes per page.
     pub ages: bool,
+    /// [`Copied`]: 8 bytes per page.
+    pub copied: bool,
 }
 
 /// All blocks and the OOB of all pages.
@@ -92,6 +104,8 @@ pub struct Array {
     sequences: Huge<u64>,
     /// OOB: the age stamp at which the data of each page was last corrected; empty unless [`Keeps::ages`].
     corrected: Huge<AgeStamp>,
+    /// What the last copyback has done to each page, since its last correction; empty unless [`Keeps::copied`].
+    copied: Huge<Copied>,
     /// Unreadable pages: power failed during the program of the page or of another page of its wordline. Usually empty.
     torn: BTreeSet<u32>,
     /// OOB: pages that hold only the sectors that were dirty when power failed. Usually empty.
@@ -110,6 +124,7 @@ impl Array {
             lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
             sequences: Huge::zeroed(if keeps.sequences { pages } else { 0 }),
             corrected: Huge::zeroed(if keeps.ages { pages } else { 0 }),
+            copied: Huge::filled(Copied::default(), if keeps.copied { pages } else { 0 }),
             torn: BTreeSet::new(),
             partial: BTreeSet::new(),
         }
@@ -205,6 +220,35 @@ impl Array {
         !self.corrected.is_empty()
     }
 
+    /// Whether the array keeps what copybacks have done to pages.
+    pub fn keeps_copied(&self) -> bool {
+        !self.copied.is_empty()
+    }
+
+    /// What the last copyback has done to a page; `None` if the data has been corrected since, or is not kept.
+    #[inline(always)]
+    pub fn copied(&self, ppn: Ppn) -> Option<Copied> {
+        self.copied.get(ppn.index()).copied().filter(|copied| copied.programmed != AgeStamp::LOST)
+    }
+
+    /// The age stamp from which the retention of a page's cells counts.
+    #[inline(always)]
+    pub fn cells_since(&self, ppn: Ppn) -> AgeStamp {
+        self.copied(ppn).map_or_else(|| self.stamp(ppn).corrected, |copied| copied.programmed)
+    }
+
+    /// Records what a copyback has done to a page.
+    pub fn set_copied(&mut self, ppn: Ppn, copied: Copied) {
+        self.copied[ppn.index()] = copied;
+    }
+
+    /// The data of a page has been corrected in place.
+    fn forget_copied(&mut self, ppn: Ppn) {
+        if let Some(copied) = self.copied.get_mut(ppn.index()) {
+            *copied = Copied::default();
+        }
+    }
+
     /// Writes the OOB of `ppn` before the program of this page.
     #[inline(always)]
     pub fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
@@ -250,6 +294,7 @@ impl Array {
             block.0
         );
         state.reprograms = state.reprograms.saturating_add(1);
+        self.forget_copied(ppn);
         if let Some(stamp) = self.corrected.get_mut(ppn.index()) {
             *stamp = corrected;
         }
@@ -270,12 +315,15 @@ impl Array {
         }
     }
 
-    /// Advances the age stamp of a page's data to `stamp`. A later age stamp and the mark of lost data remain.
+    /// Advances the age stamp of a page's data to `stamp`: the data has been corrected in between. A later age stamp
+    /// and the mark of lost data remain.
     pub fn correct_since(&mut self, ppn: Ppn, stamp: AgeStamp) {
         if let Some(corrected) = self.corrected.get_mut(ppn.index())
             && *corrected != AgeStamp::LOST
+            && *corrected < stamp
         {
-            *corrected = stamp.max(*corrected);
+            *corrected = stamp;
+            self.forget_copied(ppn);
         }
     }
 
@@ -318,6 +366,10 @@ impl Array {
             self.lpn[pages.clone()].fill(DEAD_LPN);
             self.sequences[pages].fill(0);
         }
+        if self.keeps_copied() {
+            let first = geometry.page(block, 0).index();
+            self.copied[first..first + geometry.pages_per_block as usize].fill(Copied::default());
+        }
         if !self.torn.is_empty() || !self.partial.is_empty() {
             let first = geometry.page(block, 0).0;
             for page in first..first + geometry.pages_per_block {
@@ -336,7 +388,7 @@ mod tests {
     /// An array whose first block has a page of LPN 7 with this stamp.
     fn with_page(stamp: Stamp) -> (Geometry, Array) {
         let geometry = Setup::default().core().geometry;
-        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: true });
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: true, copied: false });
         array.block_mut(BlockId(0)).state = BlockState::Open;
         array.stage(Ppn(0), Lpn(7), stamp);
         array.program(BlockId(0), 0);

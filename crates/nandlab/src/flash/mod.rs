@@ -7,10 +7,12 @@ mod ecc;
 pub mod reliability;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
-pub use array::{Array, Block, BlockState, DEAD_LPN, Keeps, Stamp};
+pub use array::{Array, Block, BlockState, Copied, DEAD_LPN, Keeps, Stamp};
 pub use ecc::{
     Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
 };
+pub(crate) use reliability::RBER_MAX;
 pub use reliability::{
-    Condition, PageVariation, RberSpec, RberTable, Reliability, ReliabilitySpec, Retention, VthSpec, binomial,
+    Condition, CopybackErrors, PageVariation, RberSpec, RberTable, References, Reliability, ReliabilitySpec,
+    Retention, VthSpec, binomial,
 };

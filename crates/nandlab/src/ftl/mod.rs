@@ -74,6 +74,8 @@ pub struct Ftl {
     levelling: WearLevelling,
     /// The blocks that every plane needs beyond the pages of its LPNs.
     pub needs: BlockNeeds,
+    /// Whether GC moves pages to the open block of the host.
+    pub shares_first_block: bool,
     /// Free blocks of a plane that only internal streams and the emergency flush may take.
     pub reserve_blocks: u32,
     /// The part of `reserve_blocks` that is kept for an emergency flush.
@@ -105,6 +107,7 @@ impl Ftl {
                 valid: 0,
                 combinations: 0,
                 promised_blocks: 0,
+                promised_pages: 0,
                 is_worn_out: false,
                 usable_blocks: geometry.blocks_per_plane,
                 erases_unchecked: 0,
@@ -123,6 +126,7 @@ impl Ftl {
             valid: Huge::zeroed(words_per_block * geometry.blocks as usize),
             words_per_block,
             levelling,
+            shares_first_block: needs.gc.open == 0,
             reserve_blocks: needs.free() as u32,
             flush_reserve_blocks: needs.flush.free as u32,
             job_blocks: needs.job() as u32,
@@ -136,8 +140,19 @@ impl Ftl {
         (self.first_combination, self.combination_pages)
     }
 
+    /// The index in [`Plane::open`] of the open block of a stream.
+    #[inline(always)]
+    fn open_of(&self, stream: WriteStream) -> usize {
+        if self.shares_first_block && stream == WriteStream::Gc {
+            WriteStream::Host.index()
+        } else {
+            stream.index()
+        }
+    }
+
     /// Allocates the next page of `stream` in `plane`, if necessary in a newly opened block. The host's stream leaves
-    /// the plane its reserve. `None` if the stream has no page left and may not take a free block.
+    /// the plane its reserve and the pages promised to a job. `None` if the stream has no page left and may not take a
+    /// free block.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -146,8 +161,14 @@ impl Ftl {
         plane: PlaneId,
         stream: WriteStream,
     ) -> Option<AllocatedPage> {
-        let promised = self.planes[plane.index()].promised_blocks;
-        let keep = if stream == WriteStream::Host { self.reserve_blocks + promised } else { 0 };
+        let state = &self.planes[plane.index()];
+        let mut keep = 0;
+        if stream == WriteStream::Host {
+            if state.promised_pages > 0 && !state.has_room(self.reserve_blocks) {
+                return None;
+            }
+            keep = self.reserve_blocks + state.promised_blocks;
+        }
         self.allocate_keeping(geometry, array, plane, stream, keep)
     }
 
@@ -161,8 +182,9 @@ impl Ftl {
         stream: WriteStream,
         keep: u32,
     ) -> Option<AllocatedPage> {
+        let index = self.open_of(stream);
         let state = &mut self.planes[plane.index()];
-        let open = &mut state.open[stream.index()];
+        let open = &mut state.open[index];
         if open.next < open.end {
             return Some(open.take());
         }
@@ -260,12 +282,12 @@ impl Ftl {
 
     /// Whether a stream uses only LSB pages.
     pub fn is_lsb_only(&self, plane: PlaneId, stream: WriteStream) -> bool {
-        self.planes[plane.index()].open[stream.index()].lsb_only
+        self.planes[plane.index()].open[self.open_of(stream)].lsb_only
     }
 
     /// Whether a stream's next page is the MSB page of a wordline whose LSB page is allocated.
     pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
-        let open = self.planes[plane.index()].open[stream.index()];
+        let open = self.planes[plane.index()].open[self.open_of(stream)];
         open.next < open.end && geometry.cell == Cell::Mlc && geometry.split(Ppn(open.next)).1 % 2 == 1
     }
 
@@ -276,7 +298,8 @@ impl Ftl {
             !is_on || !self.is_amid_wordline(geometry, plane, stream),
             "the stream is amid a wordline"
         );
-        self.planes[plane.index()].open[stream.index()].lsb_only = is_on && geometry.cell == Cell::Mlc;
+        let index = self.open_of(stream);
+        self.planes[plane.index()].open[index].lsb_only = is_on && geometry.cell == Cell::Mlc;
     }
 
     /// Whether an LPN is the LPN of a combination page.

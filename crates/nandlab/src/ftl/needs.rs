@@ -35,6 +35,8 @@ pub struct Demands {
     pub page_bytes: u64,
     /// Logical pages of the drive.
     pub logical_pages: u64,
+    /// Whether GC moves pages to the open block of the host (`migration.first_block = "shared"`).
+    pub shares_first_block: bool,
     /// Whether static wear levelling is on.
     pub levels_wear: bool,
     /// Whether the map is in flash.
@@ -58,7 +60,8 @@ impl Demands {
 /// The needs of every mechanism in a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockNeeds {
-    /// GC: an open block for the pages that it moves, and a free block for the job under way.
+    /// GC: an open block for the pages that it moves, unless it shares the host's, and a free block for the job under
+    /// way.
     pub gc: Need,
     /// Static wear levelling: an open block for the pages that it moves. Its job takes the free block of GC.
     pub wear: Need,
@@ -95,7 +98,7 @@ impl BlockNeeds {
         let row_pages = d.planes * d.pages_per_block;
         let flush_blocks = flushed_pages.map_or(0, |pages| pages.div_ceil(row_pages) + 1);
         Self {
-            gc: need("GC", true, 1, 1),
+            gc: need("GC", true, u64::from(!d.shares_first_block), 1),
             wear: need("static wear levelling", d.levels_wear, 1, 0),
             mapping: Need {
                 valid_pages: if d.has_demand_map { map_pages } else { 0 },

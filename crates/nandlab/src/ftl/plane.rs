@@ -119,6 +119,9 @@ pub struct Plane {
     pub(super) open: [OpenBlock; STREAMS],
     /// Free blocks that the plane's job may still take, and nobody else.
     pub promised_blocks: u32,
+    /// Pages that the plane's job may still move to the open block of the host, which are kept from the host; 0 unless
+    /// GC shares this block.
+    pub promised_pages: u32,
     /// Valid pages in all blocks of the plane.
     pub valid: u32,
     /// Valid combination pages in all blocks of the plane.
@@ -140,10 +143,12 @@ impl Plane {
         valid + geometry.pages_per_block / 2 >= blocks * geometry.pages_per_block
     }
 
+    /// Whether the host's stream can allocate a page and leave the job the pages promised to it. A free block beyond the
+    /// reserve has room for all of these.
     #[inline]
     pub(super) fn has_room(&self, reserve_blocks: u32) -> bool {
         let open = self.open[WriteStream::Host.index()];
-        open.next < open.end || self.free_blocks() > reserve_blocks
+        open.end - open.next > self.promised_pages || self.free_blocks() > reserve_blocks
     }
 
     /// Erased blocks that are not promised to a job.

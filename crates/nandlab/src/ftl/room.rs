@@ -100,7 +100,7 @@ impl Ftl {
     /// The block of the page that `stream` would allocate now in `plane`; `None` if there is no such page.
     pub fn next_block(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<BlockId> {
         let state = &self.planes[plane.index()];
-        let open = state.open[stream.index()];
+        let open = state.open[self.open_of(stream)];
         if open.next < open.end {
             return Some(geometry.block_of(Ppn(open.next)));
         }
@@ -109,7 +109,7 @@ impl Ftl {
 
     /// The number of free blocks that `stream` must open in `plane` for `pages` pages.
     pub fn blocks_for(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, pages: u32) -> u32 {
-        let open = self.planes[plane.index()].open[stream.index()];
+        let open = self.planes[plane.index()].open[self.open_of(stream)];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
         pages.saturating_sub(open.room()).div_ceil(of_block.room())
     }
@@ -117,7 +117,7 @@ impl Ftl {
     /// The number of pages that an internal `stream` of `plane` can still allocate.
     pub fn stream_room(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> u32 {
         let state = &self.planes[plane.index()];
-        let open = state.open[stream.index()];
+        let open = state.open[self.open_of(stream)];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
         open.room() + state.free.len() * of_block.room()
     }
@@ -139,7 +139,7 @@ impl Ftl {
     /// The number of pages that can be allocated in the open blocks for GC, wear levelling and copybacks.
     pub fn job_pages_open(&self, plane: PlaneId) -> u32 {
         let open = &self.planes[plane.index()].open;
-        let of_gc = open[WriteStream::Gc.index()].room() + open[WriteStream::Wear.index()].room();
+        let of_gc = open[self.open_of(WriteStream::Gc)].room() + open[WriteStream::Wear.index()].room();
         let copybacks = &open[WriteStream::Copyback(1).index()..];
         of_gc + copybacks.iter().map(OpenBlock::room).sum::<u32>()
     }

@@ -151,9 +151,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if program.kind == FlashOp::Copyback
             && let Some(source) = program.replaces
         {
-            let source = self.core.geometry.block_of(source);
-            self.schemes.on_copied_back(block, source);
-            self.core.array.copy_errors(block, source);
+            self.schemes.on_copied_back(block, self.core.geometry.block_of(source));
+            self.core.take_over_errors(source, program.ppn);
         }
         self.core.array.program(block, page);
         let programmed = self.core.array.skip(block, u32::from(program.skips));

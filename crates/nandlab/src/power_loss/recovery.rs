@@ -260,7 +260,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 // never be filled, and GC cannot collect an open block.
                 &[WriteStream::Gc, WriteStream::Host]
             };
-            let stream = wanted.iter().find(|&&stream| open[stream.index()].is_none());
+            // GC without an open block of its own continues in the host's.
+            let is_used =
+                |stream: WriteStream| stream != WriteStream::Gc || !self.core.ftl.shares_first_block;
+            let is_free = |&&stream: &&WriteStream| is_used(stream) && open[stream.index()].is_none();
+            let stream = wanted.iter().find(is_free);
             match stream.filter(|_| next < pages_per_block) {
                 Some(&stream) => {
                     self.core.array.skip(block, next - programmed);

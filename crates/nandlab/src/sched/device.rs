@@ -433,7 +433,9 @@ impl Device {
             let first = die.queues[Class::HostRead as usize].first();
             let is_free = first.is_some_and(|read| pool[read].plane_in_die != plane);
             let gap = self.gap.expect("a copyback is held only in a gap");
-            if waiting.first[Class::HostRead as usize].is_none() || gap == CopybackGap::OtherPlanes && !is_free {
+            if waiting.first[Class::HostRead as usize].is_none()
+                || gap == CopybackGap::OtherPlanes && !is_free
+            {
                 self.program_held(pool, agenda, watcher, now, id, held);
                 return;
             }

@@ -141,7 +141,11 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         PACINGS[(case.seed % 4 / 3) as usize],
         FOREGROUNDS[(case.seed % 8 / 7) as usize],
         case.link,
-        schemes.text(u64::from(blocks * pages * planes), scheduler),
+        schemes.text(
+            u64::from(blocks * pages * planes),
+            scheduler,
+            FOREGROUNDS[(case.seed % 8 / 7) as usize],
+        ),
     )
 }
 

@@ -37,6 +37,9 @@ pub struct Schemes {
     /// The text of whole sections.
     pub ecc: String,
     pub migration: String,
+    /// Whether GC shares the open block of the host, unless the drive has a capacitor, blocking GC or refresh without
+    /// erases.
+    shares: bool,
     /// The number of registers with which copybacks are split, unless the scheduler is `fcfs`; 0: they are not split.
     split: u64,
     pub cache: String,
@@ -74,6 +77,10 @@ const WHOLE: [&str; 8] = [
     "{ fcr = { in_place = true, reprogram_error = 1e-5, remap_above = 2e-4 } }",
 ];
 
+/// The kinds of errors that a copyback takes over.
+const COPYBACK_ERRORS: [&str; 3] =
+    ["copyback_error = 3e-4", "copyback = 'propagate'", "copyback.propagate.references = 'optimal'"];
+
 impl Schemes {
     /// Draws settings with which the schemes in `on` are on; everything else is derived from the seed.
     pub fn draw(seed: u64, on: [bool; 4], facts: &DriveFacts) -> Self {
@@ -104,8 +111,9 @@ impl Schemes {
         );
         // Ages reach 3000 days. At this age the last read level does not decode some pages.
         let ages = format!(
-            "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\ncopyback_error = 3e-4\npage_variation = {}\n\
+            "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\n{}\npage_variation = {}\n\
              retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",
+            COPYBACK_ERRORS[(seed / 11 % 3) as usize],
             PAGE_VARIATIONS[(seed % 3) as usize],
             pick(3000)
         );
@@ -139,6 +147,7 @@ impl Schemes {
             on,
             map,
             ecc,
+            shares: seed / 13 % 3 == 0,
             split: if migration == "'off-chip'" { 0 } else { seed / 5 % 3 },
             migration: format!(
                 "[migration]\npolicy = {migration}\nin_flight = {}\n",
@@ -223,8 +232,9 @@ impl Schemes {
         if self.split == 2 && scheduler != "fcfs" { "registers = 2\n" } else { "" }
     }
 
-    /// The text of all sections except `[drive]`, for dies of `pages_per_die` pages that are served by `scheduler`.
-    pub fn text(&self, pages_per_die: u64, scheduler: &str) -> String {
+    /// The text of all sections except `[drive]`, for dies of `pages_per_die` pages that are served by `scheduler`, with
+    /// `gc.foreground` = `foreground`.
+    pub fn text(&self, pages_per_die: u64, scheduler: &str, foreground: &str) -> String {
         let priority = if scheduler == "fcfs" { "background" } else { self.priority };
         // Refresh that precedes the host must leave time for the host; refresh in the background need not.
         let leaves = if priority == "background" { 1.0 } else { 4.0 };
@@ -238,7 +248,10 @@ impl Schemes {
             ),
         };
         let split = if self.split > 0 && scheduler != "fcfs" { "copyback = 'split'\n" } else { "" };
-        [&self.ecc, &self.migration, split, &self.cache, &refresh].concat()
+        let stays = self.refresh.contains("partial") || self.refresh.contains("in_place");
+        let shares = self.shares && !self.cache.contains("[capacitor]") && foreground != "blocking" && !stays;
+        let shared = if shares { "first_block = 'shared'\n" } else { "" };
+        [&self.ecc, &self.migration, shared, split, &self.cache, &refresh].concat()
     }
 }
 

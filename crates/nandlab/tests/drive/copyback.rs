@@ -9,7 +9,8 @@ use nandlab::base::units::Time;
 use nandlab::copyback::{self, CopybackLimit, VictimView};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
-use nandlab::flash::{Array, BlockState, Condition, Ecc, Reliability};
+use nandlab::flash::reliability::Vth;
+use nandlab::flash::{AgeClock, AgeStamp, Array, BlockState, Condition, Ecc, Reliability, VthSpec};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, summary};
@@ -145,12 +146,15 @@ fn every_policy_keeps_what_the_host_wrote() {
         "{ rcopyback-greedy = { limit = 'table' } }",
         "{ rcopyback-greedy = { limit = 0 } }",
     ];
-    for (index, policy) in policies.iter().enumerate() {
-        let text = TINY.replace("op = 0.5", "op = 2") + &format!("[migration]\npolicy = {policy}\n");
+    let cases = policies.iter().enumerate().flat_map(|case| [(case, "own"), (case, "shared")]);
+    for ((index, policy), first_block) in cases {
+        let text = TINY.replace("op = 0.5", "op = 2")
+            + &format!("[migration]\npolicy = {policy}\nfirst_block = '{first_block}'\n");
         let spec = spec(&text, &["cache.size=64KiB", "cache.sync=eager"]);
         let mut drive = with_oracle(&spec);
         let mut stream = Stream::new(index as u64, "copyback");
         let pages = u64::from(drive.geometry().logical_pages);
+        let mut gc_has_block = false;
         for _ in 0..6000 {
             let lpn = stream.below(pages);
             let request =
@@ -160,7 +164,12 @@ fn every_policy_keeps_what_the_host_wrote() {
                 assert!(drive.advance_to_completion(Time::NEVER));
             }
             drive.submit(&request).unwrap();
+            // The second stream is that of GC. With a shared block it has none.
+            let has_block = drive.ftl().planes.iter().any(|plane| plane.open_blocks()[1] != 0);
+            assert!(!has_block || first_block == "own");
+            gc_has_block |= has_block;
         }
+        assert!(gc_has_block == (first_block == "own") || index > 0, "{policy}");
         settle(&mut drive);
         let copybacks = drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(copybacks > 0, (1..4).contains(&index), "{policy}: {copybacks}");
@@ -420,7 +429,7 @@ fn the_limit_table_applies_the_wear_of_the_destination() {
     let mut allowed = |pe_cycles| {
         let geometry = Geometry::new(&spec.drive);
         let at = |copybacks| Condition { pe_cycles, age_s: 0, reads: 0, copybacks, kind: geometry.kind(0) };
-        (1..=8).filter(|&n| limit.allows(&at(n), &ecc, &mut reliability)).count()
+        (1..=8).filter(|&n| limit.allows(&at(n), 0.0, &ecc, &mut reliability)).count()
     };
     let found = [0, 1, 1000, 1001, 2000, 2001, 3000, 3001, 1_000_000].map(&mut allowed);
     assert_eq!(found, [5, 4, 4, 3, 3, 2, 2, 0, 0]);
@@ -475,6 +484,75 @@ fn a_copyback_keeps_age_and_errors_until_the_page_is_corrected() {
 }
 
 #[test]
+fn a_copyback_propagates_the_errors_of_its_moment() {
+    // The page is a year old at the start and is copied back twice; a third move goes off-chip and corrects it.
+    for (references, pe_cycles) in [("default", 1000), ("optimal", 8000)] {
+        let text = format!(
+            "{}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\n[reliability]\npe_cycles = {pe_cycles}\nretention = '365d'\n\
+             clock_scale = 100000.0\ncopyback.propagate.references = '{references}'\n\
+             rber.vth = {{ dvpp = 0.38, cell_to_cell = 0.05 }}\n[precondition]\nused = 0.4\nvalid = 0.6\n\
+             [gc]\nvictim = 'fifo'\nidle_after = '10s'\n[migration]\npolicy.rcopyback-greedy.limit = 2\n",
+            TINY.replace("op = 0.5", "op = 2")
+        );
+        let mut drive = with_oracle(&spec(&text, &[]));
+        let exact =
+            Vth::new(&VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: false });
+        let clock = AgeClock::new(100_000.0);
+        let lpn = Lpn(drive.ftl().map.mapped() - 1);
+        // RBER of the errors in the data, the time since which the cells hold it, and their block's P/E cycles.
+        let (mut carried, mut since) = (0.0, -365.0 * 86_400.0);
+        let (mut counts, mut levels) = (Vec::new(), Vec::new());
+        for _ in 0..4 {
+            let home = drive.ftl().map.get(lpn).unwrap();
+            let block = drive.array().block(drive.geometry().block_of(home)).clone();
+            let (copied, stamp) = (drive.array().copied(home), drive.array().stamp(home));
+            counts.push((block.copybacks, copied.is_some()));
+            assert!(
+                (copied.map_or(0.0, |copied| f64::from(copied.rber)) - carried).abs()
+                    < 0.01 * carried + 1e-12
+            );
+            let now_s = drive.now().seconds() * 100_000.0;
+            let rber = exact.rber(block.pe_cycles.into(), now_s - since).mean() + carried;
+            // A read at level L takes 85 + 24 (L - 1) us.
+            let level = drive.ecc().level_for(rber);
+            levels.push(level);
+            assert_eq!(
+                one(&mut drive, Op::Read, u64::from(lpn.0) * PAGE, PAGE) / US,
+                85 + 24 * u64::from(level - 1)
+            );
+            // The age of the data counts on, whatever the age of its cells.
+            let age_s = stamp.corrected.age_s(clock.at(drive.now()));
+            assert_eq!(age_s > 365 * 86_400, counts.len() < 4, "{age_s}");
+            let mut writes = 0;
+            while drive.ftl().map.get(lpn) == Some(home) {
+                one(&mut drive, Op::Write, mostly_hot(writes, lpn.0.into()) * PAGE, PAGE);
+                writes += 1;
+                assert!(writes < 20_000, "GC has not moved the page");
+            }
+            drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+            let moved = drive.ftl().map.get(lpn).unwrap();
+            if let Some(copied) = drive.array().copied(moved) {
+                let programmed_s = f64::from(copied.programmed.later_s_than(AgeStamp::START));
+                let (pe_cycles, age_s) = (f64::from(block.pe_cycles), programmed_s - since);
+                carried += match references {
+                    "default" => exact.rber_unadjusted(pe_cycles, age_s),
+                    _ => exact.rber(pe_cycles, age_s),
+                }
+                .mean();
+                since = programmed_s;
+            } else {
+                (carried, since) = (0.0, drive.now().seconds() * 100_000.0);
+            }
+        }
+        assert_eq!(counts, [(0, false), (1, true), (2, true), (0, false)], "{references}");
+        assert!(levels.iter().any(|&level| level > 1), "no read needs more than level 1: {levels:?}");
+        println!("{references}: levels {levels:?}");
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
+}
+
+#[test]
 fn the_measured_limit_follows_the_reliability_model() {
     let text = format!(
         "{}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\n[reliability]\npe_cycles = 10000\nretention = '30d'\n\
@@ -501,7 +579,7 @@ fn the_measured_limit_follows_the_reliability_model() {
                     continue;
                 }
                 let expected = copybacks <= 8 && exact < 0.013;
-                assert_eq!(limit.allows(&now, &ecc, &mut reliability), expected, "{now:?}: {exact}");
+                assert_eq!(limit.allows(&now, 0.0, &ecc, &mut reliability), expected, "{now:?}: {exact}");
                 verdicts[usize::from(expected)] += 1;
             }
         }

@@ -847,7 +847,9 @@ impl Naive<'_> {
             FlashOp::Read => self.timing.read(level, is_retry).sense_ns,
             FlashOp::Program => self.timing.program_ns(first.page),
             FlashOp::Erase => self.timing.erase_ns,
-            FlashOp::Copyback if self.gap.is_none() => self.timing.read_ns + self.timing.program_ns(first.page),
+            FlashOp::Copyback if self.gap.is_none() => {
+                self.timing.read_ns + self.timing.program_ns(first.page)
+            }
             FlashOp::Copyback if is_sensed => self.timing.program_ns(first.page),
             FlashOp::Copyback => self.timing.read_ns,
         };
@@ -861,7 +863,8 @@ impl Naive<'_> {
         let mut closed_plane = None;
         if let Some(copyback) = self.dies[die].sensed {
             let held_plane = self.ops[copyback].1.plane;
-            let mut reads = self.dies[die].waiting.iter().filter(|&&n| self.ops[n].1.class == Class::HostRead);
+            let mut reads =
+                self.dies[die].waiting.iter().filter(|&&n| self.ops[n].1.class == Class::HostRead);
             let may_read = |&n: &usize| match self.gap {
                 Some(CopybackGap::OtherPlanes) => self.ops[n].1.plane != held_plane,
                 Some(CopybackGap::AllPlanes) => true,
@@ -900,7 +903,8 @@ impl Naive<'_> {
         if self.multi_plane && lead.kind != FlashOp::Copyback {
             let of_class: Vec<usize> =
                 self.dies[die].waiting.iter().copied().filter(|&n| ops[n].1.class == lead.class).collect();
-            for plane in (0..self.planes).filter(|&plane| plane != lead.plane && Some(plane) != closed_plane) {
+            for plane in (0..self.planes).filter(|&plane| plane != lead.plane && Some(plane) != closed_plane)
+            {
                 let on_plane = of_class.iter().copied().filter(|&n| ops[n].1.plane == plane);
                 let alike = |n: &usize| {
                     ops[*n].1.kind == lead.kind
@@ -1105,6 +1109,9 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         operations += rig.issued.len();
     }
     assert!(retries > 1500, "only {retries} tries have failed");
-    assert!(reads_in_gaps > 500, "only {reads_in_gaps} reads come between the sense and the program of a copyback");
+    assert!(
+        reads_in_gaps > 500,
+        "only {reads_in_gaps} reads come between the sense and the program of a copyback"
+    );
     println!("{operations} operations with {retries} retries end at the same nanosecond");
 }

@@ -5,6 +5,7 @@ use nandlab::base::geometry::PageKind;
 use nandlab::base::units::Span;
 use nandlab::drive::spec::{RberSpec, ReliabilitySpec, Retention, VthSpec};
 use nandlab::flash::reliability::{Condition, PerKind, RberTable, Reliability, Vth};
+use nandlab::flash::{CopybackErrors, References};
 use proptest::prelude::*;
 
 const YEAR_S: u32 = 365 * 86_400;
@@ -16,6 +17,7 @@ fn spec(rber: RberSpec) -> ReliabilitySpec {
     ReliabilitySpec {
         rber,
         read_disturb: 0.0,
+        copyback: CopybackErrors::Constant,
         copyback_error: 0.0,
         page_variation: 0.0,
         pe_cycles: 0,
@@ -119,11 +121,16 @@ impl BruteForce {
 
     /// Returns the RBER from the stored bits and the read bits of each state.
     fn rber(&self) -> PerKind {
+        self.rber_at(self.best)
+    }
+
+    /// Returns the RBER with these reference voltages, as indices in the grid.
+    fn rber_at(&self, references: [usize; 3]) -> PerKind {
         // The (MSB, LSB) of each state, the erased state first.
         let gray = [(1, 1), (0, 1), (0, 0), (1, 0)];
         let (mut lsb, mut msb) = (0.0, 0.0);
         for (stored, below) in self.below.iter().enumerate() {
-            let edges = [0.0, below[self.best[0]], below[self.best[1]], below[self.best[2]], 1.0];
+            let edges = [0.0, below[references[0]], below[references[1]], below[references[2]], 1.0];
             for read in 0..4 {
                 let share = (edges[read + 1] - edges[read]) / 4.0;
                 msb += if gray[stored].0 == gray[read].0 { 0.0 } else { share };
@@ -400,4 +407,35 @@ proptest! {
         let second: Vec<_> = pages(&asked).iter().map(|page| other.rber(page).to_bits()).collect();
         prop_assert_eq!(first, second);
     }
+}
+
+#[test]
+fn a_copyback_senses_at_the_references_of_unaged_data() {
+    let mut worse = Vec::new();
+    for n in [500.0, 3000.0, 10_000.0] {
+        let exact = Vth::new(&PAPER);
+        let young = BruteForce::new(&PAPER, n, 0.0);
+        assert_eq!(exact.rber_unadjusted(n, 0.0), exact.rber(n, 0.0));
+        for days in [1.0, 30.0, 365.0] {
+            let age_s = days * 86_400.0;
+            let (found, expected) =
+                (exact.rber_unadjusted(n, age_s), BruteForce::new(&PAPER, n, age_s).rber_at(young.best));
+            for (found, expected) in [(found.lsb, expected.lsb), (found.msb, expected.msb)] {
+                assert!((found / expected - 1.0).abs() < 0.02, "{n} cycles, {days} days: {found} {expected}");
+            }
+            worse.push(found.mean() / exact.rber(n, age_s).mean());
+            // The tables agree with the exact model, and so does a drive whose copybacks use the optimum.
+            for (references, exact) in
+                [(References::Default, found), (References::Optimal, exact.rber(n, age_s))]
+            {
+                let copyback = CopybackErrors::Propagate(references);
+                let mut model = Reliability::new(&ReliabilitySpec { copyback, ..spec(RberSpec::Vth(PAPER)) });
+                let sensed = KINDS.map(|kind| model.rber_sensed(&page(n as u32, age_s as u32, kind)));
+                for (sensed, exact) in sensed.into_iter().zip([exact.lsb, exact.msb]) {
+                    assert!((sensed / exact - 1.0).abs() < 0.01, "{n} cycles, {days} days: {sensed} {exact}");
+                }
+            }
+        }
+    }
+    assert!(worse.iter().all(|&ratio| ratio >= 1.0) && worse.iter().any(|&ratio| ratio > 2.0), "{worse:?}");
 }

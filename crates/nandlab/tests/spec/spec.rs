@@ -2,6 +2,7 @@
 
 use nandlab::base::units::{DAY, MS, SECOND, Span, Time, US};
 use nandlab::drive::spec::*;
+use nandlab::flash::CopybackErrors;
 use nandlab::spec::SpecErrors;
 use std::path::{Path, PathBuf};
 
@@ -157,6 +158,7 @@ fn the_empty_file_is_the_documented_default_drive() {
     let reliability = ReliabilitySpec {
         rber: RberSpec::None,
         read_disturb: 0.0,
+        copyback: CopybackErrors::Constant,
         copyback_error: 0.0,
         page_variation: 0.0,
         pe_cycles: 0,

@@ -1414,3 +1414,42 @@ fn the_blocks_proposed_for_a_drive_without_a_logical_page_are_accepted() {
     let text = says(NO_LOGICAL_PAGE);
     assert!(text.ends_with("drive.blocks_per_plane = 13"), "{text}");
 }
+
+#[test]
+fn settings_of_migration_need_what_they_act_on() {
+    let check = |text: &str| load_with(text, &[]).unwrap_err().to_string();
+    let of = |migration: &str, rest: &str| {
+        check(&format!("[migration]\n{migration}\n{rest}\n[drive]\nop = 0.9\n"))
+    };
+    let copies = "policy.rcopyback.limit = 2";
+    let fcfs = of(&format!("{copies}\ncopyback = \"split\""), "[timing]\nscheduler = \"fcfs\"");
+    assert!(
+        fcfs.contains("no effect with timing.scheduler = \"fcfs\"") && fcfs.contains("\"whole\""),
+        "{fcfs}"
+    );
+    let off_chip = of("copyback = \"split\"", "");
+    assert!(off_chip.contains("has a meaning only with migration.policy"), "{off_chip}");
+    let whole = check(&format!("[drive]\nop = 0.9\nregisters = 2\n[migration]\n{copies}\n"));
+    assert!(whole.contains("has a meaning only with migration.copyback = \"split\""), "{whole}");
+    let none = of(copies, "[reliability]\ncopyback = \"propagate\"");
+    assert!(none.contains("no effect with reliability.rber = \"none\""), "{none}");
+    let both = of(
+        copies,
+        "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\ncopyback = \"propagate\"\ncopyback_error = 1e-4",
+    );
+    assert!(both.contains("has a meaning only with reliability.copyback = \"constant\""), "{both}");
+    let levels = "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n[refresh]\npolicy";
+    for (rest, key) in [
+        ("[gc]\nforeground = \"blocking\"".to_owned(), "gc.foreground"),
+        (
+            "[cache]\nsize = \"1MiB\"\nsync = \"smart\"\n[capacitor]\ncapacitance = \"100mF\"".to_owned(),
+            "capacitor.capacitance",
+        ),
+        (format!("{levels} = \"partial\""), "refresh.policy"),
+        (format!("{levels}.fcr.in_place = true"), "refresh.policy"),
+    ] {
+        let errors = of("first_block = \"shared\"", &rest);
+        let expected = format!("\"shared\" cannot be combined with this {key}");
+        assert!(errors.contains(&expected) && errors.contains("\"own\""), "{errors}");
+    }
+}

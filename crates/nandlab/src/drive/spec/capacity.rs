@@ -77,6 +77,7 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
             pages_per_block,
             page_bytes,
             logical_pages: logical_pages(pages, op),
+            shares_first_block: check.is("migration.first_block", "shared"),
             levels_wear: check.is("ftl.wear_levelling", "static"),
             has_demand_map: check.is("ftl.map", "demand"),
             copybacks_max: copybacks_max(check),

@@ -20,6 +20,7 @@ pub fn demands(spec: &Spec) -> Demands {
         pages_per_block,
         page_bytes,
         logical_pages: logical_pages(pages, d.op),
+        shares_first_block: spec.migration.shares_first_block(),
         levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
         has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
         copybacks_max: spec.migration.policy.copybacks_max().into(),

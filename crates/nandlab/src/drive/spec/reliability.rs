@@ -1,10 +1,10 @@
 //! The section `[reliability]` of the spec.
 
 use crate::base::units::Span;
-use crate::flash::{RberSpec, RberTable, ReliabilitySpec, Retention, VthSpec};
+use crate::flash::{CopybackErrors, RberSpec, RberTable, References, ReliabilitySpec, Retention, VthSpec};
 use crate::spec::{
-    AGE, Check, Content, FACTOR, FileOf, FromVal, Param, Params, Policy, Rule, SHARE_ABOVE_0, Unreadable,
-    Val, ValueKind, int, key, num, param, params, plain, section, value, with,
+    AGE, Check, Choices, Content, FACTOR, FileOf, FromVal, Param, Params, Policy, Rule, SHARE_ABOVE_0,
+    Unreadable, Val, ValueKind, When, choices, int, key, num, param, params, plain, section, value, with,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +24,26 @@ section! { for ReliabilitySpec {
         "0.0",
         "RBER that every read of a block adds to its pages",
     ),
+    copyback = key(
+        "reliability.copyback",
+        ValueKind::Slot(COPYBACK),
+        "\"constant\"",
+        "errors that a copyback takes over",
+    )
+    .note("propagate: derived from the RBER model; constant: as measured, such as in Fig. 3b of the rcopyback paper")
+        => |values, path| match values.val(path) {
+            Val::Tag("constant", None) => CopybackErrors::Constant,
+            Val::Tag("propagate", Some(params)) => CopybackErrors::Propagate(params.read("references")),
+            val => val.is_no("kind of copyback errors"),
+        },
     copyback_error = key(
         "reliability.copyback_error",
         num(0.0, 1e-2),
         "0.0",
         "RBER that each copyback in a row adds",
-    ),
+    )
+    .when(When::Is("reliability.copyback", &["constant"]))
+        => |values, path| values.get(path).map_or(0.0, Val::num),
     page_variation = key(
         "reliability.page_variation",
         num(0.0, 2.0),
@@ -55,6 +69,28 @@ section! { for ReliabilitySpec {
     },
     clock_scale =
         key("reliability.clock_scale", FACTOR, "1.0", "factor by which the scaled clock (ages) runs faster than simulated time"),
+} }
+
+const COPYBACK: &[Policy] = &[
+    plain(
+        "constant",
+        "each copyback in a row adds reliability.copyback_error, and the age of the data counts on",
+    ),
+    with(
+        "propagate",
+        &[param(
+            "references",
+            ValueKind::Slot(References::CHOICES),
+            "\"default\"",
+            "read references of the sense of a copyback",
+        )],
+        "a copyback takes over the errors that its sense finds, and the retention of its cells begins anew",
+    ),
+];
+
+choices! { for References {
+    Default = "default": "the optimum of data without retention: a copyback has no feedback from decoding",
+    Optimal = "optimal": "the optimum of the data, as for reads",
 } }
 
 const RBER: &[Policy] = &[
@@ -108,6 +144,11 @@ fn errors_have_effect(check: &mut Check<'_>) -> Option<()> {
             let remedy = format!("set reliability.rber, or {key} = 0.0");
             check.error(&[key, "reliability.rber"], message, remedy);
         }
+    }
+    if errors == "none" && check.is("reliability.copyback", "propagate") {
+        let message = "\"propagate\" has no effect with reliability.rber = \"none\"";
+        let remedy = "set reliability.rber, or reliability.copyback = \"constant\"";
+        check.error(&["reliability.copyback", "reliability.rber"], message, remedy);
     }
     if check.tag("ecc.levels")? != "none" {
         return Some(());

@@ -29,7 +29,9 @@ pub struct ReliabilitySpec {
     pub rber: RberSpec,
     /// RBER that each read of a block adds to the block's pages.
     pub read_disturb: f64,
-    /// RBER that each consecutive copyback adds to the page.
+    /// The errors that a copyback takes over.
+    pub copyback: CopybackErrors,
+    /// RBER that each consecutive copyback adds to the page, with [`CopybackErrors::Constant`].
     pub copyback_error: f64,
     /// Spread of the RBER from page to page: the standard deviation of its logarithm.
     pub page_variation: f64,
@@ -39,6 +41,24 @@ pub struct ReliabilitySpec {
     pub retention: Retention,
     /// Speed of the age clock relative to simulated time.
     pub clock_scale: f64,
+}
+
+/// `reliability.copyback`: the errors that a copyback takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopybackErrors {
+    /// Each copyback in a row adds the constant RBER `reliability.copyback_error`, and the age of the data counts on.
+    Constant,
+    /// A copyback takes over the errors that its sense finds; the retention of the new cells begins anew.
+    Propagate(References),
+}
+
+/// `reliability.copyback.propagate.references`: the read references of the sense of a copyback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum References {
+    /// The optimum of data without retention at the same P/E cycles: a copyback has no feedback from decoding.
+    Default,
+    /// The optimum of the data, as for reads.
+    Optimal,
 }
 
 /// `reliability.retention`: ages of the data on the drive at the start of the run.
@@ -95,13 +115,14 @@ pub struct Condition {
 }
 
 /// The largest RBER, at which a bit is as often wrong as right.
-const RBER_MAX: f64 = 0.5;
+pub(crate) const RBER_MAX: f64 = 0.5;
 
 /// The RBER model of a drive.
 #[derive(Debug)]
 pub struct Reliability {
     model: Model,
     read_disturb: f64,
+    copyback: CopybackErrors,
     copyback_error: f64,
 }
 
@@ -120,6 +141,8 @@ struct VthModel {
     /// random, so a branch instead of this table would often be mispredicted.
     which: [u8; 4],
     rber: Grid<3>,
+    /// The RBER at the references of unaged data.
+    sensed: Grid<3>,
     susceptible: Grid<3>,
 }
 
@@ -131,7 +154,13 @@ impl VthModel {
             which[PageKind::Lsb as usize] = 0;
             which[PageKind::Msb as usize] = 1;
         }
-        Self { exact: Vth::new(spec), which, rber: Grid::new(), susceptible: Grid::new() }
+        Self {
+            exact: Vth::new(spec),
+            which,
+            rber: Grid::new(),
+            sensed: Grid::new(),
+            susceptible: Grid::new(),
+        }
     }
 
     fn which(&self, kind: PageKind) -> usize {
@@ -152,7 +181,13 @@ impl Reliability {
             RberSpec::Vth(vth) => Model::Vth(Box::new(VthModel::new(vth))),
             RberSpec::Table(table) => Model::Table(table.clone()),
         };
-        Self { model, read_disturb: spec.read_disturb, copyback_error: spec.copyback_error }
+        let ReliabilitySpec { read_disturb, copyback, copyback_error, .. } = *spec;
+        Self { model, read_disturb, copyback, copyback_error }
+    }
+
+    /// Whether a copyback takes over the errors that its sense finds.
+    pub fn propagates(&self) -> bool {
+        self.copyback != CopybackErrors::Constant
     }
 
     /// Whether no page ever has a bit error.
@@ -175,6 +210,34 @@ impl Reliability {
             Model::Table(table) => table.rber(page.pe_cycles, page.age_s, page.reads),
         };
         self.with_disturbance(aged, page)
+    }
+
+    /// The RBER that the sense of a copyback finds in a page, 0 to 0.5. With [`References::Default`] and the `vth` model
+    /// the references are those of unaged data, otherwise this is [`Reliability::rber`].
+    pub fn rber_sensed(&mut self, page: &Condition) -> f64 {
+        match (&mut self.model, self.copyback) {
+            (Model::Vth(model), CopybackErrors::Propagate(References::Default)) => {
+                let which = model.which(page.kind);
+                let exact = &model.exact;
+                let compute = |pe_cycles: f64, age_s: f64| by_kind(exact.rber_unadjusted(pe_cycles, age_s));
+                let aged = model.sensed.at(which, page.pe_cycles, page.age_s, compute);
+                self.with_disturbance(aged, page)
+            }
+            _ => self.rber(page),
+        }
+    }
+
+    /// The RBER of a page after `page.copybacks` copybacks in a row and then `page.age_s` of retention, 0 to 0.5: the
+    /// procedure of Fig. 3 of the rcopyback paper, in which no time passes between the copybacks. Computed as
+    /// [`Reliability::rber_exact`].
+    pub fn rber_after_copybacks(&self, page: &Condition) -> f64 {
+        let after = self.rber_exact(page);
+        if !self.propagates() {
+            return after;
+        }
+        // Without retention the references of every sense are the optimum.
+        let each = self.rber_exact(&Condition { age_s: 0, reads: 0, ..*page });
+        (after + f64::from(page.copybacks) * each).min(RBER_MAX)
     }
 
     /// The RBER of a page; the `vth` model is computed at each call, without its tables. For plots and tests.

@@ -84,9 +84,22 @@ impl Vth {
 
     /// RBER of the pages of a cell after `pe_cycles` P/E cycles and `age_s` seconds; 0 to 0.5.
     pub fn rber(&self, pe_cycles: f64, age_s: f64) -> PerKind {
-        let Some(states) = self.states(pe_cycles, age_s) else { return PerKind { lsb: 0.5, msb: 0.5 } };
-        let [er, p1, p2, p3] = &states;
-        let [low, middle, high] = references(&states);
+        let states = self.states(pe_cycles, age_s);
+        states.map_or(PerKind { lsb: 0.5, msb: 0.5 }, |states| Self::rber_at(&states, references(&states)))
+    }
+
+    /// As [`Vth::rber`], but with the read references that are optimal at age 0, which a read without feedback from
+    /// decoding uses. Assumption: the default references of a device follow its wear.
+    pub fn rber_unadjusted(&self, pe_cycles: f64, age_s: f64) -> PerKind {
+        match (self.states(pe_cycles, 0.0), self.states(pe_cycles, age_s)) {
+            (Some(young), Some(states)) => Self::rber_at(&states, references(&young)),
+            _ => PerKind { lsb: 0.5, msb: 0.5 },
+        }
+    }
+
+    /// The RBER of the pages of cells in these states, read at these references.
+    fn rber_at(states: &[State; 4], [low, middle, high]: [f64; 3]) -> PerKind {
+        let [er, p1, p2, p3] = states;
         let lsb = er.above(middle) + p1.above(middle) + p2.below(middle) + p3.below(middle);
         let inner = [p1, p2].map(|state| state.below(low) + state.above(high));
         let outer = [er, p3].map(|state| state.between(low, high));

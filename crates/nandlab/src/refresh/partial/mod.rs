@@ -281,9 +281,8 @@ impl Partial {
         let Physics { reliability, age_clock, .. } = physics;
         let (block, page) = geometry.split(ppn);
         let pe_cycles = array.block(block).pe_cycles;
-        let corrected = array.stamp(ppn).corrected;
         let ratio = self.spec.susceptible_ratio.unwrap_or_else(|| {
-            let age_s = if array.keeps_ages() { corrected.age_s(age_clock.at(*now)) } else { 0 };
+            let age_s = if array.keeps_ages() { array.cells_since(ppn).age_s(age_clock.at(*now)) } else { 0 };
             reliability.susceptible_ratio(pe_cycles, age_s, geometry.kind(page)).unwrap_or(0.0)
         });
         self.size.bytes(binomial(&mut self.draws, geometry.page_bytes * 8, ratio)).max(1)
