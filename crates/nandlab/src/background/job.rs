@@ -79,8 +79,8 @@ impl Background {
         }
     }
 
-    /// Starts copies of the job until `migration.in_flight` are under way. When no page is left to copy, erases the victim or ends
-    /// the job.
+    /// Starts copies of the job until `migration.in_flight` are under way. When no page is left to copy, erases the
+    /// victim or ends the job.
     pub(super) fn copy_more<P: Probe>(
         &mut self,
         core: &mut Core<P>,

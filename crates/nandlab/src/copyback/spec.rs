@@ -5,7 +5,7 @@ use crate::base::policy::PolicyInfo;
 use crate::base::units::Span;
 use crate::sched::CopybackGap;
 use crate::spec::{
-    AGE, Check, Choices, FromVal, Param, Policy, Rule, Val, ValueKind, When, choices, int, key, param, plain,
+    AGE, Check, Choices, FromVal, Param, Policy, Rule, Val, ValueKind, choices, int, key, param, plain,
     section, with,
 };
 use std::sync::LazyLock;
@@ -41,14 +41,9 @@ section! {
             ValueKind::Slot(CopybackCourse::CHOICES),
             "\"whole\"",
             "whether host reads may come between the sense and the program of a copyback",
-        )
-        .when(When::Is("migration.policy", COPYING))
-            => |values, path| values.get(path).map_or(CopybackCourse::Whole, CopybackCourse::from_val),
+        ),
     }
 }
-
-/// The policies that make copybacks.
-const COPYING: &[&str] = &["rcopyback", "rcopyback-greedy"];
 
 choices! {
     /// `migration.copyback`: the course of a copyback on its die.
@@ -237,13 +232,23 @@ fn shared(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// `split` has no effect under `fcfs`.
+/// `split` has no effect without copybacks or under `fcfs`.
 fn split(check: &mut Check<'_>) -> Option<()> {
-    if check.is("migration.copyback", "split") && check.is("timing.scheduler", "fcfs") {
+    const KEY: &str = "migration.copyback";
+    if !check.is(KEY, "split") {
+        return None;
+    }
+    if check.is("migration.policy", OFF_CHIP) {
+        let message =
+            "\"split\" has no effect with migration.policy = \"off-chip\", which makes no copybacks";
+        let remedy = "set migration.policy, such as \"rcopyback\", or migration.copyback = \"whole\"";
+        check.error(&[KEY, "migration.policy"], message, remedy);
+    }
+    if check.is("timing.scheduler", "fcfs") {
         let message =
             "\"split\" has no effect with timing.scheduler = \"fcfs\", which serves the oldest first";
         let remedy = "set timing.scheduler = \"read-first\", or migration.copyback = \"whole\"";
-        check.error(&["migration.copyback", "timing.scheduler"], message, remedy);
+        check.error(&[KEY, "timing.scheduler"], message, remedy);
     }
     Some(())
 }

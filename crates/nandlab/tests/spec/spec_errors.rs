@@ -1428,7 +1428,7 @@ fn settings_of_migration_need_what_they_act_on() {
         "{fcfs}"
     );
     let off_chip = of("copyback = \"split\"", "");
-    assert!(off_chip.contains("has a meaning only with migration.policy"), "{off_chip}");
+    assert!(off_chip.contains("no effect with migration.policy = \"off-chip\""), "{off_chip}");
     let whole = check(&format!("[drive]\nop = 0.9\nregisters = 2\n[migration]\n{copies}\n"));
     assert!(whole.contains("has a meaning only with migration.copyback = \"split\""), "{whole}");
     let none = of(copies, "[reliability]\ncopyback = \"propagate\"");
