@@ -147,7 +147,7 @@ impl Schemes {
             on,
             map,
             ecc,
-            shares: seed / 13 % 3 == 0,
+            shares: (seed / 13).is_multiple_of(3),
             split: if migration == "'off-chip'" { 0 } else { seed / 5 % 3 },
             migration: format!(
                 "[migration]\npolicy = {migration}\nin_flight = {}\n",

@@ -13,6 +13,11 @@
 //! transfer ends when the slower of the two has carried the data, and occupies its channel until then. A page that a try
 //! does not decode crosses only the channel.
 
+mod gap;
+mod power;
+
+pub use gap::CopybackGap;
+
 use super::agenda::{Agenda, NEVER};
 use super::channel::Channel;
 use super::partners::Partners;
@@ -23,16 +28,6 @@ use super::watcher::Watcher;
 use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
-
-/// The host reads that a die may serve between the sense and the program of a copyback
-/// (`migration.copyback = "split"`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopybackGap {
-    /// Reads of other planes: the register of the copyback's plane holds its data.
-    OtherPlanes,
-    /// Reads of all planes: each plane has a second register.
-    AllPlanes,
-}
 
 /// The phase of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,51 +179,6 @@ impl Device {
     /// program waits for a host read is not among them.
     pub fn under_way(&self, die: DieId) -> Option<Slot> {
         self.dies[die.index()].batch.first()
-    }
-
-    /// Whether a program with a submission number below `order` is queued or under way.
-    pub fn has_program_before(&self, pool: &Transactions, order: u64) -> bool {
-        self.dies.iter().any(|die| {
-            let held = die.held;
-            die.queues.iter().chain([&die.batch]).map(Fifo::first).chain([held]).any(|first| {
-                let mut rest = first;
-                while let Some(slot) = rest {
-                    if pool[slot].kind.programs() && pool[slot].order < order {
-                        return true;
-                    }
-                    rest = pool[slot].next;
-                }
-                false
-            })
-        })
-    }
-
-    /// At power failure, drops all queued transactions and all urgency. Operations under way continue.
-    pub fn drop_queues(&mut self, pool: &Transactions) {
-        for die in &mut self.dies {
-            die.queues = [Fifo::default(); Class::ALL.len()];
-            (die.promoted, die.turns, die.cleanings) = (0, Turns::default(), 0);
-            die.load = count(pool, die.batch.first()) + u32::from(die.held.is_some());
-        }
-        if let Some(partners) = &mut self.partners {
-            partners.clear();
-        }
-    }
-
-    /// At power-off, ends all operations under way.
-    pub fn stop(&mut self, now: Time) {
-        for die in &mut self.dies {
-            if die.phase != Phase::Idle {
-                die.busy_ns += now - die.since;
-            }
-            (die.phase, die.batch, die.load) = (Phase::Idle, Fifo::default(), 0);
-            (die.held, die.is_sensed) = (None, false);
-        }
-        for channel in &mut self.channels {
-            channel.free(now);
-            channel.waiting = None;
-        }
-        self.off_chip_free_at = self.off_chip_free_at.min(now);
     }
 
     /// Adds a plane of a die to those whose background work is urgent.
@@ -478,25 +428,6 @@ impl Device {
             }
             _ => self.start_array(pool, agenda, watcher, now, id),
         }
-    }
-
-    /// Continues a copyback whose page has been sensed with its program.
-    #[inline(never)]
-    fn program_held<W: Watcher>(
-        &mut self,
-        pool: &mut Transactions,
-        agenda: &mut Agenda,
-        watcher: &mut W,
-        now: Time,
-        id: DieId,
-        held: Slot,
-    ) {
-        let die = &mut self.dies[id.index()];
-        die.held = None;
-        die.batch = Fifo::of(pool, held);
-        (die.kind, die.since) = (FlashOp::Copyback, now);
-        watcher.on_issue(now, id, &pool[held]);
-        self.start_array(pool, agenda, watcher, now, id);
     }
 
     /// The number of planes in a die's operation.
