@@ -235,21 +235,13 @@ fn shared(check: &mut Check<'_>) -> Option<()> {
 /// `split` has no effect without copybacks or under `fcfs`.
 fn split(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "migration.copyback";
+    const POLICY: (&str, &str) = ("migration.policy", OFF_CHIP);
     if !check.is(KEY, "split") {
         return None;
     }
-    if check.is("migration.policy", OFF_CHIP) {
-        let message =
-            "\"split\" has no effect with migration.policy = \"off-chip\", which makes no copybacks";
-        let remedy = "set migration.policy, such as \"rcopyback\", or migration.copyback = \"whole\"";
-        check.error(&[KEY, "migration.policy"], message, remedy);
-    }
-    if check.is("timing.scheduler", "fcfs") {
-        let message =
-            "\"split\" has no effect with timing.scheduler = \"fcfs\", which serves the oldest first";
-        let remedy = "set timing.scheduler = \"read-first\", or migration.copyback = \"whole\"";
-        check.error(&[KEY, "timing.scheduler"], message, remedy);
-    }
+    let instead = "set migration.policy, such as \"rcopyback\"";
+    check.no_effect_with(KEY, POLICY, ", which makes no copybacks", instead, "whole");
+    check.no_effect_with_fcfs(KEY, "whole");
     Some(())
 }
 

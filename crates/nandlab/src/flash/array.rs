@@ -359,16 +359,15 @@ impl Array {
         state.copybacks = 0;
         state.is_partial = false;
         state.reprograms = 0;
+        let first = geometry.page(block, 0).index();
+        let pages = first..first + geometry.pages_per_block as usize;
         if self.keeps_sequences() {
             // So a read of an erased page is detected, and recovery finds no data in pages that remain erased.
-            let first = geometry.page(block, 0).index();
-            let pages = first..first + geometry.pages_per_block as usize;
             self.lpn[pages.clone()].fill(DEAD_LPN);
-            self.sequences[pages].fill(0);
+            self.sequences[pages.clone()].fill(0);
         }
         if self.keeps_copied() {
-            let first = geometry.page(block, 0).index();
-            self.copied[first..first + geometry.pages_per_block as usize].fill(Copied::default());
+            self.copied[pages].fill(Copied::default());
         }
         if !self.torn.is_empty() || !self.partial.is_empty() {
             let first = geometry.page(block, 0).0;

@@ -284,21 +284,11 @@ fn in_place(check: &mut Check<'_>) -> Option<()> {
 /// `refresh.priority` has no effect under `fcfs` or without refresh.
 fn priority(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "refresh.priority";
-    let name = check.tag(KEY)?;
-    if name == "background" {
+    if check.is(KEY, "background") {
         return None;
     }
-    if check.is("timing.scheduler", "fcfs") {
-        let message = format!(
-            "\"{name}\" has no effect with timing.scheduler = \"fcfs\", which serves the oldest first"
-        );
-        let remedy = "set timing.scheduler = \"read-first\", or refresh.priority = \"background\"";
-        check.error(&[KEY, "timing.scheduler"], message, remedy);
-    }
-    if check.is("refresh.policy", "none") {
-        let message = format!("\"{name}\" has no effect with refresh.policy = \"none\"");
-        let remedy = "set refresh.policy, such as \"fcr\", or refresh.priority = \"background\"";
-        check.error(&[KEY, "refresh.policy"], message, remedy);
-    }
+    check.no_effect_with_fcfs(KEY, "background");
+    let instead = "set refresh.policy, such as \"fcr\"";
+    check.no_effect_with(KEY, ("refresh.policy", "none"), "", instead, "background");
     Some(())
 }

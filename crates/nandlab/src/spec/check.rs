@@ -36,6 +36,36 @@ impl<'a> Check<'a> {
         self.tag(path) == Some(name)
     }
 
+    /// Reports an error if `other` has the value `value`, with which the present choice of `key` has no effect. `why`
+    /// follows the value in the message. The remedy is `instead`, or the value `default` of `key`.
+    pub(crate) fn no_effect_with(
+        &mut self,
+        key: &str,
+        (other, value): (&str, &str),
+        why: &str,
+        instead: &str,
+        default: &str,
+    ) {
+        if self.is(other, value)
+            && let Some(choice) = self.tag(key)
+        {
+            let message = format!("\"{choice}\" has no effect with {other} = \"{value}\"{why}");
+            self.error(&[key, other], message, format!("{instead}, or {key} = \"{default}\""));
+        }
+    }
+
+    /// [`Check::no_effect_with`] for a choice that gives operations another place on their dies than their age.
+    pub(crate) fn no_effect_with_fcfs(&mut self, key: &str, default: &str) {
+        let instead = "set timing.scheduler = \"read-first\"";
+        self.no_effect_with(
+            key,
+            ("timing.scheduler", "fcfs"),
+            ", which serves the oldest first",
+            instead,
+            default,
+        );
+    }
+
     /// Reports an error at one of `keys`: the one whose value comes from the highest layer. If this layer sets several
     /// of `keys`, the error is at the first of these.
     pub(crate) fn error(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
