@@ -9,7 +9,7 @@ use nandlab::base::units::Span;
 use nandlab::drive::spec::{EccSpec, RberSpec, Retry};
 use nandlab::flash::{Condition, Ecc, Reliability};
 use nandlab::report::{Column, Table, Values};
-use nandlab::sched::Timing;
+use nandlab::sched::{Timing, Way};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -111,7 +111,7 @@ fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometr
     let us = |timing: &Timing, from: u8, to: u8| {
         let tries = (from..=to).map(|level| {
             let cost = timing.read(level, level > from);
-            let off_chip_ns = if level == to { timing.off_chip_ns } else { Span::ZERO };
+            let off_chip_ns = if level == to { timing.off_chip_ns[Way::Out as usize] } else { Span::ZERO };
             timing.command.read_ns + cost.sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
         });
         tries.sum::<Span>().ns() as f64 * 1e-3

@@ -17,8 +17,8 @@ use crate::ftl::needs::{BlockNeeds, Demands};
 use crate::ftl::{self, Candidates, Ftl, VictimPolicy, WearLevelling, WriteStream};
 use crate::probe::NoProbe;
 use crate::sched::{
-    Class, CommandTimes, Ended, FlashOp, NEVER, Owner, ProgramTime, Scheduler, Slot, Timing, TimingSpec,
-    Transaction,
+    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, ProgramTime, Scheduler, Slot, Timing,
+    TimingSpec, Transaction,
 };
 use std::collections::BTreeMap;
 
@@ -175,7 +175,7 @@ impl Setup {
             channel_ns_per_byte: 10_000.0 / f64::from(self.page_bytes),
             command: CommandTimes::uniform(Span::ZERO),
             decode_ns: Span::ZERO,
-            off_chip_bytes_per_s: None,
+            off_chip: OffChipRate::Unlimited,
             scheduler: Scheduler::ReadFirst,
             multi_plane: false,
         }

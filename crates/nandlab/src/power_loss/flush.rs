@@ -279,7 +279,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         // In the worst case every die of the channel first transfers a page, at the last read level.
         let dies_per_channel = u64::from(self.core.geometry.dies / self.core.geometry.channels);
         let wait_ns = dies_per_channel * timing.longest_transfer_ns()
-            + u64::from(self.core.geometry.dies) * timing.off_chip_ns;
+            + u64::from(self.core.geometry.dies) * timing.off_chip_ns[0].max(timing.off_chip_ns[1]);
         let may_end = flush.may_end.max(self.core.now + wait_ns + program_ns);
         let programs_ns = loss.program_ns + program_ns;
         if (means.spent_j)(may_end - loss.at, programs_ns) > loss.energy_j {

@@ -14,6 +14,6 @@ mod watcher;
 pub use agenda::{Agenda, NEVER};
 pub use device::{CopybackGap, Device, Ended, Phase};
 pub use pick::{SHARES, Scheduler, Waiting, pick};
-pub use timing::{CommandTimes, ProgramTime, ReadCost, Timing, TimingSpec};
+pub use timing::{CommandTimes, OffChipRate, ProgramTime, ReadCost, Timing, TimingSpec, Way};
 pub use transaction::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction, Transactions};
 pub use watcher::Watcher;

@@ -17,10 +17,26 @@ pub struct TimingSpec {
     pub command: CommandTimes,
     /// Time of decoding in the controller, after a page has been transferred out.
     pub decode_ns: Span,
-    /// Rate of the off-chip path; `None` if it is unlimited.
-    pub off_chip_bytes_per_s: Option<f64>,
+    pub off_chip: OffChipRate,
     pub scheduler: Scheduler,
     pub multi_plane: bool,
+}
+
+/// `timing.off_chip_mb_per_s`: the rate of the off-chip path between flash controllers and buffer, in bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum OffChipRate {
+    /// Transfers take no time.
+    #[default]
+    Unlimited,
+    /// One path for both directions.
+    Shared(f64),
+    /// A path for each direction (`{ read, write }`).
+    Separate {
+        /// Out of the flash memory.
+        read: f64,
+        /// Into the flash memory.
+        write: f64,
+    },
 }
 
 /// `timing.command`: channel time of the command and address cycles that precede every flash operation.
@@ -73,6 +89,15 @@ pub enum ProgramTime {
     },
 }
 
+/// The direction of a transfer over the off-chip path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Out of the flash memory: reads.
+    Out,
+    /// Into the flash memory: programs.
+    In,
+}
+
 /// The cost of one try of a read at its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadCost {
@@ -93,8 +118,10 @@ pub struct Timing {
     pub erase_ns: Span,
     /// Time of the transfer of a page into the page register, over the channel.
     pub transfer_ns: Span,
-    /// Time of the transfer of a page over the off-chip path; 0 for an unlimited path.
-    pub off_chip_ns: Span,
+    /// Time of the transfer of a page over the off-chip path, by [`Way`]; 0 for an unlimited path.
+    pub off_chip_ns: [Span; 2],
+    /// The path of each [`Way`]: the same one if both directions share a path.
+    pub off_chip_path: [u8; 2],
     /// Channel time of the command and address cycles that precede every operation.
     pub command: CommandTimes,
     /// Channel time of the command and address cycles of an operation on one plane, by [`FlashOp`].
@@ -112,6 +139,7 @@ impl Timing {
     /// The times of validated `[timing]` and `[ecc]` sections.
     pub fn new(spec: &TimingSpec, ecc: &EccSpec, geometry: &Geometry) -> Self {
         let bytes = u64::from(geometry.page_bytes);
+        let page_at = |rate: f64| transfer_ns(bytes, 1e9 / rate);
         let transfer_ns = transfer_ns(bytes, spec.channel_ns_per_byte);
         let cost = |level: &LevelSpec| ReadCost {
             sense_ns: level.sense_ns,
@@ -134,9 +162,16 @@ impl Timing {
             read_ns: first[0].sense_ns,
             erase_ns: spec.erase_ns,
             transfer_ns,
-            off_chip_ns: spec
-                .off_chip_bytes_per_s
-                .map_or(Span::ZERO, |rate| crate::base::units::transfer_ns(bytes, 1e9 / rate)),
+            off_chip_ns: match spec.off_chip {
+                OffChipRate::Unlimited => [Span::ZERO; 2],
+                OffChipRate::Shared(rate) => [page_at(rate); 2],
+                OffChipRate::Separate { read, write } => [page_at(read), page_at(write)],
+            },
+            off_chip_path: if matches!(spec.off_chip, OffChipRate::Separate { .. }) {
+                [0, 1]
+            } else {
+                [0, 0]
+            },
             command: spec.command,
             commands: {
                 let CommandTimes { read_ns, program_ns, erase_ns, copyback_ns, .. } = spec.command;

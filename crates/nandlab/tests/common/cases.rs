@@ -6,7 +6,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, DriveFacts, Schemes, first_accepted, link};
+use crate::common::schemes::{Acts, DriveFacts, OFF_CHIP, Schemes, first_accepted, link};
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
@@ -42,7 +42,7 @@ pub struct Case {
     pub multi_plane: bool,
     pub command: bool,
     pub decode: bool,
-    pub off_chip: bool,
+    pub off_chip: usize,
     pub precondition: usize,
     pub depth: u32,
     pub weights: [u64; 4],
@@ -81,7 +81,7 @@ impl Case {
             multi_plane: pick(0, 2) == 0,
             command: pick(0, 2) == 0,
             decode: pick(0, 2) == 0,
-            off_chip: pick(0, 2) == 0,
+            off_chip: pick(0, OFF_CHIP.len() as u64) as usize,
             precondition: pick(0, 3) as usize,
             depth: pick(1, 40) as u32,
             weights: if is_uniform { [0, 1, 0, 0] } else { [pick(0, 4), pick(0, 6), pick(0, 2), pick(0, 2)] },
@@ -132,7 +132,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         schemes.registers(scheduler),
         if case.command { "300ns" } else { "0us" },
         if case.decode { "15us" } else { "0us" },
-        if case.off_chip { "200" } else { "'unlimited'" },
+        OFF_CHIP[case.off_chip],
         case.multi_plane,
         schemes.map,
         ORDERS[case.order],

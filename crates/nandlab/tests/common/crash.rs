@@ -7,7 +7,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, DriveFacts, Schemes, combination, first_accepted, link, slack};
+use crate::common::schemes::{Acts, DriveFacts, OFF_CHIP, Schemes, combination, first_accepted, link, slack};
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
@@ -176,7 +176,7 @@ impl Plan {
              pacing = '{pacing}'\nforeground = '{foreground}'\n{}",
             5 * pick(2),
             300 * pick(2),
-            ["'unlimited'", "200"][pick(2) as usize],
+            OFF_CHIP[pick(OFF_CHIP.len() as u64) as usize],
             pick(2) == 0,
             schemes.map,
             link(seed),

@@ -16,6 +16,9 @@ pub fn combination(number: u64) -> [bool; 4] {
     [0, 1, 2, 3].map(|scheme| number >> scheme & 1 == 1)
 }
 
+/// Values of `timing.off_chip_mb_per_s`.
+pub const OFF_CHIP: [&str; 3] = ["'unlimited'", "200", "{ read = 300, write = 200 }"];
+
 /// Properties of the drive on which the settings depend.
 #[derive(Clone, Copy, Debug)]
 pub struct DriveFacts {

@@ -11,7 +11,7 @@ use nandlab::drive::spec::{CommandTimes, Scheduler, Spec};
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
-use nandlab::sched::{CopybackGap, Timing, Watcher};
+use nandlab::sched::{CopybackGap, OffChipRate, Timing, Watcher, Way};
 
 /// tR in nanoseconds.
 const R: u64 = 50_000;
@@ -460,6 +460,22 @@ fn a_transfer_ends_at_the_slower_of_channel_and_off_chip_path() {
     assert_eq!(rig.ends(), [R + T, R + 2 * 8_192]);
 }
 
+/// A page takes 20480 ns out of the flash memory and 40960 ns into it.
+#[test]
+fn reads_and_programs_do_not_wait_for_each_other_on_separate_paths() {
+    let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s={ read = 200, write = 100 }"]);
+    let (out, into) = (20_480, 40_960);
+    let sent = R - 10 + into;
+    rig.issue(read(0)).at(R - 10).issue(program(2)).issue(read(3));
+    // The program on channel 1 takes the path until the read on channel 0 has ended. The read of die 3 waits for its
+    // channel only.
+    assert!(sent > R + out);
+    assert_eq!(rig.ends(), [R + out, sent + P, R - 10 + R + out]);
+    let mut shared = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=100"]);
+    shared.issue(read(0)).at(R - 10).issue(program(2));
+    assert_eq!(shared.ends(), [sent + into, sent + P]);
+}
+
 #[test]
 fn copyback_uses_the_channel_for_its_command_only() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.off_chip_mb_per_s=200"]);
@@ -766,7 +782,8 @@ struct Naive<'a> {
     ops: &'a [(u64, Op)],
     dies: Vec<NaiveDie>,
     channels: Vec<(Option<usize>, Vec<usize>)>,
-    path_free_at: u64,
+    path_free_at: [u64; 2],
+    has_two_paths: bool,
     ends: Vec<Option<u64>>,
     timing: Timing,
     command: CommandTimes,
@@ -821,12 +838,14 @@ impl Naive<'_> {
             Phase::TransferIn => (now + commands + pages * transfer_in_ns, pages),
             _ => (now + transfer_out_ns, decodes),
         };
-        path *= self.timing.off_chip_ns.ns();
+        let way = if *phase == Phase::TransferIn { Way::In } else { Way::Out } as usize;
+        path *= self.timing.off_chip_ns[way].ns();
         if path > 0 {
             // Data follows the command cycles.
             let commands = if *phase == Phase::TransferIn { commands } else { 0 };
-            self.path_free_at = self.path_free_at.max(now + commands) + path;
-            until = until.max(self.path_free_at);
+            let free_at = &mut self.path_free_at[if self.has_two_paths { way } else { 0 }];
+            *free_at = (*free_at).max(now + commands) + path;
+            until = until.max(*free_at);
         }
         *end = Some(until);
     }
@@ -1047,7 +1066,10 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             format!("timing.erase={}ns", 1 + below(100)),
             // A page takes 1 to 10 ns on the channel, and up to some ns on the off-chip path.
             format!("timing.channel_ns_per_byte={}", (1 + below(10)) as f64 / 512.0),
-            format!("timing.off_chip_mb_per_s={}", pick(&["'unlimited'", "100000", "512000"], below(3))),
+            format!(
+                "timing.off_chip_mb_per_s={}",
+                pick(&["'unlimited'", "100000", "512000", "{ read = 100000, write = 256000 }"], below(4))
+            ),
             command,
             format!("timing.scheduler={}", pick(&["fcfs", "read-first"], below(2))),
             format!("timing.multi_plane={}", below(2) == 0),
@@ -1089,7 +1111,8 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             ops: &rig.issued,
             dies: vec![NaiveDie::default(); dies as usize],
             channels: vec![(None, Vec::new()); dims[0] as usize],
-            path_free_at: 0,
+            path_free_at: [0; 2],
+            has_two_paths: matches!(rig.spec.timing.off_chip, OffChipRate::Separate { .. }),
             ends: vec![None; rig.issued.len()],
             timing: Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry),
             command: rig.spec.timing.command,

@@ -79,7 +79,7 @@ fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
         multi_plane: false,
         command: false,
         decode: false,
-        off_chip: false,
+        off_chip: 0,
         precondition: 0,
         depth: 1,
         weights: [0, 1, 0, 0],

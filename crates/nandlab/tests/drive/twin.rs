@@ -55,6 +55,7 @@ pub(crate) struct Twin {
     /// By channel, the die that uses the channel, and the dies that wait for it.
     channels: Vec<(Option<usize>, Vec<usize>)>,
     path_free_at: u64,
+    path_in_free_at: u64,
     decoding: Vec<(u64, usize)>,
     /// By request, the number of pages not completed, and the time of completion.
     pub(crate) requests: Vec<(usize, Option<u64>)>,
@@ -222,9 +223,13 @@ impl Twin {
             _ => (0, self.command(die)),
         };
         let mut end = self.now + command + pages * self.set.transfer;
-        if pages * self.set.path > 0 {
-            self.path_free_at = self.path_free_at.max(self.now + command) + pages * self.set.path;
-            end = end.max(self.path_free_at);
+        let (path, free_at) = match (phase, self.set.path_in) {
+            (Phase::In, Some(path_in)) => (path_in, &mut self.path_in_free_at),
+            _ => (self.set.path, &mut self.path_free_at),
+        };
+        if pages * path > 0 {
+            *free_at = (*free_at).max(self.now + command) + pages * path;
+            end = end.max(*free_at);
         }
         self.dies[die].phase = Some((phase, Some(end)));
     }

@@ -25,8 +25,10 @@ pub(crate) struct Setting {
     pub(crate) program: [u64; 2],
     pub(crate) erase: u64,
     pub(crate) transfer: u64,
-    /// Transfer of a page over the off-chip path.
+    /// Transfer of a page over the off-chip path; 0: unlimited.
     pub(crate) path: u64,
+    /// Transfer of a page over the path of programs, if it is not that of reads.
+    pub(crate) path_in: Option<u64>,
     pub(crate) decode: u64,
     /// Command times of a read, a program and an erase.
     pub(crate) commands: [u64; 3],
@@ -61,6 +63,7 @@ fn draw(stream: &mut Stream) -> Setting {
     let mut from = |low: u64, high: u64| low + stream.below(high - low + 1);
     let sizes = [(1, 3), (1, 2), (1, 2), (1, 4)].map(|(low, high)| from(low, high) as usize);
     let multi_plane_commands = [(); 2].map(|()| (from(0, 1) == 0).then(|| from(0, 5)));
+    let path = [0, 0, 1, 2, 4, 8][from(0, 5) as usize];
     Setting {
         sizes,
         pages_per_block: [2, 4, 6][from(0, 2) as usize],
@@ -71,7 +74,8 @@ fn draw(stream: &mut Stream) -> Setting {
         program: [from(1, 40), from(1, 60)],
         erase: from(1, 100),
         transfer: from(1, 10),
-        path: [0, 0, 1, 2, 4, 8][from(0, 5) as usize],
+        path,
+        path_in: (path > 0 && from(0, 1) == 0).then(|| [1, 2, 4, 8][from(0, 3) as usize]),
         decode: from(1, 10),
         commands: [from(0, 3), from(0, 3), from(0, 3)],
         multi_plane_commands,
@@ -86,7 +90,11 @@ fn text(set: &Setting) -> String {
         .zip(set.multi_plane_commands)
         .filter_map(|(name, time)| Some(format!(", {name} = '{}ns'", time?)))
         .collect();
-    let path = (BYTES * 1000).checked_div(set.path).map_or("'unlimited'".into(), |rate| rate.to_string());
+    let rate = |page_ns: u64| (BYTES * 1000).checked_div(page_ns);
+    let path = match (rate(set.path), set.path_in.and_then(rate)) {
+        (Some(read), Some(write)) => format!("{{ read = {read}, write = {write} }}"),
+        (shared, _) => shared.map_or("'unlimited'".into(), |rate| rate.to_string()),
+    };
     // 240 blocks are so many that GC is never needed.
     format!(
         "[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\nplanes_per_die = {planes}\n\

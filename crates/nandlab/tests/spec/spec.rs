@@ -143,7 +143,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         channel_ns_per_byte: 2.5,
         command: CommandTimes::default(),
         decode_ns: 15 * US,
-        off_chip_bytes_per_s: None,
+        off_chip: OffChipRate::Unlimited,
         scheduler: Scheduler::ReadFirst,
         multi_plane: false,
     };
@@ -178,7 +178,9 @@ fn keys_of_most_sections_reach_the_spec() {
     assert_eq!(spec.timing.program, ProgramTime::ByLayer { fastest_ns: 1_300 * US, slowest_ns: 2_600 * US });
     let link = LinkSpec { bytes_per_s: 3.5e9, latency_ns: 3 * US / 2 };
     assert_eq!(spec.host.link, Some(link));
-    assert_eq!(spec.timing.off_chip_bytes_per_s, Some(400e6));
+    assert_eq!(spec.timing.off_chip, OffChipRate::Shared(400e6));
+    let separate = load_with("[timing]\noff_chip_mb_per_s = { read = 1200, write = 1000 }\n", &[]).unwrap();
+    assert_eq!(separate.spec.timing.off_chip, OffChipRate::Separate { read: 1.2e9, write: 1e9 });
     assert_eq!(spec.timing.scheduler, Scheduler::Fcfs);
     assert_eq!(spec.ftl.allocation, Allocation::Static(*b"PDWC"));
     assert_eq!(spec.ftl.wear_levelling, WearLevelling::Static);

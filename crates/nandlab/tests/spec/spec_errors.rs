@@ -1305,6 +1305,11 @@ fn times_beyond_the_end_of_simulated_time_are_errors() {
     );
     assert!(load_with("[timing]\noff_chip_mb_per_s = 4.1e-4\n", &[]).is_ok());
     golden(
+        "[timing]\noff_chip_mb_per_s = { read = 1200, write = 1e-300 }\n",
+        "run.toml:2: timing.off_chip_mb_per_s: write = 1e-300: expected at most 10 s for a page of 4096 bytes, found 1.3e290 \
+         years\n  remedy: set at least 4.1e-4",
+    );
+    golden(
         "[drive]\npage_size = \"8KiB\"\n[host]\nlink = { mb_per_s = 1e-300 }\n",
         "run.toml:4: host.link: mb_per_s = 1e-300: expected at most 10 s for a page of 8192 bytes, found 2.6e290 \
          years\n  remedy: set at least 8.2e-4",

@@ -112,10 +112,17 @@ fn transfers(check: &mut Check<'_>) -> Option<()> {
             check.error(&["host.link", "drive.page_size"], message, faster());
         }
     }
-    if let Some(Val::Num(mb_per_s)) = check.get("timing.off_chip_mb_per_s") {
-        let seconds = seconds_at(*mb_per_s);
-        if seconds > longest {
-            check.error(&["timing.off_chip_mb_per_s", "drive.page_size"], too_long(seconds), faster());
+    let off_chip = check.get("timing.off_chip_mb_per_s").map_or([None; 2], |val| match val {
+        Val::Num(mb_per_s) => [Some(("", *mb_per_s)), None],
+        Val::Table(_) => ["read", "write"].map(|way| Some((way, val.field(way).num()))),
+        _ => [None; 2],
+    });
+    for (way, mb_per_s) in off_chip.into_iter().flatten() {
+        if seconds_at(mb_per_s) > longest {
+            let what =
+                if way.is_empty() { String::new() } else { format!("{way} = {}: ", show_num(mb_per_s)) };
+            let message = format!("{what}{}", too_long(seconds_at(mb_per_s)));
+            check.error(&["timing.off_chip_mb_per_s", "drive.page_size"], message, faster());
         }
     }
     let ns_per_byte = check.num("timing.channel_ns_per_byte")?;

@@ -1,6 +1,6 @@
 //! The section `[timing]` of the spec.
 
-use crate::sched::{CommandTimes, ProgramTime, Scheduler, TimingSpec};
+use crate::sched::{CommandTimes, OffChipRate, ProgramTime, Scheduler, TimingSpec};
 use crate::spec::{
     Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Val, ValueKind, choices, key, num, param, plain, section,
 };
@@ -23,16 +23,12 @@ section! { for TimingSpec {
         "channel time of a command: one time, or a time for each kind of operation",
     ),
     decode_ns = key("timing.decode", OVERHEAD, "\"15us\"", "controller time to decode a page"),
-    off_chip_bytes_per_s = key(
+    off_chip = key(
         "timing.off_chip_mb_per_s",
         OFF_CHIP,
         "\"unlimited\"",
-        "bandwidth of the off-chip path in MB/s",
-    ) => |values, path| match values.val(path) {
-        Val::Num(mb) => Some(mb * 1e6),
-        Val::Tag("unlimited", None) => None,
-        val => val.is_no("bandwidth"),
-    },
+        "bandwidth of the off-chip path in MB/s: for both directions together, or for each direction",
+    ),
     scheduler = key(
         "timing.scheduler",
         ValueKind::Slot(Scheduler::CHOICES),
@@ -119,7 +115,25 @@ impl FromVal for CommandTimes {
 const OFF_CHIP: ValueKind = ValueKind::Either(&[
     MB_PER_S,
     ValueKind::Slot(&[plain("unlimited", "transfers take no time on the off-chip path")]),
+    ValueKind::Table(&[
+        param("read", MB_PER_S, "", "bandwidth out of the flash memory, in MB/s"),
+        param("write", MB_PER_S, "", "bandwidth into the flash memory, in MB/s"),
+    ]),
 ]);
+
+impl FromVal for OffChipRate {
+    fn from_val(val: &Val) -> Self {
+        const MB: f64 = 1e6;
+        match val {
+            Val::Num(mb) => Self::Shared(mb * MB),
+            Val::Table(_) => {
+                Self::Separate { read: val.field("read").num() * MB, write: val.field("write").num() * MB }
+            }
+            Val::Tag("unlimited", None) => Self::Unlimited,
+            val => val.is_no("bandwidth"),
+        }
+    }
+}
 
 choices! { for Scheduler {
     ReadFirst = "read-first": "host reads, then host writes, then background work",

@@ -22,7 +22,7 @@ use super::agenda::{Agenda, NEVER};
 use super::channel::Channel;
 use super::partners::Partners;
 use super::pick::{Scheduler, Turns, Waiting, pick};
-use super::timing::Timing;
+use super::timing::{Timing, Way};
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use super::watcher::Watcher;
 use crate::base::geometry::{DieId, Geometry};
@@ -78,7 +78,8 @@ struct Die {
 pub struct Device {
     dies: Box<[Die]>,
     channels: Box<[Channel]>,
-    off_chip_free_at: Time,
+    /// When each off-chip path is free; the second is that of programs, if `timing.off_chip_mb_per_s` separates them.
+    off_chip_free_at: [Time; 2],
     timing: Timing,
     scheduler: Scheduler,
     /// For each die the submission number at which the first of the cleanings under way began. Host transactions with
@@ -132,7 +133,7 @@ impl Device {
         Self {
             dies: (0..geometry.dies).map(die).collect(),
             channels: vec![Channel::default(); geometry.channels as usize].into(),
-            off_chip_free_at: Time::START,
+            off_chip_free_at: [Time::START; 2],
             timing,
             scheduler,
             cleaning_order: vec![0; geometry.dies as usize].into(),
@@ -530,10 +531,12 @@ impl Device {
         };
         let data_from = now + command_ns;
         let mut end = data_from + transfer_ns;
-        let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns, first.part_bytes);
+        let way = if die.phase == Phase::TransferIn { Way::In } else { Way::Out } as usize;
+        let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns[way], first.part_bytes);
         if off_chip_ns > Span::ZERO {
-            self.off_chip_free_at = self.off_chip_free_at.max(data_from) + off_chip_ns;
-            end = end.max(self.off_chip_free_at);
+            let free_at = &mut self.off_chip_free_at[usize::from(self.timing.off_chip_path[way])];
+            *free_at = (*free_at).max(data_from) + off_chip_ns;
+            end = end.max(*free_at);
         }
         let channel = &mut self.channels[die.channel as usize];
         channel.take(now);

@@ -48,6 +48,6 @@ impl Device {
             channel.free(now);
             channel.waiting = None;
         }
-        self.off_chip_free_at = self.off_chip_free_at.min(now);
+        self.off_chip_free_at = self.off_chip_free_at.map(|free_at| free_at.min(now));
     }
 }
