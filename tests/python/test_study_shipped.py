@@ -46,7 +46,7 @@ def test_the_laldpc_study_at_smoke_size(tmp_path):
         assert one["measured"] == pytest.approx(one["reported"], abs=0.02), one
 
 
-@pytest.mark.parametrize("name", ["garbage-collection", "laldpc", "partial-refresh"])
+@pytest.mark.parametrize("name", ["garbage-collection", "laldpc", "partial-refresh", "rcopyback"])
 def test_studies_under_the_rules_say_where_every_parameter_comes_from(name, monkeypatch):
     from nandlab.study import definition
     from nandlab.study.parameters import not_stated
@@ -55,6 +55,19 @@ def test_studies_under_the_rules_say_where_every_parameter_comes_from(name, monk
     for path in sorted((ROOT / "studies" / name).glob("*.toml")):
         if "[study]" in path.read_text():
             assert not_stated(definition.read(path)) == [], path
+
+
+def test_the_rcopyback_study_at_smoke_size(tmp_path):
+    done = command("study", "rcopyback", "--smoke", "--workers", "2", "--out", tmp_path / "r", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    claims = {c["id"]: c for c in json.loads((tmp_path / "r" / "claims.json").read_text())["claims"]}
+    assert claims["rcftl4"]["measured"] > claims["rcftl2"]["measured"] > 1.3
+    assert claims["bursts-low"]["measured"] > 1.05
+    # As many copybacks as the RBER of the calibrated cell allows.
+    assert claims["table-1-3000"]["measured"] == 2
+    runs = pl.read_parquet(tmp_path / "r" / "results.parquet").filter(pl.col("part") == "paper")
+    off = {row["variant"]: row["off"] for row in runs.filter(pl.col("workload") == "ntrx").rows(named=True)}
+    assert 1 == off["off-chip"] > off["rcftl2"] > off["rcftl4"]
 
 
 def test_the_read_reclaim_study_at_smoke_size(tmp_path):
