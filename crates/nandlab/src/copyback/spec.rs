@@ -154,7 +154,12 @@ const COPYBACKS: ValueKind = int(0, COPYBACKS_MAX as u64);
 
 const MEASURED: &[Param] = &[
     param("within", AGE, "\"365d\"", "retention for which the page has to stay readable"),
-    param("level", int(1, 16), "7", "highest read level at which the page has to be readable; at most the last level"),
+    param(
+        "level",
+        int(1, 16),
+        "7",
+        "highest read level at which the page has to be readable; at most the last level",
+    ),
 ];
 
 const LINE: &[Param] = &[

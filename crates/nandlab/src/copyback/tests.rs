@@ -100,7 +100,8 @@ fn a_copyback_beyond_the_limit_of_the_destination_is_refused_and_counted() {
 fn a_measured_limit_allows_only_a_page_that_still_decodes_at_its_level() {
     // After n reads of its block a page needs level n; the drive has three levels, and level 4 does not exist.
     let within_ns = crate::base::units::SECOND;
-    for (level, reads, is_allowed) in [(2, 2, true), (2, 3, false), (3, 3, true), (7, 3, true), (7, 4, false)] {
+    for (level, reads, is_allowed) in [(2, 2, true), (2, 3, false), (3, 3, true), (7, 3, true), (7, 4, false)]
+    {
         let mut core = Setup { levels: 3, ..setup() }.core();
         fill(&mut core, WriteStream::Host, 0..4);
         core.array.block_mut(BlockId(0)).reads = reads;
