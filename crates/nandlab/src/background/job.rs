@@ -57,15 +57,15 @@ impl Background {
     }
 
     /// With `migration.first_block = "shared"`, keeps the pages that the job of a plane still has to move from the host.
-    /// Wakes the writes that wait for room, because the job may need less of it than before.
+    /// Lets the writes that wait for room continue if the job needs fewer pages than before.
     fn promise<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         if core.ftl.shares_first_block {
             let pages = match core.victim(plane) {
                 Some(victim) if self.jobs[plane.index()].promises => core.valid_pages(victim),
                 _ => 0,
             };
-            core.ftl.planes[plane.index()].promised_pages = pages;
-            core.wake(Wake::Space(plane));
+            let before = std::mem::replace(&mut core.ftl.planes[plane.index()].promised_pages, pages);
+            core.wake(if pages < before { Wake::Resume(plane) } else { Wake::Space(plane) });
         }
     }
 
@@ -110,7 +110,7 @@ impl Background {
                     core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
                     continue;
                 }
-                // From now on pages may go off-chip. The block kept for them has not been opened yet.
+                // From now on pages may go off-chip. The host cannot open the block kept for them.
                 self.jobs[plane.index()].promises = true;
                 self.promise(core, plane);
             }
@@ -278,6 +278,9 @@ impl Background {
         // The share changes slowly, so it is updated only once per four pages.
         if job.next_page.is_multiple_of(4) {
             self.pace(core, plane);
+        }
+        if self.jobs[plane.index()].promises {
+            self.promise(core, plane);
         }
         self.copy_more(core, path, around, plane);
     }

@@ -22,7 +22,7 @@ pub use stats::{MigrationStats, MigrationSummary};
 
 use crate::base::geometry::{BlockId, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued, Scheme};
-use crate::flash::{AgeStamp, Condition};
+use crate::flash::{AgeStamp, Block, Condition};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::Cause;
@@ -88,12 +88,15 @@ impl Migration {
             self.stats.victims_off_chip += 1;
             return None;
         }
-        // Pages refused by the limit go off-chip, so both streams need room for all valid pages of the victim.
+        // Pages refused by the limit go off-chip, so both streams need room for all valid pages of the victim. The host
+        // may use up an open block that it shares before the first page is refused, so this room counts as none.
         let stream = WriteStream::Copyback(copybacks);
         let valid = core.valid_pages(victim);
         let free = core.ftl.planes[plane.index()].free.len();
         let blocks = |stream| core.ftl.blocks_for(&core.geometry, plane, stream, valid);
-        if blocks(stream) + blocks(off_chip) + core.ftl.flush_reserve_blocks() > free {
+        let is_shared = core.ftl.shares_first_block && off_chip == WriteStream::Gc;
+        let off_chip_blocks = if is_shared { 1 } else { blocks(off_chip) };
+        if blocks(stream) + off_chip_blocks + core.ftl.flush_reserve_blocks() > free {
             self.stats.victims_without_room += 1;
             return None;
         }
@@ -111,8 +114,8 @@ impl Migration {
         if core.parts.is_marked(source) {
             return None;
         }
-        let destination = core.ftl.next_block(&core.geometry, plane, stream);
-        if !destination.is_some_and(|block| self.may_copy_back(core, source, block, stream.copybacks())) {
+        let destination = core.ftl.next_page(&core.geometry, plane, stream);
+        if !destination.is_some_and(|page| self.may_copy_back(core, source, page, stream.copybacks())) {
             self.stats.refused += 1;
             return None;
         }
@@ -122,39 +125,38 @@ impl Migration {
         // This is also checked in release builds, because a page copied back too often may be uncorrectable.
         assert!(
             core.array.block(block).copybacks == stream.copybacks()
-                && self.may_copy_back(core, source, block, stream.copybacks()),
+                && self.may_copy_back(core, source, queued.ppn, stream.copybacks()),
             "{} is copied back beyond its limit",
             core.geometry.show(source),
         );
         Some(queued)
     }
 
-    /// Whether the limit allows copying the page at `source` back to `block`, where the page has made `copybacks`
-    /// copybacks in a row.
+    /// Whether the limit allows copying the page at `source` back to the page `destination`; this is copyback number
+    /// `copybacks` in a row.
     fn may_copy_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         source: Ppn,
-        block: BlockId,
+        destination: Ppn,
         copybacks: u8,
     ) -> bool {
-        let of_block = core.array.block(block).reads;
+        let (block, page) = core.geometry.split(destination);
+        let Block { reads: reads_from, reprograms: reprograms_from, .. } =
+            *core.array.block(core.geometry.block_of(source));
+        let Block { pe_cycles, reads, reprograms, .. } = *core.array.block(block);
         let (age_s, reads, carried) = if core.array.keeps_copied() {
             // The retention of the copy begins with the copyback.
-            (0, of_block, if self.limit.is_measured() { core.rber_sensed(source) } else { 0.0 })
+            (0, reads, if self.limit.is_measured() { core.rber_sensed(source) } else { 0.0 })
         } else {
             let corrected = core.array.stamp(source).corrected;
             let knows_age = core.array.keeps_ages() && corrected != AgeStamp::LOST;
             let age_s = if knows_age { corrected.age_s(core.physics.age_clock.at(core.now)) } else { 0 };
-            (age_s, of_block.max(core.array.block(core.geometry.block_of(source)).reads), 0.0)
+            // The copy takes over the reads and the programs in place of its source (`Core::take_over_errors`).
+            let reprograms = f64::from(reprograms.max(reprograms_from));
+            (age_s, reads.max(reads_from), core.physics.reprogram_error * reprograms)
         };
-        let condition = Condition {
-            pe_cycles: core.array.block(block).pe_cycles,
-            age_s,
-            reads,
-            copybacks,
-            kind: core.geometry.kind(core.geometry.split(source).1),
-        };
+        let condition = Condition { pe_cycles, age_s, reads, copybacks, kind: core.geometry.kind(page) };
         let Physics { ecc, reliability, .. } = &mut core.physics;
         self.limit.allows(&condition, carried, ecc, reliability)
     }

@@ -220,6 +220,11 @@ fn shared(check: &mut Check<'_>) -> Option<()> {
             "a cleaning has the die to itself, without host writes",
         ),
         (
+            check.is("gc.pacing", "proportional"),
+            "gc.pacing",
+            "the copies of GC are queued with the host's writes, so GC cannot have a share of its own",
+        ),
+        (
             check.num("capacitor.capacitance")? > 0.0,
             "capacitor.capacitance",
             "the pages that a job copies must not share a wordline with host writes",

@@ -9,10 +9,11 @@ use super::Drive;
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::base::units::Time;
 use crate::flash::{BlockState, DEAD_LPN, Stamp};
+use crate::ftl::{COPYBACKS_MAX, WearLevelling, WriteStream};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
-const MAGIC: [u8; 8] = *b"nandlab4";
+const MAGIC: [u8; 8] = *b"nandlab5";
 
 /// Why a snapshot could not be loaded.
 #[derive(Debug)]
@@ -150,6 +151,19 @@ impl<P: Probe> Drive<P> {
         ]
     }
 
+    /// Whether this drive ever writes pages to `stream`.
+    fn uses(&self, stream: WriteStream) -> bool {
+        let spec = self.spec();
+        match stream {
+            WriteStream::Host => true,
+            WriteStream::Gc => !self.core.ftl.shares_first_block,
+            WriteStream::Wear => spec.ftl.wear_levelling == WearLevelling::Static,
+            WriteStream::Mapping => self.demand_map().is_some(),
+            WriteStream::Combination => spec.refresh.policy.partial().is_some(),
+            WriteStream::Copyback(n) => n <= spec.migration.policy.copybacks_max(),
+        }
+    }
+
     /// Checks that a snapshot by [`Drive::save`] would contain all data of the drive.
     ///
     /// # Errors
@@ -184,7 +198,8 @@ impl<P: Probe> Drive<P> {
             let block = self.core.array.block(BlockId(id));
             out.put_u32(id)?;
             out.put_u32(block.pe_cycles)?;
-            out.put_u32(u32::from(block.programmed) << 8 | block.state as u32)?;
+            let copybacks = u32::from(block.copybacks) << 24;
+            out.put_u32(copybacks | u32::from(block.programmed) << 8 | block.state as u32)?;
             for page in 0..u32::from(block.programmed) {
                 let ppn = self.core.geometry.page(BlockId(id), page);
                 // Links are not saved, so combination pages are saved as invalid.
@@ -231,8 +246,9 @@ impl<P: Probe> Drive<P> {
         let mut closed = Vec::new();
         for _ in 0..self.core.geometry.blocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
-            let (programmed, state) = (packed >> 8, packed & 0xff);
-            if id >= self.core.geometry.blocks || programmed > self.core.geometry.pages_per_block {
+            let (copybacks, programmed, state) = ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
+            let is_in_range = id < self.core.geometry.blocks && copybacks <= COPYBACKS_MAX;
+            if !is_in_range || programmed > self.core.geometry.pages_per_block {
                 return Err(SnapshotError::Damaged("a block is out of range"));
             }
             let state = match state {
@@ -246,6 +262,7 @@ impl<P: Probe> Drive<P> {
             let block = self.core.array.block_mut(id);
             block.pe_cycles = pe_cycles;
             block.programmed = programmed as u16;
+            block.copybacks = copybacks;
             block.state = state;
             for page in 0..programmed {
                 let (lpn, ppn) = (Lpn(input.get_u32()?), self.core.geometry.page(id, page));
@@ -275,7 +292,17 @@ impl<P: Probe> Drive<P> {
             if open.iter().any(|&next| next != 0 && !(first + 1..first + end + 1).contains(&next)) {
                 return Err(SnapshotError::Damaged("an open block is in another plane"));
             }
-            let at = open.map(|next| next.checked_sub(1).map(|ppn| Ppn(ppn as u32)));
+            let mut at = open.map(|next| next.checked_sub(1).map(|ppn| Ppn(ppn as u32)));
+            for stream in WriteStream::all() {
+                // A block to which no page will be written any more is closed.
+                if !self.uses(stream)
+                    && let Some(next) = at[stream.index()].take()
+                {
+                    let (block, page) = self.core.geometry.split(next);
+                    self.core.array.skip(block, self.core.geometry.pages_per_block - page);
+                    closed.push(block);
+                }
+            }
             self.core.ftl.restore_plane(&self.core.geometry, &self.core.array, plane, at);
         }
         let sum = input.sum;

@@ -3,7 +3,8 @@
 //!
 //! A host write waits when the host's stream has no page left and the only free blocks are those kept from the host.
 //! All other blocks are then full, or open for an internal stream. An open block may hold garbage, which cannot be
-//! collected before the block is full. So GC can gain pages if, beyond the valid pages, a plane has the blocks that are
+//! collected before the block is full. With a shared first block a write also waits while the pages left in the open block
+//! are promised to GC's job; this ends with the job. So GC can gain pages if, beyond the valid pages, a plane has the blocks that are
 //! kept free, a block for each internal stream that may have an open block, and one block's worth of garbage.
 
 use crate::base::geometry::logical_pages;

@@ -97,14 +97,15 @@ impl Ftl {
         self.planes[plane.index()].has_room(self.reserve_blocks)
     }
 
-    /// The block of the page that `stream` would allocate now in `plane`; `None` if there is no such page.
-    pub fn next_block(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<BlockId> {
+    /// The page that `stream` would allocate now in `plane`; `None` if there is no such page.
+    pub fn next_page(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<Ppn> {
         let state = &self.planes[plane.index()];
         let open = state.open[self.open_of(stream)];
         if open.next < open.end {
-            return Some(geometry.block_of(Ppn(open.next)));
+            return Some(Ppn(open.next));
         }
-        state.free.next().map(|within| BlockId(geometry.first_block(plane).0 + within))
+        let first = geometry.first_block(plane).0;
+        state.free.next().map(|within| geometry.page(BlockId(first + within), 0))
     }
 
     /// The number of free blocks that `stream` must open in `plane` for `pages` pages.

@@ -90,7 +90,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<BlockId> {
         let mut torn_erases = Vec::new();
         for transaction in under_way(self.core) {
-            if self.core.device.phase(transaction.die) != Phase::Array {
+            let device = &self.core.device;
+            if device.phase(transaction.die) != Phase::Array || device.is_sensing(transaction.die) {
                 continue;
             }
             match transaction.kind {

@@ -9,7 +9,7 @@ use crate::demand_map::{ENTRY_BYTES, TranslationPage};
 use crate::drive::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,
 };
-use crate::flash::{Block, Ecc};
+use crate::flash::{Block, CopybackErrors, Ecc};
 use crate::host::Oracle;
 use crate::report::Table;
 use crate::sched::Device;
@@ -83,6 +83,8 @@ impl Memory {
         let keeps_sequences = verify || spec.models_power_loss();
         let is_cut = spec.power.cut_after_requests > 0 || spec.power.cut_at_ns.is_some();
         let has_ages = ecc.has_levels() && has_errors;
+        let keeps_copied = spec.migration.policy.copybacks_max() > 0
+            && spec.reliability.copyback != CopybackErrors::Constant;
         let when = |is: bool, bytes: u64| if is { bytes } else { 0 };
 
         // Bytes per physical page in arrays that are zeroed lazily and in arrays that are filled at once. The valid
@@ -90,6 +92,7 @@ impl Memory {
         let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
         let filled_at_once = when(keeps_sequences, 4)
             + when(has_ages, 4)
+            + when(has_ages && keeps_copied, 8)
             + when(refresh.hot_reads().is_some(), 1)
             + when(refresh.knows_errors(), 8)
             + when(refresh.partial().is_some(), 8)

@@ -144,7 +144,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         schemes.text(
             u64::from(blocks * pages * planes),
             scheduler,
-            FOREGROUNDS[(case.seed % 8 / 7) as usize],
+            [PACINGS[(case.seed % 4 / 3) as usize], FOREGROUNDS[(case.seed % 8 / 7) as usize]],
         ),
     )
 }

@@ -193,7 +193,7 @@ impl Plan {
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
                  page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\n{}{tail}{}",
                 schemes.registers(scheduler),
-                schemes.text(blocks * pages * planes, scheduler, foreground)
+                schemes.text(blocks * pages * planes, scheduler, [pacing, foreground])
             )
         });
         let weights = [[1, 6, 0, 0], [2, 8, 1, 1], [1, 4, 0, 2], [1, 3, 2, 1]][pick(4) as usize];

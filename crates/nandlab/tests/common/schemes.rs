@@ -236,8 +236,8 @@ impl Schemes {
     }
 
     /// The text of all sections except `[drive]`, for dies of `pages_per_die` pages that are served by `scheduler`, with
-    /// `gc.foreground` = `foreground`.
-    pub fn text(&self, pages_per_die: u64, scheduler: &str, foreground: &str) -> String {
+    /// `gc.pacing` = `pacing` and `gc.foreground` = `foreground`.
+    pub fn text(&self, pages_per_die: u64, scheduler: &str, [pacing, foreground]: [&str; 2]) -> String {
         let priority = if scheduler == "fcfs" { "background" } else { self.priority };
         // Refresh that precedes the host must leave time for the host; refresh in the background need not.
         let leaves = if priority == "background" { 1.0 } else { 4.0 };
@@ -252,7 +252,8 @@ impl Schemes {
         };
         let split = if self.split > 0 && scheduler != "fcfs" { "copyback = 'split'\n" } else { "" };
         let stays = self.refresh.contains("partial") || self.refresh.contains("in_place");
-        let shares = self.shares && !self.cache.contains("[capacitor]") && foreground != "blocking" && !stays;
+        let has_own_turns = pacing != "none" || foreground == "blocking";
+        let shares = self.shares && !self.cache.contains("[capacitor]") && !has_own_turns && !stays;
         let shared = if shares { "first_block = 'shared'\n" } else { "" };
         [&self.ecc, &self.migration, shared, split, &self.cache, &refresh].concat()
     }

@@ -149,7 +149,9 @@ fn every_policy_keeps_what_the_host_wrote() {
     let cases = policies.iter().enumerate().flat_map(|case| [(case, "own"), (case, "shared")]);
     for ((index, policy), first_block) in cases {
         let text = TINY.replace("op = 0.5", "op = 2")
-            + &format!("[migration]\npolicy = {policy}\nfirst_block = '{first_block}'\n");
+            + &format!(
+                "[migration]\npolicy = {policy}\nfirst_block = '{first_block}'\n[gc]\npacing = 'none'\n"
+            );
         let spec = spec(&text, &["cache.size=64KiB", "cache.sync=eager"]);
         let mut drive = with_oracle(&spec);
         let mut stream = Stream::new(index as u64, "copyback");
@@ -552,6 +554,43 @@ fn a_copyback_propagates_the_errors_of_its_moment() {
     }
 }
 
+/// The cells of the destination decide, not those of the source: MSB pages have more errors than LSB pages.
+#[test]
+fn the_measured_limit_knows_the_kind_of_the_page_it_writes() {
+    let exact =
+        Vth::new(&VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: true });
+    let mut found = [0, 0];
+    for level in [2, 3, 4, 5, 6, 7] {
+        let text = format!(
+            "{}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\n[reliability]\npe_cycles = 8000\nclock_scale = 1000.0\n\
+             copyback = 'propagate'\nrber.vth = {{ dvpp = 0.38, cell_to_cell = 0.05, per_page_kind = true }}\n\
+             [precondition]\nused = 0.4\nvalid = 0.6\n[gc]\nvictim = 'fifo'\n[migration]\n\
+             policy.rcopyback-greedy.limit = {{ measured = {{ within = '365d', level = {level} }} }}\n",
+            TINY.replace("op = 0.5", "op = 2").replace("blocks_per_plane = 16", "blocks_per_plane = 30")
+        );
+        let mut drive = with_oracle(&spec(&text, &[]));
+        let mut stream = Stream::new(u64::from(level), "kind");
+        for i in 0..3000 {
+            one(&mut drive, Op::Write, stream.below(200) * PAGE, PAGE);
+            if i % 100 > 0 {
+                continue;
+            }
+            let g = drive.geometry();
+            for ppn in (0..g.pages).map(Ppn).filter(|&ppn| drive.ftl().is_valid(g, ppn)) {
+                let Some(copied) = drive.array().copied(ppn) else { continue };
+                let (block, page) = g.split(ppn);
+                let cells = exact.rber(drive.array().block(block).pe_cycles.into(), 365.0 * 86_400.0);
+                let is_msb = page % 2 == 1;
+                let rber = f64::from(copied.rber) + if is_msb { cells.msb } else { cells.lsb };
+                assert!(drive.ecc().level_for(rber * 0.99) <= level, "level {level}, page {page}: {rber}");
+                found[usize::from(is_msb)] += 1;
+            }
+        }
+    }
+    println!("copied back: {found:?} LSB and MSB pages");
+    assert!(found.iter().all(|&count| count > 20), "few pages hold a copy: {found:?}");
+}
+
 #[test]
 fn the_measured_limit_follows_the_reliability_model() {
     let text = format!(
@@ -709,8 +748,12 @@ fn a_drive_with_the_least_op_completes_all_writes() {
                 "[ftl]\nwear_levelling = 'static'\nwear_gap = 2\n",
                 "[ftl]\nmap.demand.cache = '256B'\nwear_levelling = 'static'\nwear_gap = 2\n",
                 "[ftl]\nmap.demand.cache = '64B'\nwear_levelling = 'none'\n",
+                "first_block = 'shared'\n",
+                "first_block = 'shared'\n[ftl]\nmap.demand.cache = '256B'\nwear_levelling = 'static'\nwear_gap = 2\n",
             ] {
-                let (op, spec) = tightest(policy, &format!("{extra}[gc]\nvictim = '{victim}'\n"));
+                let pacing = if extra.contains("shared") { "none" } else { "proportional" };
+                let gc = format!("{extra}[gc]\nvictim = '{victim}'\npacing = '{pacing}'\n");
+                let (op, spec) = tightest(policy, &gc);
                 if extra.is_empty() && victim == "greedy" {
                     ops.push(op);
                 }

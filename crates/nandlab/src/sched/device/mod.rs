@@ -158,6 +158,12 @@ impl Device {
         self.dies[die.index()].phase
     }
 
+    /// Whether a copyback of a die is sensing its page, before it is held between sense and program.
+    pub fn is_sensing(&self, die: DieId) -> bool {
+        let die = &self.dies[die.index()];
+        self.gap.is_some() && die.phase == Phase::Array && die.kind == FlashOp::Copyback && !die.is_sensed
+    }
+
     /// The number of transactions queued on a die or under way.
     #[inline(always)]
     pub fn load(&self, die: DieId) -> u32 {
