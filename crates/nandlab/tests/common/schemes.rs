@@ -46,6 +46,8 @@ pub struct Schemes {
     /// The number of registers with which copybacks are split, unless the scheduler is `fcfs`; 0: they are not split.
     split: u64,
     pub cache: String,
+    /// The value of `cache.sync` if the sync policy is `smart`.
+    smart: String,
     refresh: &'static str,
     /// The value of `refresh.priority`, unless the scheduler is `fcfs`.
     priority: &'static str,
@@ -157,6 +159,7 @@ impl Schemes {
                 [4, 1, 2, 16][(seed / 7 % 4) as usize]
             ),
             cache: String::new(),
+            smart: smart(seed),
             refresh,
             priority: ["background", "before-writes", "first"][(seed / 3 % 3) as usize],
             has_levels,
@@ -181,8 +184,8 @@ impl Schemes {
         let (has_cache, has_capacitor) = (self.has_cache, self.has_capacitor);
         let pages = 4 + pick(44);
         let policy = match capacitor_aware {
-            true => ["punctual", "greedy", "smart"][pick(3) as usize],
-            false => ["none", "eager"][pick(2) as usize],
+            true => ["'punctual'", "'greedy'", self.smart.as_str()][pick(3) as usize],
+            false => ["'none'", "'eager'"][pick(2) as usize],
         };
         let budget = match pick(5) {
             _ if !capacitor_aware => "1.0",
@@ -196,7 +199,7 @@ impl Schemes {
         self.covers = !has_cache || !has_capacitor || is_measured || pick(4) > 0;
         if has_cache {
             self.cache = format!(
-                "[cache]\nsize = '{}B'\naccess = '{}us'\nsync = '{policy}'\ndirty_budget = {budget}\n",
+                "[cache]\nsize = '{}B'\naccess = '{}us'\nsync = {policy}\ndirty_budget = {budget}\n",
                 pages * 4096,
                 2 * pick(2)
             );
@@ -309,6 +312,14 @@ fn translation_pages(seed: u64) -> String {
     let level = ["remembered", "cached-only"][stream.below(2) as usize];
     let miss = ["shared", "each"][stream.below(2) as usize];
     format!("translation_level = '{level}', miss = '{miss}'")
+}
+
+/// Returns the sync policy `smart` with the share of the budget from which on dirty pages are evicted first. The share
+/// has a random stream of its own.
+fn smart(seed: u64) -> String {
+    let shares = ["1.0", "0.95", "0.5", "0.0"];
+    let busy_from = shares[Stream::new(seed, "busy from").below(4) as usize];
+    format!("{{ smart = {{ busy_from = {busy_from} }} }}")
 }
 
 /// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.

@@ -201,7 +201,7 @@ fn runs() -> Vec<Run> {
             ..run_like(&run)
         },
         smart_cache(&run, "smart", SMART),
-        smart_cache(&run, "smart_from_margin", SMART),
+        smart_cache(&run, "smart_from_margin", SMART_FROM_MARGIN),
     ]
 }
 
@@ -211,6 +211,10 @@ const SMART: &[&str] = &[
     "cache.dirty_budget=0.5",
     "gc.idle_after=500us",
 ];
+
+/// With `busy_from` = 1 - `budget_margin` the thresholds of busy time and idle time are the same.
+const SMART_FROM_MARGIN: &[&str] =
+    &[SMART[0], "cache.sync={ smart = { budget_margin = 0.25, busy_from = 0.75 } }", SMART[2], SMART[3]];
 
 /// A run of the write cache under the sync policy `smart`, with bursts and pauses.
 fn smart_cache(run: &Run, name: &'static str, sets: &'static [&'static str]) -> Run {

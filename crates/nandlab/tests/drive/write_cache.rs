@@ -449,10 +449,10 @@ fn near_the_budget_smart_evicts_dirty_pages_before_clean_ones() {
         assert_eq!(drive.stats().cache.dirty_pages_max, 2);
         settle(&mut drive);
     }
-    // A dirty page is evicted at the threshold (2 pages with this margin), although the budget would allow another
+    // A dirty page is evicted from the threshold on (2 pages with this share), although the budget would allow another
     // dirty page.
-    let margin = smart.replace("margin = 0.0", "margin = 0.5");
-    let mut drive = filled(&cached(4, &margin, &[]), 20);
+    let busy = smart.replace("cold_share = 0.0", "cold_share = 0.0, busy_from = 0.5");
+    let mut drive = filled(&cached(4, &busy, &[]), 20);
     (10..12).for_each(|lpn| _ = read(&mut drive, lpn));
     assert_eq!(
         [write(&mut drive, 0), write(&mut drive, 1), write(&mut drive, 2)],
@@ -466,6 +466,47 @@ fn near_the_budget_smart_evicts_dirty_pages_before_clean_ones() {
     assert_eq!([write(&mut drive, 0), write(&mut drive, 1)], [DRAM; 2]);
     assert_eq!((synced(&drive), read(&mut drive, 10)), ((0, 0), READ));
     settle(&mut drive);
+}
+
+/// The cache has four pages, the budget is two pages, and idle time keeps one page of the budget free.
+#[test]
+fn a_burst_uses_the_margin_of_smart_and_at_the_budget_a_write_takes_one_write_back() {
+    for (busy_from, is_at_budget) in [("1.0", true), ("0.5", false)] {
+        let sync =
+            format!("{{ smart = {{ budget_margin = 0.5, cold_share = 0.0, busy_from = {busy_from} }} }}");
+        let mut drive = filled(&cached(4, &sync, &["cache.dirty_budget=0.5"]), 20);
+        (10..14).for_each(|lpn| assert_eq!(read(&mut drive, lpn), READ));
+        // The first write evicts clean page 10. The second write evicts clean page 11, or dirty page 0.
+        let second = if is_at_budget { DRAM } else { WRITE + DRAM };
+        assert_eq!([write(&mut drive, 0), write(&mut drive, 1)], [DRAM, second], "{busy_from}");
+        assert_eq!(dirty(&drive), if is_at_budget { 2 } else { 1 });
+        if !is_at_budget {
+            settle(&mut drive);
+            continue;
+        }
+        // At the budget a write that needs a slot and room evicts the oldest dirty page, which leaves both.
+        assert_eq!(write(&mut drive, 2), WRITE + DRAM);
+        assert_eq!([read(&mut drive, 12), read(&mut drive, 13), read(&mut drive, 1)], [DRAM; 3]);
+        let cache = &drive.stats().cache;
+        assert_eq!((cache.evictions, cache.dirty_evictions, cache.write_backs), (2, 1, 1));
+        // A write that makes a clean page dirty needs room only: the oldest dirty page stays in the cache.
+        assert_eq!(
+            [write(&mut drive, 12), read(&mut drive, 2), read(&mut drive, 1)],
+            [WRITE + DRAM, DRAM, DRAM]
+        );
+        // Of two such writes at a time, each needs a write-back of its own. Pages 2 and 13 are clean.
+        let start = drive.now();
+        [13, 7].into_iter().for_each(|lpn| send(&mut drive, Op::Write, lpn * PAGE, PAGE));
+        assert_eq!(ends(&mut drive, start), [WRITE + DRAM, 2 * WRITE + DRAM]);
+        let cache = &drive.stats().cache;
+        assert_eq!((cache.evictions, cache.dirty_evictions, cache.write_backs), (2, 2, 4));
+        assert_eq!((cache.waiting_writes, cache.dirty_pages_max, cache.syncs), (4, 2, 0));
+        // In idle time the margin is restored.
+        pause(&mut drive, 2 * IDLE);
+        assert_eq!((dirty(&drive), drive.stats().cache.syncs), (0, 2));
+        settle(&mut drive);
+        read_everything(&mut drive);
+    }
 }
 
 #[test]

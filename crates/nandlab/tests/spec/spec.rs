@@ -211,7 +211,7 @@ fn a_write_cache_has_a_size_a_sync_policy_and_a_budget() {
     assert_eq!((punctual.size_bytes, punctual.access_ns), (128 << 20, US / 2));
     assert_eq!((punctual.sync.name, punctual.dirty_budget), ("punctual", DirtyBudget::Share(0.9)));
     let smart = cache("size = \"1MiB\"\nsync.smart = { cold_share = 0.1 }").sync;
-    assert_eq!((smart.name, smart.value(0), smart.value(1)), ("smart", 0.05, 0.1));
+    assert_eq!((smart.name, smart.values), ("smart", vec![0.05, 0.1, 1.0]));
     assert_eq!(cache("size = \"1MiB\"\nsync = \"smart\"\ndirty_budget = 0").sync.value(1), 0.05);
     for preset in ["capacitor-2d-128g", "capacitor-3d-128g"] {
         assert_eq!(spec(&format!("drive.preset = \"{preset}\"\n")).cache.size_bytes, 128 << 20);

@@ -241,8 +241,10 @@ fn write_cache() -> impl Strategy<Value = String> {
     let sync = prop_oneof![
         prop::sample::select(vec!["\"none\"", "\"punctual\"", "\"greedy\"", "\"smart\""])
             .prop_map(String::from),
-        (share(), share()).prop_map(|(margin, cold)| {
-            format!("{{ smart = {{ budget_margin = {margin:?}, cold_share = {cold:?} }} }}")
+        (share(), share(), share()).prop_map(|(margin, cold, busy)| {
+            format!(
+                "{{ smart = {{ budget_margin = {margin:?}, cold_share = {cold:?}, busy_from = {busy:?} }} }}"
+            )
         }),
     ];
     (8..1u64 << 31, sync, share(), 0..1_000_000u32).prop_map(|(sectors, sync, budget, access)| {

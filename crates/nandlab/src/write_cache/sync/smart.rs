@@ -1,25 +1,30 @@
-//! `cache.sync.smart = { budget_margin = 0.05, cold_share = 0.05 }`: budget and coldness thresholds (SSA of the
-//! aging-capacitor paper, Section IV-B and Fig. 2).
+//! `cache.sync.smart = { budget_margin = 0.05, cold_share = 0.05, busy_from = 1.0 }`: budget and coldness thresholds
+//! (SSA of the aging-capacitor paper, Section IV-B and Fig. 2).
 //!
 //! When the drive is idle, the least recently used dirty page is written back if the number of dirty pages that are not
 //! being written back reaches the threshold (1 - `budget_margin`) x budget, or if the page is cold: among the least
-//! recently used `cold_share` of the cache. Dirty pages are evicted before clean pages if the number of all dirty pages
-//! reaches the same threshold. A page that is being written back is protected: its updates wait.
+//! recently used `cold_share` of the cache. A page that is being written back is protected: its updates wait.
+//!
+//! Busy or idle, dirty pages are evicted before clean pages if the number of all dirty pages reaches `busy_from` x
+//! budget. In busy time, dirty pages have "a higher priority compared with clean pages" when their number
+//! "approach\[es\] the budget" (Section IV-B); the paper gives no number. The default is the budget itself, because
+//! the margin below the budget is the redundancy that idle time restores: a burst of writes may use it.
 
 use super::{CacheView, Coldness, SyncPolicy};
 use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
 
-const fn share(name: &'static str, description: &'static str) -> ParamInfo {
-    ParamInfo { name, default: Some(0.05), min: 0.0, max: 1.0, whole: false, description }
+const fn share(name: &'static str, default: f64, description: &'static str) -> ParamInfo {
+    ParamInfo { name, default: Some(default), min: 0.0, max: 1.0, whole: false, description }
 }
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "smart",
-    description: "in idle time, dirty pages are written back near the budget and when they are cold; near the budget, \
+    description: "in idle time, dirty pages are written back near the budget and when they are cold; at the budget, \
                   dirty pages are evicted first",
     params: &[
-        share("budget_margin", "share of the budget that is kept free in idle time"),
-        share("cold_share", "share of the cache that counts as cold: its least recently used pages"),
+        share("budget_margin", 0.05, "share of the budget that is kept free in idle time"),
+        share("cold_share", 0.05, "share of the cache that counts as cold: its least recently used pages"),
+        share("busy_from", 1.0, "share of the budget from which on dirty pages are evicted before clean pages"),
     ],
 };
 
@@ -27,17 +32,17 @@ pub(super) const INFO: PolicyInfo = PolicyInfo {
 struct Smart {
     budget_margin: f64,
     cold_share: f64,
+    busy_from: f64,
 }
 
 pub(super) fn make(choice: &Choice) -> Box<dyn SyncPolicy> {
-    Box::new(Smart { budget_margin: choice.value(0), cold_share: choice.value(1) })
+    let [budget_margin, cold_share, busy_from] = [0, 1, 2].map(|index| choice.value(index));
+    Box::new(Smart { budget_margin, cold_share, busy_from })
 }
 
-impl Smart {
-    /// Whether `dirty` pages reach the budget less its margin.
-    fn reaches_threshold(&self, dirty: u32, budget: u32) -> bool {
-        f64::from(dirty) + 1e-9 >= (1.0 - self.budget_margin) * f64::from(budget)
-    }
+/// Whether `dirty` pages reach a share of the budget.
+fn reaches(share: f64, dirty: u32, budget: u32) -> bool {
+    f64::from(dirty) + 1e-9 >= share * f64::from(budget)
 }
 
 impl SyncPolicy for Smart {
@@ -47,12 +52,12 @@ impl SyncPolicy for Smart {
 
     fn syncs_when_idle(&self, cache: &CacheView) -> bool {
         // Pages that are being written back already do not count towards the threshold.
-        self.reaches_threshold(cache.dirty - cache.writing, cache.budget)
+        reaches(1.0 - self.budget_margin, cache.dirty - cache.writing, cache.budget)
             || cache.oldest_dirty == Coldness::Cold
     }
 
     fn evicts_dirty_first(&self, cache: &CacheView) -> bool {
-        self.reaches_threshold(cache.dirty, cache.budget)
+        reaches(self.busy_from, cache.dirty, cache.budget)
     }
 
     fn protects(&self) -> bool {
