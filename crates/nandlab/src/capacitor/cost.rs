@@ -3,24 +3,30 @@
 
 use super::Capacitor;
 use super::FlushMethod;
-use crate::base::geometry::Geometry;
-use crate::sched::Timing;
+use crate::base::geometry::{Cell, Geometry};
+use crate::sched::{FlashOp, Timing, Way};
 
-/// Energy of an emergency flush by its number of pages, in the worst case: only the free blocks reserved for the flush
-/// are left. `plain` uses the pages of a block in order, so it may begin at slow pages; `csw` uses the pages of all
-/// reserved blocks from the fastest to the slowest.
+/// Energy of an emergency flush by its number of pages, in the worst case: every die is erasing a block when power
+/// fails, and only the free blocks reserved for the flush are left.
+///
+/// `plain` uses the pages of a block in order, so every plane may begin at slow pages. `csw` uses the reserved blocks as
+/// `ftl/flush_pages.rs` does: on 3D cells the first page of all blocks, then the next page of all blocks; on planar MLC
+/// LSB pages only, or LSB and MSB pages by Eq. 6 and 7. Dies whose erase ends early write more pages than the others, so
+/// `csw` uses slower pages on these dies; the number of these pages is bounded by the time of an erase.
 #[derive(Clone, Debug, Default)]
 pub struct FlushCost {
     /// Energy that a flush takes beside that of its pages, in joules: for the wait for an operation under way, for a
-    /// last round of programs on few dies, and for the pages of the VSM.
+    /// last round of programs on few dies, for slower pages on dies that begin early, and for the pages of the VSM.
     fixed_j: f64,
     /// Groups of pages in the order of their use: number of pages, and joules per page.
     kinds: Box<[(f64, f64)]>,
     /// Joules per page beyond the pages of `kinds`.
     beyond_j: f64,
+    /// The plan of `csw` on planar MLC, in place of `kinds`.
+    plan: Option<LsbFirst>,
 }
 
-/// In blocks with more pages than this, every page of `plain` counts with the mean program time.
+/// In blocks with more pages than this, `plain` counts the slowest pages of a block first, whatever their places.
 const WINDOW_MAX: usize = 2048;
 
 impl FlushCost {
@@ -35,35 +41,58 @@ impl FlushCost {
         blocks: u32,
         vsm_pages: u32,
     ) -> Self {
-        let mut times: Vec<f64> =
+        let times: Vec<f64> =
             (0..geometry.pages_per_block).map(|page| timing.program_ns(page).ns() as f64).collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
+        let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let transfer_ns = (timing.transfer_ns + timing.command.program_ns).ns() as f64;
+        let off_chip_ns = timing.off_chip_ns[Way::In as usize];
+        let transfer_ns = timing.command_ns(FlashOp::Program) + timing.transfer_ns.max(off_chip_ns);
+        let (transfer_ns, off_chip_ns) = (transfer_ns.ns() as f64, off_chip_ns.ns() as f64);
         let page_j = |program_ns: f64| {
-            // The transfers on the channels bound the rate.
+            // The transfers on the channels and on the off-chip path bound the rate.
             let page_ns = ((program_ns + transfer_ns) / f64::from(at_a_time))
-                .max(transfer_ns / f64::from(geometry.channels));
+                .max(transfer_ns / f64::from(geometry.channels))
+                .max(off_chip_ns);
             capacitor.spent_j(page_ns, program_ns)
         };
-        let (count, beyond) = match method {
-            FlushMethod::Plain => {
-                to_slowest_runs(&mut times, mean);
-                (geometry.planes, mean)
+        let erase_ns = timing.erase_ns.ns() as f64;
+        let blocks = blocks.max(1);
+        let all = f64::from(blocks * geometry.planes);
+        // Pages that dies write beyond their share while another die still erases a block.
+        let ahead = f64::from(geometry.dies - 1) * (erase_ns / fastest).ceil();
+        let ahead_j = ahead * (page_j(slowest) - page_j(fastest));
+        let (kinds, beyond_j, plan, more_j): (Vec<_>, _, _, _) = match (method, geometry.cell) {
+            (FlushMethod::Plain, _) => {
+                let kinds = slowest_first(times, mean).into_iter();
+                let kinds = kinds.map(|time| (f64::from(geometry.planes), page_j(time))).collect();
+                (kinds, page_j(mean), None, 0.0)
             }
-            FlushMethod::Csw => {
-                times.sort_by(f64::total_cmp);
-                (blocks.max(1) * geometry.planes, slowest)
+            (FlushMethod::Csw, Cell::Mlc) => {
+                let plan = LsbFirst {
+                    dies: geometry.dies.into(),
+                    blocks: (blocks * geometry.planes_per_die).into(),
+                    pages_per_block: times.len() as u64,
+                    lsb_j: page_j(times.iter().copied().step_by(2).fold(0.0, f64::max)),
+                    msb_j: page_j(times.iter().copied().skip(1).step_by(2).fold(fastest, f64::max)),
+                };
+                (Vec::new(), page_j(slowest), Some(plan), ahead_j)
+            }
+            (FlushMethod::Csw, _) => {
+                let kinds = times.into_iter().map(|time| (all, page_j(time))).collect();
+                (kinds, page_j(slowest), None, ahead_j)
             }
         };
         let dies_per_channel = f64::from(geometry.dies / geometry.channels);
-        let wait_ns = timing.erase_ns.ns() as f64
+        let wait_ns = erase_ns
             + slowest
-            + dies_per_channel * timing.longest_transfer_ns().ns() as f64;
+            + dies_per_channel * timing.longest_transfer_ns().ns() as f64
+            + f64::from(geometry.dies) * timing.off_chip_ns[0].max(timing.off_chip_ns[1]).ns() as f64;
         Self {
-            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_pages) * page_j(slowest),
-            kinds: times.into_iter().map(|time| (f64::from(count), page_j(time))).collect(),
-            beyond_j: page_j(beyond),
+            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_pages) * page_j(slowest) + more_j,
+            kinds: kinds.into(),
+            beyond_j,
+            plan,
         }
     }
 
@@ -72,6 +101,14 @@ impl FlushCost {
         let (mut pages, mut left_j) = (0.0, energy_j - self.fixed_j);
         if left_j <= 0.0 || self.beyond_j <= 0.0 {
             return 0.0;
+        }
+        if let Some(plan) = &self.plan {
+            let whole = plan.pages(left_j);
+            if whole < plan.room() {
+                let (less_j, more_j) = (plan.cost_j(whole), plan.cost_j(whole + 1));
+                return whole as f64 + (left_j - less_j) / (more_j - less_j);
+            }
+            (pages, left_j) = (whole as f64, left_j - plan.cost_j(whole));
         }
         for &(count, page_j) in &self.kinds {
             if left_j < count * page_j {
@@ -84,25 +121,95 @@ impl FlushCost {
     }
 }
 
-/// Replaces the n-th program time of a block by the time of the slowest run of n consecutive pages less that of the
-/// slowest run of n - 1 pages. A run may begin at any page and continue in the next block.
-fn to_slowest_runs(times: &mut [f64], mean: f64) {
+/// The pages of `csw` on planar MLC: LSB pages only, or LSB and MSB pages by Eq. 6 and 7.
+#[derive(Clone, Debug)]
+struct LsbFirst {
+    dies: u64,
+    /// Reserved blocks of each die.
+    blocks: u64,
+    pages_per_block: u64,
+    /// Joules of an LSB page and of an MSB page.
+    lsb_j: f64,
+    msb_j: f64,
+}
+
+impl LsbFirst {
+    /// The number of pages of all reserved blocks.
+    fn room(&self) -> u64 {
+        self.dies * self.blocks * self.pages_per_block
+    }
+
+    /// Energy of the pages of a flush of `pages` pages, at most [`LsbFirst::room`], which are spread evenly over the dies.
+    fn cost_j(&self, pages: u64) -> f64 {
+        let (each, more) = (pages / self.dies, pages % self.dies);
+        let required = pages.div_ceil(self.dies * self.blocks);
+        let msb =
+            (self.dies - more) * self.msb_pages(each, required) + more * self.msb_pages(each + 1, required);
+        (pages - msb) as f64 * self.lsb_j + msb as f64 * self.msb_j
+    }
+
+    /// The MSB pages among `pages` pages of a die, if the flush requires `required` pages of each block.
+    fn msb_pages(&self, pages: u64, required: u64) -> u64 {
+        if required <= self.pages_per_block / 2 {
+            return 0;
+        }
+        // The pages of a block: `lsb_only` LSB pages, then LSB and MSB pages in turn.
+        let lsb_only = self.pages_per_block - required;
+        let of_block = |pages: u64| pages.saturating_sub(lsb_only) / 2;
+        pages / required * of_block(required) + of_block(pages % required)
+    }
+
+    /// The largest number of pages, at most [`LsbFirst::room`], that take at most `energy_j` joules.
+    fn pages(&self, energy_j: f64) -> u64 {
+        let (mut low, mut high) = (0, self.room());
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if self.cost_j(middle) <= energy_j {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        low
+    }
+}
+
+/// The program times of `plain` in the worst case, slowest first, until the mean is reached. `times` are those of the
+/// pages of a block.
+///
+/// A plane writes a run of consecutive pages, which may begin at any page and continue in the next block. The sum of the
+/// first n times is at least that of the slowest run of n pages. The times do not rise, so this also bounds runs of
+/// unequal lengths in several planes: their sum is at most that of runs of equal lengths.
+fn slowest_first(times: Vec<f64>, mean: f64) -> Vec<f64> {
     let len = times.len();
+    let mut excess = vec![0.0; len];
     if len > WINDOW_MAX {
-        times.fill(mean);
-        return;
+        let mut slowest = times;
+        slowest.sort_by(|a, b| b.total_cmp(a));
+        slowest.retain(|&time| time > mean);
+        return slowest;
     }
     let mut sums = vec![0.0; 2 * len + 1];
     for page in 0..2 * len {
         sums[page + 1] = sums[page] + times[page % len];
     }
-    let worst = |pages: usize| (0..len).map(|from| sums[from + pages] - sums[from]).fold(0.0, f64::max);
-    let mut before = 0.0;
-    for pages in 1..=len {
-        let sum = worst(pages);
-        times[pages - 1] = sum - before;
-        before = sum;
+    // By the number of pages, the time by which the slowest run exceeds the mean.
+    for pages in 1..len {
+        let slowest = (0..len).map(|from| sums[from + pages] - sums[from]).fold(0.0, f64::max);
+        excess[pages] = slowest - pages as f64 * mean;
     }
+    // The least concave function above these points up to the highest one. Each group has its pages and its mean time.
+    let most = (0..len).rev().max_by(|&a, &b| excess[a].total_cmp(&excess[b])).unwrap_or(0);
+    let mut groups: Vec<(usize, f64)> = Vec::new();
+    for pages in 1..=most {
+        let (mut count, mut time) = (1, excess[pages] - excess[pages - 1] + mean);
+        while let Some((before, of_before)) = groups.pop_if(|&mut (_, of_before)| of_before <= time) {
+            time = (time * count as f64 + of_before * before as f64) / (count + before) as f64;
+            count += before;
+        }
+        groups.push((count, time));
+    }
+    groups.into_iter().flat_map(|(count, time)| std::iter::repeat_n(time, count)).collect()
 }
 
 #[cfg(test)]
@@ -110,14 +217,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nth_time_is_the_difference_of_the_slowest_runs_of_n_and_n_minus_1_pages() {
-        // The slowest runs of 1 to 4 pages take 2, 3, 5 and 6.
-        let mut times = [1.0, 2.0, 1.0, 2.0];
-        to_slowest_runs(&mut times, 1.5);
-        assert_eq!(times, [2.0, 1.0, 2.0, 1.0]);
+    fn the_times_of_plain_bound_the_slowest_runs_and_end_at_the_mean() {
+        // The slowest runs of 1 to 4 pages take 2, 3, 5 and 6: half a page's time above the mean at most.
+        assert_eq!(slowest_first(vec![1.0, 2.0, 1.0, 2.0], 1.5), [2.0]);
         // The slowest runs of 1 to 3 pages take 3, 5 and 6.
-        let mut layers = [1.0, 2.0, 3.0];
-        to_slowest_runs(&mut layers, 2.0);
-        assert_eq!(layers, [3.0, 2.0, 1.0]);
+        assert_eq!(slowest_first(vec![1.0, 2.0, 3.0], 2.0), [3.0]);
+        // The slowest runs of 1 to 4 pages take 4, 8 (the last page of a block and the first of the next), 9 and 10.
+        assert_eq!(slowest_first(vec![4.0, 1.0, 1.0, 4.0], 2.5), [4.0, 4.0]);
+        assert_eq!(slowest_first(vec![2.0; 3], 2.0), [0.0; 0]);
+    }
+
+    #[test]
+    fn lsb_first_counts_the_msb_pages_of_equations_6_and_7() {
+        let plan = LsbFirst { dies: 1, blocks: 7, pages_per_block: 8, lsb_j: 1.0, msb_j: 100.0 };
+        // 40 pages require six pages of each block: six blocks with 4 LSB and 2 MSB pages, and a seventh with 3 LSB
+        // pages and 1 MSB page.
+        assert_eq!([28, 29, 40, 56].map(|pages| plan.cost_j(pages)), [28.0, 523.0 + 1.0, 1327.0, 2828.0]);
+        assert_eq!([0.5, 28.0, 60.0, 1327.0, 1e9].map(|energy| plan.pages(energy)), [0, 28, 28, 40, 56]);
     }
 }

@@ -63,7 +63,11 @@ impl PowerBackup {
         self.now.drained_from = core.now;
         self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
         (self.drain.program_ns, self.drain.pages_ns) = (Span::ZERO, Span::ZERO);
-        self.drain.pages = Some(FlushPages::new(self.spec.flush, &core.geometry, &core.ftl, pages));
+        // A detection writes as a flush does that finds only its reserved blocks. All free blocks layer by layer would
+        // leave the drive without free blocks.
+        let together = Some(core.ftl.flush_room_blocks() * core.geometry.planes_per_die);
+        let (method, geometry) = (self.spec.flush, &core.geometry);
+        self.drain.pages = Some(FlushPages::new(method, geometry, &core.ftl, pages, together));
         self.drain.next_slot = 0;
         self.rewrite_more(core, kept);
         self.set_clock(core);

@@ -5,11 +5,13 @@
 //!
 //! On planar MLC the fast pages are the LSB pages. Eq. 6 gives the number of pages that the flush requires of each free
 //! block. If this is at most half of a block, only LSB pages are used. If it is more, Eq. 7 gives the number of
-//! wordlines at the start of the block of which only the LSB page is used. On 3D cells the fast pages are in the lowest
-//! layers, and `csw` uses as many layers as the flush requires of each free block.
+//! wordlines at the start of the block of which only the LSB page is used. The blocks of a die are filled one after the
+//! other: every block takes LSB pages in the same proportion, and the flush may leave blocks free.
 //!
-//! Pages of one kind or layer are equally fast. So the blocks of a die are filled one after the other, each up to the
-//! same page: the flush takes no longer than with all blocks in parallel, and may leave blocks free.
+//! On 3D cells the fast pages are in the lowest layers. Each die writes the first page of every free block, one block
+//! after the other, then the next page of every block, and so on (Section IV-C-3, Fig. 3). A block is taken only for its
+//! first page. A die that has fewer free blocks than others reaches the next layer earlier: it does not wait for the
+//! others, because the controller takes more power than the programs of a die.
 
 use super::{AllocatedPage, Ftl};
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
@@ -27,15 +29,17 @@ choices! {
     }
 }
 
-/// The free blocks that a flush has taken on a die.
+/// The free blocks that a flush has taken on a die. They are written in sets, each as large as [`FlushPages::set`]: one
+/// page of every block of the set, then the next page of every block, until the set is full.
 #[derive(Clone, Debug, Default)]
 struct OnDie {
     blocks: Vec<BlockId>,
-    /// The index in `blocks` of the block that is written now, and the block's next page.
+    /// The index in `blocks` of the first block of the present set; all blocks before it are full.
+    first: usize,
+    /// The index in `blocks` of the block that is written next.
     at: usize,
+    /// The page of this block that is written next. The blocks of the set before `at` have this page already.
     page: u32,
-    /// Whether no free block is left, so that the pages beyond `depth` of the blocks taken are used.
-    is_last_round: bool,
 }
 
 /// The pages to which a flush writes, one after another.
@@ -48,13 +52,20 @@ pub struct FlushPages {
     turn: usize,
     /// The number of wordlines at the start of each block of which only the LSB page is used.
     lsb_only: u32,
-    /// The number of pages of each block that are used before a further block is taken.
-    depth: u32,
+    /// The largest number of blocks of a die that are written page by page together.
+    set: usize,
 }
 
 impl FlushPages {
-    /// Prepares a flush of about `pages` pages on the drive in its present state.
-    pub fn new(method: FlushMethod, geometry: &Geometry, ftl: &Ftl, pages: u32) -> Self {
+    /// Prepares a flush of about `pages` pages on the drive in its present state. On 3D cells `csw` writes at most
+    /// `together` blocks of a die layer by layer, before it takes the next blocks; `None`: all free blocks.
+    pub fn new(
+        method: FlushMethod,
+        geometry: &Geometry,
+        ftl: &Ftl,
+        pages: u32,
+        together: Option<u32>,
+    ) -> Self {
         let die = |index: u32| match method {
             FlushMethod::Plain => DieId(index),
             // The channel varies fastest, then the die, then the chip.
@@ -66,15 +77,12 @@ impl FlushPages {
         };
         let required = required_pages(geometry, ftl, pages);
         let per_block = geometry.pages_per_block;
-        let (lsb_only, depth) = match geometry.cell {
-            Cell::Slc => (0, per_block),
+        let (lsb_only, set) = match geometry.cell {
+            Cell::Slc => (0, 1),
             // Eq. 7: pages of a block less the pages required of the block.
-            Cell::Mlc if required > per_block / 2 => (per_block.saturating_sub(required), per_block),
-            Cell::Mlc => (per_block.div_ceil(2), per_block),
-            Cell::Mlc3d | Cell::Tlc3d => {
-                let per_layer = per_block.div_ceil(geometry.layers).max(1);
-                (0, (required.div_ceil(per_layer) * per_layer).clamp(1, per_block))
-            }
+            Cell::Mlc if required > per_block / 2 => (per_block.saturating_sub(required), 1),
+            Cell::Mlc => (per_block.div_ceil(2), 1),
+            Cell::Mlc3d | Cell::Tlc3d => (0, together.map_or(usize::MAX, |blocks| blocks.max(1) as usize)),
         };
         Self {
             method,
@@ -82,7 +90,7 @@ impl FlushPages {
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
             lsb_only,
-            depth,
+            set,
         }
     }
 
@@ -121,42 +129,47 @@ impl FlushPages {
         ftl: &mut Ftl,
     ) -> Option<AllocatedPage> {
         let end = geometry.pages_per_block;
+        let skips = skips(self.lsb_only, end);
         let on_die = &mut self.dies[die.index()];
-        if !on_die.is_last_round {
-            if on_die.page >= self.depth {
-                (on_die.at, on_die.page) = (on_die.at + 1, 0);
-            }
-            if on_die.at == on_die.blocks.len() {
+        while on_die.at == on_die.blocks.len() {
+            // Only a set whose first pages are being written takes further blocks.
+            let taken = on_die.at - on_die.first;
+            if on_die.page == 0 && taken < self.set {
                 match ftl.take_flush_block(geometry, array, die) {
                     Some(block) => on_die.blocks.push(block),
-                    None => (on_die.is_last_round, on_die.at, on_die.page) = (true, 0, self.depth),
+                    None if taken == 0 => return None,
+                    None => {}
                 }
             }
-        } else if on_die.page >= end {
-            (on_die.at, on_die.page) = (on_die.at + 1, self.depth);
-        }
-        if on_die.at >= on_die.blocks.len() || on_die.page >= end {
-            return None;
+            if on_die.at == on_die.blocks.len() {
+                on_die.at = on_die.first;
+                on_die.page += 1 + skips(on_die.page);
+                if on_die.page >= end {
+                    (on_die.first, on_die.at, on_die.page) = (on_die.blocks.len(), on_die.blocks.len(), 0);
+                }
+            }
         }
         let (block, page) = (on_die.blocks[on_die.at], on_die.page);
-        let skips = u32::from(page % 2 == 0 && page / 2 < self.lsb_only && page + 1 < end);
-        on_die.page = page + 1 + skips;
-        Some(AllocatedPage { ppn: geometry.page(block, page), opened: page == 0, skips: skips as u8 })
+        on_die.at += 1;
+        let ppn = geometry.page(block, page);
+        Some(AllocatedPage { ppn, opened: page == 0, skips: skips(page) as u8 })
     }
 
     /// The blocks taken by the flush that have unused pages.
     pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
-        let depth = self.depth;
         self.dies.iter().flat_map(move |die| {
-            let next = move |index: usize| match index.cmp(&die.at) {
-                std::cmp::Ordering::Equal => die.page,
-                std::cmp::Ordering::Less if die.is_last_round => pages_per_block,
-                std::cmp::Ordering::Less | std::cmp::Ordering::Greater => depth,
-            };
-            let blocks = die.blocks.iter().enumerate();
-            blocks.filter(move |&(index, _)| next(index) < pages_per_block).map(|(_, &block)| block)
+            let behind = die.page + 1 + skips(self.lsb_only, pages_per_block)(die.page);
+            let next = move |index: usize| if index < die.at { behind } else { die.page };
+            let set = die.blocks.iter().enumerate().skip(die.first);
+            set.filter(move |&(index, _)| next(index) < pages_per_block).map(|(_, &block)| block)
         })
     }
+}
+
+/// For a page of a block, the pages after it that the flush leaves erased: the MSB page of a wordline of which only the
+/// LSB page is used.
+fn skips(lsb_only: u32, pages_per_block: u32) -> impl Fn(u32) -> u32 {
+    move |page| u32::from(page.is_multiple_of(2) && page / 2 < lsb_only && page + 1 < pages_per_block)
 }
 
 /// Eq. 6: the number of pages required of each free block, if each die provides as many blocks as the die with the
@@ -170,5 +183,121 @@ fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
     match free.iter().min() {
         Some(&fewest) => pages.div_ceil(free.len() as u32 * fewest),
         None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::geometry::DriveSpec;
+    use crate::flash::Keeps;
+    use crate::ftl::allocation::Allocation;
+    use crate::ftl::needs::{BlockNeeds, Demands};
+    use crate::ftl::{Candidates, Config, VictimPolicy, WearLevelling};
+
+    #[derive(Debug)]
+    struct Never;
+
+    impl VictimPolicy for Never {
+        fn pick(&mut self, _: &Candidates) -> Option<u32> {
+            None
+        }
+    }
+
+    struct Bench {
+        geometry: Geometry,
+        array: Array,
+        ftl: Ftl,
+    }
+
+    /// Four dies on four channels, each with one plane of nine blocks of `pages` pages, a page for each layer. Die n has
+    /// `free[n]` blocks for the flush.
+    fn bench(cell: Cell, pages: u32, free: [u32; 4]) -> Bench {
+        let geometry = Geometry::new(&DriveSpec {
+            channels: 4,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 9,
+            pages_per_block: pages,
+            page_size_bytes: 4096,
+            cell,
+            layers: if cell == Cell::Mlc { 1 } else { pages },
+            op: 1.0,
+            endurance: 1000,
+            registers: 1,
+        });
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
+        let needs = BlockNeeds::new(&Demands {
+            planes: 4,
+            pages_per_block: pages.into(),
+            page_bytes: 4096,
+            logical_pages: geometry.logical_pages.into(),
+            shares_first_block: false,
+            levels_wear: false,
+            has_demand_map: false,
+            copybacks_max: 0,
+            has_combinations: false,
+            flushed_pages: Some(8),
+        });
+        let config = Config {
+            allocation: Allocation::Static(*b"CWDP"),
+            levelling: WearLevelling::None,
+            victim: Box::new(Never),
+            needs,
+            translation_pages: 0,
+            combination_pages: 0,
+        };
+        let mut ftl = Ftl::new(config, &geometry, &array);
+        for (plane, free) in (0..4).map(PlaneId).zip(free) {
+            while ftl.flush_blocks(plane) > free {
+                ftl.take_flush_block(&geometry, &mut array, DieId(plane.0));
+            }
+        }
+        Bench { geometry, array, ftl }
+    }
+
+    /// The pages within their blocks to which a flush of `count` pages writes on each die, in order. The dies are always
+    /// idle.
+    fn pages_by_die(bench: &mut Bench, count: u32, together: Option<u32>) -> [Vec<u32>; 4] {
+        let Bench { geometry, array, ftl } = bench;
+        let mut pages = FlushPages::new(FlushMethod::Csw, geometry, ftl, count, together);
+        let mut by_die = <[Vec<u32>; 4]>::default();
+        for _ in 0..count {
+            let place = pages.next(geometry, array, ftl, |_| false).expect("a page is free");
+            let (block, page) = geometry.split(place.ppn);
+            by_die[geometry.die_of(geometry.plane_of(block)).index()].push(page);
+        }
+        by_die
+    }
+
+    #[test]
+    fn csw_writes_3d_blocks_layer_by_layer_as_in_figure_3() {
+        // Four chips with two free blocks of three pages: thirteen pages take the first pages of all eight blocks, the
+        // second pages of the four first blocks, and that of the second block of chip 0.
+        let found = pages_by_die(&mut bench(Cell::Mlc3d, 3, [2; 4]), 13, None);
+        assert_eq!(found, [vec![0, 0, 1, 1], vec![0, 0, 1], vec![0, 0, 1], vec![0, 0, 1]]);
+    }
+
+    #[test]
+    fn a_die_with_few_free_blocks_does_not_make_the_others_use_slow_layers() {
+        // Blocks of four pages. Eq. 6 with the one free block of die 0 requires five pages of each block: block by block
+        // every die would fill a block first (pages 0, 1, 2, 3).
+        let found = pages_by_die(&mut bench(Cell::Tlc3d, 4, [1, 8, 8, 8]), 20, None);
+        assert_eq!(found[0], [0, 1, 2, 3]);
+        assert_eq!(found[1].iter().chain(&found[2]).chain(&found[3]).sum::<u32>(), 0, "{found:?}");
+    }
+
+    #[test]
+    fn blocks_written_in_sets_are_filled_set_by_set() {
+        let found = pages_by_die(&mut bench(Cell::Mlc3d, 2, [0, 0, 0, 5]), 10, Some(2));
+        assert_eq!(found[3], [0, 0, 1, 1, 0, 0, 1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn planar_blocks_are_filled_block_by_block_by_equations_6_and_7() {
+        // Seven pages of each of eight blocks of eight pages: one wordline has only an LSB page.
+        let found = pages_by_die(&mut bench(Cell::Mlc, 8, [2; 4]), 56, None);
+        assert_eq!(found, [0; 4].map(|_| vec![0, 2, 3, 4, 5, 6, 7, 0, 2, 3, 4, 5, 6, 7]));
     }
 }

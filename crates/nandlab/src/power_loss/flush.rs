@@ -164,7 +164,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// Lets operations under way end. Programs dirty pages, and then lines of the VSM, as far as the energy allows.
     pub(crate) fn flush(&mut self, means: &Means, dirty: &mut [Dirty], loss: &mut PowerLoss) {
-        let pages = FlushPages::new(means.method, &self.core.geometry, &self.core.ftl, dirty.len() as u32);
+        let Core { geometry, ftl, .. } = &*self.core;
+        let pages = FlushPages::new(means.method, geometry, ftl, dirty.len() as u32, None);
         let under_way = under_way(self.core);
         let lines = self.schemes.lines(&under_way);
         loss.vsm_lines = lines.len() as u32;

@@ -9,6 +9,7 @@ mod common;
 mod crash;
 
 mod allocation;
+mod capability;
 mod capacitor;
 mod closed_forms;
 mod copyback;

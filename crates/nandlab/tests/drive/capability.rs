@@ -1,0 +1,122 @@
+//! The capability of the capacitor on random small drives: a flush saves as many dirty pages as `FlushCost::pages`
+//! promises, when only the free blocks reserved for the flush are left.
+
+use crate::common::{at, one, spec};
+use nandlab::base::geometry::{DieId, Lpn, PlaneId};
+use nandlab::base::rng::Stream;
+use nandlab::drive::Drive;
+use nandlab::host::Op;
+use nandlab::probe::NoProbe;
+
+/// A random drive with a write cache and a capacitor.
+struct Plan {
+    text: String,
+    cache_pages: u64,
+    /// The pages that are written before power fails, as multiples of the drive's logical pages.
+    fill: f64,
+}
+
+impl Plan {
+    fn draw(seed: u64) -> Self {
+        let mut stream = Stream::new(seed, "capability");
+        let mut pick = |n: u64| stream.below(n);
+        let (cell, program, layers) = [
+            ("slc", "'300us'", ""),
+            ("mlc", "{ lsb = '300us', msb = '600us' }", ""),
+            ("mlc", "{ lsb = '200us', msb = '1100us' }", ""),
+            ("3d-mlc", "{ fastest = '300us', slowest = '600us' }", "layers = 4\n"),
+            ("3d-tlc", "{ fastest = '250us', slowest = '1000us' }", "layers = 6\n"),
+            ("3d-tlc", "{ lsb = '300us', msb = '1200us' }", "layers = 3\n"),
+        ][pick(6) as usize];
+        let pages_per_block = 12 * (1 + pick(2));
+        let (channels, chips, dies, planes) = (1 + pick(2), 1 + pick(2), 1 + pick(2), 1 + pick(2));
+        let cache_pages = 4 + pick(60);
+        let (flush, concurrency) = match pick(2) {
+            0 => ("plain", pick(channels * chips * dies + 1)),
+            _ => ("csw", 0),
+        };
+        let text = format!(
+            "[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
+             planes_per_die = {planes}\nblocks_per_plane = 40\npages_per_block = {pages_per_block}\n\
+             page_size = '4KiB'\ncell = '{cell}'\n{layers}op = 1.0\nendurance = 1000000\n\
+             [timing]\nread = '50us'\nprogram = {program}\nerase = '1ns'\nchannel_ns_per_byte = {}\n\
+             command = '{}us'\ndecode = '0us'\noff_chip_mb_per_s = {}\n\
+             [ftl]\nallocation = '{}'\n[gc]\nidle_after = '10s'\n\
+             [cache]\nsize = '{}KiB'\naccess = '0us'\n\
+             [capacitor]\ncapacitance = '{}uF'\ncontroller_power = '{}mW'\nprogram_power = '{}mW'\n\
+             temperature = -40\nflush = '{flush}'\nflush_concurrency = {concurrency}\n",
+            [0.5, 2.5, 10.0][pick(3) as usize],
+            [0, 3][pick(2) as usize],
+            ["'unlimited'", "400", "{ read = 300, write = 200 }"][pick(3) as usize],
+            ["CWDP", "PDWC", "dynamic"][pick(3) as usize],
+            4 * cache_pages,
+            1000 + pick(9000),
+            [0, 100, 1000][pick(3) as usize],
+            [1, 80, 400][pick(3) as usize],
+        );
+        Self { text, cache_pages, fill: pick(300) as f64 / 100.0 }
+    }
+
+    /// The drive with only its reserved free blocks, and a capacitor with the share `efficiency` of the plan's energy.
+    fn drive(&self, efficiency: f64) -> Drive<NoProbe> {
+        let set = format!("capacitor.efficiency={efficiency}");
+        let mut drive = Drive::new(&spec(&self.text, &[set.as_str()]));
+        let pages = f64::from(drive.geometry().logical_pages);
+        for write in 0..(self.fill * pages) as u32 {
+            drive.write_now(Lpn(write % drive.geometry().logical_pages));
+        }
+        let geometry = drive.geometry().clone();
+        let (array, ftl) = drive.parts_mut();
+        let room = ftl.flush_room_blocks();
+        for die in (0..geometry.dies).map(DieId) {
+            let planes = die.0 * geometry.planes_per_die..(die.0 + 1) * geometry.planes_per_die;
+            while planes.clone().any(|plane| ftl.flush_blocks(PlaneId(plane)) > room) {
+                ftl.take_flush_block(&geometry, array, die).expect("a block is free");
+            }
+        }
+        drive
+    }
+
+    /// The number of pages that a flush of `dirty` pages saves.
+    fn saved(&self, efficiency: f64, dirty: u64) -> u64 {
+        let mut drive = self.drive(efficiency);
+        for lpn in 0..dirty {
+            assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
+        }
+        assert_eq!(drive.now(), at(0));
+        drive.lose_power();
+        let loss = &drive.stats().power.losses[0];
+        assert_eq!(u64::from(loss.dirty_pages), dirty);
+        u64::from(loss.flushed_pages)
+    }
+}
+
+#[test]
+fn a_flush_into_its_reserve_saves_the_pages_that_the_capability_promises() {
+    let mut shares = Vec::new();
+    for seed in 0..300 {
+        let plan = Plan::draw(seed);
+        // An energy for at least one page and for at most the whole cache.
+        let mut efficiency = 1.0;
+        let mut promised = plan.drive(efficiency).capability_pages();
+        while promised > plan.cache_pages as f64 {
+            efficiency *= 0.8;
+            promised = plan.drive(efficiency).capability_pages();
+        }
+        let promised = promised as u64;
+        if promised == 0 {
+            continue;
+        }
+        let saved = plan.saved(efficiency, promised);
+        assert_eq!(saved, promised, "seed {seed}: {} of {}\n{}", saved, promised, plan.text);
+        let most =
+            (promised..plan.cache_pages).take_while(|&n| plan.saved(efficiency, n + 1) == n + 1).last();
+        let most = most.map_or(promised, |n| n + 1);
+        if most < plan.cache_pages {
+            shares.push(promised as f64 / most as f64);
+        }
+    }
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    println!("{} drives, promised {mean} of the pages saved", shares.len());
+    assert!(shares.len() > 50 && mean > 0.8, "{} drives: {mean}", shares.len());
+}
