@@ -107,8 +107,7 @@ impl<P: Probe> Kept<P> for Saved<'_> {
         let caching = self.caching.as_mut().expect("a detection needs a write cache");
         let (cache, whole) = (&mut caching.cache, caching.whole);
         let slot = cache.next_clean(from, whole).or_else(|| cache.next_clean(CacheSlot(0), whole))?;
-        let epoch = self.path.host.epochs.open();
-        self.path.host.epochs.join(epoch);
+        let epoch = self.path.host.epochs.join_page();
         cache.begin_rewrite(slot, epoch);
         let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
         self.path.map.keep_entry(core, lpn);

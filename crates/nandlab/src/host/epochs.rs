@@ -9,40 +9,61 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Epochs {
     /// The number of the first epoch in the list.
     first: u64,
-    /// For each epoch, the number of its incomplete writes and the flush that ends the epoch. The last epoch is open
-    /// and has no flush yet.
-    list: VecDeque<(u64, Option<RequestId>)>,
+    /// The epochs in the order of time. The last epoch is open and has no flush yet.
+    list: VecDeque<Epoch>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Epoch {
+    /// Number of write requests that are not complete.
+    requests: u64,
+    /// Number of pages of the write cache with data of the epoch that is not in flash.
+    pages: u64,
+    /// The flush that ends the epoch; `None`: the epoch is open.
+    flush: Option<RequestId>,
 }
 
 impl Epochs {
     /// The number of the open epoch.
     pub(crate) fn open(&mut self) -> u64 {
         if self.list.is_empty() {
-            self.list.push_back((0, None));
+            self.list.push_back(Epoch::default());
         }
         self.first + self.list.len() as u64 - 1
     }
 
-    /// Adds an incomplete write to `epoch`.
+    /// Adds an incomplete write request to `epoch`.
     pub(crate) fn join(&mut self, epoch: u64) {
-        self.list[(epoch - self.first) as usize].0 += 1;
+        self.list[(epoch - self.first) as usize].requests += 1;
     }
 
-    /// Removes a completed write from `epoch`.
+    /// Removes a completed write request from `epoch`.
     pub(crate) fn leave(&mut self, epoch: u64) {
-        self.list[(epoch - self.first) as usize].0 -= 1;
+        self.list[(epoch - self.first) as usize].requests -= 1;
+    }
+
+    /// Adds a dirty page of the write cache to the open epoch; returns the number of this epoch.
+    pub(crate) fn join_page(&mut self) -> u64 {
+        let epoch = self.open();
+        self.list[(epoch - self.first) as usize].pages += 1;
+        epoch
+    }
+
+    /// The data of `epoch` in a page of the write cache is in flash, or no longer needed.
+    pub(crate) fn leave_page(&mut self, epoch: u64) {
+        self.list[(epoch - self.first) as usize].pages -= 1;
     }
 
     /// Ends the open epoch with `flush`.
     pub(crate) fn end_with(&mut self, flush: RequestId) {
         self.open();
-        self.list.back_mut().expect("an epoch is open").1 = Some(flush);
-        self.list.push_back((0, None));
+        self.list.back_mut().expect("an epoch is open").flush = Some(flush);
+        self.list.push_back(Epoch::default());
     }
 
     /// Removes the oldest epoch and returns its flush, if a flush ends this epoch and all its writes are complete.
     pub(crate) fn done(&mut self) -> Option<RequestId> {
-        let &(0, Some(flush)) = self.list.front()? else { return None };
+        let &Epoch { requests: 0, pages: 0, flush: Some(flush) } = self.list.front()? else { return None };
         self.list.pop_front();
         self.first += 1;
         Some(flush)

@@ -326,9 +326,7 @@ impl Caching {
         // Data in a program under way belongs to the epoch in which the host wrote the data; data written now belongs
         // to the open epoch.
         if self.cache.entry(slot).dirty == 0 {
-            let epoch = path.host.epochs.open();
-            path.host.epochs.join(epoch);
-            self.cache.entry_mut(slot).epoch = epoch;
+            self.cache.entry_mut(slot).epoch = path.host.epochs.join_page();
         }
         self.cache.write(slot, touched, sectors, sequence, through);
         let dirty = self.cache.dirty_pages();
@@ -458,7 +456,7 @@ impl Caching {
         let epoch = entry.epoch;
         self.cache.forget(slot);
         if leaves_epoch {
-            host.epochs.leave(epoch);
+            host.epochs.leave_page(epoch);
         }
         self.cache.free_if_idle(slot);
         core.wake(Wake::Detection);

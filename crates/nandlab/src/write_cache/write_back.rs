@@ -192,7 +192,7 @@ impl Caching {
             if entry.is_dropped { std::mem::take(&mut entry.awaiting_flash) } else { Queue::default() };
         let is_clean = self.cache.end_write_back(slot);
         self.update_load(core.now);
-        path.host.epochs.leave(epoch);
+        path.host.epochs.leave_page(epoch);
         self.end_write_throughs(core, &mut path.host, programmed, None);
         self.end_write_throughs(core, &mut path.host, dropped, None);
         path.host.complete_flushes(core);
