@@ -29,18 +29,69 @@ pub struct FlushCost {
 /// In blocks with more pages than this, `plain` counts the slowest pages of a block first, whatever their places.
 const WINDOW_MAX: usize = 2048;
 
+/// The conditions of a flush in the worst case.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// How dirty pages are written.
+    pub method: FlushMethod,
+    /// Programs under way at a time.
+    pub at_a_time: u32,
+    /// Free blocks of each plane that are reserved for the flush.
+    pub blocks: u32,
+    /// Pages of the VSM, which are written after the dirty pages.
+    pub vsm_pages: u32,
+    /// GC during a plain flush; `None`: GC stops.
+    pub gc: Option<GcCost>,
+}
+
+/// GC during a plain flush (`power.gc_in_flush`), in the worst case: GC cleans a block of a plane before the first page
+/// that the flush writes to the plane, and then whenever the flush has written the pages that the last cleaning has
+/// gained. Every cleaning gains as few pages as GC accepts, and every read needs all read levels.
+#[derive(Clone, Copy, Debug)]
+pub struct GcCost {
+    /// Energy of a try of a read, in joules.
+    pub read_j: f64,
+    /// Energy of an erase, in joules.
+    pub erase_j: f64,
+    /// Read levels of the drive, at least 1.
+    pub levels: u8,
+    /// Pages that a cleaning gains, at least 1.
+    pub gain: u32,
+}
+
+/// What the cleaning of a block takes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Victim {
+    /// Time on the die, on the channel and on the off-chip path, and program times, in nanoseconds.
+    die_ns: f64,
+    channel_ns: f64,
+    off_chip_ns: f64,
+    program_ns: f64,
+    /// Energy of reads and the erase, in joules.
+    joules: f64,
+}
+
+impl Victim {
+    fn new(gc: &GcCost, geometry: &Geometry, timing: &Timing, program_ns: f64) -> Self {
+        let copies = f64::from(geometry.pages_per_block - gc.gain);
+        let [read_ns, read_on_channel_ns] = timing.longest_read_ns().map(|span| span.ns() as f64);
+        let [out, into] = timing.off_chip_ns;
+        let transfer_ns = (timing.command_ns(FlashOp::Program) + timing.transfer_ns.max(into)).ns() as f64;
+        Self {
+            die_ns: copies * (read_ns + transfer_ns + program_ns)
+                + (timing.command_ns(FlashOp::Erase) + timing.erase_ns).ns() as f64,
+            channel_ns: copies * (read_on_channel_ns + transfer_ns),
+            off_chip_ns: copies * (out + into).ns() as f64,
+            program_ns: copies * program_ns,
+            joules: copies * f64::from(gc.levels) * gc.read_j + gc.erase_j,
+        }
+    }
+}
+
 impl FlushCost {
-    /// The cost of a flush that programs `at_a_time` pages at a time into `blocks` free blocks of each plane, and
-    /// `vsm_pages` pages of the VSM after them.
-    pub fn new(
-        method: FlushMethod,
-        capacitor: &Capacitor,
-        geometry: &Geometry,
-        timing: &Timing,
-        at_a_time: u32,
-        blocks: u32,
-        vsm_pages: u32,
-    ) -> Self {
+    /// The cost of a flush under `conditions`.
+    pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
+        let &Conditions { method, at_a_time, blocks, vsm_pages, gc } = conditions;
         let times: Vec<f64> =
             (0..geometry.pages_per_block).map(|page| timing.program_ns(page).ns() as f64).collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
@@ -49,13 +100,16 @@ impl FlushCost {
         let off_chip_ns = timing.off_chip_ns[Way::In as usize];
         let transfer_ns = timing.command_ns(FlashOp::Program) + timing.transfer_ns.max(off_chip_ns);
         let (transfer_ns, off_chip_ns) = (transfer_ns.ns() as f64, off_chip_ns.ns() as f64);
-        let page_j = |program_ns: f64| {
+        let victim = gc.map_or(Victim::default(), |gc| Victim::new(&gc, geometry, timing, mean));
+        // Energy of a page of the flush, before each of which GC cleans the share `victims` of a block.
+        let page_with_gc_j = |program_ns: f64, victims: f64| {
             // The transfers on the channels and on the off-chip path bound the rate.
-            let page_ns = ((program_ns + transfer_ns) / f64::from(at_a_time))
-                .max(transfer_ns / f64::from(geometry.channels))
-                .max(off_chip_ns);
-            capacitor.spent_j(page_ns, program_ns)
+            let page_ns = ((program_ns + transfer_ns + victims * victim.die_ns) / f64::from(at_a_time))
+                .max((transfer_ns + victims * victim.channel_ns) / f64::from(geometry.channels))
+                .max(off_chip_ns + victims * victim.off_chip_ns);
+            capacitor.spent_j(page_ns, program_ns + victims * victim.program_ns) + victims * victim.joules
         };
+        let page_j = |program_ns: f64| page_with_gc_j(program_ns, 0.0);
         let erase_ns = timing.erase_ns.ns() as f64;
         let blocks = blocks.max(1);
         let all = f64::from(blocks * geometry.planes);
@@ -64,9 +118,22 @@ impl FlushCost {
         let ahead_j = ahead * (page_j(slowest) - page_j(fastest));
         let (kinds, beyond_j, plan, more_j): (Vec<_>, _, _, _) = match (method, geometry.cell) {
             (FlushMethod::Plain, _) => {
-                let kinds = slowest_first(times, mean).into_iter();
-                let kinds = kinds.map(|time| (f64::from(geometry.planes), page_j(time))).collect();
-                (kinds, page_j(mean), None, 0.0)
+                let planes = f64::from(geometry.planes);
+                let mut slow = slowest_first(times, mean);
+                let excess_ns = slow.iter().map(|time| time - mean).sum::<f64>() * planes;
+                // The stream of GC may begin at slow pages, too; and one cleaning may end last.
+                let more_j = gc.map_or(0.0, |_| {
+                    let late_ns = excess_ns / f64::from(at_a_time) + victim.die_ns;
+                    capacitor.spent_j(late_ns, excess_ns)
+                });
+                if gc.is_some() && slow.is_empty() {
+                    slow.push(mean);
+                }
+                let share =
+                    |nth: usize| gc.map_or(0.0, |gc| if nth == 0 { 1.0 } else { 1.0 / f64::from(gc.gain) });
+                let kinds = slow.into_iter().enumerate();
+                let kinds = kinds.map(|(nth, time)| (planes, page_with_gc_j(time, share(nth)))).collect();
+                (kinds, page_with_gc_j(mean, share(1)), None, more_j)
             }
             (FlushMethod::Csw, Cell::Mlc) => {
                 let plan = LsbFirst {

@@ -17,7 +17,7 @@ mod tests;
 
 pub use ageing::Capacitor;
 pub use budget::budget_share;
-pub use cost::FlushCost;
+pub use cost::{Conditions, FlushCost, GcCost};
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use stats::{CapacitorSummary, Detection, DetectionSummary};
 
@@ -109,6 +109,8 @@ pub(crate) struct PowerBackup {
     is_measured: bool,
     /// Number of pages of the VSM, which the capacitor backs up beside the write cache.
     vsm_pages: u32,
+    /// If GC goes on during an emergency flush: energy of the try of a read and of an erase, in joules.
+    pub(crate) gc_in_flush: Option<[f64; 2]>,
     pub(crate) capacitor: Option<Capacitor>,
     pub(crate) stage: Stage,
     /// Time of the injected power loss; [`NEVER`] without one.
@@ -194,6 +196,7 @@ impl PowerBackup {
             detections: Vec::new(),
             is_measured,
             vsm_pages,
+            gc_in_flush: None,
             capacitor,
             stage: Stage::Charged,
             cut_at: cut_at.unwrap_or(NEVER),
@@ -332,15 +335,20 @@ impl PowerBackup {
     /// capability at the start.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if let Some(capacitor) = &self.capacitor {
-            self.cost = FlushCost::new(
-                self.spec.flush,
-                capacitor,
-                &core.geometry,
-                core.device.timing(),
-                self.concurrency,
-                core.ftl.flush_room_blocks(),
-                self.vsm_pages,
-            );
+            let gc = self.gc_in_flush.map(|[read_j, erase_j]| GcCost {
+                read_j,
+                erase_j,
+                levels: core.physics.ecc.levels(),
+                gain: core.ftl.garbage_per_block(&core.geometry, core.room.foreground_free),
+            });
+            let conditions = Conditions {
+                method: self.spec.flush,
+                at_a_time: self.concurrency,
+                blocks: core.ftl.flush_room_blocks(),
+                vsm_pages: self.vsm_pages,
+                gc,
+            };
+            self.cost = FlushCost::new(capacitor, &core.geometry, core.device.timing(), &conditions);
         }
         if self.is_measured {
             let capacity = f64::from(kept.cache_pages().max(1));

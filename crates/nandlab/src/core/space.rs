@@ -42,7 +42,7 @@ pub(crate) struct Room {
     /// By plane, the number of its dead blocks and the state of GC's choice of victims.
     pub(crate) spaces: Box<[Space]>,
     /// Foreground GC starts in a plane when less than this share of the pages that can be free for the host is free.
-    foreground_free: f64,
+    pub(crate) foreground_free: f64,
     /// P/E cycles at which a block retires.
     pub(crate) endurance: u32,
     /// Whether an emergency flush has written pages to planes other than those of their LPNs.

@@ -50,7 +50,7 @@ use crate::sched::{Device, NEVER};
 use crate::write_cache::Caching;
 use fast_forward::Pace;
 use schemes::Schemes;
-use spec::Spec;
+use spec::{EnergySpec, Spec};
 use stats::Recorder;
 use together::Path;
 
@@ -180,6 +180,8 @@ impl<P: Probe> Drive<P> {
             spec: spec.clone(),
             core,
         };
+        let EnergySpec { read_j, erase_j, .. } = spec.energy;
+        drive.power.gc_in_flush = spec.power.gc_in_flush.then_some([read_j, erase_j]);
         drive.with_power(|power, core, kept| power.begin(core, kept));
         drive.schemes.refreshing.refresh.begin(&mut drive.core);
         drive.serve();

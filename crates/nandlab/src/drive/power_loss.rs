@@ -2,13 +2,13 @@
 //! dirty pages in an emergency flush; this file also aborts the outstanding requests.
 
 use super::Drive;
-use super::spec::FlushOrder;
+use super::spec::{EnergySpec, FlushOrder};
 use crate::base::geometry::{CacheSlot, Lpn};
 use crate::base::units::Span;
 use crate::core::Core;
 use crate::ftl::FlushMethod;
 use crate::host::{Completion, FailReason, InWork};
-use crate::power_loss::{self, Dirty, Means, PowerLoss};
+use crate::power_loss::{self, Dirty, GcMeans, Means, PowerLoss};
 use crate::probe::Probe;
 use crate::sched::{FlashOp, NEVER, Owner};
 
@@ -101,12 +101,20 @@ impl<P: Probe> Drive<P> {
         let spent_j = |flush_ns: Span, program_ns: Span| {
             capacitor.spent_j(flush_ns.ns() as f64, program_ns.ns() as f64)
         };
-        let means = Means { method, at_a_time, spent_j: &spent_j };
+        let gc = self.spec.power.gc_in_flush.then(|| {
+            // An erase makes older deallocations durable.
+            self.path.host.trims.make_durable();
+            let Core { ftl, geometry, room, .. } = &self.core;
+            let gain_min = ftl.garbage_per_block(geometry, room.foreground_free);
+            let EnergySpec { read_j, erase_j, .. } = self.spec.energy;
+            GcMeans { read_j, erase_j, gain_min }
+        });
+        let means = Means { method, at_a_time, spent_j: &spent_j, gc };
         self.with_power_loss(|outage| {
             outage.take_back_queued();
             outage.flush(&means, dirty, loss);
         });
-        loss.spent_j = spent_j(loss.flush_ns, loss.program_ns);
+        loss.spent_j = spent_j(loss.flush_ns, loss.program_ns) + loss.gc_j;
         self.power.capacitor.as_mut().expect("a flush needs a capacitor").cycle(1);
     }
 

@@ -142,6 +142,11 @@ impl<P: Probe> Drive<P> {
                 demand.pages[page.index()].is_stale = true;
             }
         }
+        // The map of before the power loss has the pages to which the flush has mapped these LPNs.
+        for lpn in std::mem::take(&mut self.losses.remapped) {
+            let page = demand.page_of(lpn);
+            demand.pages[page.index()].is_stale = true;
+        }
         for lpn in (0..self.core.geometry.logical_pages).map(Lpn) {
             if self.core.ftl.map.get(lpn) != before.map.get(lpn) {
                 let page = demand.page_of(lpn);

@@ -210,8 +210,12 @@ impl<P: Probe> Drive<P> {
 
     /// Calls `work` with the drive at the moment when power fails.
     pub(super) fn with_power_loss<R>(&mut self, work: impl FnOnce(&mut Outage<'_, P, Off<'_>>) -> R) -> R {
-        let Self { core, schemes, .. } = self;
-        work(&mut Outage { core, schemes: &mut Off { schemes } })
+        let Self { core, schemes, losses, .. } = self;
+        let remapped = Vec::new();
+        let mut outage = Outage { core, schemes: &mut Off { schemes }, remapped };
+        let result = work(&mut outage);
+        losses.remapped = outage.remapped;
+        result
     }
 
     /// Calls `work` with the drive while it is rebuilt from flash.

@@ -204,7 +204,7 @@ impl Ftl {
     /// flush writes. `programmed` returns the number of pages of a block that will have been programmed.
     pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(BlockId) -> u32) {
         for plane in &mut self.planes {
-            for stream in [WriteStream::Host, WriteStream::Combination] {
+            for stream in [WriteStream::Host, WriteStream::Combination, WriteStream::Gc] {
                 let open = &mut plane.open[stream.index()];
                 // A block whose pages are all allocated may have been erased and opened for another stream by now.
                 if open.next < open.end {
@@ -216,18 +216,26 @@ impl Ftl {
         }
     }
 
-    /// Allocates a page for an emergency flush from the host's stream, in the plane of `die` with the most room.
+    /// The plane of `die` to which a plain emergency flush writes next: the one with the most room.
+    pub fn flush_plane(&self, geometry: &Geometry, die: DieId) -> Option<PlaneId> {
+        let room = |plane: &PlaneId| self.flush_room(geometry, *plane);
+        planes_of(geometry, die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
+    }
+
+    /// The pages of a plane that a plain emergency flush can write.
+    pub fn flush_room(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
+        let open = self.planes[plane.index()].open[WriteStream::Host.index()];
+        open.room() + self.flush_blocks(plane) * geometry.pages_per_block
+    }
+
+    /// Allocates a page for an emergency flush from the host's stream, in [`Ftl::flush_plane`] of `die`.
     pub fn allocate_for_flush(
         &mut self,
         geometry: &Geometry,
         array: &mut Array,
         die: DieId,
     ) -> Option<AllocatedPage> {
-        let room = |plane: &PlaneId| {
-            let open = self.planes[plane.index()].open[WriteStream::Host.index()];
-            open.room() + self.flush_blocks(*plane) * geometry.pages_per_block
-        };
-        let plane = planes_of(geometry, die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })?;
+        let plane = self.flush_plane(geometry, die)?;
         self.allocate_keeping(geometry, array, plane, WriteStream::Host, FLUSH_KEEPS_BLOCKS)
     }
 

@@ -21,6 +21,16 @@ impl Ftl {
         self.flush_reserve_blocks
     }
 
+    /// The invalid pages that a full block has on average, at least, in a plane of blocks that are not retired, when
+    /// less than `foreground_free` of the pages that can become free for the host is free; at least 1. A block's worth of
+    /// garbage may be in the victim of a job and another one in open blocks.
+    pub fn garbage_per_block(&self, geometry: &Geometry, foreground_free: f64) -> u32 {
+        let (blocks, pages_per_block) = (geometry.blocks_per_plane, geometry.pages_per_block);
+        let spare = self.needs.usable_pages(blocks.into()).saturating_sub(self.needs.valid_pages());
+        let garbage = spare as f64 * (1.0 - foreground_free) - 2.0 * f64::from(pages_per_block);
+        ((garbage / f64::from(blocks)) as u32).clamp(1, pages_per_block)
+    }
+
     /// Whether a plane keeps the flush reserve even if its job takes all free blocks that it may take, of which the job
     /// has taken `taken` already.
     pub fn has_flush_reserve(&self, plane: PlaneId, taken: u32) -> bool {

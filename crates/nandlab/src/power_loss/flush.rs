@@ -4,10 +4,11 @@
 //! Operations under way end on energy reserved for them. Without a capacitor, or with an empty capacitor, programs,
 //! copybacks and erases in their array phase are torn. The flush begins at once on the idle dies. A program begins
 //! only if the remaining energy covers the program to its end, so the flush tears no page. If only a part of a page is
-//! in the cache, the valid sectors are written, with a mark in the OOB; recovery completes such a page.
+//! in the cache, the valid sectors are written, with a mark in the OOB; recovery completes such a page. GC stops, unless
+//! it goes on during a plain flush (`cleaning.rs`).
 
-use super::PowerLoss;
-use super::{Outage, Schemes};
+use super::cleaning::{Cleanings, GcMeans};
+use super::{Outage, PowerLoss, Schemes};
 use crate::base::geometry::{BlockId, Cell, DieId, Lpn, Ppn};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Maps, Program, To};
@@ -50,23 +51,43 @@ pub(crate) struct Means<'a> {
     /// Returns the energy, in joules, of a flush from its duration and the sum of its program times (Eq. 3 to 5 of the
     /// aging-capacitor paper).
     pub(crate) spent_j: &'a dyn Fn(Span, Span) -> f64,
+    /// GC during the flush; `None`: GC has stopped.
+    pub(crate) gc: Option<GcMeans>,
+}
+
+/// The time and the energy that an operation of the flush needs.
+pub(super) struct Needed {
+    /// Time on the die, in the array and for decoding, after the transfers.
+    pub(super) ns: Span,
+    /// The part of `ns` in which a page is programmed.
+    pub(super) program_ns: Span,
+    /// Energy of a read or an erase, in joules.
+    pub(super) joules: f64,
+}
+
+impl Needed {
+    /// A try of a read. Its transfer out waits for the channel again: `wait_ns` in the worst case.
+    pub(super) fn read(wait_ns: Span, try_ns: Span, joules: f64) -> Self {
+        Self { ns: wait_ns + try_ns, program_ns: Span::ZERO, joules }
+    }
 }
 
 /// An emergency flush under way.
-struct Flush {
+pub(super) struct Flush {
     pages: FlushPages,
     /// Index of the next dirty page.
-    next: usize,
+    pub(super) next: usize,
     /// Lines of the VSM, which are written after the dirty pages.
     lines: Vec<Lpn>,
     /// Number of lines whose program has begun.
     lines_begun: usize,
-    /// Number of programs of the flush that are under way.
-    under_way: u32,
+    /// Number of programs of dirty pages and lines that are under way.
+    pub(super) under_way: u32,
     /// Time at which all programs begun so far have ended in the worst case.
     may_end: Time,
-    /// Whether the remaining energy is too low for another program.
-    is_over: bool,
+    /// Whether the remaining energy is too low for another operation.
+    pub(super) is_over: bool,
+    pub(super) cleanings: Cleanings,
 }
 
 impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
@@ -166,11 +187,23 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     pub(crate) fn flush(&mut self, means: &Means, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let Core { geometry, ftl, .. } = &*self.core;
         let pages = FlushPages::new(means.method, geometry, ftl, dirty.len() as u32, None);
+        if means.gc.is_some() {
+            self.unmap_queued();
+        }
         let under_way = under_way(self.core);
         let lines = self.schemes.lines(&under_way);
         loss.vsm_lines = lines.len() as u32;
-        let mut flush =
-            Flush { pages, next: 0, lines, lines_begun: 0, under_way: 0, may_end: loss.at, is_over: false };
+        let cleanings = Cleanings::new(means.gc, self.core);
+        let mut flush = Flush {
+            pages,
+            next: 0,
+            lines,
+            lines_begun: 0,
+            under_way: 0,
+            may_end: loss.at,
+            is_over: false,
+            cleanings,
+        };
         loop {
             self.begin_flush_programs(means, &mut flush, dirty, loss);
             if flush.next == dirty.len() {
@@ -181,11 +214,18 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 break;
             }
             self.core.now = time;
+            if clock == self.core.idle_clock() {
+                self.on_decoded(means, &mut flush, dirty.len(), loss);
+                continue;
+            }
             let Core { device, pool, agenda, probe, now, .. } = &mut *self.core;
             let ended = device.on_clock(pool, agenda, probe, *now, DieId(clock));
             device.start_next(pool, agenda, probe, *now, DieId(clock));
             match ended {
                 Ended::Nothing => {}
+                Ended::Page(slot) if flush.cleanings.has_begun(&self.core.pool[slot]) => {
+                    self.decode(&mut flush, slot, loss);
+                }
                 Ended::Page(_) => loss.finish_ns = self.core.now - loss.at,
                 Ended::Batch(first) => {
                     let mut rest = Some(first);
@@ -216,6 +256,15 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                             Owner::FlushPage(at) => {
                                 dirty[at as usize].is_saved = true;
                                 loss.flushed_pages += 1;
+                                // Recovery completes a partial page from the page that it replaces.
+                                if means.gc.is_some() && !dirty[at as usize].is_partial {
+                                    self.remap(done.lpn, done.ppn);
+                                }
+                            }
+                            Owner::Job(_) if flush.cleanings.has_begun(&done) => {
+                                self.on_cleaned(means, &mut flush, dirty.len(), loss, &done);
+                                loss.flush_ns = self.core.now - loss.at;
+                                continue;
                             }
                             Owner::CombinationPage if done.cause == Cause::Flush => loss.vsm_lines_saved += 1,
                             _ => {
@@ -239,17 +288,22 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         dirty: &[Dirty],
         loss: &mut PowerLoss,
     ) {
-        while !flush.is_over && flush.next < dirty.len() && flush.under_way < means.at_a_time {
+        self.begin_cleanings(means, flush, dirty.len(), loss);
+        while !flush.is_over
+            && flush.next + flush.cleanings.under_way() < dirty.len()
+            && flush.under_way + (flush.cleanings.under_way() as u32) < means.at_a_time
+        {
             let Core { geometry, array, ftl, device, .. } = &mut *self.core;
-            let Some(place) = flush.pages.next(geometry, array, ftl, |die| device.phase(die) != Phase::Idle)
-            else {
+            let cleanings = &flush.cleanings;
+            let is_busy = |die| device.phase(die) != Phase::Idle || cleanings.is_at(die);
+            let Some(place) = flush.pages.next(geometry, array, ftl, is_busy) else {
                 return;
             };
-            let (_, page) = self.core.geometry.split(place.ppn);
+            let (block, page) = self.core.geometry.split(place.ppn);
             if !self.take_energy_for(means, flush, loss, page) {
-                flush.is_over = true;
                 return;
             }
+            flush.cleanings.use_gain(self.core.geometry.plane_of(block));
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
             loss.fast_pages += u32::from(self.is_fast(page));
             let item = &dirty[flush.next];
@@ -274,22 +328,46 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         self.core.start_dies();
     }
 
-    /// Whether the remaining energy covers the program of one more page to its end; if so, reserves the energy.
-    fn take_energy_for(&self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss, page: u32) -> bool {
-        let timing = self.core.device.timing();
-        let program_ns = timing.program_ns(page);
-        // In the worst case every die of the channel first transfers a page, at the last read level.
-        let dies_per_channel = u64::from(self.core.geometry.dies / self.core.geometry.channels);
-        let wait_ns = dies_per_channel * timing.longest_transfer_ns()
-            + u64::from(self.core.geometry.dies) * timing.off_chip_ns[0].max(timing.off_chip_ns[1]);
-        let may_end = flush.may_end.max(self.core.now + wait_ns + program_ns);
-        let programs_ns = loss.program_ns + program_ns;
-        if (means.spent_j)(may_end - loss.at, programs_ns) > loss.energy_j {
+    /// Whether the remaining energy covers the program of one more page to its end; if so, reserves the energy. If not,
+    /// the flush is over.
+    pub(super) fn take_energy_for(
+        &self,
+        means: &Means,
+        flush: &mut Flush,
+        loss: &mut PowerLoss,
+        page: u32,
+    ) -> bool {
+        let program_ns = self.core.device.timing().program_ns(page);
+        self.take_energy(means, flush, loss, Needed { ns: program_ns, program_ns, joules: 0.0 })
+    }
+
+    /// Whether the remaining energy covers an operation to its end; if so, reserves the energy. If not, the flush is
+    /// over.
+    pub(super) fn take_energy(
+        &self,
+        means: &Means,
+        flush: &mut Flush,
+        loss: &mut PowerLoss,
+        needed: Needed,
+    ) -> bool {
+        let may_end = flush.may_end.max(self.core.now + self.wait_ns() + needed.ns);
+        let (programs_ns, gc_j) = (loss.program_ns + needed.program_ns, loss.gc_j + needed.joules);
+        if (means.spent_j)(may_end - loss.at, programs_ns) + gc_j > loss.energy_j {
+            flush.is_over = true;
             return false;
         }
         flush.may_end = may_end;
-        loss.program_ns = programs_ns;
+        (loss.program_ns, loss.gc_j) = (programs_ns, gc_j);
         true
+    }
+
+    /// The longest time that a die waits for its channel and then transfers a page. In the worst case every die of the
+    /// channel first transfers a page, at the last read level.
+    pub(super) fn wait_ns(&self) -> Span {
+        let (timing, geometry) = (self.core.device.timing(), &self.core.geometry);
+        let dies_per_channel = u64::from(geometry.dies / geometry.channels);
+        dies_per_channel * timing.longest_transfer_ns()
+            + u64::from(geometry.dies) * timing.off_chip_ns[0].max(timing.off_chip_ns[1])
     }
 
     /// Begins programs of lines of the VSM on idle dies. A page whose line is not saved keeps the errors that it had
@@ -301,7 +379,6 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let stamp = self.core.next_stamp();
             let (_, page) = self.core.geometry.split(place.ppn);
             if !self.take_energy_for(means, flush, loss, page) {
-                flush.is_over = true;
                 return;
             }
             self.program_in_flush(place, lpn, stamp, Owner::CombinationPage);

@@ -5,6 +5,7 @@
 //! C. Gao et al., "Aging capacitor supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020
 //! (Section IV-C: the emergency flush).
 
+mod cleaning;
 mod flush;
 pub(crate) mod notes;
 mod recovery;
@@ -13,6 +14,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cleaning::GcMeans;
 pub(crate) use flush::{Dirty, Means, under_way};
 pub(crate) use recovery::Return;
 pub use stats::{LossCounts, LossRecord, LossSummary, PowerLoss, PowerSummary, Recovery};
@@ -67,10 +69,15 @@ pub(crate) struct Losses {
     pub(crate) is_off: bool,
     /// While power is off: the blocks whose erase has been torn.
     pub(crate) torn_erases: Vec<BlockId>,
+    /// While power is off: the LPNs that the flush has mapped to another page, because GC went on
+    /// (`power.gc_in_flush`).
+    pub(crate) remapped: Vec<Lpn>,
 }
 
 /// The drive when power fails: operations are still under way on the dies.
 pub(crate) struct Outage<'a, P: Probe, S> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) schemes: &'a mut S,
+    /// The LPNs that the flush has mapped to another page.
+    pub(crate) remapped: Vec<Lpn>,
 }

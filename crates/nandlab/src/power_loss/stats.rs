@@ -49,10 +49,17 @@ pub struct PowerLoss {
     /// Time from the power loss until the operations under way at the power loss had ended, in nanoseconds. These
     /// operations take energy that is reserved for them.
     pub finish_ns: Span,
-    /// Time from the power loss until the emergency flush had written its last page, in nanoseconds (T_total of Eq. 4).
+    /// Time from the power loss until the emergency flush, with its GC, had ended its last operation, in nanoseconds
+    /// (T_total of Eq. 4).
     pub flush_ns: Span,
-    /// Sum of the program times of all pages of the emergency flush, in nanoseconds (T_program of Eq. 5).
+    /// Sum of the program times of all pages of the emergency flush and of its GC, in nanoseconds (T_program of Eq. 5).
     pub program_ns: Span,
+    /// Pages that GC moved during the emergency flush (`power.gc_in_flush`).
+    pub gc_pages: u32,
+    /// Blocks that GC erased during the emergency flush.
+    pub gc_erases: u32,
+    /// Energy of the reads and erases of GC during the emergency flush, in joules.
+    pub gc_j: f64,
     /// The recovery; `None` while power is off.
     pub recovery: Option<Recovery>,
 }
@@ -123,11 +130,15 @@ counters! {
         pub stale_translation_pages: u64, sum of pages;
         /// Time from the power loss until the operations under way at the power loss had ended.
         pub finish_ns: Span, sum of s, summary "finish_s";
-        /// Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the
-        /// aging-capacitor paper).
+        /// Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of
+        /// Eq. 4 of the aging-capacitor paper).
         pub flush_ns: Span, sum of s, summary "flush_s";
-        /// Sum of the program times of all pages of the emergency flush (T_program of Eq. 5 of the aging-capacitor
-        /// paper).
+        /// Pages that GC moved during the emergency flush (`power.gc_in_flush`).
+        pub gc_pages: u64, sum of pages;
+        /// Blocks that GC erased during the emergency flush.
+        pub gc_erases: u64, sum of erases;
+        /// Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the
+        /// aging-capacitor paper).
         pub program_ns: Span, sum of s, summary "program_s";
         /// Duration of the recovery.
         pub recovery_ns: Span, sum of s, summary "recovery_s";
@@ -164,6 +175,8 @@ impl PowerLoss {
             stale_translation_pages: recovery.stale_translation_pages.into(),
             finish_ns: self.finish_ns,
             flush_ns: self.flush_ns,
+            gc_pages: self.gc_pages.into(),
+            gc_erases: self.gc_erases.into(),
             program_ns: self.program_ns,
             recovery_ns: recovery.ns,
             energy_j: self.energy_j,

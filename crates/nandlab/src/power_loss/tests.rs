@@ -77,7 +77,7 @@ fn reach_array(core: &mut Core<NoProbe>) {
 
 /// Power fails without energy; returns the blocks whose erase was torn.
 fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<BlockId> {
-    let torn = Outage { core, schemes: &mut Others::default() }.tear(loss);
+    let torn = Outage { core, schemes: &mut Others::default(), remapped: Vec::new() }.tear(loss);
     core.device.drop_queues(&core.pool);
     core.device.stop(core.now);
     core.agenda.clear();
@@ -155,9 +155,10 @@ fn a_flush_writes_as_many_pages_as_the_energy_covers() {
         };
         let mut dirty = [5, 4, 3, 2, 1].map(dirty);
         let mut loss = PowerLoss { energy_j, ..PowerLoss::default() };
-        let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &spent_j };
+        let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &spent_j, gc: None };
         let mut others = Others::default();
-        Outage { core: &mut core, schemes: &mut others }.flush(&means, &mut dirty, &mut loss);
+        Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() }
+            .flush(&means, &mut dirty, &mut loss);
         let is_saved: Vec<bool> = dirty.iter().map(|page| page.is_saved).collect();
         assert_eq!(is_saved, [0, 1, 2, 3, 4].map(|at| at < saved), "{pages_of_energy} pages of energy");
         assert_eq!(loss.flushed_pages, saved);
@@ -184,9 +185,9 @@ fn a_program_under_way_ends_and_the_page_of_a_queued_program_is_used_by_the_flus
         is_lost: false,
         is_saved: false,
     }];
-    let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0 };
+    let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
-    let mut outage = Outage { core: &mut core, schemes: &mut others };
+    let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
     outage.take_back_queued();
     outage.flush(&means, &mut dirty, &mut loss);
     // The first program is past its transfer and takes 200 us more; then the flush programs one page.
@@ -314,9 +315,9 @@ fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
     let queued = core.copy_back(crate::core::CopyBack { plane: PLANE, stream, source, lpn, cause }).unwrap();
     start(&mut core);
     let mut loss = PowerLoss { energy_j: 1.0, ..PowerLoss::default() };
-    let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0 };
+    let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
-    Outage { core: &mut core, schemes: &mut others }.flush(&means, &mut [], &mut loss);
+    Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() }.flush(&means, &mut [], &mut loss);
     let to = core.geometry.block_of(queued.ppn);
     assert_eq!((others.copied_back, core.array.block(to).reads), (vec![(to, from)], 6));
     assert!(

@@ -205,6 +205,23 @@ impl Timing {
         programs.chain(others).chain([reads]).max().unwrap_or_default()
     }
 
+    /// The longest time of one try of a read on the die and in the decoder, without its transfers.
+    pub fn longest_try_ns(&self) -> Span {
+        self.reads.iter().map(|cost| cost.sense_ns + cost.decode_ns).max().unwrap_or_default()
+    }
+
+    /// The time of a read that needs every level, at the first level first: command cycles, sensing, transfers and
+    /// decoding of all tries. And the part of this time in which the read occupies its channel.
+    pub fn longest_read_ns(&self) -> [Span; 2] {
+        let levels = u64::from(self.levels as u32);
+        // A policy may begin at any level, with a first try.
+        let tries = &self.reads[..self.levels];
+        let on_channel: Span = tries.iter().map(|cost| cost.transfer_ns.max(self.off_chip_ns[0])).sum();
+        let on_channel = on_channel + levels * self.command_ns(FlashOp::Read);
+        let elsewhere: Span = tries.iter().map(|cost| cost.sense_ns + cost.decode_ns).sum();
+        [on_channel + elsewhere, on_channel]
+    }
+
     /// Channel time of the command cycles of an operation on one plane.
     #[inline(always)]
     pub fn command_ns(&self, kind: FlashOp) -> Span {

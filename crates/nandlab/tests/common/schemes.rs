@@ -172,14 +172,23 @@ impl Schemes {
             refresh_ms_per_page: facts.slowest_us as f64 / 600.0
                 * (if partial { 2.4 } else { 1.0 } + pick(7) as f64 / 3.0),
         };
-        schemes.draw_cache(&mut stream, capacitor_aware, facts);
+        // Derived from the seed, so that the draws of the other settings do not change.
+        let gc_in_flush = [None, Some(1.0), None, Some(8.0)][(seed / 17 % 4) as usize];
+        schemes.draw_cache(&mut stream, capacitor_aware, facts, gc_in_flush);
         let reclaim = ["'none'", "{ reads = { limit = 50 } }", "{ rber = { limit = 0.5, every = 4 } }"];
         let policy = reclaim[stream.below(if has_levels { 3 } else { 2 }) as usize];
         schemes.cache += &format!("[reclaim]\npolicy = {policy}\n");
         schemes
     }
 
-    fn draw_cache(&mut self, stream: &mut Stream, capacitor_aware: bool, facts: &DriveFacts) {
+    /// `gc_in_flush`: if GC goes on in plain flushes, a factor for the energy of the capacitor.
+    fn draw_cache(
+        &mut self,
+        stream: &mut Stream,
+        capacitor_aware: bool,
+        facts: &DriveFacts,
+        gc_in_flush: Option<f64>,
+    ) {
         let mut pick = |n: u64| stream.below(n);
         let (has_cache, has_capacitor) = (self.has_cache, self.has_capacitor);
         let pages = 4 + pick(44);
@@ -211,8 +220,15 @@ impl Schemes {
                 (false, true) => 3.0,
                 (false, false) => pick(80) as f64 / 100.0,
             };
-            let capacitance = share * pages as f64 * page_j / (0.5 * 24.0 * 0.9);
             let flush = ["plain", "csw"][pick(2) as usize];
+            let gc_in_flush = gc_in_flush.filter(|_| flush == "plain" && share > 0.0);
+            let share = share * gc_in_flush.unwrap_or(1.0);
+            // A fixed budget does not allow for GC. An energy that does would take long to drain in a detection.
+            self.covers &= gc_in_flush.is_none() || is_measured;
+            let capacitance = share * pages as f64 * page_j / (0.5 * 24.0 * 0.9);
+            if gc_in_flush.is_some() {
+                self.cache += "[power]\ngc_in_flush = true\n";
+            }
             let concurrency = if flush == "plain" { pick(facts.dies + 1) } else { 0 };
             let recharge_ms = [1.0, 10.0, 40.0][pick(3) as usize];
             let ns = |ms: f64| (ms * 1e6 * self.scale) as u64;

@@ -35,8 +35,11 @@ impl Plan {
             0 => ("plain", pick(channels * chips * dies + 1)),
             _ => ("csw", 0),
         };
+        // Cleanings take up to a block's worth of copies for each page.
+        let (gc, times) =
+            if flush == "plain" && pick(2) == 0 { ("true", 1 + pick(40)) } else { ("false", 1) };
         let text = format!(
-            "[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
+            "[power]\ngc_in_flush = {gc}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
              planes_per_die = {planes}\nblocks_per_plane = 40\npages_per_block = {pages_per_block}\n\
              page_size = '4KiB'\ncell = '{cell}'\n{layers}op = 1.0\nendurance = 1000000\n\
              [timing]\nread = '50us'\nprogram = {program}\nerase = '1ns'\nchannel_ns_per_byte = {}\n\
@@ -50,7 +53,7 @@ impl Plan {
             ["'unlimited'", "400", "{ read = 300, write = 200 }"][pick(3) as usize],
             ["CWDP", "PDWC", "dynamic"][pick(3) as usize],
             4 * cache_pages,
-            1000 + pick(9000),
+            times * (1000 + pick(9000)),
             [0, 100, 1000][pick(3) as usize],
             [1, 80, 400][pick(3) as usize],
         );

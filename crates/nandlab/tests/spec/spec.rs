@@ -241,7 +241,7 @@ fn no_capacitor_and_no_power_loss_are_the_default() {
         metadata_bytes: 0,
     };
     assert_eq!(spec.capacitor, capacitor);
-    assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: None });
+    assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: None, gc_in_flush: false });
     assert!(!spec.models_power_loss());
     assert_eq!(block_needs(&spec).flush.free, 0);
 }
@@ -269,7 +269,10 @@ fn a_capacitor_and_its_flush_reach_the_spec() {
         metadata_bytes: 64 << 20,
     };
     assert_eq!(spec.capacitor, capacitor);
-    assert_eq!(spec.power, PowerSpec { cut_after_requests: 0, cut_at_ns: Some(Time::START + 12 * SECOND) });
+    assert_eq!(
+        spec.power,
+        PowerSpec { cut_after_requests: 0, cut_at_ns: Some(Time::START + 12 * SECOND), gc_in_flush: false }
+    );
     assert_eq!(spec.cache.dirty_budget, DirtyBudget::Measured);
     assert!(spec.models_power_loss());
     let order = |name: &str| spec_with("", &[&format!("capacitor.flush_order={name}")]).capacitor.flush_order;
@@ -279,13 +282,16 @@ fn a_capacitor_and_its_flush_reach_the_spec() {
 #[test]
 fn cut_at_and_cut_after_requests_replace_each_other() {
     let file = "[power]\ncut_after_requests = 5\n";
-    assert_eq!(spec(file).power, PowerSpec { cut_after_requests: 5, cut_at_ns: None });
+    assert_eq!(spec(file).power, PowerSpec { cut_after_requests: 5, cut_at_ns: None, gc_in_flush: false });
     assert!(spec(file).models_power_loss());
     let at = spec_with(file, &["power.cut_at=0s"]);
-    assert_eq!(at.power, PowerSpec { cut_after_requests: 0, cut_at_ns: Some(Time::START) });
+    assert_eq!(
+        at.power,
+        PowerSpec { cut_after_requests: 0, cut_at_ns: Some(Time::START), gc_in_flush: false }
+    );
     assert!(at.models_power_loss());
     let after = spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=3"]);
-    assert_eq!(after.power, PowerSpec { cut_after_requests: 3, cut_at_ns: None });
+    assert_eq!(after.power, PowerSpec { cut_after_requests: 3, cut_at_ns: None, gc_in_flush: false });
     assert!(!spec_with("[power]\ncut_at = \"1ms\"\n", &["power.cut_after_requests=0"]).models_power_loss());
     // Without a capacitor there is no emergency flush, so no blocks are kept free for one.
     assert_eq!(block_needs(&after).flush.free, 0);

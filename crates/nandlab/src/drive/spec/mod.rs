@@ -147,6 +147,7 @@ const RULES: &[&[Rule]] = &[
     reliability::RULES,
     write_cache::spec::RULES,
     capacitor::spec::RULES,
+    power_loss::spec::RULES,
     copyback::spec::RULES,
     refresh::partial::spec::RULES,
     refresh::spec::RULES,
