@@ -9,10 +9,10 @@ use crate::sched::{FlashOp, Timing, Way};
 /// Energy of an emergency flush by its number of pages, in the worst case: every die is erasing a block when power
 /// fails, and only the free blocks reserved for the flush are left.
 ///
-/// `plain` uses the pages of a block in order, so every plane may begin at slow pages. `csw` uses the reserved blocks as
-/// `ftl/flush_pages.rs` does: on 3D cells the first page of all blocks, then the next page of all blocks; on planar MLC
-/// LSB pages only, or LSB and MSB pages by Eq. 6 and 7. Dies whose erase ends early write more pages than the others, so
-/// `csw` uses slower pages on these dies; the number of these pages is bounded by the time of an erase.
+/// `plain` uses the pages of a block in order, so every plane may begin at slow pages. `csw` uses the reserved blocks
+/// as `ftl/flush_pages.rs` does: on 3D cells the first page of all blocks, then the next page of all blocks; on planar
+/// MLC LSB pages only, or LSB and MSB pages by Eq. 6 and 7. Dies whose erase ends early write more pages than the
+/// others, so `csw` uses slower pages on these dies; the number of these pages is bounded by the time of an erase.
 #[derive(Clone, Debug, Default)]
 pub struct FlushCost {
     /// Energy that a flush takes beside that of its pages, in joules: for the wait for an operation under way, for a
@@ -206,7 +206,8 @@ impl LsbFirst {
         self.dies * self.blocks * self.pages_per_block
     }
 
-    /// Energy of the pages of a flush of `pages` pages, at most [`LsbFirst::room`], which are spread evenly over the dies.
+    /// Energy of the pages of a flush of `pages` pages, at most [`LsbFirst::room`], which are spread evenly over the
+    /// dies.
     fn cost_j(&self, pages: u64) -> f64 {
         let (each, more) = (pages / self.dies, pages % self.dies);
         let required = pages.div_ceil(self.dies * self.blocks);
@@ -244,8 +245,8 @@ impl LsbFirst {
 /// The program times of `plain` in the worst case, slowest first, until the mean is reached. `times` are those of the
 /// pages of a block.
 ///
-/// A plane writes a run of consecutive pages, which may begin at any page and continue in the next block. The sum of the
-/// first n times is at least that of the slowest run of n pages. The times do not rise, so this also bounds runs of
+/// A plane writes a run of consecutive pages, which may begin at any page and continue in the next block. The sum of
+/// the first n times is at least that of the slowest run of n pages. The times do not rise, so this also bounds runs of
 /// unequal lengths in several planes: their sum is at most that of runs of equal lengths.
 fn slowest_first(times: Vec<f64>, mean: f64) -> Vec<f64> {
     let len = times.len();

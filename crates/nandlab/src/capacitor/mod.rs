@@ -187,7 +187,11 @@ impl PowerBackup {
         clock_scale: f64,
         geometry: &Geometry,
     ) -> Self {
-        let capacitor = Capacitor::new(spec);
+        let mut capacitor = Capacitor::new(spec);
+        if let Some(capacitor) = &mut capacitor {
+            // A program on every die: operations under way at power loss go on beside the flush.
+            capacitor.load_w = spec.controller_w + f64::from(geometry.dies) * spec.program_w;
+        }
         let is_measured = matches!(budget, Budget::Measured);
         let CapacitorSpec { flush, flush_concurrency, detect_every_ns, .. } = *spec;
         let (scale, dies) = (clock_scale, geometry.dies);
@@ -334,7 +338,13 @@ impl PowerBackup {
     /// Computes the energy of a flush. If the budget is measured, sets the first budget, which follows from the
     /// capability at the start.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        if let Some(capacitor) = &self.capacitor {
+        if let Some(capacitor) = &mut self.capacitor {
+            if let Some([read_j, erase_j]) = self.gc_in_flush {
+                let timing = core.device.timing();
+                let gc_w = (read_j / timing.read_ns.seconds()).max(erase_j / timing.erase_ns.seconds());
+                let die_w = capacitor.program_w.max(gc_w);
+                capacitor.load_w = capacitor.controller_w + f64::from(core.geometry.dies) * die_w;
+            }
             let gc = self.gc_in_flush.map(|[read_j, erase_j]| GcCost {
                 read_j,
                 erase_j,

@@ -1,10 +1,11 @@
 //! The section `[capacitor]` of the spec.
 
+use super::ageing::Load;
 use crate::base::units::Span;
 pub use crate::ftl::FlushMethod;
 use crate::spec::{
-    AGE, ANY_TIME, Check, Choices, Dimension, Rule, SHARE, SHARE_ABOVE_0, SOME_TIME, VOLTS, Val, ValueKind,
-    WATTS, choices, int, key, num, param, section, shorten, show_real, show_time,
+    AGE, ANY_TIME, Check, Choices, Dimension, OHMS, Rule, SHARE, SHARE_ABOVE_0, SOME_TIME, VOLTS, Val,
+    ValueKind, WATTS, choices, int, key, num, param, section, shorten, show_num, show_real, show_time,
 };
 
 section! {
@@ -26,6 +27,18 @@ section! {
         pub voltage_min_v: f64 =
             key("capacitor.voltage_min", VOLTS, "\"2.5V\"", "lowest voltage at which the circuits work")
                 .note("assumption"),
+        /// Equivalent series resistance of the new capacitor, in ohms. It grows in proportion to the lost capacitance,
+        /// to twice its value at a loss of 30 %.
+        pub esr_ohm: f64 = key(
+            "capacitor.esr",
+            OHMS,
+            "\"0ohm\"",
+            "equivalent series resistance of the new capacitor; doubles with a loss of 30 % of the capacitance",
+        )
+        .note(
+            "Eq. 1 has none; datasheets of supercapacitors: tens to hundreds of ohms for small coin cells, tens of \
+             milliohms for large ones",
+        ),
         /// Share of the energy that reaches the circuits, above 0: m of Eq. 1.
         pub efficiency: f64 = key(
             "capacitor.efficiency",
@@ -178,7 +191,7 @@ choices! {
     }
 }
 
-pub(crate) const RULES: &[Rule] = &[energy, temperatures, detections, flush_concurrency, flush_order];
+pub(crate) const RULES: &[Rule] = &[energy, esr, temperatures, detections, flush_concurrency, flush_order];
 
 /// Eq. 1 must give an energy above 0, and a flush must take energy: a detection ends only when the capacitor is empty.
 fn energy(check: &mut Check<'_>) -> Option<()> {
@@ -198,6 +211,35 @@ fn energy(check: &mut Check<'_>) -> Option<()> {
         let message = "the capacitor never empties if neither controller nor programs draw power";
         let remedy = "set one of the two powers above 0, such as capacitor.controller_power = \"1W\"";
         check.error(&keys, message, remedy);
+    }
+    Some(())
+}
+
+/// With the ESR of the new capacitor and a program on every die, some of the charge must be usable.
+fn esr(check: &mut Check<'_>) -> Option<()> {
+    const DIES: [&str; 3] = ["drive.channels", "drive.chips_per_channel", "drive.dies_per_chip"];
+    let esr = check.num("capacitor.esr")?;
+    let (full, least) = (check.num("capacitor.voltage")?, check.num("capacitor.voltage_min")?);
+    let (controller, program) =
+        (check.num("capacitor.controller_power")?, check.num("capacitor.program_power")?);
+    let dies = DIES.iter().try_fold(1, |dies, key| Some(dies * check.int(key)?))?;
+    let watts = controller + dies as f64 * program;
+    let load = Load { watts: watts / check.num("capacitor.efficiency")?, ohms: esr, least_v: least };
+    if esr > 0.0 && least < full && load.end_v() >= full {
+        let most = load.ohms_max(full);
+        let shown = |value, dimension| shorten(&show_real(value, dimension));
+        let message = format!(
+            "nothing of the charge is usable: with the controller and a program on every die ({}) the terminals of the \
+             capacitor fall below {} at {} already",
+            shown(watts, Dimension::Power),
+            shown(least, Dimension::Voltage),
+            shown(full, Dimension::Voltage)
+        );
+        let remedy = format!(
+            "set capacitor.esr below {} mohm, or capacitor.voltage higher",
+            show_num((most * 1e6).floor() / 1e3)
+        );
+        check.error(&["capacitor.esr", "capacitor.voltage"], message, remedy);
     }
     Some(())
 }

@@ -91,6 +91,7 @@ impl Bench {
             capacitance_f: (FIXED_UJ + pages * PAGE_UJ) * 1e-6 / 8.0,
             voltage_v: 5.0,
             voltage_min_v: 3.0,
+            esr_ohm: 0.0,
             efficiency: 1.0,
             temperature: vec![(Span::ZERO, 25.0)],
             age_ns: Span::ZERO,

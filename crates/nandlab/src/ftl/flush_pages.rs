@@ -9,9 +9,9 @@
 //! other: every block takes LSB pages in the same proportion, and the flush may leave blocks free.
 //!
 //! On 3D cells the fast pages are in the lowest layers. Each die writes the first page of every free block, one block
-//! after the other, then the next page of every block, and so on (Section IV-C-3, Fig. 3). A block is taken only for its
-//! first page. A die that has fewer free blocks than others reaches the next layer earlier: it does not wait for the
-//! others, because the controller takes more power than the programs of a die.
+//! after the other, then the next page of every block, and so on (Section IV-C-3, Fig. 3). A block is taken only for
+//! its first page. A die that has fewer free blocks than others reaches the next layer earlier: it does not wait for
+//! the others, because the controller takes more power than the programs of a die.
 
 use super::{AllocatedPage, Ftl};
 use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
@@ -210,8 +210,8 @@ mod tests {
         ftl: Ftl,
     }
 
-    /// Four dies on four channels, each with one plane of nine blocks of `pages` pages, a page for each layer. Die n has
-    /// `free[n]` blocks for the flush.
+    /// Four dies on four channels, each with one plane of nine blocks of `pages` pages, a page for each layer. Die n
+    /// has `free[n]` blocks for the flush.
     fn bench(cell: Cell, pages: u32, free: [u32; 4]) -> Bench {
         let geometry = Geometry::new(&DriveSpec {
             channels: 4,
@@ -257,8 +257,8 @@ mod tests {
         Bench { geometry, array, ftl }
     }
 
-    /// The pages within their blocks to which a flush of `count` pages writes on each die, in order. The dies are always
-    /// idle.
+    /// The pages within their blocks to which a flush of `count` pages writes on each die, in order. The dies are
+    /// always idle.
     fn pages_by_die(bench: &mut Bench, count: u32, together: Option<u32>) -> [Vec<u32>; 4] {
         let Bench { geometry, array, ftl } = bench;
         let mut pages = FlushPages::new(FlushMethod::Csw, geometry, ftl, count, together);
@@ -281,8 +281,8 @@ mod tests {
 
     #[test]
     fn a_die_with_few_free_blocks_does_not_make_the_others_use_slow_layers() {
-        // Blocks of four pages. Eq. 6 with the one free block of die 0 requires five pages of each block: block by block
-        // every die would fill a block first (pages 0, 1, 2, 3).
+        // Blocks of four pages. Eq. 6 with the one free block of die 0 requires five pages of each block: block by
+        // block every die would fill a block first (pages 0, 1, 2, 3).
         let found = pages_by_die(&mut bench(Cell::Tlc3d, 4, [1, 8, 8, 8]), 20, None);
         assert_eq!(found[0], [0, 1, 2, 3]);
         assert_eq!(found[1].iter().chain(&found[2]).chain(&found[3]).sum::<u32>(), 0, "{found:?}");

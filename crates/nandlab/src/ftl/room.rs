@@ -22,8 +22,8 @@ impl Ftl {
     }
 
     /// The invalid pages that a full block has on average, at least, in a plane of blocks that are not retired, when
-    /// less than `foreground_free` of the pages that can become free for the host is free; at least 1. A block's worth of
-    /// garbage may be in the victim of a job and another one in open blocks.
+    /// less than `foreground_free` of the pages that can become free for the host is free; at least 1. A block's worth
+    /// of garbage may be in the victim of a job and another one in open blocks.
     pub fn garbage_per_block(&self, geometry: &Geometry, foreground_free: f64) -> u32 {
         let (blocks, pages_per_block) = (geometry.blocks_per_plane, geometry.pages_per_block);
         let spare = self.needs.usable_pages(blocks.into()).saturating_sub(self.needs.valid_pages());

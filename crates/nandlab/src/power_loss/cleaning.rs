@@ -1,7 +1,7 @@
 //! GC that goes on during a plain emergency flush (`power.gc_in_flush`).
 //!
-//! Before the flush writes a page to a plane where foreground GC is due, or which has no page left, GC cleans a block of
-//! the plane: it reads the valid pages of a victim and programs them to the plane's stream of GC, one page after
+//! Before the flush writes a page to a plane where foreground GC is due, or which has no page left, GC cleans a block
+//! of the plane: it reads the valid pages of a victim and programs them to the plane's stream of GC, one page after
 //! another, and erases the victim when all copies have ended. Meanwhile the die writes no page of the flush. The plane
 //! then takes as many pages of the flush as the cleaning has gained, before the next cleaning begins.
 //!

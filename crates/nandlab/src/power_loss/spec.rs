@@ -18,7 +18,8 @@ section! {
         pub cut_at_ns: Option<Time> =
             key("power.cut_at", ANY_TIME, "", "power fails at this simulated time")
                 => |values, path| values.get(path).map(|at| Time::from_ns(at.int())),
-        /// Whether GC goes on while an emergency flush with [`FlushMethod::Plain`](crate::ftl::FlushMethod::Plain) runs.
+        /// Whether GC goes on while an emergency flush with [`FlushMethod::Plain`](crate::ftl::FlushMethod::Plain)
+        /// runs.
         pub gc_in_flush: bool = key(
             "power.gc_in_flush",
             ValueKind::Bool,

@@ -192,7 +192,8 @@ impl Timing {
     }
 
     /// The longest time that one operation occupies a channel. The candidates: the transfer out of a page, at any read
-    /// level; the command cycles of a multi-plane program with its transfers in; the command cycles of another operation.
+    /// level; the command cycles of a multi-plane program with its transfers in; the command cycles of another
+    /// operation.
     pub fn longest_transfer_ns(&self) -> Span {
         let planes = u64::from(self.planes);
         let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();

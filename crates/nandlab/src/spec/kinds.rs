@@ -91,4 +91,5 @@ pub(crate) const SOME_TIME: ValueKind = ValueKind::Time { min: 1, max: Span::LIM
 pub(crate) const AGE: ValueKind = ValueKind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
 pub(crate) const JOULES: ValueKind = ValueKind::Si(Dimension::Energy);
 pub(crate) const WATTS: ValueKind = ValueKind::Si(Dimension::Power);
+pub(crate) const OHMS: ValueKind = ValueKind::Si(Dimension::Resistance);
 pub(crate) const VOLTS: ValueKind = ValueKind::Si(Dimension::Voltage);

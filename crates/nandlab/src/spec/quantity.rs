@@ -42,16 +42,18 @@ pub(crate) enum Dimension {
     Power,
     Capacitance,
     Voltage,
+    Resistance,
 }
 
 impl Dimension {
-    const ALL: [Dimension; 6] = [
+    const ALL: [Dimension; 7] = [
         Dimension::Time,
         Dimension::Size,
         Dimension::Energy,
         Dimension::Power,
         Dimension::Capacitance,
         Dimension::Voltage,
+        Dimension::Resistance,
     ];
 
     /// The name with its article, for a message.
@@ -63,6 +65,7 @@ impl Dimension {
             Dimension::Power => "a power",
             Dimension::Capacitance => "a capacitance",
             Dimension::Voltage => "a voltage",
+            Dimension::Resistance => "a resistance",
         }
     }
 
@@ -75,6 +78,7 @@ impl Dimension {
             Dimension::Power => "50mW",
             Dimension::Capacitance => "75mF",
             Dimension::Voltage => "5.5V",
+            Dimension::Resistance => "50mohm",
         }
     }
 
@@ -87,6 +91,7 @@ impl Dimension {
             Dimension::Power => "W, mW, uW, nW, pW, fW",
             Dimension::Capacitance => "F, mF, uF",
             Dimension::Voltage => "V, mV",
+            Dimension::Resistance => "ohm, mohm",
         }
     }
 
@@ -99,17 +104,19 @@ impl Dimension {
             Dimension::Power => r"^[0-9]+(\.[0-9]+)? ?[munpf]?W$",
             Dimension::Capacitance => r"^[0-9]+(\.[0-9]+)? ?[mu]?F$",
             Dimension::Voltage => r"^[0-9]+(\.[0-9]+)? ?m?V$",
+            Dimension::Resistance => r"^[0-9]+(\.[0-9]+)? ?m?ohm$",
         }
     }
 
     /// The unit without a prefix and its prefixes; `None` for a dimension that counts in whole base units.
-    fn si(self) -> Option<(char, &'static [(&'static str, i32)])> {
+    fn si(self) -> Option<(&'static str, &'static [(&'static str, i32)])> {
         match self {
             Dimension::Time | Dimension::Size => None,
-            Dimension::Energy => Some(('J', PREFIXES)),
-            Dimension::Power => Some(('W', PREFIXES)),
-            Dimension::Capacitance => Some(('F', &PREFIXES[..3])),
-            Dimension::Voltage => Some(('V', &PREFIXES[..2])),
+            Dimension::Energy => Some(("J", PREFIXES)),
+            Dimension::Power => Some(("W", PREFIXES)),
+            Dimension::Capacitance => Some(("F", &PREFIXES[..3])),
+            Dimension::Voltage => Some(("V", &PREFIXES[..2])),
+            Dimension::Resistance => Some(("ohm", &PREFIXES[..2])),
         }
     }
 
@@ -163,7 +170,7 @@ pub(super) fn whole(text: &str, dimension: Dimension) -> Result<u64, Why> {
     u64::try_from(scaled / divisor).ok().filter(|v| *v <= i64::MAX as u64).ok_or(Why::TooLarge)
 }
 
-/// The value in joules, watts, farads or volts.
+/// The value in joules, watts, farads, volts or ohms.
 pub(super) fn real(text: &str, dimension: Dimension) -> Option<f64> {
     let (before, after, unit) = split(text)?;
     let (base, prefixes) = dimension.si()?;
@@ -195,8 +202,8 @@ fn show(value: u64, scale: &[(&str, u64)]) -> String {
     format!("{}{unit}", value / worth)
 }
 
-/// A quantity in joules, watts, farads or volts as text: with a prefix, and with the fewest digits that are read as the
-/// same number.
+/// A quantity in joules, watts, farads, volts or ohms as text: with a prefix, and with the fewest digits that are read
+/// as the same number.
 pub(crate) fn show_real(value: f64, dimension: Dimension) -> String {
     let (unit, prefixes) = dimension.si().expect("a dimension of real numbers");
     let scientific = format!("{value:e}");
@@ -249,6 +256,8 @@ mod tests {
         assert_eq!(real("1nF", Dimension::Capacitance), None);
         assert_eq!(real("5.5V", Dimension::Voltage), Some(5.5));
         assert_eq!(real("1uV", Dimension::Voltage), None);
+        assert_eq!(real("50 mohm", Dimension::Resistance), Some(0.05));
+        assert_eq!(Dimension::of("75ohm"), Some(Dimension::Resistance));
         assert_eq!(Dimension::of("75mF"), Some(Dimension::Capacitance));
         assert_eq!(Dimension::of("3300mV"), Some(Dimension::Voltage));
         assert_eq!(Dimension::of("often"), None);
@@ -271,6 +280,7 @@ mod tests {
         assert_eq!(show_real(0.075, Dimension::Capacitance), "75mF");
         assert_eq!(show_real(1e-9, Dimension::Capacitance), "0.001uF");
         assert_eq!(show_real(5.5, Dimension::Voltage), "5.5V");
+        assert_eq!(show_real(0.05, Dimension::Resistance), "50mohm");
         assert_eq!(show_real(0.0, Dimension::Voltage), "0V");
     }
 
@@ -280,7 +290,7 @@ mod tests {
             prop_assert_eq!(whole(&show_time(v), Dimension::Time), Ok(v));
             prop_assert_eq!(whole(&show_size(v), Dimension::Size), Ok(v));
             let x = x * 10f64.powi(e);
-            for dimension in [Dimension::Energy, Dimension::Capacitance, Dimension::Voltage] {
+            for dimension in [Dimension::Energy, Dimension::Capacitance, Dimension::Voltage, Dimension::Resistance] {
                 prop_assert_eq!(real(&show_real(x, dimension), dimension), Some(x));
             }
         }

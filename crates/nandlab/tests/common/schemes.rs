@@ -56,6 +56,8 @@ pub struct Schemes {
     pub has_capacitor: bool,
     /// False if there is a capacitor that may be too small for all dirty pages that the budget allows.
     pub covers: bool,
+    /// Value of `capacitor.esr` in milliohms.
+    esr_mohm: u64,
     scale: f64,
     /// Refresh interval in milliseconds per page of a die.
     refresh_ms_per_page: f64,
@@ -166,6 +168,7 @@ impl Schemes {
             has_cache: capacitor_aware || pick(3) > 0,
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
             covers: true,
+            esr_mohm: 0,
             scale,
             // The shortest interval drawn is one that the drive can keep up with. Partial refresh needs longer
             // intervals, because refreshed pages are also moved later.
@@ -174,6 +177,7 @@ impl Schemes {
         };
         // Derived from the seed, so that the draws of the other settings do not change.
         let gc_in_flush = [None, Some(1.0), None, Some(8.0)][(seed / 17 % 4) as usize];
+        schemes.esr_mohm = [0, 500][(seed / 19 % 2) as usize];
         schemes.draw_cache(&mut stream, capacitor_aware, facts, gc_in_flush);
         let reclaim = ["'none'", "{ reads = { limit = 50 } }", "{ rber = { limit = 0.5, every = 4 } }"];
         let policy = reclaim[stream.below(if has_levels { 3 } else { 2 }) as usize];
@@ -190,7 +194,7 @@ impl Schemes {
         gc_in_flush: Option<f64>,
     ) {
         let mut pick = |n: u64| stream.below(n);
-        let (has_cache, has_capacitor) = (self.has_cache, self.has_capacitor);
+        let (has_cache, has_capacitor, esr_mohm) = (self.has_cache, self.has_capacitor, self.esr_mohm);
         let pages = 4 + pick(44);
         let policy = match capacitor_aware {
             true => ["'punctual'", "'greedy'", self.smart.as_str()][pick(3) as usize],
@@ -236,7 +240,7 @@ impl Schemes {
                 "[capacitor]\ncapacitance = '{:.9}uF'\ncontroller_power = '20mW'\nprogram_power = '80mW'\n\
                  flush = '{flush}'\nflush_concurrency = {concurrency}\nflush_order = '{}'\nmetadata = '64KiB'\n\
                  recharge = '{}ns'\ndetect_every = '{}ns'\ndetect_grace = '{}ns'\nsteps = '{}'\nmargin = {}\n\
-                 temperature = {}\n",
+                 temperature = {}\nesr = '{}mohm'\n",
                 capacitance * 1e6,
                 ["oldest", "newest", "metadata"][pick(3) as usize],
                 ns(recharge_ms),
@@ -245,6 +249,7 @@ impl Schemes {
                 ["five", "continuous"][pick(2) as usize],
                 [0.1, 0.2][pick(2) as usize],
                 [25, 60][pick(2) as usize],
+                esr_mohm,
             );
         }
     }

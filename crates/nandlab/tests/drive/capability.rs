@@ -39,7 +39,8 @@ impl Plan {
         let (gc, times) =
             if flush == "plain" && pick(2) == 0 { ("true", 1 + pick(40)) } else { ("false", 1) };
         let text = format!(
-            "[power]\ngc_in_flush = {gc}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
+            "[power]\ngc_in_flush = {gc}\n\
+             [drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
              planes_per_die = {planes}\nblocks_per_plane = 40\npages_per_block = {pages_per_block}\n\
              page_size = '4KiB'\ncell = '{cell}'\n{layers}op = 1.0\nendurance = 1000000\n\
              [timing]\nread = '50us'\nprogram = {program}\nerase = '1ns'\nchannel_ns_per_byte = {}\n\

@@ -530,8 +530,8 @@ fn the_stages_of_a_detection_take_their_time() {
     assert_eq!((detection.drained_from.ns(), detection.pages, detection.host_pages), (from, 10, 0));
     is_near(detection.energy_j, 5.2e-3);
     // In the worst case a flush has a fixed cost of 1.61024 mJ: the controller draws 1 W for 1 ms, while the flush
-    // waits for an erase, and for 0.61024 ms in the last round of programs. To this the first page adds 0.67024 mJ, as an
-    // MSB page, and every further page 0.50524 mJ, the mean of an LSB page (0.34024 mJ) and an MSB page.
+    // waits for an erase, and for 0.61024 ms in the last round of programs. To this the first page adds 0.67024 mJ, as
+    // an MSB page, and every further page 0.50524 mJ, the mean of an LSB page (0.34024 mJ) and an MSB page.
     is_near(detection.drained_j, 5.2e-3);
     is_near(detection.measured, (1.0 + (5.2 - 1.61024 - 0.67024) / 0.50524) / 10.0);
     is_near(detection.budget, 0.0);
@@ -541,9 +541,9 @@ fn the_stages_of_a_detection_take_their_time() {
 
 #[test]
 fn the_budget_is_the_step_below_the_measured_capability() {
-    // Each energy is chosen slightly above that of 7, 8, 9, 10 or 11 pages in the worst case, to make up for the 0.001 %
-    // of the capacitance that a detection costs. The detection writes more pages, 10 to 14, because it begins
-    // with an LSB page and waits for no erase.
+    // Each energy is chosen slightly above that of 7, 8, 9, 10 or 11 pages in the worst case, to make up for the 0.001
+    // % of the capacitance that a detection costs. The detection writes more pages, 10 to 14, because it begins with an
+    // LSB page and waits for no erase.
     let measured = [(5.35, 10, 0), (5.85, 11, 7), (6.35, 12, 8), (6.85, 13, 9), (7.4, 14, 10)];
     for (mj, pages, budget) in measured {
         let mut drive = detecting(mj, &[]);

@@ -355,6 +355,27 @@ fn measured_budgets_without_effect_are_errors() {
 }
 
 #[test]
+fn an_esr_at_which_nothing_is_usable_is_an_error() {
+    // One die: the controller and a program draw 1.0825 W, which are 1.20278 W at the terminals. The discharge from
+    // 5.5 V ends at once with 5.5^2 / (4 x 1.20278) = 6.2875 ohm, at terminals of 2.75 V.
+    let dies = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\n[capacitor]\nesr = ";
+    assert!(load_with(&format!("{dies}\"6287mohm\"\n"), &[]).is_ok());
+    let text = says(&format!("{dies}\"6288mohm\"\n"));
+    assert!(text.starts_with("run.toml:6: capacitor.esr: nothing of the charge is usable"), "{text}");
+    assert!(text.contains("remedy: set capacitor.esr below 6287.5"), "{text}");
+}
+
+#[test]
+fn gc_in_flush_needs_a_plain_flush_and_a_capacitor() {
+    let text = says("[power]\ngc_in_flush = true\n[capacitor]\ncapacitance = \"75mF\"\nflush = \"csw\"\n");
+    let expected =
+        "power.gc_in_flush: capacitor.flush = \"csw\" stops GC, so GC cannot go on during the flush";
+    assert!(text.contains(expected) && text.contains("power.gc_in_flush = false"), "{text}");
+    let text = says("[power]\ngc_in_flush = true\n");
+    assert!(text.contains("has no effect") && text.contains("set capacitor.capacitance"), "{text}");
+}
+
+#[test]
 fn wrong_capacitors_are_errors() {
     let is = |lines: &str, expected: &str| golden(&format!("[capacitor]\n{lines}\n"), expected);
     is(
