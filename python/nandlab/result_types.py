@@ -176,12 +176,16 @@ class LossRecord(Record, frozen=True):
     finish_s: float
     """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
     flush_s: float
-    """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
-    capacitor paper). In seconds.
+    """Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of Eq. 4
+    of the aging-capacitor paper). In seconds.
     """
+    gc_pages: int
+    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
+    gc_erases: int
+    """Blocks that GC erased during the emergency flush. In erases."""
     program_s: float
-    """Sum of the program times of all pages of the emergency flush (T_program of Eq. 5 of the aging-capacitor paper).
-    In seconds.
+    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
+    capacitor paper). In seconds.
     """
     recovery_s: float
     """Duration of the recovery. In seconds."""
@@ -622,12 +626,16 @@ class PowerSummary(Record, frozen=True):
     finish_s: float
     """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
     flush_s: float
-    """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
-    capacitor paper). In seconds.
+    """Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of Eq. 4
+    of the aging-capacitor paper). In seconds.
     """
+    gc_pages: int
+    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
+    gc_erases: int
+    """Blocks that GC erased during the emergency flush. In erases."""
     program_s: float
-    """Sum of the program times of all pages of the emergency flush (T_program of Eq. 5 of the aging-capacitor paper).
-    In seconds.
+    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
+    capacitor paper). In seconds.
     """
     recovery_s: float
     """Duration of the recovery. In seconds."""
@@ -689,12 +697,16 @@ class LossSummary(Record, frozen=True):
     finish_s: float
     """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
     flush_s: float
-    """Time from the power loss until the emergency flush had written its last page (T_total of Eq. 4 of the aging-
-    capacitor paper). In seconds.
+    """Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of Eq. 4
+    of the aging-capacitor paper). In seconds.
     """
+    gc_pages: int
+    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
+    gc_erases: int
+    """Blocks that GC erased during the emergency flush. In erases."""
     program_s: float
-    """Sum of the program times of all pages of the emergency flush (T_program of Eq. 5 of the aging-capacitor paper).
-    In seconds.
+    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
+    capacitor paper). In seconds.
     """
     recovery_s: float
     """Duration of the recovery. In seconds."""
