@@ -534,6 +534,8 @@ class CacheSummary(Record, frozen=True):
     """Pages programmed to flash from the write cache, for any reason."""
     waiting_writes: int
     """Host page writes that waited for a slot of the write cache or for room in the dirty budget. In pages."""
+    waiting_reads: int
+    """Host page reads that missed and waited for a slot of the write cache. In pages."""
     blocked_updates: int
     """Host page writes that waited because their page was being written back (write protection). In pages."""
     dirty_pages: int

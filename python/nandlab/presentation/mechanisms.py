@@ -144,6 +144,7 @@ def write_cache(found: CacheSummary) -> Section | None:
         ),
         Figure("evictions of clean pages, of dirty pages", f"{count(found.evictions)}, {count(found.dirty_evictions)}"),
         Figure("writes that waited for a slot or the budget", count(found.waiting_writes)),
+        Figure("reads that waited for a slot", count(found.waiting_reads)),
         Figure("updates that waited for their page's write-back", count(found.blocked_updates)),
     )
     return with_table("Write cache", (Figure("write cache", text),), table, "The host read and wrote nothing.", figures)

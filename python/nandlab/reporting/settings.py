@@ -23,6 +23,7 @@ _OFF = {
     "migration.first_block": "own",
     "migration.copyback": "whole",
     "cache.dirty_budget": 1.0,
+    "cache.read_room": "skip",
     "capacitor.capacitance": "0F",
     "power.cut_after_requests": 0,
 }
@@ -84,6 +85,7 @@ def settings_table(spec: Mapping[str, object]) -> str:
         ("write cache", "cache.size"),
         ("cache sync", "cache.sync"),
         ("share of the cache that may be dirty", "cache.dirty_budget"),
+        ("reads that find no slot in the cache", "cache.read_room"),
         ("capacitor", "capacitor.capacitance"),
         ("capacitor temperature, degrees Celsius / age", "capacitor.temperature capacitor.age"),
         ("emergency flush", "capacitor.flush"),

@@ -15,6 +15,8 @@ pub enum Wants {
     PartialWrite,
     /// Write the page into the write cache, which needs a free slot for the page.
     Slot,
+    /// Read the page into the write cache, which needs a free slot for the page.
+    ReadSlot,
 }
 
 /// A page that waits for a map entry, for room in flash, for a slot or the budget of the write cache, or for the

@@ -32,6 +32,9 @@ pub(crate) enum Wake {
     Hurry(BlockId),
     /// The map entry for which a page has waited is in RAM, or its translation page is lost.
     MapEntry { waiter: Waiter, is_lost: bool },
+    /// A read has missed the write cache, and the map entry of its page is in RAM: the page is to be read from flash into
+    /// the slot taken for it.
+    ReadMiss(CacheSlot),
     /// All sectors of a page of the write cache are in RAM, or those from flash are lost. `sequence`: the sequence
     /// number of the page's data in flash; `None` if the page was not in flash.
     SectorsArrived { slot: CacheSlot, sequence: Option<u64>, is_lost: bool },

@@ -177,6 +177,7 @@ impl<P: Probe> Drive<P> {
             }
             Some(Wake::JobOver(plane)) => self.after_job(plane),
             Some(Wake::MapEntry { waiter, is_lost }) => self.on_map_entry(&waiter, is_lost),
+            Some(Wake::ReadMiss(slot)) => self.read_into_cache(slot),
             Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
                 self.with_cache(|cache, core, path| cache.on_fetched(core, path, slot, sequence, is_lost));
             }

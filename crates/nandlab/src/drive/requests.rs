@@ -7,7 +7,7 @@
 
 use super::Drive;
 use super::together::Path;
-use crate::base::geometry::{Lpn, Ppn, RequestId, Tvpn};
+use crate::base::geometry::{CacheSlot, Lpn, Ppn, RequestId, Tvpn};
 use crate::core::{Map, Read, Waiter, Wake, Wants};
 use crate::flash::DEAD_LPN;
 use crate::host::{Host, Op, Request};
@@ -126,6 +126,22 @@ impl<P: Probe> Drive<P> {
         }
         self.path.host.requests.get(id).pages_left += 1;
         self.read_for_host(ppn, lpn, Owner::Request(id));
+    }
+
+    /// Reads the page of a read that missed the write cache from flash into the slot taken for it.
+    #[inline(never)]
+    pub(super) fn read_into_cache(&mut self, slot: CacheSlot) {
+        let caching = self.caching.as_ref().expect("only a write cache has slots");
+        let lpn = caching.cache.entry(slot).lpn;
+        if let Some(ppn) = caching.page_to_fetch(&mut self.core, slot) {
+            self.read_for_host(ppn, lpn, Owner::CachePage(slot));
+            return;
+        }
+        let (map, counters) = (&self.core.ftl.map, &mut self.path.host.record.counters);
+        match map.get(lpn) {
+            None => counters.unmapped_reads += 1,
+            Some(ppn) => counters.buffered_reads += u64::from(!self.core.array.is_lost(ppn)),
+        }
     }
 
     /// Queues a read for a host request.

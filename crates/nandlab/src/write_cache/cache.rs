@@ -42,6 +42,8 @@ pub struct CachedPage {
     pub write_back: WriteBack,
     /// Whether the missing sectors are being read from flash.
     pub is_being_fetched: bool,
+    /// Whether the slot has been taken for a read that missed, and the page is still being read from flash.
+    pub is_read_miss: bool,
     /// Whether the page has been evicted or deallocated: its slot is freed as soon as nothing is under way for the
     /// page.
     pub is_leaving: bool,
@@ -333,6 +335,7 @@ impl WriteCache {
                 sequence: 0,
                 write_back: WriteBack::None,
                 is_being_fetched: false,
+                is_read_miss: false,
                 is_leaving: false,
                 lost: 0,
                 is_blank: true,
@@ -385,10 +388,15 @@ impl WriteCache {
     /// every page is already leaving.
     pub fn choose_victim(&mut self) -> Option<CacheSlot> {
         let slot = self.dirty_victim().or(self.least_recently_used())?;
+        self.leave(slot);
+        Some(slot)
+    }
+
+    /// Lets a page that is not leaving yet leave the cache.
+    pub fn leave(&mut self, slot: CacheSlot) {
         self.unlink(slot);
         self.entry_mut(slot).is_leaving = true;
         self.leaving += 1;
-        Some(slot)
     }
 
     /// The host has written `sectors` of a page, the sectors in `whole` completely. The write counts as acknowledged

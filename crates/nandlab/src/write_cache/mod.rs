@@ -6,7 +6,8 @@
 //! FIFO order, and for each waiting page a cached page is evicted or written back. A write-back first reads the sectors
 //! that are not in the cache, if flash has the page; then it allocates a flash page like a host write. Sectors updated
 //! during the write-back remain dirty; under a policy with write protection such updates wait instead. A read that
-//! finds only some of its sectors in the cache waits until the missing sectors have been read from flash.
+//! finds only some of its sectors in the cache waits until the missing sectors have been read from flash. A read of a
+//! page that is not cached is answered from flash, or needs a slot first (`cache.read_room`, see `reads.rs`).
 
 mod cache;
 mod load;
@@ -20,7 +21,7 @@ mod tests;
 mod write_back;
 
 pub use cache::{CacheSlot, CachedPage, WriteBack, WriteCache};
-pub use spec::{CacheSpec, DirtyBudget};
+pub use spec::{CacheSpec, DirtyBudget, ReadRoom};
 pub use stats::{CacheStats, CacheSummary};
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
@@ -42,11 +43,14 @@ pub(crate) struct Caching {
     window: [u32; 2],
     /// Moving average of the number of pages being written back; `None` unless [`Caching::watch_load`] has been called.
     load: Option<BufferLoad>,
-    /// Host pages that wait for a slot or for room in the budget.
+    /// Host pages that wait for a slot or for room in the budget, in the order of their arrival.
     waiting: Queue,
     waiting_len: u32,
     /// Number of pages in `waiting` that need a slot: they were not cached when they began to wait.
     waiting_slots: u32,
+    /// Number of reads in `waiting`.
+    waiting_reads: u32,
+    read_room: ReadRoom,
     /// End of each DRAM access under way and its request, earliest end first.
     dram: VecDeque<(Time, RequestId)>,
     access_ns: Span,
@@ -75,6 +79,8 @@ impl Caching {
             waiting: Queue::default(),
             waiting_len: 0,
             waiting_slots: 0,
+            waiting_reads: 0,
+            read_room: spec.read_room,
             dram: VecDeque::new(),
             access_ns: spec.access_ns,
             sector_bytes,
@@ -193,13 +199,18 @@ impl Caching {
 
     /// Lets a page of a write wait for a slot or for room in the budget.
     fn wait_for_room<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, lpn: Lpn) {
-        let needs_slot = self.cache.find(lpn).is_none();
-        let wants = if needs_slot { Wants::Slot } else { Wants::Write };
+        let wants = if self.cache.find(lpn).is_none() { Wants::Slot } else { Wants::Write };
+        self.wait_in_line(core, request, lpn, wants);
+        self.stats.waiting_writes += 1;
+    }
+
+    /// Adds a page of a request to the pages that wait for a slot or for room in the budget.
+    fn wait_in_line<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, lpn: Lpn, wants: Wants) {
         let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, wants));
         self.waiting.push(&mut core.waiters, waiter);
         self.waiting_len += 1;
-        self.waiting_slots += u32::from(needs_slot);
-        self.stats.waiting_writes += 1;
+        self.waiting_slots += u32::from(wants != Wants::Write);
+        self.waiting_reads += u32::from(wants == Wants::ReadSlot);
     }
 
     /// Writes a page into the cache. Returns `false` if the page must wait for a slot or for room in the budget; unless
@@ -313,7 +324,9 @@ impl Caching {
                 self.evict_dirty(core, path, slot);
                 continue;
             }
-            let is_at_budget = cache.dirty_pages() >= cache.budget() && cache.writing() < self.waiting_len;
+            // Reads need no room in the budget.
+            let waiting_writes = self.waiting_len - self.waiting_reads;
+            let is_at_budget = cache.dirty_pages() >= cache.budget() && cache.writing() < waiting_writes;
             let Some(slot) = cache.oldest_dirty().filter(|_| is_at_budget) else { return false };
             self.begin_write_back(core, path, slot);
         }
@@ -336,11 +349,17 @@ impl Caching {
     pub(crate) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let _inside = core.inside.enter(Part::WriteCache);
         while let Some(first) = self.waiting.first() {
-            let Waiter { lpn, owner, .. } = core.waiters[first];
-            if self.try_write(core, path, owner.request(), lpn, true) {
+            let Waiter { lpn, owner, wants, .. } = core.waiters[first];
+            let has_room = match wants {
+                Wants::ReadSlot => self.try_read(core, path, owner.request(), lpn, true),
+                _ => self.try_write(core, path, owner.request(), lpn, true),
+            };
+            if has_room {
                 let done = self.waiting.pop(&mut core.waiters).expect("the queue has a first page");
+                core.waiters.remove(done);
                 self.waiting_len -= 1;
-                self.waiting_slots -= u32::from(core.waiters.remove(done).wants == Wants::Slot);
+                self.waiting_slots -= u32::from(wants != Wants::Write);
+                self.waiting_reads -= u32::from(wants == Wants::ReadSlot);
             } else if !self.make_room(core, path, lpn) {
                 break;
             }

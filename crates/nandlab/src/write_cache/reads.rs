@@ -1,8 +1,27 @@
 //! Reads of host pages: from the cache, and from flash into the cache.
+//!
+//! A read that finds all its sectors in the cache never waits. Under `cache.read_room = "skip"` a read of a page that is
+//! not cached is answered from flash; the page is cached afterwards if there is a slot. Under `wait` such a read first
+//! takes a slot: a free slot, or the slot of a clean victim. Without one it waits, in order with the writes that wait,
+//! until a victim has been written back ("the required data of incoming requests only can be inserted into the cache
+//! when dirty pages have been evicted", Section III-B of the aging-capacitor paper). Then the map entry is looked up,
+//! and the page is read into the slot with the cause and the statistics of a host read. The read is answered from the
+//! slot, which takes a DRAM access. The details of `wait`:
+//!
+//! - Reads of a page that is being read into its slot wait for that read of flash. After it all sectors of the page are
+//!   valid.
+//! - A read that waits behind a write of the same page returns the data of that write, without a read of flash. Of
+//!   several reads that wait for one page, each counts as needing a slot, although only the first one takes a slot.
+//! - A read of an unmapped page needs no slot: there is no data to insert. The same holds for a read whose page is
+//!   deallocated while the read waits: it is answered when it is the first in line.
+//! - A read of a lost page fails, and the page does not stay in the cache.
+//! - A waiting read needs no room in the dirty budget. With a budget of 0 the dirty pages for which it may have to wait
+//!   are those that are being written through.
+//! - A power loss aborts waiting reads like all outstanding requests.
 
-use super::{CacheSlot, Caching};
+use super::{CacheSlot, Caching, ReadRoom};
 use crate::base::geometry::{Lpn, RequestId};
-use crate::core::{Core, Map, Part, Wants};
+use crate::core::{Core, Map, Part, Wake, Wants};
 use crate::host::{DataPath, Host};
 use crate::probe::Probe;
 use crate::sched::Transaction;
@@ -19,29 +38,93 @@ impl Caching {
         lpn: Lpn,
     ) -> bool {
         let _inside = core.inside.enter(Part::WriteCache);
-        let Some(slot) = self.cache.find(lpn) else {
-            self.stats.read_misses += 1;
+        if let Some(slot) = self.cache.find(lpn) {
+            path.host.requests.get(request).pages_left += 1;
+            let is_hit = self.read_slot(core, path, request, lpn, slot);
+            self.stats.read_hits += u64::from(is_hit);
+            self.stats.read_misses += u64::from(!is_hit);
+            return true;
+        }
+        self.stats.read_misses += 1;
+        let waits = self.read_room == ReadRoom::Wait && core.ftl.map.get(lpn).is_some();
+        if !waits {
             let is_lost = self.lost.contains_key(&lpn.0);
             if is_lost {
                 path.host.fail_page(request);
                 core.probe.on_read_failed(request, lpn);
             }
             return is_lost;
-        };
-        let (_, sectors) = self.sectors(core, &path.host.requests.request(request), lpn);
+        }
         path.host.requests.get(request).pages_left += 1;
+        if !self.try_read(core, path, request, lpn, false) {
+            self.wait_in_line(core, request, lpn, Wants::ReadSlot);
+            self.stats.waiting_reads += 1;
+            core.wake(Wake::CacheRoom);
+        }
+        true
+    }
+
+    /// Reads a page of a request that waits for a slot or needs one now. Returns `false` if the page must wait for a
+    /// slot; unless `is_first`, it must also wait if it needs a slot and other pages are waiting already. If the page
+    /// has been cached, lost or deallocated since the read missed, the read needs no slot.
+    pub(super) fn try_read<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        request: RequestId,
+        lpn: Lpn,
+        is_first: bool,
+    ) -> bool {
+        if let Some(slot) = self.cache.find(lpn) {
+            self.read_slot(core, path, request, lpn, slot);
+            return true;
+        }
+        if self.lost.contains_key(&lpn.0) {
+            path.host.fail_page(request);
+            core.probe.on_read_failed(request, lpn);
+            path.host.page_done(core, request);
+            return true;
+        }
+        if core.ftl.map.get(lpn).is_none() {
+            path.host.record.counters.unmapped_reads += 1;
+            core.probe.on_read_answered(request, lpn, None);
+            path.host.page_done(core, request);
+            return true;
+        }
+        if self.waiting_len > 0 && !is_first {
+            return false;
+        }
+        let Some((slot, has_evicted)) = self.cache.take_slot() else { return false };
+        self.stats.evictions += u64::from(has_evicted);
+        self.cache.insert(slot, lpn);
+        self.cache.entry_mut(slot).is_read_miss = true;
+        self.wait_for(core, slot, request, Wants::Read);
+        self.fetch(core, path, slot);
+        true
+    }
+
+    /// Reads a page that has a slot. If some of its sectors are not in the cache, the read waits until they have been
+    /// read from flash. Returns whether all sectors are in the cache.
+    fn read_slot<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        request: RequestId,
+        lpn: Lpn,
+        slot: CacheSlot,
+    ) -> bool {
+        let (_, sectors) = self.sectors(core, &path.host.requests.request(request), lpn);
         if !self.cache.entry(slot).is_leaving {
             self.cache.touch(slot);
         }
-        if sectors & !self.cache.entry(slot).valid == 0 {
-            self.stats.read_hits += 1;
+        let is_hit = sectors & !self.cache.entry(slot).valid == 0;
+        if is_hit {
             self.answer_cached(core, &mut path.host, request, lpn, slot);
         } else {
-            self.stats.read_misses += 1;
             self.wait_for(core, slot, request, Wants::Read);
             self.fetch(core, path, slot);
         }
-        true
+        is_hit
     }
 
     /// Answers a read whose sectors are all in the cache; fails the request if some of these sectors are lost.

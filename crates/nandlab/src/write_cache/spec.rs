@@ -4,7 +4,8 @@ use super::sync;
 use crate::base::policy::Choice;
 use crate::base::units::Span;
 use crate::spec::{
-    Check, FromVal, OVERHEAD, Policy, Rule, SHARE, Val, ValueKind, key, plain, registered, section, show_num,
+    Check, Choices, FromVal, OVERHEAD, Policy, Rule, SHARE, Val, ValueKind, choices, key, plain, registered,
+    section, show_num,
 };
 use std::sync::LazyLock;
 
@@ -41,6 +42,27 @@ section! {
             "1.0",
             "share of the cache that may be dirty; without effect if cache.sync = \"none\"",
         ),
+        /// What a read that misses does without a slot.
+        pub read_room: ReadRoom = key(
+            "cache.read_room",
+            ValueKind::Slot(ReadRoom::CHOICES),
+            "\"skip\"",
+            "what a read that misses does if there is neither a free slot nor a clean page to evict",
+        ),
+    }
+}
+
+choices! {
+    /// `cache.read_room`: what a read that misses does if there is neither a free slot nor a clean page to evict.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ReadRoom {
+        /// The read is answered from flash, and its page is not cached.
+        Skip = "skip": "the read is answered from flash, and its page is not cached",
+        /// The read takes a slot before it is read from flash; it waits for the slot until a dirty page has been
+        /// written back.
+        Wait = "wait":
+            "capacitor paper, Section III-B: the read waits for a slot until a dirty page has been written back, then \
+             it is read from flash into the slot",
     }
 }
 
@@ -80,7 +102,7 @@ impl FromVal for DirtyBudget {
 
 pub(crate) const RULES: &[Rule] = &[is_there, measured_budget];
 
-/// Sync policy and dirty budget have no effect without a write cache.
+/// Sync policy, dirty budget and read room have no effect without a write cache.
 fn is_there(check: &mut Check<'_>) -> Option<()> {
     let (size, page) = (check.int("cache.size")?, check.int("drive.page_size")?);
     if size >= page {
@@ -99,6 +121,11 @@ fn is_there(check: &mut Check<'_>) -> Option<()> {
             _ => "\"measured\" has no effect without a write cache".into(),
         };
         check.error(&["cache.dirty_budget", "cache.size"], message, remedy("cache.dirty_budget", "1.0"));
+    }
+    let room = check.tag("cache.read_room")?;
+    if room != "skip" {
+        let message = format!("\"{room}\" has no effect without a write cache");
+        check.error(&["cache.read_room", "cache.size"], message, remedy("cache.read_room", "\"skip\""));
     }
     Some(())
 }

@@ -27,6 +27,8 @@ counters! {
         pub write_backs: u64, sum of pages;
         /// Host page writes that waited for a slot of the write cache or for room in the dirty budget.
         pub waiting_writes: u64, sum of pages;
+        /// Host page reads that missed and waited for a slot of the write cache.
+        pub waiting_reads: u64, sum of pages;
         /// Host page writes that waited because their page was being written back (write protection).
         pub blocked_updates: u64, sum of pages;
         /// Highest number of dirty pages in the write cache at a time.

@@ -21,7 +21,7 @@ struct Bench {
 fn spec(dirty_budget: f64) -> CacheSpec {
     let sync = Choice { name: "punctual", values: vec![] };
     let dirty_budget = DirtyBudget::Share(dirty_budget);
-    CacheSpec { size_bytes: 4 * 4096, access_ns: US, sync, dirty_budget }
+    CacheSpec { size_bytes: 4 * 4096, access_ns: US, sync, dirty_budget, read_room: ReadRoom::Skip }
 }
 
 impl Bench {

@@ -1,6 +1,7 @@
 //! The flash operations of the write cache: fetches of the sectors that an entry lacks, and write-backs of dirty pages.
 
 use super::{CacheSlot, Caching, WriteBack};
+use crate::base::geometry::Ppn;
 use crate::core::{Core, Map, Part, Queue, Read, Waiter, Wake, Wants};
 use crate::host::{DataPath, FailReason, Host, WriteBacks};
 use crate::probe::Probe;
@@ -60,26 +61,31 @@ impl Caching {
         }
     }
 
-    /// Continues [`Caching::fetch`] when the map entry is available: reads the flash page, unless the data is lost or
-    /// still in the program under way, or the LPN is unmapped.
+    /// Continues [`Caching::fetch`] when the map entry is available: reads the flash page, if there is one to read. The
+    /// drive reads the page of a read that missed, because such a read counts as a host read.
     pub(crate) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, map: &impl Map<P>, slot: CacheSlot) {
+        let (lpn, is_read_miss) = (self.cache.entry(slot).lpn, self.cache.entry(slot).is_read_miss);
+        if is_read_miss {
+            core.wake(Wake::ReadMiss(slot));
+        } else if let Some(ppn) = self.page_to_fetch(core, slot) {
+            let (owner, cause, class) = (Owner::CachePage(slot), Cause::Sync, Class::HostRead);
+            let page_level = core.page_level(map, lpn);
+            core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
+        }
+    }
+
+    /// The flash page that the fetch of an entry has to read. If the data is lost or still in the program under way, or
+    /// the LPN is unmapped, queues the wake that ends the fetch and returns `None`.
+    pub(crate) fn page_to_fetch<P: Probe>(&self, core: &mut Core<P>, slot: CacheSlot) -> Option<Ppn> {
         let lpn = self.cache.entry(slot).lpn;
-        if self.lost.contains_key(&lpn.0) {
-            core.wake(Wake::SectorsArrived { slot, sequence: Some(0), is_lost: true });
-            return;
-        }
-        match core.ftl.map.get(lpn) {
-            Some(ppn) if !core.is_in_flight(ppn) => {
-                let (owner, cause, class) = (Owner::CachePage(slot), Cause::Sync, Class::HostRead);
-                let page_level = core.page_level(map, lpn);
-                core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
-            }
-            Some(ppn) => {
-                let (sequence, is_lost) = (core.array.stamp(ppn).sequence, core.array.is_lost(ppn));
-                core.wake(Wake::SectorsArrived { slot, sequence: Some(sequence), is_lost });
-            }
-            None => core.wake(Wake::SectorsArrived { slot, sequence: None, is_lost: false }),
-        }
+        let (sequence, is_lost) = match core.ftl.map.get(lpn) {
+            _ if self.lost.contains_key(&lpn.0) => (Some(0), true),
+            Some(ppn) if !core.is_in_flight(ppn) => return Some(ppn),
+            Some(ppn) => (Some(core.array.stamp(ppn).sequence), core.array.is_lost(ppn)),
+            None => (None, false),
+        };
+        core.wake(Wake::SectorsArrived { slot, sequence, is_lost });
+        None
     }
 
     /// The fetch of a page has ended: every sector is valid or lost. `sequence` is the sequence number of the flash
@@ -97,6 +103,7 @@ impl Caching {
         let whole = self.whole;
         let entry = self.cache.entry_mut(slot);
         entry.is_being_fetched = false;
+        let is_read_miss = std::mem::take(&mut entry.is_read_miss);
         if is_lost {
             entry.lost |= whole & !entry.valid;
         }
@@ -111,6 +118,11 @@ impl Caching {
         self.serve_entry(core, path, slot);
         if is_scheduled {
             self.continue_write_back(core, path, slot);
+        }
+        // Lost data does not stay in the cache for later reads. A page written meanwhile stays.
+        let entry = self.cache.entry(slot);
+        if is_read_miss && is_lost && !entry.is_dirty() && !entry.is_leaving {
+            self.cache.leave(slot);
         }
         self.end_of_use(core, slot);
     }

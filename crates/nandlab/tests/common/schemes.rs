@@ -48,6 +48,8 @@ pub struct Schemes {
     pub cache: String,
     /// The value of `cache.sync` if the sync policy is `smart`.
     smart: String,
+    /// The value of `cache.read_room`.
+    read_room: &'static str,
     refresh: &'static str,
     /// The value of `refresh.priority`, unless the scheduler is `fcfs`.
     priority: &'static str,
@@ -162,6 +164,7 @@ impl Schemes {
             ),
             cache: String::new(),
             smart: smart(seed),
+            read_room: ["skip", "wait"][Stream::new(seed, "read room").below(2) as usize],
             refresh,
             priority: ["background", "before-writes", "first"][(seed / 3 % 3) as usize],
             has_levels,
@@ -212,9 +215,11 @@ impl Schemes {
         self.covers = !has_cache || !has_capacitor || is_measured || pick(4) > 0;
         if has_cache {
             self.cache = format!(
-                "[cache]\nsize = '{}B'\naccess = '{}us'\nsync = {policy}\ndirty_budget = {budget}\n",
+                "[cache]\nsize = '{}B'\naccess = '{}us'\nsync = {policy}\ndirty_budget = {budget}\n\
+                 read_room = '{}'\n",
                 pages * 4096,
-                2 * pick(2)
+                2 * pick(2),
+                self.read_room,
             );
         }
         if has_capacitor {
@@ -373,12 +378,14 @@ impl Acts {
         let [laldpc, .., capacitor_aware] = on;
         let above = stats.ecc.levels.iter().skip(2).sum();
         let synced = stats.flash[FlashOp::Program as usize][Cause::Sync as usize];
+        let waiting_reads = stats.cache.waiting_reads;
         acts.acts = BTreeMap::from([
             ("reads above level 1 with LaLDPC", if laldpc { above } else { 0 }),
             ("partial refresh", stats.refresh.partial_pages),
             ("copybacks", stats.flash_total(FlashOp::Copyback)),
             ("write-backs of the capacitor-aware cache", if capacitor_aware { synced } else { 0 }),
             ("read reclaim", stats.reclaim.blocks),
+            ("reads that waited for a slot of the write cache", waiting_reads),
             ("budget detections", stats.power.detections.len() as u64),
         ]);
         acts

@@ -554,6 +554,189 @@ fn the_series_counts_host_pages_before_the_cache() {
     settle(&mut drive);
 }
 
+const WAIT: &str = "cache.read_room='wait'";
+
+/// The numbers of host reads of flash, of read misses, and of reads that waited for a slot.
+fn read_counts<P: Probe>(drive: &Drive<P>) -> [u64; 3] {
+    let cache = &drive.stats().cache;
+    [flash(drive, FlashOp::Read, Cause::Host), cache.read_misses, cache.waiting_reads]
+}
+
+#[test]
+fn a_read_that_misses_among_dirty_pages_waits_for_a_write_back_or_skips_the_cache() {
+    // The cache is full of dirty pages: with `skip` the read is read from flash and not cached.
+    let mut drive = filled(&cached(2, "none", &[]), 8);
+    assert_eq!([write(&mut drive, 0), write(&mut drive, 1), read(&mut drive, 5)], [DRAM, DRAM, READ]);
+    assert_eq!(read_counts(&drive), [1, 1, 0]);
+    settle(&mut drive);
+    // With `wait` page 0 is written back, page 5 is read into its slot, and the read is answered from the slot.
+    let mut drive = filled(&cached(2, "none", &[WAIT]), 8);
+    assert_eq!([write(&mut drive, 0), write(&mut drive, 1)], [DRAM; 2]);
+    assert_eq!(read(&mut drive, 5), WRITE + READ + DRAM);
+    assert_eq!((read_counts(&drive), synced(&drive), dirty(&drive)), ([1, 1, 1], (0, 1), 1));
+    assert_eq!([read(&mut drive, 5), read(&mut drive, 1)], [DRAM; 2]);
+    // A clean victim leaves its slot at once.
+    assert_eq!(write(&mut drive, 5), DRAM);
+    flush(&mut drive);
+    assert_eq!(read(&mut drive, 6), READ + DRAM);
+    let cache = &drive.stats().cache;
+    assert_eq!((read_counts(&drive), cache.evictions, cache.dirty_evictions), ([2, 2, 1], 1, 1));
+    assert_eq!((cache.read_hits, cache.waiting_writes), (2, 0));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn reads_of_a_page_that_is_being_read_into_its_slot_share_the_read() {
+    let mut drive = filled(&cached(2, "none", &[WAIT]), 8);
+    let start = drive.now();
+    // A part of the page is read; the whole page becomes valid.
+    send(&mut drive, Op::Read, 5 * PAGE + 512, 512);
+    send(&mut drive, Op::Read, 5 * PAGE, PAGE);
+    pause(&mut drive, 10_000);
+    send(&mut drive, Op::Read, 5 * PAGE + 1024, 1024);
+    // A write of the page need not wait for the read.
+    send(&mut drive, Op::Write, 5 * PAGE, 512);
+    assert_eq!(ends(&mut drive, start), [READ + DRAM, READ + DRAM, READ + DRAM, 10_000 + DRAM]);
+    assert_eq!((read_counts(&drive), read(&mut drive, 5)), ([1, 3, 0], DRAM));
+    assert_eq!((flush(&mut drive), synced(&drive)), (WRITE, (0, 1)));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn reads_and_writes_wait_for_slots_in_the_order_of_their_arrival() {
+    let mut drive = filled(&cached(1, "none", &[WAIT]), 8);
+    write(&mut drive, 0);
+    let start = drive.now();
+    send(&mut drive, Op::Write, PAGE, PAGE);
+    send(&mut drive, Op::Read, 5 * PAGE, PAGE);
+    send(&mut drive, Op::Write, 2 * PAGE, PAGE);
+    let (first, second) = (WRITE + DRAM, 2 * WRITE + READ + DRAM);
+    assert_eq!(ends(&mut drive, start), [first, second, second]);
+    assert_eq!((drive.stats().cache.waiting_writes, read_counts(&drive)), (2, [1, 1, 1]));
+    // A read behind a write of the same page is answered from the slot of the write; a hit waits for nothing.
+    let start = drive.now();
+    send(&mut drive, Op::Write, 3 * PAGE, PAGE);
+    send(&mut drive, Op::Read, 3 * PAGE, PAGE);
+    send(&mut drive, Op::Read, 2 * PAGE, PAGE);
+    assert_eq!(ends(&mut drive, start), [WRITE + DRAM, WRITE + DRAM, DRAM]);
+    assert_eq!((read_counts(&drive), drive.stats().cache.read_hits), ([1, 2, 2], 1));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+/// The cache has two pages and a budget of one page.
+#[test]
+fn a_waiting_read_needs_no_room_in_the_budget() {
+    let mut drive = filled(&cached(2, "punctual", &["cache.dirty_budget=0.5", WAIT]), 8);
+    assert_eq!([read(&mut drive, 5), write(&mut drive, 0)], [READ + DRAM, DRAM]);
+    // The first read evicts clean page 5. The second read waits until page 6, the victim, has been read from flash.
+    // Page 0 has been used between these reads, so no read needs a write-back.
+    let start = drive.now();
+    send(&mut drive, Op::Read, 6 * PAGE, PAGE);
+    send(&mut drive, Op::Write, 0, PAGE);
+    send(&mut drive, Op::Read, 7 * PAGE, PAGE);
+    assert_eq!(ends(&mut drive, start), [READ + DRAM, DRAM, 2 * READ + DRAM]);
+    assert_eq!((synced(&drive), read_counts(&drive)), ((0, 0), [3, 3, 1]));
+    settle(&mut drive);
+}
+
+#[test]
+fn with_a_budget_of_0_a_read_waits_only_for_a_write_through() {
+    let mut drive = filled(&cached(1, "punctual", &["cache.dirty_budget=0.0", WAIT]), 8);
+    let start = drive.now();
+    send(&mut drive, Op::Write, 0, PAGE);
+    send(&mut drive, Op::Read, 5 * PAGE, PAGE);
+    assert_eq!(ends(&mut drive, start), [WRITE, WRITE + READ + DRAM]);
+    assert_eq!([write(&mut drive, 0), read(&mut drive, 6)], [WRITE, READ + DRAM]);
+    assert_eq!(read_counts(&drive), [2, 2, 1]);
+    settle(&mut drive);
+}
+
+#[test]
+fn a_read_of_a_page_without_data_needs_no_slot() {
+    let mut drive = filled(&cached(1, "none", &[WAIT]), 8);
+    write(&mut drive, 0);
+    assert_eq!(read(&mut drive, 300), 0, "the page was never written");
+    // The page of a waiting read is trimmed: the read, which is the first in line, is answered at once.
+    let start = drive.now();
+    send(&mut drive, Op::Read, 5 * PAGE, PAGE);
+    pause(&mut drive, 10_000);
+    send(&mut drive, Op::Trim, 5 * PAGE, PAGE);
+    assert_eq!(ends(&mut drive, start), [10_000; 2]);
+    assert_eq!((read_counts(&drive), drive.stats().counters.unmapped_reads), ([0, 2, 1], 2));
+    // A page is trimmed while it is being read into its slot: the read returns the old data, and the slot becomes free.
+    pause(&mut drive, WRITE);
+    let start = drive.now();
+    send(&mut drive, Op::Read, 6 * PAGE, PAGE);
+    pause(&mut drive, 10_000);
+    send(&mut drive, Op::Trim, 6 * PAGE, PAGE);
+    assert_eq!(ends(&mut drive, start), [READ + DRAM, 10_000]);
+    assert_eq!([read(&mut drive, 6), write(&mut drive, 1)], [0, DRAM]);
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn power_loss_aborts_reads_that_wait_for_a_slot() {
+    let mut drive = filled(&cached(1, "none", &[WAIT]), 8);
+    write(&mut drive, 0);
+    for waited in [100_000, WRITE + 10_000] {
+        // The first cut finds the write-back of the victim under way, the second cut the read of flash.
+        let sent = drive.now();
+        send(&mut drive, Op::Read, 5 * PAGE, PAGE);
+        send(&mut drive, Op::Read, 6 * PAGE, PAGE);
+        drive.advance(sent + ns(waited));
+        drive.cut_power();
+        let failed: Vec<_> = drive.completions().map(|done| done.failed).collect();
+        assert_eq!(failed, [Some(nandlab::drive::FailReason::PowerLost); 2]);
+        assert_eq!(write(&mut drive, 0), DRAM, "after the power loss the cache is empty");
+    }
+    assert_eq!(read(&mut drive, 5), WRITE + READ + DRAM);
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn a_read_miss_of_a_lost_page_fails_and_the_page_does_not_stay_in_the_cache() {
+    let mut drive = filled(&cached(1, "none", &[&LOST[..], &[WAIT]].concat()), 8);
+    for misses in 1..3 {
+        send(&mut drive, Op::Read, 0, PAGE);
+        while drive.outstanding() > 0 {
+            drive.advance_to_completion(Time::NEVER);
+        }
+        assert_eq!(drive.completions().filter(|done| done.failed.is_some()).count(), 1);
+        assert_eq!(drive.stats().cache.read_misses, misses);
+        assert_eq!(drive.stats().ecc.host_uncorrectable, misses);
+    }
+    settle(&mut drive);
+}
+
+#[test]
+fn a_read_miss_takes_its_slot_and_then_looks_up_its_map_entry() {
+    let map = "ftl.map={ demand = { cache = '8B' } }";
+    let mut drive = filled(&cached(1, "none", &[map, WAIT]), 8);
+    drive.settle_map();
+    // The translation page is read, then the page.
+    assert_eq!(read(&mut drive, 5), 2 * READ + DRAM);
+    assert_eq!((read_counts(&drive), drive.stats().map.read_misses), ([1, 1, 0], 1));
+    settle(&mut drive);
+    read_everything(&mut drive);
+}
+
+#[test]
+fn any_requests_are_served_while_reads_wait_for_slots() {
+    for sync in ALL {
+        for (pages, budget) in [(1, "1.0"), (3, "0.5"), (8, "0.3")] {
+            let budget = format!("cache.dirty_budget={budget}");
+            let sets: &[&str] = if sync == "none" { &[WAIT] } else { &[WAIT, &budget] };
+            let drive = anything(&cached(pages, sync, sets), 1_000);
+            assert!(drive.stats().cache.waiting_reads > 0, "{sync}: no read has waited");
+        }
+    }
+}
+
 /// LaLDPC's read levels, and data so old that the last level does not decode it.
 const LOST: [&str; 5] = [
     "ecc.levels='laldpc'",

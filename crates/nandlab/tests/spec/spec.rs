@@ -206,7 +206,8 @@ fn a_write_cache_has_a_size_a_sync_policy_and_a_budget() {
     let cache = |lines: &str| spec(&format!("[cache]\n{lines}\n")).cache;
     let none = cache("");
     assert_eq!((none.size_bytes, none.access_ns, none.sync.name), (0, US, "none"));
-    assert_eq!(none.dirty_budget, DirtyBudget::Share(1.0));
+    assert_eq!((none.dirty_budget, none.read_room), (DirtyBudget::Share(1.0), ReadRoom::Skip));
+    assert_eq!(cache("size = \"1MiB\"\nread_room = \"wait\"").read_room, ReadRoom::Wait);
     let punctual = cache("size = \"128MiB\"\naccess = \"500ns\"\nsync = \"punctual\"\ndirty_budget = 0.9");
     assert_eq!((punctual.size_bytes, punctual.access_ns), (128 << 20, US / 2));
     assert_eq!((punctual.sync.name, punctual.dirty_budget), ("punctual", DirtyBudget::Share(0.9)));
@@ -793,7 +794,8 @@ fn the_hash_depends_only_on_the_values() {
     let json = load_with("", &[]).unwrap().canonical_json();
     assert!(
         json.starts_with(
-            "{\"cache\":{\"access\":1000,\"dirty_budget\":1.0,\"size\":0,\"sync\":\"none\"},\"capacitor\""
+            "{\"cache\":{\"access\":1000,\"dirty_budget\":1.0,\"read_room\":\"skip\",\"size\":0,\"sync\":\"none\"},\
+             \"capacitor\""
         ),
         "{json}"
     );

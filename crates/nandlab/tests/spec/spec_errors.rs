@@ -297,6 +297,11 @@ fn wrong_write_caches_are_errors() {
          more, or cache.sync = \"none\"",
     );
     golden(
+        "[cache]\nread_room = \"wait\"\n",
+        "run.toml:2: cache.read_room: \"wait\" has no effect without a write cache\n  remedy: set cache.size to a page or \
+         more, or cache.read_room = \"skip\"",
+    );
+    golden(
         "[cache]\nsize = \"2KiB\"\ndirty_budget = 0.9\n",
         "run.toml:3: cache.dirty_budget: 0.9 has no effect without a write cache\n  remedy: set cache.size to a page or \
          more, or cache.dirty_budget = 1.0",

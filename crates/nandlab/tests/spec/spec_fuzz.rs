@@ -247,9 +247,13 @@ fn write_cache() -> impl Strategy<Value = String> {
             )
         }),
     ];
-    (8..1u64 << 31, sync, share(), 0..1_000_000u32).prop_map(|(sectors, sync, budget, access)| {
+    let room = prop::sample::select(vec!["skip", "wait"]);
+    (8..1u64 << 31, sync, share(), 0..1_000_000u32, room).prop_map(|(sectors, sync, budget, access, room)| {
         let size = sectors * 512;
-        format!("cache = {{ size = \"{size}B\", sync = {sync}, dirty_budget = {budget:?}, access = \"{access}ns\" }}\n")
+        format!(
+            "cache = {{ size = \"{size}B\", sync = {sync}, dirty_budget = {budget:?}, access = \"{access}ns\", \
+             read_room = \"{room}\" }}\n"
+        )
     })
 }
 
