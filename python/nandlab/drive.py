@@ -106,8 +106,8 @@ class Drive:
         """Submit a request at the present simulated time; returns the `id` of its completion.
 
         `op` is `"read"`, `"write"`, `"trim"` or `"flush"`; `offset` and `length` are bytes. With `fua` a write
-        completes only when it is in flash. Raises `ValueError` for an unknown `op` and `RunError` for a request that
-        the drive refuses.
+        completes only when it is in flash, or in a write cache that a charged capacitor backs up
+        (`cache.flush_to`). Raises `ValueError` for an unknown `op` and `RunError` for a request that the drive refuses.
         """
         return self._core.submit(op, offset, length, fua)
 
@@ -124,7 +124,9 @@ class Drive:
         return self.submit("trim", offset, length)
 
     def flush(self) -> int:
-        """Submit a flush, which completes when all earlier writes are in flash; see `submit`."""
+        """Submit a flush, which completes when all earlier writes are in flash, or in a write cache that a charged
+        capacitor backs up (`cache.flush_to`); see `submit`.
+        """
         return self.submit("flush")
 
     def advance(self, to_ns: int) -> None:
@@ -211,8 +213,9 @@ class Drive:
         """Save the state of the drive as a snapshot, which `precondition.load` of a spec loads.
 
         The snapshot is written to a temporary file beside `path`, which is then renamed. Raises `RunError` while
-        operations are under way or the write cache has dirty pages (call `flush()` and `run_until_idle()` first), and
-        `OutputError` when the file cannot be written.
+        operations are under way or the write cache has dirty pages, and `OutputError` when the file cannot be written.
+        Call `flush()` and `run_until_idle()` first; if a capacitor backs up the cache (`cache.flush_to`), call
+        `detect_budget()` in place of `flush()`.
         """
         try:
             with whole_file(Path(path)) as partial:

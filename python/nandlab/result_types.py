@@ -141,6 +141,10 @@ class LossRecord(Record, frozen=True):
     """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
     """Dirty pages that the emergency flush wrote."""
+    trim_pages: int
+    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
+    trim_pages_saved: int
+    """Pages of TRIM records that the emergency flush wrote."""
     vsm_lines: int
     """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
@@ -157,6 +161,10 @@ class LossRecord(Record, frozen=True):
     """
     lost_writes: int
     """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
+    lost_trims: int
+    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
+    have saved it.
+    """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
     torn_erases: int
@@ -199,6 +207,8 @@ class LossRecord(Record, frozen=True):
     """Lost writes that were in flash: destroyed by the torn program of the MSB page of their wordline, or by a torn
     reprogram in place.
     """
+    undone_trims: tuple[LostWrite, ...]
+    """Lost TRIMs, which the capacitor should have saved: older data of these pages is back."""
 
 
 class LostWrite(Record, frozen=True):
@@ -593,6 +603,10 @@ class PowerSummary(Record, frozen=True):
     """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
     """Dirty pages that the emergency flush wrote."""
+    trim_pages: int
+    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
+    trim_pages_saved: int
+    """Pages of TRIM records that the emergency flush wrote."""
     vsm_lines: int
     """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
@@ -609,6 +623,10 @@ class PowerSummary(Record, frozen=True):
     """
     lost_writes: int
     """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
+    lost_trims: int
+    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
+    have saved it.
+    """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
     torn_erases: int
@@ -664,6 +682,10 @@ class LossSummary(Record, frozen=True):
     """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
     """Dirty pages that the emergency flush wrote."""
+    trim_pages: int
+    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
+    trim_pages_saved: int
+    """Pages of TRIM records that the emergency flush wrote."""
     vsm_lines: int
     """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
@@ -680,6 +702,10 @@ class LossSummary(Record, frozen=True):
     """
     lost_writes: int
     """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
+    lost_trims: int
+    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
+    have saved it.
+    """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
     torn_erases: int

@@ -59,7 +59,10 @@ pub(crate) fn unsaved_text(error: &SaveError) -> Option<String> {
     let remedy = match error {
         SaveError::Io(_) => return None,
         SaveError::UnderWay { .. } => "call run_until_idle() before save()",
-        SaveError::Dirty(_) => "call flush() and run_until_idle() before save()",
+        SaveError::Dirty(_) => {
+            "call flush() and run_until_idle() before save(); with a capacitor and cache.flush_to = \"cache\" a flush \
+             writes nothing back: call detect_budget() in its place, or set cache.flush_to = \"flash\""
+        }
     };
     Some(format!("{error}\n  remedy: {remedy}"))
 }

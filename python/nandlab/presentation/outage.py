@@ -112,7 +112,7 @@ def power_loss(found: PowerSummary | None, power: PowerRecord | None) -> Section
         parts = f"{counted(found.torn_programs, 'program')}, {counted(found.torn_erases, 'erase')}"
         short.append(Figure("torn", f"{counted(torn, 'operation')}: {parts}"))
     tables = _losses(found)
-    if found.lost_writes and power is not None:
+    if found.lost_writes + found.lost_trims and power is not None:
         tables += (_lost_writes(found, power),)
     return Section("Power loss", tuple(short), tables)
 
@@ -136,6 +136,7 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
         ("of them to fast pages", lambda x: part(x.fast_pages, x.flushed_pages)),
         ("acknowledged writes lost", lambda x: count(x.lost_writes)),
         ("of them in flash, destroyed with their wordline", lambda x: count(x.lost_with_wordline)),
+        ("pages with a lost TRIM", lambda x: count(x.lost_trims)),
         ("requests aborted", lambda x: count(x.aborted_requests)),
         ("programs, erases torn", lambda x: f"{count(x.torn_programs)}, {count(x.torn_erases)}"),
     ]
@@ -167,18 +168,19 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
 
 
 def _lost_writes(found: PowerSummary, power: PowerRecord) -> Table:
-    """The table of the first lost acknowledged writes."""
+    """The table of the first lost acknowledged writes and TRIMs."""
     rows: list[Row] = []
     for loss in power.losses:
         for writes, where in (
             (loss.lost_from_cache, "write cache"),
             (loss.lost_from_flash, "flash, destroyed with its wordline"),
+            (loss.undone_trims, "RAM, a TRIM: older data is back"),
         ):
             for write in writes[: _ROWS - len(rows)]:
                 sequence = count(write.sequence) if write.sequence else "not known"
                 rows.append(Row(duration(loss.at_s), (count(write.lpn), count(write.offset), sequence, where)))
-    rest = found.lost_writes - len(rows)
+    rest = found.lost_writes + found.lost_trims - len(rows)
     more = f" {count(rest)} more are in power.json." if rest else ""
     heads = ("power loss at", "LPN", "byte offset", "sequence number", "lost from")
-    caption = f"The newest acknowledged write of each page with lost data.{more}"
+    caption = f"The newest acknowledged write, or TRIM, of each page with lost data.{more}"
     return Table(heads, tuple(rows), caption, "Lost writes")

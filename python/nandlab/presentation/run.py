@@ -103,6 +103,8 @@ def _failures(summary: Summary) -> Iterable[Note]:
         yield Note("error", "not-decoded", f"{counted(summary.ecc.uncorrectable, 'page read')} not decoded")
     if power is not None and power.lost_writes:
         yield Note("error", "lost-writes", f"{counted(power.lost_writes, 'acknowledged write')} lost")
+    if power is not None and power.lost_trims:
+        yield Note("error", "lost-trims", f"{counted(power.lost_trims, 'page')} with a lost TRIM: older data is back")
     for found, what, happening in (
         (summary.requests_unfinished, "request", "had not completed when the run ended"),
         (summary.requests_wrapped, "request", "beyond the logical capacity wrapped"),

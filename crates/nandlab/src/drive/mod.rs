@@ -182,6 +182,8 @@ impl<P: Probe> Drive<P> {
         };
         let EnergySpec { read_j, erase_j, .. } = spec.energy;
         drive.power.gc_in_flush = spec.power.gc_in_flush.then_some([read_j, erase_j]);
+        drive.path.host.is_backed =
+            drive.acknowledges_from_cache() && drive.caching.as_ref().is_some_and(|c| c.cache.budget() > 0);
         drive.with_power(|power, core, kept| power.begin(core, kept));
         drive.schemes.refreshing.refresh.begin(&mut drive.core);
         drive.serve();
@@ -525,6 +527,17 @@ impl<P: Probe> Drive<P> {
             }
         }
         let is_at_rest = self.is_at_rest();
+        if let Some(caching) = self.caching.as_ref().filter(|_| self.path.host.is_backed) {
+            let (cache, trims) = (&caching.cache, self.path.host.trim_pages(&self.core));
+            if cache.unflushed() + trims > cache.budget() {
+                return Err(format!(
+                    "{} pages with unflushed acknowledged writes and {trims} pages of TRIM records exceed the budget \
+                     of {} pages",
+                    cache.unflushed(),
+                    cache.budget()
+                ));
+            }
+        }
         if let Some(partial) = &self.schemes.refreshing.partial {
             partial.audit(&self.core, is_at_rest)?;
         }

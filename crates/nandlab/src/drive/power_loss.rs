@@ -67,6 +67,7 @@ impl<P: Probe> Drive<P> {
         } else {
             self.losses.torn_erases = self.with_power_loss(|outage| outage.tear(&mut loss));
         }
+        self.end_trims(&dirty, &mut loss);
         self.core.device.stop(self.core.now);
         self.core.agenda.clear();
         self.core.probe.on_power_off(loss.at, self.core.now);
@@ -75,6 +76,20 @@ impl<P: Probe> Drive<P> {
         }
         self.losses.down_ns += self.core.now - loss.at;
         self.losses.list.push(loss);
+    }
+
+    /// The deallocations that the capacitor backs up become durable if the flush has written all pages of their
+    /// records; otherwise they are lost.
+    fn end_trims(&mut self, dirty: &[Dirty], loss: &mut PowerLoss) {
+        let host = &mut self.path.host;
+        if !host.is_backed {
+            return;
+        }
+        if dirty.iter().all(|page| page.is_saved || !page.is_trims()) {
+            host.trims.make_durable();
+        } else {
+            loss.lost_trims = host.trims.pending();
+        }
     }
 
     /// Adds to `loss` the acknowledged writes that were lost earlier, because their write-back failed or an earlier
@@ -118,8 +133,9 @@ impl<P: Probe> Drive<P> {
         self.power.capacitor.as_mut().expect("a flush needs a capacitor").cycle(1);
     }
 
-    /// Returns the dirty pages in the order of the flush. If programs under way end (`finishes`), pages whose dirty
-    /// sectors are all in such a program are left out.
+    /// Returns the pages to be flushed in their order: first the pages of records of deallocations, because one such
+    /// page saves the most; then the dirty pages. If programs under way end (`finishes`), pages whose dirty sectors are
+    /// all in such a program are left out.
     fn dirty_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
         let Some(caching) = &self.caching else { return Vec::new() };
         let cache = &caching.cache;
@@ -148,7 +164,9 @@ impl<P: Probe> Drive<P> {
                 is_saved: false,
             }
         };
-        order.into_iter().filter(needs_flush).map(dirty).collect()
+        loss.trim_pages = self.path.host.trim_pages(&self.core);
+        let trims = (0..loss.trim_pages).map(|_| Dirty::trims());
+        trims.chain(order.into_iter().filter(needs_flush).map(dirty)).collect()
     }
 
     /// Ends all outstanding requests with [`FailReason::PowerLost`].

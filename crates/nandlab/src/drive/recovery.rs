@@ -83,7 +83,8 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Reduces the list of pages that were destroyed with their wordline to those that are lost: removes pages of which
-    /// flash has the same or a newer write, and pages deallocated since. Notifies the probe of all lost writes.
+    /// flash has the same or a newer write, and pages deallocated since. Reduces the list of deallocations that were
+    /// not saved to those that are undone. Notifies the probe of all losses.
     fn record_lost_pages(&mut self) {
         let Self { path, core, losses, .. } = self;
         let trims = &path.host.trims;
@@ -93,7 +94,11 @@ impl<P: Probe> Drive<P> {
             let is_older = ftl.map.get(lpn).is_none_or(|ppn| array.stamp(ppn).sequence < sequence);
             is_older && !trims.covers(lpn, sequence)
         });
-        probe.on_power_loss(&loss.lost, &loss.lost_with_wordline);
+        // A deallocation is undone only if older data is back: without such data, the LPN reads as deallocated.
+        loss.lost_trims.retain(|&(lpn, sequence)| {
+            ftl.map.get(lpn).is_some_and(|ppn| array.stamp(ppn).sequence < sequence)
+        });
+        probe.on_power_loss(&loss.lost, &loss.lost_with_wordline, &loss.lost_trims);
     }
 
     /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL and demand map, from
@@ -117,7 +122,7 @@ impl<P: Probe> Drive<P> {
         if let Some(caching) = caching {
             caching.forget(&spec.cache, &core.geometry, core.now);
         }
-        path.host.flushes = 0;
+        (path.host.flushes, path.host.is_backed) = (0, false);
         path.host.epochs = Epochs::default();
         path.host.merging = Merging::default();
         path.host.trims.forget_pending();

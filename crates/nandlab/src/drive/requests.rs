@@ -246,6 +246,13 @@ impl<P: Probe> Drive<P> {
         if let Some(page) = changed {
             self.write_back(page);
         }
+        if self.path.host.is_backed {
+            self.bound_trim_records();
+        } else if self.core.state.is_syncing && self.acknowledges_from_cache() {
+            // The deallocated pages may have had data that a flush or a FUA write has acknowledged from the cache. Older
+            // data must not come back.
+            self.path.host.trims.make_durable();
+        }
         // Deallocated pages leave room in the write cache, and flushes need not wait for them.
         if self.caching.is_some() {
             self.path.host.complete_flushes(&mut self.core);

@@ -4,6 +4,7 @@
 
 use super::Drive;
 use super::schemes::Schemes;
+use super::spec::FlushTo;
 use crate::background::{Around, Background};
 use crate::base::geometry::{BlockId, CacheSlot, Lpn, PlaneId, Ppn};
 use crate::base::units::Span;
@@ -67,6 +68,9 @@ impl<P: Probe> Around<P> for Jobs<'_> {
 
 /// The mechanisms that the capacitor backs up.
 pub(super) struct Saved<'a> {
+    /// Whether FUA writes and flushes are acknowledged from the write cache while its budget is above 0
+    /// (`cache.flush_to` = `cache`, and a capacitor).
+    acknowledges: bool,
     caching: &'a mut Option<Caching>,
     path: &'a mut Path,
     refreshing: &'a mut Refreshing,
@@ -82,9 +86,13 @@ impl<P: Probe> Kept<P> for Saved<'_> {
         Some(if cache.sync().keeps_budget() { cache.pages_of(share) } else { cache.capacity() })
     }
 
-    fn set_budget(&mut self, _core: &mut Core<P>, pages: u32) {
+    /// A budget above 0 is set only while the capacitor is charged.
+    fn set_budget(&mut self, core: &mut Core<P>, pages: u32) {
         if let Some(caching) = self.caching {
             caching.set_budget(pages);
+            if self.acknowledges {
+                self.path.host.set_backed(core, pages > 0);
+            }
         }
     }
 
@@ -204,8 +212,27 @@ impl<P: Probe> Drive<P> {
         &mut self,
         work: impl FnOnce(&mut PowerBackup, &mut Core<P>, &mut Saved) -> R,
     ) -> R {
+        let acknowledges = self.acknowledges_from_cache();
         let Self { power, core, caching, path, schemes, .. } = self;
-        work(power, core, &mut Saved { caching, path, refreshing: &mut schemes.refreshing })
+        work(power, core, &mut Saved { acknowledges, caching, path, refreshing: &mut schemes.refreshing })
+    }
+
+    /// Whether FUA writes and flushes are acknowledged from the write cache while the capacitor is charged and the
+    /// dirty budget is above 0.
+    pub(super) fn acknowledges_from_cache(&self) -> bool {
+        self.caching.is_some() && self.power.capacitor.is_some() && self.spec.cache.flush_to == FlushTo::Cache
+    }
+
+    /// Deallocations have been recorded while the capacitor backs up the write cache. Makes them durable if their
+    /// records fill a page, or if the dirty budget has no room for their page.
+    pub(super) fn bound_trim_records(&mut self) {
+        let host = &mut self.path.host;
+        let page_bytes = self.core.geometry.page_bytes;
+        let has_room =
+            self.caching.as_ref().is_some_and(|cache| cache.has_room_for_trims(host.trims.pages(page_bytes)));
+        if host.trims.fill_page(page_bytes) || !has_room {
+            host.trims.make_durable();
+        }
     }
 
     /// Calls `work` with the drive at the moment when power fails.

@@ -4,7 +4,8 @@ use crate::base::geometry::RequestId;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The flush epochs that are not complete. The writes between two flushes form an epoch. A flush is complete when its
-/// epoch and all earlier epochs are complete.
+/// epoch and all earlier epochs are complete. For a flush that is acknowledged from the write cache the write requests
+/// of these epochs are complete; their dirty pages then belong to the next epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
     /// The number of the first epoch in the list.
@@ -49,9 +50,10 @@ impl Epochs {
         epoch
     }
 
-    /// The data of `epoch` in a page of the write cache is in flash, or no longer needed.
+    /// The data of `epoch` in a page of the write cache is in flash, or no longer needed. A flush acknowledged from the
+    /// cache may have ended the epoch.
     pub(crate) fn leave_page(&mut self, epoch: u64) {
-        self.list[(epoch - self.first) as usize].pages -= 1;
+        self.list[epoch.saturating_sub(self.first) as usize].pages -= 1;
     }
 
     /// Ends the open epoch with `flush`.
@@ -61,10 +63,16 @@ impl Epochs {
         self.list.push_back(Epoch::default());
     }
 
-    /// Removes the oldest epoch and returns its flush, if a flush ends this epoch and all its writes are complete.
-    pub(crate) fn done(&mut self) -> Option<RequestId> {
-        let &Epoch { requests: 0, pages: 0, flush: Some(flush) } = self.list.front()? else { return None };
+    /// Removes the oldest epoch and returns its flush, if a flush ends this epoch, all its write requests are complete,
+    /// and all its pages are in flash. If flushes are acknowledged `from_cache`, the pages may still be dirty; then they
+    /// belong to the next epoch.
+    pub(crate) fn done(&mut self, from_cache: bool) -> Option<RequestId> {
+        let &Epoch { requests: 0, pages, flush: Some(flush) } = self.list.front()? else { return None };
+        if pages > 0 && !from_cache {
+            return None;
+        }
         self.list.pop_front();
+        self.list.front_mut().expect("an epoch is open").pages += pages;
         self.first += 1;
         Some(flush)
     }
@@ -81,5 +89,28 @@ pub(crate) struct Merging {
 impl Merging {
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_from_the_cache_leaves_its_dirty_pages_to_the_next_flush() {
+        let mut epochs = Epochs::default();
+        let (request, page) = (epochs.open(), epochs.join_page());
+        epochs.join(request);
+        epochs.end_with(RequestId(1));
+        let later = epochs.join_page();
+        epochs.end_with(RequestId(2));
+        assert_eq!(epochs.done(true), None, "a write request is not complete");
+        epochs.leave(request);
+        assert_eq!((epochs.done(false), epochs.done(true)), (None, Some(RequestId(1))));
+        // From now on flushes are acknowledged from flash: the second flush waits for both pages.
+        epochs.leave_page(later);
+        assert_eq!(epochs.done(false), None);
+        epochs.leave_page(page);
+        assert_eq!((epochs.done(false), epochs.done(false)), (Some(RequestId(2)), None));
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Host {
     pub(crate) trims: Trims,
     /// Number of flushes that are not complete.
     pub(crate) flushes: u32,
+    /// Whether the capacitor backs up the write cache: FUA writes and flushes are acknowledged from the cache.
+    pub(crate) is_backed: bool,
     /// The number of completed requests at which power fails; `u64::MAX`: never.
     pub(crate) cut_after: u64,
     /// The number of completed requests at which the warm-up ends and the results begin; `u64::MAX`: the results have
@@ -76,6 +78,7 @@ impl Host {
             completions: Vec::new(),
             trims: Trims::default(),
             flushes: 0,
+            is_backed: false,
             cut_after: if cut_after == 0 { u64::MAX } else { cut_after },
             results_after: u64::MAX,
             warmed_up: 0,
@@ -165,11 +168,30 @@ impl Host {
         self.record.begin_again(core.now, &core.geometry, &core.operations);
     }
 
+    /// From now on the capacitor backs up the write cache, or no longer does. Deallocations that it did not back up
+    /// before, or no longer will, become durable.
+    pub(crate) fn set_backed<P: Probe>(&mut self, core: &mut Core<P>, is_backed: bool) {
+        if is_backed || self.is_backed {
+            self.trims.make_durable();
+        }
+        self.is_backed = is_backed;
+        self.complete_flushes(core);
+    }
+
+    /// Number of pages of the dirty budget that records of deallocations take.
+    #[inline]
+    pub(crate) fn trim_pages<P: Probe>(&self, core: &Core<P>) -> u32 {
+        if self.is_backed { self.trims.pages(core.geometry.page_bytes) } else { 0 }
+    }
+
+    /// Completes the flushes that need not wait any longer.
     #[inline]
     pub(crate) fn complete_flushes<P: Probe>(&mut self, core: &mut Core<P>) {
-        while let Some(flush) = self.epochs.done() {
-            self.trims.make_durable();
-            core.probe.on_flushed(self.requests.get(flush).id);
+        while let Some(flush) = self.epochs.done(self.is_backed) {
+            if !self.is_backed {
+                self.trims.make_durable();
+            }
+            core.probe.on_flushed(self.requests.get(flush).id, self.is_backed);
             self.flushes -= 1;
             self.page_done(core, flush);
         }

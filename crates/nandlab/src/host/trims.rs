@@ -4,6 +4,12 @@
 //!
 //! The controller keeps the record in a firmware area outside the blocks that are modelled here, so the record takes no
 //! flash operations.
+//!
+//! While the capacitor backs up the write cache (`cache.flush_to = "cache"`), a flush writes no record. The pending
+//! records stay in RAM, and at power loss the emergency flush writes them to flash. Their pages count in the dirty
+//! budget. The records are written to the firmware area when they fill a page, when the budget has no room for their
+//! page, before an erase, and before the capacitor stops to back up the cache. While a detection writes back what the
+//! cache has acknowledged, they are written at each deallocation.
 
 use crate::base::geometry::Lpn;
 use std::collections::BTreeMap;
@@ -11,31 +17,84 @@ use std::collections::BTreeMap;
 /// The record of deallocations.
 #[derive(Debug, Default)]
 pub(crate) struct Trims {
-    /// Deallocations that power loss would undo: each LPN with the sequence number of its deallocation.
+    /// Deallocations that are only in RAM: each LPN with the sequence number of its deallocation.
     pending: Vec<(Lpn, u64)>,
+    /// Number of records that the pending deallocations take.
+    records: u32,
     /// By LPN, the sequence number of its newest durable deallocation.
     durable: BTreeMap<u32, u64>,
 }
 
+/// Bytes of a record, which covers a range of LPNs with consecutive sequence numbers: first LPN (4), number of LPNs (4)
+/// and first sequence number (8). Assumption.
+const RECORD_BYTES: u32 = 16;
+
 impl Trims {
     pub(crate) fn add(&mut self, lpn: Lpn, sequence: u64) {
+        let follows =
+            |&(last, number): &(Lpn, u64)| last.0.checked_add(1) == Some(lpn.0) && number + 1 == sequence;
+        self.records += u32::from(!self.pending.last().is_some_and(follows));
         self.pending.push((lpn, sequence));
     }
 
-    /// Makes all deallocations durable. Called when a flush is complete, and before a block is erased: the block may
-    /// hold the newest data of a deallocated page, and older data in another block must not come back.
+    /// Number of flash pages that the pending records take in an emergency flush.
+    #[inline]
+    pub(crate) fn pages(&self, page_bytes: u32) -> u32 {
+        self.records.div_ceil(page_bytes / RECORD_BYTES)
+    }
+
+    /// Whether the pending records fill a flash page.
+    pub(crate) fn fill_page(&self, page_bytes: u32) -> bool {
+        self.records >= page_bytes / RECORD_BYTES
+    }
+
+    /// For each LPN with a pending deallocation, the sequence number of its newest one; by LPN.
+    pub(crate) fn pending(&self) -> Vec<(Lpn, u64)> {
+        let newest: BTreeMap<u32, u64> =
+            self.pending.iter().map(|&(lpn, sequence)| (lpn.0, sequence)).collect();
+        newest.into_iter().map(|(lpn, sequence)| (Lpn(lpn), sequence)).collect()
+    }
+
+    /// Makes all deallocations durable. Called when a flush to flash is complete, and before a block is erased: the
+    /// block may hold the newest data of a deallocated page, and older data in another block must not come back.
     #[inline]
     pub(crate) fn make_durable(&mut self) {
+        self.records = 0;
         self.durable.extend(self.pending.drain(..).map(|(lpn, sequence)| (lpn.0, sequence)));
     }
 
     /// Drops, at power loss, the deallocations that are not durable.
     pub(crate) fn forget_pending(&mut self) {
         self.pending.clear();
+        self.records = 0;
     }
 
     /// Whether a durable deallocation of `lpn` is newer than data with this sequence number.
     pub(crate) fn covers(&self, lpn: Lpn, sequence: u64) -> bool {
         self.durable.get(&lpn.0).is_some_and(|&at| at > sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page of 512 bytes has 32 records of 16 bytes.
+    #[test]
+    fn a_record_covers_consecutive_lpns_with_consecutive_sequence_numbers() {
+        let mut trims = Trims::default();
+        assert_eq!((trims.pages(512), trims.fill_page(512)), (0, false));
+        for (lpn, sequence) in [(4, 7), (5, 8), (6, 9), (7, 11), (9, 12), (4, 13)] {
+            trims.add(Lpn(lpn), sequence);
+        }
+        assert_eq!((trims.records, trims.pages(512)), (4, 1));
+        assert_eq!(trims.pending(), [(4, 13), (5, 8), (6, 9), (7, 11), (9, 12)].map(|(l, s)| (Lpn(l), s)));
+        (0..28).for_each(|n| trims.add(Lpn(20 - n % 2), 20 + 2 * u64::from(n)));
+        assert_eq!((trims.records, trims.pages(512), trims.fill_page(512)), (32, 1, true));
+        trims.add(Lpn(0), 99);
+        assert_eq!(trims.pages(512), 2);
+        trims.make_durable();
+        assert_eq!((trims.pages(512), trims.pending().len()), (0, 0));
+        assert!(trims.covers(Lpn(4), 12) && !trims.covers(Lpn(4), 13));
     }
 }

@@ -17,7 +17,7 @@ use crate::ftl::{AllocatedPage, FlushMethod, FlushPages};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
 
-/// A dirty page at the time of power loss.
+/// A page to be flushed: a dirty page at the time of power loss, or a page of records of deallocations.
 #[derive(Debug)]
 pub(crate) struct Dirty {
     pub(crate) lpn: Lpn,
@@ -28,6 +28,25 @@ pub(crate) struct Dirty {
     pub(crate) is_partial: bool,
     pub(crate) is_lost: bool,
     pub(crate) is_saved: bool,
+}
+
+impl Dirty {
+    /// A page of records of deallocations, which has no LPN.
+    pub(crate) fn trims() -> Self {
+        Self {
+            lpn: Lpn(DEAD_LPN),
+            sequence: 0,
+            unflushed: 0,
+            is_partial: false,
+            is_lost: false,
+            is_saved: false,
+        }
+    }
+
+    /// Whether the page has records of deallocations.
+    pub(crate) fn is_trims(&self) -> bool {
+        self.lpn.0 == DEAD_LPN
+    }
 }
 
 /// Returns the transactions that the dies have begun, die by die.
@@ -255,9 +274,11 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                         match done.owner {
                             Owner::FlushPage(at) => {
                                 dirty[at as usize].is_saved = true;
-                                loss.flushed_pages += 1;
+                                let item = &dirty[at as usize];
+                                loss.flushed_pages += u32::from(!item.is_trims());
+                                loss.trim_pages_saved += u32::from(item.is_trims());
                                 // Recovery completes a partial page from the page that it replaces.
-                                if means.gc.is_some() && !dirty[at as usize].is_partial {
+                                if means.gc.is_some() && !item.is_partial && !item.is_trims() {
                                     self.remap(done.lpn, done.ppn);
                                 }
                             }
@@ -305,8 +326,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             }
             flush.cleanings.use_gain(self.core.geometry.plane_of(block));
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
-            loss.fast_pages += u32::from(self.is_fast(page));
             let item = &dirty[flush.next];
+            loss.fast_pages += u32::from(self.is_fast(page) && !item.is_trims());
             let corrected = if item.is_lost { AgeStamp::LOST } else { self.core.age_stamp_now() };
             let stamp = Stamp { sequence: item.sequence, corrected };
             if item.is_partial {

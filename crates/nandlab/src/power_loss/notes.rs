@@ -10,7 +10,7 @@ use crate::base::words::{count, duration, joules, several};
 /// no capacitor.
 pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Option<Note> {
     let total = PowerLoss::total(losses);
-    if total.lost_writes == 0 {
+    if total.lost_writes + total.lost_trims == 0 {
         return None;
     }
     let mut places = Vec::new();
@@ -37,14 +37,17 @@ pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Optio
             joules(total.spent_j)
         ),
     };
-    Note::error(
-        "data-lost",
-        format!(
-            "Power loss destroyed {} ({}); power.json lists them. {reason}",
-            several(total.lost_writes, "acknowledged write"),
-            places.join(", ")
-        ),
-    )
+    let mut losses = Vec::new();
+    if total.lost_writes > 0 {
+        let writes = several(total.lost_writes, "acknowledged write");
+        losses.push(format!("destroyed {writes} ({})", places.join(", ")));
+    }
+    if total.lost_trims > 0 {
+        let pages = several(total.lost_trims, "page");
+        losses.push(format!("undid the acknowledged TRIM of {pages}, whose older data is back"));
+    }
+    let text = format!("Power loss {}; power.json lists them. {reason}", losses.join(" and "));
+    Note::error("data-lost", text)
 }
 
 /// `requests` requests have failed because they were outstanding when power failed.

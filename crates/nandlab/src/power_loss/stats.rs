@@ -30,6 +30,10 @@ pub struct PowerLoss {
     pub unflushed_pages: u32,
     /// Dirty pages that the emergency flush wrote.
     pub flushed_pages: u32,
+    /// Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor.
+    pub trim_pages: u32,
+    /// Pages of TRIM records that the emergency flush wrote.
+    pub trim_pages_saved: u32,
     /// Lines of susceptible bits in the VSM that were not in flash when power failed.
     pub vsm_lines: u32,
     /// Lines of the VSM that the emergency flush wrote. A line that is not written costs only a repeated refresh.
@@ -44,6 +48,9 @@ pub struct PowerLoss {
     /// Lost writes that were in flash: LPN and sequence number (0: not known) of each page that a torn program of the
     /// MSB page of its wordline, or a torn reprogram in place, has destroyed.
     pub lost_with_wordline: Vec<(Lpn, u64)>,
+    /// Lost TRIMs, which the capacitor should have saved: LPN and sequence number of each TRIM that is undone, so that
+    /// older data is back.
+    pub lost_trims: Vec<(Lpn, u64)>,
     /// Erases that were torn: each leaves a block that has to be erased again.
     pub torn_erases: u32,
     /// Time from the power loss until the operations under way at the power loss had ended, in nanoseconds. These
@@ -65,9 +72,9 @@ pub struct PowerLoss {
 }
 
 impl PowerLoss {
-    /// Whether acknowledged writes are lost.
+    /// Whether acknowledged writes or TRIMs are lost.
     pub fn has_lost(&self) -> bool {
-        !self.lost.is_empty() || !self.lost_with_wordline.is_empty()
+        !self.lost.is_empty() || !self.lost_with_wordline.is_empty() || !self.lost_trims.is_empty()
     }
 }
 
@@ -99,6 +106,10 @@ counters! {
         pub unflushed_pages: u64, sum of pages;
         /// Dirty pages that the emergency flush wrote.
         pub flushed_pages: u64, sum of pages;
+        /// Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor.
+        pub trim_pages: u64, sum of pages;
+        /// Pages of TRIM records that the emergency flush wrote.
+        pub trim_pages_saved: u64, sum of pages;
         /// Lines of susceptible bits in the VSM that were not in flash when power failed.
         pub vsm_lines: u64, sum of lines;
         /// Lines of the VSM that the emergency flush wrote.
@@ -113,6 +124,9 @@ counters! {
         pub lost_with_wordline: u64, sum of pages;
         /// Lost writes: the sum of `lost_pages` and `lost_with_wordline`.
         pub lost_writes: u64, sum of writes;
+        /// Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor
+        /// should have saved it.
+        pub lost_trims: u64, sum of pages;
         /// Programs torn by the power loss.
         pub torn_programs: u64, sum of pages;
         /// Erases torn by the power loss.
@@ -160,12 +174,15 @@ impl PowerLoss {
             dirty_pages: self.dirty_pages.into(),
             unflushed_pages: self.unflushed_pages.into(),
             flushed_pages: self.flushed_pages.into(),
+            trim_pages: self.trim_pages.into(),
+            trim_pages_saved: self.trim_pages_saved.into(),
             vsm_lines: self.vsm_lines.into(),
             vsm_lines_saved: self.vsm_lines_saved.into(),
             fast_pages: self.fast_pages.into(),
             lost_pages,
             lost_with_wordline,
             lost_writes: lost_pages + lost_with_wordline,
+            lost_trims: self.lost_trims.len() as u64,
             torn_programs: self.torn_programs.into(),
             torn_erases: self.torn_erases.into(),
             scanned_pages: recovery.scanned_pages,
@@ -207,6 +224,7 @@ impl PowerLoss {
             loss: self.summary(),
             lost_from_cache: writes(&self.lost),
             lost_from_flash: writes(&self.lost_with_wordline),
+            undone_trims: writes(&self.lost_trims),
         }
     }
 
@@ -270,7 +288,7 @@ impl Beside for PowerValues {
 /// `power` of the summary.
 pub type PowerSummary = Section<LossCounts, PowerValues>;
 
-/// A lost write: the newest acknowledged write of a page, which a power loss has destroyed.
+/// A lost write: the newest acknowledged write of a page, which a power loss has destroyed; or a lost TRIM.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LostWrite {
     /// Logical page number (LPN) of the page.
@@ -278,7 +296,7 @@ pub struct LostWrite {
     /// Offset of the first byte of the page on the drive.
     #[schemars(extend("unit" = "bytes"))]
     pub offset: u64,
-    /// Sequence number of the lost write, counted from 1 in the order of admission; 0: not known.
+    /// Sequence number of the lost write or TRIM, counted from 1 in the order of admission; 0: not known.
     pub sequence: u64,
 }
 
@@ -293,4 +311,6 @@ pub struct LossRecord {
     /// Lost writes that were in flash: destroyed by the torn program of the MSB page of their wordline, or by a torn
     /// reprogram in place.
     pub lost_from_flash: Vec<LostWrite>,
+    /// Lost TRIMs, which the capacitor should have saved: older data of these pages is back.
+    pub undone_trims: Vec<LostWrite>,
 }

@@ -34,9 +34,10 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_flush_asked(&mut self, _id: u64) {}
 
-    /// The flush with this request number is complete.
+    /// The flush with this request number is complete. `from_cache`: the data that it covers may be only in the write
+    /// cache, which the capacitor saves.
     #[inline(always)]
-    fn on_flushed(&mut self, _id: u64) {}
+    fn on_flushed(&mut self, _id: u64, _from_cache: bool) {}
 
     /// Power failed at `failed`. All requests and all decoding ended at that time. The last operation on a die ended,
     /// or was torn, at `off`.
@@ -45,9 +46,20 @@ pub trait Probe: Watcher {
 
     /// Power has failed, and the drive reports the lost acknowledged writes by LPN and sequence number (0: not known).
     /// The writes of `lost` were in RAM only. The writes of `lost_with_wordline` were on the wordline of a torn
-    /// program.
+    /// program. `lost_trims` are deallocations by LPN and sequence number that the capacitor should have saved: older
+    /// data of these LPNs is back.
     #[inline(always)]
-    fn on_power_loss(&mut self, _lost: &[(Lpn, u64)], _lost_with_wordline: &[(Lpn, u64)]) {}
+    fn on_power_loss(
+        &mut self,
+        _lost: &[(Lpn, u64)],
+        _lost_with_wordline: &[(Lpn, u64)],
+        _lost_trims: &[(Lpn, u64)],
+    ) {
+    }
+
+    /// A FUA write of `lpn` is about to be acknowledged from the write cache, which the capacitor saves.
+    #[inline(always)]
+    fn on_fua_cached(&mut self, _lpn: Lpn, _sequence: u64) {}
 
     /// A host write of `lpn` is about to be acknowledged: it is in flash, or in the write cache.
     #[inline(always)]
@@ -118,17 +130,26 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_flush_asked(id);
         self.1.on_flush_asked(id);
     }
-    fn on_flushed(&mut self, id: u64) {
-        self.0.on_flushed(id);
-        self.1.on_flushed(id);
+    fn on_flushed(&mut self, id: u64, from_cache: bool) {
+        self.0.on_flushed(id, from_cache);
+        self.1.on_flushed(id, from_cache);
     }
     fn on_power_off(&mut self, failed: Time, off: Time) {
         self.0.on_power_off(failed, off);
         self.1.on_power_off(failed, off);
     }
-    fn on_power_loss(&mut self, lost: &[(Lpn, u64)], lost_with_wordline: &[(Lpn, u64)]) {
-        self.0.on_power_loss(lost, lost_with_wordline);
-        self.1.on_power_loss(lost, lost_with_wordline);
+    fn on_power_loss(
+        &mut self,
+        lost: &[(Lpn, u64)],
+        lost_with_wordline: &[(Lpn, u64)],
+        lost_trims: &[(Lpn, u64)],
+    ) {
+        self.0.on_power_loss(lost, lost_with_wordline, lost_trims);
+        self.1.on_power_loss(lost, lost_with_wordline, lost_trims);
+    }
+    fn on_fua_cached(&mut self, lpn: Lpn, sequence: u64) {
+        self.0.on_fua_cached(lpn, sequence);
+        self.1.on_fua_cached(lpn, sequence);
     }
     fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_trimmed(lpn, sequence);
@@ -202,9 +223,9 @@ mod tests {
             on_write_admitted(Lpn, u64);
             on_write_durable(Lpn, u64);
             on_flush_asked(u64);
-            on_flushed(u64);
+            on_flushed(u64, bool);
             on_power_off(Time, Time);
-            on_power_loss(&[(Lpn, u64)], &[(Lpn, u64)]);
+            on_power_loss(&[(Lpn, u64)], &[(Lpn, u64)], &[(Lpn, u64)]);
             on_write_acknowledged(Lpn, u64);
             on_trimmed(Lpn, u64);
             on_read_asked(RequestId, Lpn);

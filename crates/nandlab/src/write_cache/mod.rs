@@ -8,6 +8,14 @@
 //! during the write-back remain dirty; under a policy with write protection such updates wait instead. A read that
 //! finds only some of its sectors in the cache waits until the missing sectors have been read from flash. A read of a
 //! page that is not cached is answered from flash, or needs a slot first (`cache.read_room`, see `reads.rs`).
+//!
+//! FUA writes and host flushes are acknowledged when their data is in flash, with one exception: with
+//! `cache.flush_to = "cache"` and while the capacitor is charged and the budget above 0, a FUA write is acknowledged
+//! like any other write, and a flush completes as soon as the writes before it are acknowledged. The capacitor saves
+//! what such a flush covers: the dirty pages, and the records of deallocations (`host/trims.rs`), whose pages count in
+//! the dirty budget. Nothing else that a flush covers is only in RAM: the OOB of a page in flash has its LPN and its
+//! sequence number, so recovery rebuilds the map, also after copies by GC and refresh, without the translation pages. A
+//! line of the VSM that is not saved costs only a repeated refresh.
 
 mod cache;
 mod load;
@@ -21,7 +29,7 @@ mod tests;
 mod write_back;
 
 pub use cache::{CacheSlot, CachedPage, WriteBack, WriteCache};
-pub use spec::{CacheSpec, DirtyBudget, ReadRoom};
+pub use spec::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use stats::{CacheStats, CacheSummary};
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
@@ -232,7 +240,7 @@ impl Caching {
         let is_dirty = found.is_some_and(|slot| self.cache.entry(slot).is_dirty());
         let is_unflushed = found.is_some_and(|slot| self.cache.entry(slot).unflushed() != 0);
         // With a budget of 0 every write is a write-through.
-        let through = asked.fua || self.cache.budget() == 0;
+        let through = asked.fua && !path.host.is_backed || self.cache.budget() == 0;
         if let Some(slot) = found {
             let entry = self.cache.entry(slot);
             let is_protected = self.cache.sync().protects() && entry.write_back != WriteBack::None;
@@ -247,7 +255,7 @@ impl Caching {
                 return true;
             }
         }
-        let (dirty, budget) = (self.cache.dirty_pages(), self.cache.budget());
+        let (dirty, budget) = (self.cache.dirty_pages(), self.room(core, &path.host));
         // After a time with a budget of 0, write-throughs of more pages than the budget allows may be under way. These
         // writes are not acknowledged. Until enough of them have ended, no clean page may become dirty, and no page
         // without an unflushed acknowledged write may get such a write.
@@ -294,12 +302,27 @@ impl Caching {
             self.begin_write_back(core, path, slot);
         } else {
             core.probe.on_write_acknowledged(lpn, sequence);
+            if asked.fua {
+                core.probe.on_fua_cached(lpn, sequence);
+            }
             self.after_dram(core, &mut path.host, request);
             if self.cache.sync().syncs_at_once() {
                 self.sync_pages(core, path);
             }
         }
         true
+    }
+
+    /// The number of pages that may be dirty now: the dirty budget without the pages that records of deallocations
+    /// take. Above 0 unless the budget is 0 ([`Caching::has_room_for_trims`]).
+    fn room<P: Probe>(&self, core: &Core<P>, host: &Host) -> u32 {
+        self.cache.budget().saturating_sub(host.trim_pages(core))
+    }
+
+    /// Whether the dirty budget has room for `pages` pages of records of deallocations beside the dirty pages, and for
+    /// at least one dirty page.
+    pub(crate) fn has_room_for_trims(&self, pages: u32) -> bool {
+        self.cache.dirty_pages().max(1) + pages <= self.cache.budget()
     }
 
     /// Chooses pages to evict for the pages that wait for a slot, and dirty pages to write back for the pages that wait
@@ -311,6 +334,7 @@ impl Caching {
         first: Lpn,
     ) -> bool {
         loop {
+            let room = self.room(core, &path.host);
             let cache = &mut self.cache;
             // The first waiting page may have been evicted since it began to wait, so it needs a slot now.
             let wanted = self.waiting_slots.max(u32::from(cache.find(first).is_none()));
@@ -326,7 +350,7 @@ impl Caching {
             }
             // Reads need no room in the budget.
             let waiting_writes = self.waiting_len - self.waiting_reads;
-            let is_at_budget = cache.dirty_pages() >= cache.budget() && cache.writing() < waiting_writes;
+            let is_at_budget = cache.dirty_pages() >= room && cache.writing() < waiting_writes;
             let Some(slot) = cache.oldest_dirty().filter(|_| is_at_budget) else { return false };
             self.begin_write_back(core, path, slot);
         }

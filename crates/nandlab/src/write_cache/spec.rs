@@ -49,6 +49,14 @@ section! {
             "\"skip\"",
             "what a read that misses does if there is neither a free slot nor a clean page to evict",
         ),
+        /// What acknowledges FUA writes and host flushes while the capacitor is charged.
+        pub flush_to: FlushTo = key(
+            "cache.flush_to",
+            ValueKind::Slot(FlushTo::CHOICES),
+            "\"flash\"",
+            "what acknowledges FUA writes and host flushes while the capacitor is charged; without effect without a \
+             write cache or a capacitor",
+        ),
     }
 }
 
@@ -63,6 +71,18 @@ choices! {
         Wait = "wait":
             "capacitor paper, Section III-B: the read waits for a slot until a dirty page has been written back, then \
              it is read from flash into the slot",
+    }
+}
+
+choices! {
+    /// `cache.flush_to`: what acknowledges FUA writes and host flushes while the capacitor is charged. At any other
+    /// time, and while the dirty budget is 0, flash does.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FlushTo {
+        /// The data is in flash.
+        Flash = "flash": "the data is in flash",
+        /// The data is in the write cache, whose dirty pages the capacitor saves.
+        Cache = "cache": "the data is in the write cache, whose dirty pages the capacitor saves",
     }
 }
 

@@ -21,7 +21,8 @@ struct Bench {
 fn spec(dirty_budget: f64) -> CacheSpec {
     let sync = Choice { name: "punctual", values: vec![] };
     let dirty_budget = DirtyBudget::Share(dirty_budget);
-    CacheSpec { size_bytes: 4 * 4096, access_ns: US, sync, dirty_budget, read_room: ReadRoom::Skip }
+    let (read_room, flush_to) = (ReadRoom::Skip, FlushTo::Cache);
+    CacheSpec { size_bytes: 4 * 4096, access_ns: US, sync, dirty_budget, read_room, flush_to }
 }
 
 impl Bench {
@@ -199,7 +200,7 @@ fn the_write_back_of_a_deallocated_page_ends_without_a_program() {
     // No flush waits for the deallocated page.
     bench.flush();
     bench.run();
-    assert!(bench.path.host.epochs.done().is_none() && bench.path.host.flushes == 0);
+    assert!(bench.path.host.epochs.done(false).is_none() && bench.path.host.flushes == 0);
     assert_eq!(bench.core.ftl.map.get(Lpn(0)), None);
 }
 

@@ -239,7 +239,7 @@ impl Caching {
         loop {
             let cache = &self.cache;
             let at_once = cache.sync().syncs_at_once();
-            let wants = path.host.flushes > 0
+            let wants = path.host.flushes > 0 && !path.host.is_backed
                 || at_once
                 || (is_idle && cache.sync().syncs_when_idle(&cache.view()))
                 || core.state.is_syncing;

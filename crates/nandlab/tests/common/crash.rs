@@ -12,7 +12,7 @@ use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
-use nandlab::drive::spec::{Cell, DirtyBudget, Spec};
+use nandlab::drive::spec::{Cell, DirtyBudget, FlushTo, Spec};
 use nandlab::drive::{Drive, FailReason};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
@@ -34,6 +34,13 @@ pub struct Witness {
     pub copies: BTreeSet<u32>,
     /// Host pages whose read failed.
     failed: Vec<Lpn>,
+    /// Pages acknowledged since the last power loss that are not known to be in flash: by LPN, the
+    /// newest sequence number, and whether a flush or a FUA write from the cache covers it.
+    in_ram: BTreeMap<u32, (u64, bool)>,
+    /// By LPN, the newest sequence number that is known to be in flash.
+    in_flash: BTreeMap<u32, u64>,
+    flushes_from_cache: u64,
+    fua_writes_from_cache: u64,
 }
 
 impl Watcher for Witness {
@@ -51,6 +58,35 @@ impl Watcher for Witness {
 }
 
 impl Probe for Witness {
+    fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
+        if self.in_flash.get(&lpn.0).is_none_or(|&newest| newest < sequence) {
+            self.in_ram.insert(lpn.0, (sequence, false));
+        }
+    }
+
+    fn on_fua_cached(&mut self, lpn: Lpn, sequence: u64) {
+        self.in_ram.insert(lpn.0, (sequence, true));
+        self.fua_writes_from_cache += 1;
+    }
+
+    fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
+        self.in_flash.insert(lpn.0, sequence);
+        if self.in_ram.get(&lpn.0).is_some_and(|&(newest, _)| newest <= sequence) {
+            self.in_ram.remove(&lpn.0);
+        }
+    }
+
+    fn on_trimmed(&mut self, lpn: Lpn, _: u64) {
+        self.in_ram.remove(&lpn.0);
+    }
+
+    fn on_flushed(&mut self, _: u64, from_cache: bool) {
+        if from_cache {
+            self.flushes_from_cache += 1;
+            self.in_ram.values_mut().for_each(|(_, is_covered)| *is_covered = true);
+        }
+    }
+
     fn on_read_failed(&mut self, _: RequestId, lpn: Lpn) {
         self.failed.push(lpn);
     }
@@ -107,6 +143,16 @@ counts! {
     flushed_pages,
     pages_lost_for_lack_of_energy,
     pages_lost_without_a_capacitor,
+    /// Cuts, and pages, with data in RAM that a flush or a FUA write acknowledged from the cache covers.
+    cuts_with_flushed_data_in_ram,
+    flushed_pages_in_ram,
+    flushed_pages_in_ram_that_were_lost,
+    flushes_from_cache,
+    fua_writes_from_cache,
+    /// Pages of TRIM records in RAM at power loss, backed up by the capacitor.
+    trim_pages,
+    trim_pages_saved,
+    trims_lost_for_lack_of_energy,
     pages_lost_with_their_wordline,
     torn_programs,
     torn_erases,
@@ -381,8 +427,12 @@ impl<'a> Run<'a> {
         }
         let is_worn_out = plan.spec.cache.dirty_budget != DirtyBudget::Measured && loss.capacitor_loss > 0.3;
         if plan.has_capacitor() && plan.covers && !is_worn_out {
-            assert!(loss.lost.is_empty(), "lost within the budget: {loss:?}");
+            let is_lost = !loss.lost.is_empty() || !loss.lost_trims.is_empty();
+            assert!(!is_lost, "lost within the budget: {loss:?}");
         }
+        let flushes_to_cache = plan.has_capacitor() && plan.spec.cache.flush_to == FlushTo::Cache;
+        assert!(flushes_to_cache || loss.trim_pages == 0, "the capacitor backs up no TRIM: {loss:?}");
+        assert!(loss.lost_trims.is_empty() || loss.trim_pages_saved < loss.trim_pages, "{loss:?}");
         for &ppn in &torn {
             let (lpn, map) = (self.drive.array().lpn(ppn), &self.drive.ftl().map);
             let is_mapped = lpn.0 < map.len() && map.get(lpn) == Some(ppn);
@@ -408,6 +458,20 @@ impl<'a> Run<'a> {
         counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;
         counts.torn_programs += u64::from(loss.torn_programs);
         counts.torn_erases += u64::from(loss.torn_erases);
+        let witness = &mut self.drive.probe_mut().1;
+        let in_ram = std::mem::take(&mut witness.in_ram);
+        let flushed: BTreeSet<u32> =
+            in_ram.into_iter().filter(|&(_, (_, is_covered))| is_covered).map(|(lpn, _)| lpn).collect();
+        counts.cuts_with_flushed_data_in_ram += u64::from(!flushed.is_empty());
+        counts.flushed_pages_in_ram += flushed.len() as u64;
+        counts.flushed_pages_in_ram_that_were_lost +=
+            loss.lost.iter().filter(|(lpn, _)| flushed.contains(&lpn.0)).count() as u64;
+        counts.flushes_from_cache += std::mem::take(&mut witness.flushes_from_cache);
+        counts.fua_writes_from_cache += std::mem::take(&mut witness.fua_writes_from_cache);
+        assert!(flushes_to_cache || flushed.is_empty(), "a flush was acknowledged from the cache");
+        counts.trim_pages += u64::from(loss.trim_pages);
+        counts.trim_pages_saved += u64::from(loss.trim_pages_saved);
+        counts.trims_lost_for_lack_of_energy += loss.lost_trims.len() as u64;
         let recovery = loss.recovery.expect("power is back");
         counts.partial_pages_merged += u64::from(recovery.merged_pages);
         counts.vsm_lines += u64::from(loss.vsm_lines);

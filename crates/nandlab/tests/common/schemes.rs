@@ -182,6 +182,7 @@ impl Schemes {
         let gc_in_flush = [None, Some(1.0), None, Some(8.0)][(seed / 17 % 4) as usize];
         schemes.esr_mohm = [0, 500][(seed / 19 % 2) as usize];
         schemes.draw_cache(&mut stream, capacitor_aware, facts, gc_in_flush);
+        schemes.cache = schemes.cache.replacen("[cache]\n", &format!("[cache]\n{}", flush_to(seed)), 1);
         let reclaim = ["'none'", "{ reads = { limit = 50 } }", "{ rber = { limit = 0.5, every = 4 } }"];
         let policy = reclaim[stream.below(if has_levels { 3 } else { 2 }) as usize];
         schemes.cache += &format!("[reclaim]\npolicy = {policy}\n");
@@ -330,6 +331,12 @@ fn start_level(seed: u64, laldpc: bool, drawn: &str) -> String {
         ),
         _ => format!("'{drawn}'"),
     }
+}
+
+/// Returns the line with `cache.flush_to`: a third of the seeds has `flash`. The choice has a random stream of its own.
+fn flush_to(seed: u64) -> &'static str {
+    ["flush_to = 'cache'\n", "flush_to = 'cache'\n", "flush_to = 'flash'\n"]
+        [Stream::new(seed, "flush to").below(3) as usize]
 }
 
 /// Returns the parameters of the demand map that concern translation pages. They have a random stream of their own.

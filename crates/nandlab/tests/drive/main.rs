@@ -19,6 +19,7 @@ mod device;
 mod ec_cache;
 mod end_of_time;
 mod fast_forward;
+mod flush_to;
 mod gc_in_flush;
 mod golden_commands;
 mod golden_runs;

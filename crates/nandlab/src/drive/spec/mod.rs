@@ -35,7 +35,7 @@ pub use crate::refresh::partial::spec::PartialSpec;
 pub use crate::refresh::partial::{Encoding, FullStrength};
 pub use crate::refresh::spec::{EcCacheSpec, FcrSpec, RefreshPolicySpec, RefreshPriority, RefreshSpec};
 pub use crate::sched::{CommandTimes, OffChipRate, ProgramTime, Scheduler, TimingSpec};
-pub use crate::write_cache::{CacheSpec, DirtyBudget, ReadRoom};
+pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
 pub use needs::{block_needs, demands, fit_to_writes, op_for_waf};
 pub use output::OutputSpec;
