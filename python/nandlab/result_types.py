@@ -212,14 +212,14 @@ class LossRecord(Record, frozen=True):
 
 
 class LostWrite(Record, frozen=True):
-    """A lost write: the newest acknowledged write of a page, which a power loss has destroyed."""
+    """A lost write: the newest acknowledged write of a page, which a power loss has destroyed; or a lost TRIM."""
 
     lpn: int
     """Logical page number (LPN) of the page."""
     offset: int
     """Offset of the first byte of the page on the drive. In bytes."""
     sequence: int
-    """Sequence number of the lost write, counted from 1 in the order of admission; 0: not known."""
+    """Sequence number of the lost write or TRIM, counted from 1 in the order of admission; 0: not known."""
 
 
 class DetectionSummary(Record, frozen=True):

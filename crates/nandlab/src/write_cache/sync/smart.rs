@@ -24,7 +24,11 @@ pub(super) const INFO: PolicyInfo = PolicyInfo {
     params: &[
         share("budget_margin", 0.05, "share of the budget that is kept free in idle time"),
         share("cold_share", 0.05, "share of the cache that counts as cold: its least recently used pages"),
-        share("busy_from", 1.0, "share of the budget from which on dirty pages are evicted before clean pages"),
+        share(
+            "busy_from",
+            1.0,
+            "share of the budget from which on dirty pages are evicted before clean pages",
+        ),
     ],
 };
 
