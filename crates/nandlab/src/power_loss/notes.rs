@@ -114,6 +114,12 @@ mod tests {
         let text = note(&one, &two, Some(false)).expect("three writes are lost");
         assert!(text.contains("(1 only in the write cache, 2 in flash"), "{text}");
         assert!(text.contains("the flush of 7 pages took 600 mJ"), "{text}");
+        let loss = PowerLoss { lost_trims: two.to_vec(), ..PowerLoss::default() };
+        let text = lost_writes(&[loss], Some(false)).expect("two TRIMs are lost").text;
+        assert!(
+            text.starts_with("Power loss undid the acknowledged TRIM of 2 pages, whose older data"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ section! {
         pub flush_to: FlushTo = key(
             "cache.flush_to",
             ValueKind::Slot(FlushTo::CHOICES),
-            "\"flash\"",
+            "\"cache\"",
             "what acknowledges FUA writes and host flushes while the capacitor is charged; without effect without a \
              write cache or a capacitor",
         ),

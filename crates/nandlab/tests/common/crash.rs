@@ -243,6 +243,8 @@ impl Plan {
             )
         });
         let weights = [[1, 6, 0, 0], [2, 8, 1, 1], [1, 4, 0, 2], [1, 3, 2, 1]][pick(4) as usize];
+        // A quarter of the runs has many TRIMs. The choice has a random stream of its own.
+        let weights = if Stream::new(seed, "crash trims").below(4) == 0 { [1, 4, 4, 2] } else { weights };
         let is_replay = pick(2) == 0;
         Self {
             seed,

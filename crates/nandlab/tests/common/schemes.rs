@@ -58,6 +58,9 @@ pub struct Schemes {
     pub has_capacitor: bool,
     /// False if there is a capacitor that may be too small for all dirty pages that the budget allows.
     pub covers: bool,
+    /// Factor of the energy of a capacitor that is too small: 1, or so low that the energy suffices for few pages or
+    /// none.
+    least_energy: f64,
     /// Value of `capacitor.esr` in milliohms.
     esr_mohm: u64,
     scale: f64,
@@ -171,6 +174,7 @@ impl Schemes {
             has_cache: capacitor_aware || pick(3) > 0,
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
             covers: true,
+            least_energy: [1.0, 1.0, 0.03][Stream::new(seed, "least energy").below(3) as usize],
             esr_mohm: 0,
             scale,
             // The shortest interval drawn is one that the drive can keep up with. Partial refresh needs longer
@@ -228,7 +232,7 @@ impl Schemes {
             let share = match (is_measured, self.covers) {
                 (true, _) => 0.5 + pick(150) as f64 / 100.0,
                 (false, true) => 3.0,
-                (false, false) => pick(80) as f64 / 100.0,
+                (false, false) => pick(80) as f64 / 100.0 * self.least_energy,
             };
             let flush = ["plain", "csw"][pick(2) as usize];
             let gc_in_flush = gc_in_flush.filter(|_| flush == "plain" && share > 0.0);

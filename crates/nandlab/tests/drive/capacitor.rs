@@ -18,7 +18,8 @@ const LSB: u64 = 300_000 + TRANSFER;
 const MSB: u64 = 600_000 + TRANSFER;
 const ERASE: u64 = 1_000_000;
 
-/// One die with one plane of 24 blocks of 8 pages, and a write cache of 10 pages without access time.
+/// One die with one plane of 24 blocks of 8 pages, and a write cache of 10 pages without access time. FUA writes and
+/// flushes bring pages into flash.
 const BASE: &str = r#"
 [drive]
 channels = 1
@@ -45,6 +46,7 @@ idle_after = "1s"
 [cache]
 size = "40KiB"
 access = "0us"
+flush_to = "flash"
 [capacitor]
 capacitance = "1mF"
 efficiency = 1.0

@@ -129,6 +129,8 @@ fn cut(drive: &mut Drive<Oracle>) -> PowerLoss {
 fn with_a_charged_capacitor_write_and_flush_take_a_dram_access_in_place_of_a_program() {
     for (to, sets, times, programmed) in [
         (TO_CACHE, vec![], [DRAM, 0, DRAM, 0], 0),
+        // The default.
+        ("gc.idle_after='1s'", vec![], [DRAM, 0, DRAM, 0], 0),
         (TO_FLASH, vec![], [DRAM, PROGRAM, PROGRAM, 0], 2),
         // Without a capacitor, and with a budget of 0, the key has no effect.
         (TO_CACHE, vec!["capacitor.capacitance=0F"], [DRAM, PROGRAM, PROGRAM, 0], 2),

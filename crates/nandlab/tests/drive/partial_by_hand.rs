@@ -899,12 +899,13 @@ fn the_audit_detects_wrong_links() {
 
 // --------------------------------------------------------------------------------------------------------- power loss
 
-const CAPACITOR: [&str; 5] = [
+const CAPACITOR: [&str; 6] = [
     "capacitor.capacitance=1mF",
     "capacitor.controller_power=1W",
     "capacitor.program_power=100mW",
     "capacitor.temperature=-40",
     "cache.size=64KiB",
+    "cache.flush_to=flash",
 ];
 
 #[test]

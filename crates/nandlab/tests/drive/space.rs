@@ -101,7 +101,7 @@ const MECHANISMS: [(&str, &[&str], u64, u64); 6] = [
         1,
     ),
     // At power loss the two pages of the cache take one block of the plane; GC may have taken another one.
-    ("a capacitor", &["cache.size='8KiB'", "capacitor.capacitance='60mF'"], 0, 2),
+    ("a capacitor", &["cache.size='8KiB'", "cache.flush_to=flash", "capacitor.capacitance='60mF'"], 0, 2),
 ];
 
 fn with(settings: &[&str]) -> Vec<String> {

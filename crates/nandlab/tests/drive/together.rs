@@ -388,12 +388,13 @@ fn refresh_in_place_resets_the_copyback_count() {
 
 // --------------------------------------------------------------------------------------------- partial refresh and capacitor
 
-const CAPACITOR: [&str; 5] = [
+const CAPACITOR: [&str; 6] = [
     "capacitor.capacitance=1mF",
     "capacitor.controller_power=1W",
     "capacitor.program_power=100mW",
     "capacitor.temperature=-40",
     "cache.size=64KiB",
+    "cache.flush_to=flash",
 ];
 
 #[test]
