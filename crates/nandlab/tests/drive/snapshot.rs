@@ -359,7 +359,7 @@ fn a_loaded_drive_has_the_copybacks_of_the_saved_one() {
     continue_with(&mut drive);
     let copybacks = |drive: &Drive| drive.array().blocks.iter().map(|b| b.copybacks).collect::<Vec<_>>();
     let open = |drive: &Drive| drive.array().blocks.iter().filter(|b| b.state == BlockState::Open).count();
-    assert!(copybacks(&drive).iter().any(|&n| n == 3), "no page was copied back three times");
+    assert!(copybacks(&drive).contains(&3), "no page was copied back three times");
     let bytes = saved(&drive);
     for changed in ["seed=1", "migration.policy=off-chip"] {
         let sets = [&sets[..], &[changed]].concat();
