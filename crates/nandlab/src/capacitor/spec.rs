@@ -223,7 +223,8 @@ fn esr(check: &mut Check<'_>) -> Option<()> {
     let (controller, program) =
         (check.num("capacitor.controller_power")?, check.num("capacitor.program_power")?);
     let dies = DIES.iter().try_fold(1, |dies, key| Some(dies * check.int(key)?))?;
-    let watts = controller + dies as f64 * program;
+    // Rounded to a microwatt, as the message shows it.
+    let watts = ((controller + dies as f64 * program) * 1e6).round() / 1e6;
     let load = Load { watts: watts / check.num("capacitor.efficiency")?, ohms: esr, least_v: least };
     if esr > 0.0 && least < full && load.end_v() >= full {
         let most = load.ohms_max(full);
