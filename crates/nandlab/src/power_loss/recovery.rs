@@ -13,16 +13,16 @@
 
 use super::Recovery;
 use super::Schemes;
-use crate::base::geometry::{BlockId, Cell, DieId, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Core;
-use crate::flash::{AgeStamp, BlockState, DEAD_LPN, Stamp};
+use crate::flash::{AgeStamp, Array, BlockState, DEAD_LPN, Stamp};
 use crate::ftl::{AllocatedPage, STREAMS, WriteStream};
 use crate::host::Trims;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of OOB that recovery reads per page: LPN, sequence number, read count and marks.
 const OOB_BYTES: u64 = 16;
@@ -35,6 +35,15 @@ pub(crate) struct Found {
     whole: BTreeMap<u32, Ppn>,
     /// By die: number of pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
+}
+
+/// By LPN: pages with the same data.
+type Copies = BTreeMap<u32, Vec<Ppn>>;
+
+/// The programmed pages of a block.
+fn programmed_pages(geometry: &Geometry, array: &Array, block: BlockId) -> impl Iterator<Item = Ppn> {
+    let pages = 0..u32::from(array.block(block).programmed);
+    pages.map(move |page| geometry.page(block, page))
 }
 
 /// The drive while it is rebuilt from flash.
@@ -114,6 +123,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
         let pages_per_block = self.core.geometry.pages_per_block;
         let kept = self.core.ftl.kept_blocks() as usize;
+        let geometry = &self.core.geometry;
+        let needed: BTreeSet<BlockId> = found.whole.values().map(|&whole| geometry.block_of(whole)).collect();
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let blocks = self.core.geometry.block_ids_of(plane);
             let is_retired = |block: BlockId| self.core.array.block(block).state == BlockState::Retired;
@@ -129,12 +140,17 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 .clone()
                 .filter(|&block| programmed(block) > 0)
                 .partition(|&block| programmed(block) == pages_per_block);
+            let copies = self.copies_in(plane, found);
             for (block, is_full) in partly.iter().map(|&b| (b, false)).chain(full.iter().map(|&b| (b, true)))
             {
                 if is_full && free >= kept {
                     break;
                 }
-                let Some(sources) = self.sources_of(block, blocks.clone(), found) else { continue };
+                // A page from which a partial page is completed must stay.
+                if needed.contains(&block) || self.core.retires(block) {
+                    continue;
+                }
+                let Some(sources) = self.sources_of(block, &copies, found) else { continue };
                 for (lpn, source) in sources {
                     found.pages[lpn.index()] = source.0 + 1;
                 }
@@ -144,37 +160,45 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// Returns, for each newest page in block `copies`, its LPN and its source. `None`: a page has no source, or the
-    /// block must not be erased.
-    fn sources_of(
-        &self,
-        copies: BlockId,
-        blocks: impl Iterator<Item = BlockId>,
-        found: &Found,
-    ) -> Option<Vec<(Lpn, Ppn)>> {
+    /// The intact pages of a plane that have the same data as the newest page of their LPN, if that is another page of
+    /// the plane; by LPN, in the order of the blocks.
+    fn copies_in(&self, plane: PlaneId, found: &Found) -> Copies {
         let Core { array, geometry, .. } = &*self.core;
-        let pages = |block: BlockId| {
-            (0..u32::from(array.block(block).programmed)).map(move |page| geometry.page(block, page))
-        };
-        let is_newest =
-            |ppn: &Ppn| array.lpn(*ppn).0 != DEAD_LPN && found.pages[array.lpn(*ppn).index()] == ppn.0 + 1;
-        let mut sources: BTreeMap<(u32, u64), Option<Ppn>> = pages(copies)
-            .filter(is_newest)
-            .map(|ppn| ((array.lpn(ppn).0, array.stamp(ppn).sequence), None))
-            .collect();
-        // A page from which a partial page is completed must stay.
-        let is_needed = found.whole.values().any(|&whole| geometry.block_of(whole) == copies);
-        if is_needed || self.core.retires(copies) {
-            return None;
-        }
-        for ppn in blocks.filter(|&block| block != copies).flat_map(pages) {
-            let is_whole = !array.is_torn(ppn) && !array.is_partial(ppn);
-            if is_whole && let Some(source) = sources.get_mut(&(array.lpn(ppn).0, array.stamp(ppn).sequence))
-            {
-                *source = Some(ppn);
+        let mut copies = Copies::new();
+        let blocks = geometry.block_ids_of(plane);
+        for ppn in blocks.flat_map(|block| programmed_pages(geometry, array, block)) {
+            let lpn = array.lpn(ppn).0;
+            if lpn == DEAD_LPN || found.pages[lpn as usize] == 0 {
+                continue;
+            }
+            let newest = Ppn(found.pages[lpn as usize] - 1);
+            let is_copy = newest != ppn
+                && geometry.plane_of(geometry.block_of(newest)) == plane
+                && array.stamp(newest).sequence == array.stamp(ppn).sequence;
+            if is_copy && !array.is_torn(ppn) && !array.is_partial(ppn) {
+                copies.entry(lpn).or_default().push(ppn);
             }
         }
-        sources.into_iter().map(|((lpn, _), source)| Some((Lpn(lpn), source?))).collect()
+        copies
+    }
+
+    /// Returns, for each newest page in `block`, its LPN and its source: another of its copies. `None`: a page has no
+    /// source.
+    fn sources_of(&self, block: BlockId, copies: &Copies, found: &Found) -> Option<Vec<(Lpn, Ppn)>> {
+        let Core { array, geometry, .. } = &*self.core;
+        let is_newest =
+            |ppn: &Ppn| array.lpn(*ppn).0 != DEAD_LPN && found.pages[array.lpn(*ppn).index()] == ppn.0 + 1;
+        // Blocks that have been erased meanwhile have no pages.
+        let is_source = |ppn: &Ppn| {
+            let (at, page) = geometry.split(*ppn);
+            at != block && page < u32::from(array.block(at).programmed)
+        };
+        let source = |ppn: Ppn| {
+            let lpn = array.lpn(ppn);
+            let source = copies.get(&lpn.0)?.iter().rev().copied().find(is_source)?;
+            Some((lpn, source))
+        };
+        programmed_pages(geometry, array, block).filter(is_newest).map(source).collect()
     }
 
     /// Erases a block during recovery.
