@@ -65,7 +65,7 @@ impl<P: Probe> Drive<P> {
         if finishes {
             self.flush_on_capacitor(&mut dirty, &mut loss);
         } else {
-            self.losses.torn_erases = self.with_power_loss(|outage| outage.tear(&mut loss));
+            self.losses.torn_erases = self.with_power_loss(|outage, _| outage.tear(&mut loss));
         }
         self.end_trims(&dirty, &mut loss);
         self.core.device.stop(self.core.now);
@@ -125,9 +125,9 @@ impl<P: Probe> Drive<P> {
             GcMeans { read_j, erase_j, gain_min }
         });
         let means = Means { method, at_a_time, spent_j: &spent_j, gc };
-        self.with_power_loss(|outage| {
+        self.with_power_loss(|outage, sampled| {
             outage.take_back_queued();
-            outage.flush(&means, dirty, loss);
+            outage.flush(&means, dirty, loss, |core, time| sampled.rows_until(core, time));
         });
         loss.spent_j = spent_j(loss.flush_ns, loss.program_ns) + loss.gc_j;
         self.power.capacitor.as_mut().expect("a flush needs a capacitor").cycle(1);

@@ -19,10 +19,12 @@ use crate::base::counters::{CounterSet, Declared};
 use crate::base::geometry::{DieId, PlaneId};
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
-use crate::core::Operations;
-use crate::host::{FailReason, Op};
+use crate::capacitor::PowerBackup;
+use crate::core::{Core, Operations};
+use crate::host::{FailReason, Op, Record};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
+use crate::write_cache::Caching;
 use serde_json::Value;
 use std::ops::Deref;
 
@@ -247,27 +249,49 @@ impl<P: Probe> Drive<P> {
 
     /// Adds the rows of the series that are due up to `time`.
     pub(super) fn sample(&mut self, time: Time) {
-        while self.recorder.sample_at <= time && self.recorder.series.end_ns() < self.core.end {
-            let end = self.recorder.sample_at;
-            self.take_sample(end);
-            self.recorder.sample_at = self.core.end.min(end + self.recorder.series.interval_ns());
-        }
+        let Self { core, recorder, path, caching, power, background, .. } = self;
+        let record = &mut path.host.record;
+        Sampled { recorder, record, caching, power, victims: &background.stats }.rows_until(core, time);
     }
 
     /// Completes the statistics up to the present time: the last interval of the series becomes a row.
     pub fn finish_stats(&mut self) {
         let now = self.core.now;
-        self.sample(now);
-        if now > self.recorder.series.end_ns() {
-            self.take_sample(now);
-            self.recorder.sample_at = self.core.end.min(now + self.recorder.series.interval_ns());
+        let Self { core, recorder, path, caching, power, background, .. } = self;
+        let record = &mut path.host.record;
+        let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats };
+        sampled.rows_until(core, now);
+        if now > sampled.recorder.series.end_ns() {
+            sampled.row(core, now);
+            recorder.sample_at = core.end.min(now + recorder.series.interval_ns());
+        }
+    }
+}
+
+/// What a row of the series is made of, beside the core.
+pub(super) struct Sampled<'a> {
+    pub(super) recorder: &'a mut Recorder,
+    pub(super) record: &'a mut Record,
+    pub(super) caching: &'a mut Option<Caching>,
+    pub(super) power: &'a PowerBackup,
+    pub(super) victims: &'a GcStats,
+}
+
+impl Sampled<'_> {
+    /// Adds the rows that are due up to `time`.
+    pub(super) fn rows_until<P: Probe>(&mut self, core: &Core<P>, time: Time) {
+        while self.recorder.sample_at <= time && self.recorder.series.end_ns() < core.end {
+            let end = self.recorder.sample_at;
+            self.row(core, end);
+            self.recorder.sample_at = core.end.min(end + self.recorder.series.interval_ns());
         }
     }
 
-    fn take_sample(&mut self, end: Time) {
-        let Self { core, recorder, path, caching, power, background, .. } = self;
+    /// Adds a row that ends at `end`.
+    fn row<P: Probe>(&mut self, core: &Core<P>, end: Time) {
+        let Self { recorder, record, caching, power, victims } = self;
         let (geometry, told, operations) = (&core.geometry, recorder.told, &core.operations);
-        let host = path.host.record.take_window(end);
+        let host = record.take_window(end);
         let [dirty_pages_max, budget_pages_max] =
             caching.as_mut().map_or([0; 2], |caching| caching.take_window());
         let span = end - recorder.series.end_ns();
@@ -278,16 +302,16 @@ impl<P: Probe> Drive<P> {
             sum += share;
             least = least.min(share);
         }
-        let until = end.max(path.host.record.counted_until());
+        let until = end.max(record.counted_until());
         let busy = (0..geometry.dies).map(|die| core.device.die_busy_ns(DieId(die), until));
         let of_channels =
             (0..geometry.channels).map(|channel| core.device.channel_busy_ns(channel, until)).sum::<Span>();
         let now = Told {
             operations: *operations,
             channel_busy_ns: of_channels,
-            pages_written: path.host.record.counters.host_pages_written,
-            victims: background.stats.victims,
-            victim_valid_pages: background.stats.victim_valid_pages,
+            pages_written: record.counters.host_pages_written,
+            victims: victims.victims,
+            victim_valid_pages: victims.victim_valid_pages,
         };
         let programs =
             Cause::ALL.map(|cause| operations.programmed_for(cause) - told.operations.programmed_for(cause));

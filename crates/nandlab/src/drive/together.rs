@@ -5,6 +5,7 @@
 use super::Drive;
 use super::schemes::Schemes;
 use super::spec::FlushTo;
+use super::stats::Sampled;
 use crate::background::{Around, Background};
 use crate::base::geometry::{BlockId, CacheSlot, Lpn, PlaneId, Ppn};
 use crate::base::units::Span;
@@ -236,11 +237,16 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Calls `work` with the drive at the moment when power fails.
-    pub(super) fn with_power_loss<R>(&mut self, work: impl FnOnce(&mut Outage<'_, P, Off<'_>>) -> R) -> R {
-        let Self { core, schemes, losses, .. } = self;
+    pub(super) fn with_power_loss<R>(
+        &mut self,
+        work: impl FnOnce(&mut Outage<'_, P, Off<'_>>, &mut Sampled<'_>) -> R,
+    ) -> R {
+        let Self { core, schemes, losses, recorder, path, caching, power, background, .. } = self;
         let remapped = Vec::new();
         let mut outage = Outage { core, schemes: &mut Off { schemes }, remapped };
-        let result = work(&mut outage);
+        let record = &mut path.host.record;
+        let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats };
+        let result = work(&mut outage, &mut sampled);
         losses.remapped = outage.remapped;
         result
     }

@@ -203,7 +203,14 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     }
 
     /// Lets operations under way end. Programs dirty pages, and then lines of the VSM, as far as the energy allows.
-    pub(crate) fn flush(&mut self, means: &Means, dirty: &mut [Dirty], loss: &mut PowerLoss) {
+    /// Calls `on_time` before simulated time moves on.
+    pub(crate) fn flush(
+        &mut self,
+        means: &Means,
+        dirty: &mut [Dirty],
+        loss: &mut PowerLoss,
+        mut on_time: impl FnMut(&Core<P>, Time),
+    ) {
         let Core { geometry, ftl, .. } = &*self.core;
         let pages = FlushPages::new(means.method, geometry, ftl, dirty.len() as u32, None);
         if means.gc.is_some() {
@@ -232,6 +239,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if time == NEVER {
                 break;
             }
+            on_time(self.core, time);
             self.core.now = time;
             if clock == self.core.idle_clock() {
                 self.on_decoded(means, &mut flush, dirty.len(), loss);

@@ -157,8 +157,12 @@ fn a_flush_writes_as_many_pages_as_the_energy_covers() {
         let mut loss = PowerLoss { energy_j, ..PowerLoss::default() };
         let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &spent_j, gc: None };
         let mut others = Others::default();
-        Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() }
-            .flush(&means, &mut dirty, &mut loss);
+        Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() }.flush(
+            &means,
+            &mut dirty,
+            &mut loss,
+            |_, _| {},
+        );
         let is_saved: Vec<bool> = dirty.iter().map(|page| page.is_saved).collect();
         assert_eq!(is_saved, [0, 1, 2, 3, 4].map(|at| at < saved), "{pages_of_energy} pages of energy");
         assert_eq!(loss.flushed_pages, saved);
@@ -189,7 +193,7 @@ fn a_program_under_way_ends_and_the_page_of_a_queued_program_is_used_by_the_flus
     let mut others = Others::default();
     let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
     outage.take_back_queued();
-    outage.flush(&means, &mut dirty, &mut loss);
+    outage.flush(&means, &mut dirty, &mut loss, |_, _| {});
     // The first program is past its transfer and takes 200 us more; then the flush programs one page.
     assert_eq!((loss.finish_ns, loss.flush_ns), (200 * US, (200 + 210) * US));
     assert_eq!((core.array.lpn(first), core.array.lpn(second)), (Lpn(0), Lpn(9)));
@@ -317,7 +321,12 @@ fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
     let mut loss = PowerLoss { energy_j: 1.0, ..PowerLoss::default() };
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
-    Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() }.flush(&means, &mut [], &mut loss);
+    Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() }.flush(
+        &means,
+        &mut [],
+        &mut loss,
+        |_, _| {},
+    );
     let to = core.geometry.block_of(queued.ppn);
     assert_eq!((others.copied_back, core.array.block(to).reads), (vec![(to, from)], 6));
     assert!(

@@ -207,6 +207,29 @@ fn a_detection_is_in_the_summary_and_in_the_series() {
 }
 
 #[test]
+fn the_series_has_rows_of_an_emergency_flush() {
+    let sets = ["capacitor.capacitance='10mF'", "cache.dirty_budget=1.0", "output.series_rows=1024"];
+    let mut drive = Drive::new(&spec(DRIVE, &sets));
+    for page in 0..64 {
+        write(&mut drive, page);
+        drive.advance(drive.now() + ns(MS / 100));
+    }
+    let cut = drive.now();
+    drive.cut_power();
+    drive.finish_stats();
+    let programs: f64 = column(&drive, "program_flush").iter().sum();
+    assert!(programs > 50.0, "{programs} pages are flushed");
+    let [busy, span] = ["die_busy_mean", "interval_s"].map(|name| column(&drive, name));
+    assert!(busy.iter().all(|&share| share <= 1.0 + 1e-9), "dies are busy for more than the interval: {busy:?}");
+    let rows = column(&drive, "time_s").into_iter().zip(column(&drive, "program_flush"));
+    let begun = cut.seconds();
+    assert!(rows.clone().filter(|row| row.1 > 0.0).count() > 10, "the flush is in one row");
+    assert!(rows.filter(|row| row.1 > 0.0).all(|row| row.0 >= begun));
+    let total: f64 = busy.iter().zip(span).map(|(share, span)| share * span * 2.0).sum();
+    assert!((total - drive.die_busy_ns().seconds()).abs() < 1e-9);
+}
+
+#[test]
 fn the_series_repeats_a_level_in_intervals_without_events() {
     let mut drive = Drive::new(&spec(DRIVE, &["cache.sync='none'", "output.series_rows=8"]));
     for page in 0..10 {
