@@ -220,7 +220,10 @@ fn the_series_has_rows_of_an_emergency_flush() {
     let programs: f64 = column(&drive, "program_flush").iter().sum();
     assert!(programs > 50.0, "{programs} pages are flushed");
     let [busy, span] = ["die_busy_mean", "interval_s"].map(|name| column(&drive, name));
-    assert!(busy.iter().all(|&share| share <= 1.0 + 1e-9), "dies are busy for more than the interval: {busy:?}");
+    assert!(
+        busy.iter().all(|&share| share <= 1.0 + 1e-9),
+        "dies are busy for more than the interval: {busy:?}"
+    );
     let rows = column(&drive, "time_s").into_iter().zip(column(&drive, "program_flush"));
     let begun = cut.seconds();
     assert!(rows.clone().filter(|row| row.1 > 0.0).count() > 10, "the flush is in one row");
