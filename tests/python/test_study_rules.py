@@ -102,7 +102,7 @@ def test_one_seed_can_be_asked_for(tmp_path):
     assert (done.returncode, "8 runs, 4 of them distinct" in done.stdout) == (0, True), done.stderr
     for options, message in (
         (["--quick", "--seeds", "2"], "leave out one"),
-        (["--seeds", "0"], "--seeds: expected 1 to 100, found 0"),
+        (["--seeds", "0"], "--seeds: expected 1 to 10000, found 0"),
     ):
         done = command("study", "s.toml", "--check", *options, cwd=tmp_path)
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
@@ -272,7 +272,7 @@ def test_the_report_says_where_parameters_come_from(tmp_path):
             "parameters.workload: 3 calibrated parameters; the limit is 2",
         ),
         ('setting = "main"', 'setting = "mian"', 'study.setting: unknown part "mian"'),
-        ("replicates = 3", "replicates = 0", "study.replicates: expected 1 to 100, found 0"),
+        ("replicates = 3", "replicates = 0", "study.replicates: expected 1 to 10000, found 0"),
         ("replicates = 3", "replicates = 1.5", "study.replicates: expected a whole number, found a number"),
         (
             "[parts.main]",

@@ -37,7 +37,7 @@ AVERAGES = ("ratio-of-means", "mean-of-ratios", "geomean")
 DIRECTIONS = ("above", "below", "not above", "not below")
 #: Reductions of the replicates of an effect to one number.
 EFFECT_REDUCTIONS = ("mean", "median", "min", "max")
-MAX_REPLICATES = 100
+MAX_REPLICATES = 10_000
 #: Names that are allowed for files and folders.
 _SAFE = re.compile(r"[\w-][\w.-]*")
 _METRIC = 'a metric, such as "waf" or "flash.program.gc / flash.program.host"'
