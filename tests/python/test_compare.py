@@ -4,17 +4,22 @@ import copy
 import json
 import math
 import shutil
+import signal
+import subprocess
+import time
 
 import nandlab
 import polars as pl
 import pytest
-from conftest import SPEC, hidden
+from conftest import NANDLAB, SPEC, hidden
 from nandlab import _core, memory, simulate
 from nandlab.comparison import Alone
 from nandlab.comparison.changes import Change
 from nandlab.comparison.identity import identical
 from nandlab.comparison.metrics import METRICS
+from nandlab.study.execute import State
 from nandlab.study.metrics import _names_of
+from nandlab.study.progress import StudyProgress
 
 #: A drive on which GC runs, so that gc.victim has an effect.
 FULL = SPEC + "[precondition]\nused = 0.8\nvalid = 0.8\n"
@@ -305,6 +310,17 @@ def test_runs_of_the_same_spec_are_one_run_and_go_seed_by_seed(monkeypatch):
     assert ran == [("spec", 1), ("gc.victim=fifo", 1), ("spec", 2), ("gc.victim=fifo", 2)]
 
 
+def test_progress_is_a_line_on_stderr_after_two_seconds(capsys):
+    state = State(total=4, kept=1, done=1)
+    progress = StudyProgress("compare", bar=False, line_after_s=2.0)
+    progress(state)
+    assert capsys.readouterr().err == ""
+    state.begin_s -= 2.0
+    progress(state)
+    progress(state)
+    assert capsys.readouterr().err == "compare: 2 of 4 runs\n"
+
+
 def test_settings_differ_key_by_key_and_policies_as_a_whole():
     spec = nandlab.load(SPEC, {"workload.synthetic.requests": 20})
     sets = [{"gc.victim": {"random": {"k": k}}, "timing.read": "60us"} for k in (2, 3)]
@@ -468,3 +484,42 @@ def test_wrong_input_is_refused_with_a_remedy(finished, sources, options, texts)
         nandlab.compare(*(source if "=" in source else finished / source for source in sources), **options)
     for text in texts:
         assert text in str(caught.value)
+
+
+def test_the_command_prints_sentences_or_json(command, finished):
+    done = command("compare", "a", "b", "--out", "out", cwd=finished)
+    assert (done.returncode, done.stderr) == (0, "")
+    for text in ("gc.victim", "b against a", "% higher ", "One seed, so no intervals"):
+        assert text in " ".join(done.stdout.split())
+    assert done.stdout.endswith("out/compare.json\n")
+    printed = command("compare", "a", "b", "--json", cwd=finished)
+    assert printed.stderr == ""
+    assert printed.stdout == (finished / "out" / "compare.json").read_text()
+    assert list((finished / "out" / "runs").iterdir()) == []
+    refused = command("compare", "a", cwd=finished)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "found one" in refused.stderr
+
+
+def test_the_command_keeps_its_runs_by_default(command, spec_file, tmp_path):
+    done = command("compare", spec_file, "gc.victim=fifo", "timing.read=60us,gc.victim=fifo", "--workers", 1)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("out/compare/compare.json\n")
+    runs = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "out" / "compare" / "runs").iterdir())
+    assert runs == ["gc.victim=fifo-seed1", "small-seed1", "timing.read=60us-gc.victim=fifo-seed1"]
+
+
+def test_ctrl_c_keeps_finished_runs(finished, tmp_path):
+    (tmp_path / "long.toml").write_text(FULL + "[workload]\nrepeat = 1000000\n")
+    arguments = ["compare", finished / "s.toml", tmp_path / "long.toml", "--out", "c"]
+    with subprocess.Popen([*NANDLAB, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 20
+        while not list(tmp_path.glob("c/runs/s-seed1-*")) and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "stopped by Ctrl-C: finished runs are kept in c" in said
+    (kept,) = (tmp_path / "c" / "runs").iterdir()
+    assert nandlab.RunResult.read(kept).complete
+    assert hidden(tmp_path) == []
