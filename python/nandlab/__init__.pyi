@@ -2,6 +2,7 @@
 
 from . import trace
 from ._core import NandlabError, RunError, SpecError, TraceError
+from .comparison import Comparison, compare
 from .drive import CachePages, Capacitor, Completion, Drive
 from .errors import OutputError
 from .lifetime import Life, LifeStopped, life
@@ -17,6 +18,7 @@ __version__: str
 __all__ = [
     "CachePages",
     "Capacitor",
+    "Comparison",
     "Completion",
     "Drive",
     "Life",
@@ -34,6 +36,7 @@ __all__ = [
     "StudyResult",
     "TraceError",
     "__version__",
+    "compare",
     "life",
     "load",
     "policies",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nandlab import _core
@@ -69,3 +69,12 @@ def _control_groups() -> Iterator[tuple[Path, int]]:
                 stat = dict(line.split() for line in (path / "memory.stat").read_text().splitlines())
                 # The kernel reclaims file cache on demand.
                 yield path / limit, most - int((path / used).read_text()) + int(stat.get(cache, 0))
+
+
+def runs_at_once(specs: Sequence[_core.Spec]) -> int:
+    """The number of runs of these specs that fit into memory at the same time; at least one."""
+    needs = [_core.memory_needed(spec)[:2] for spec in specs]
+    if not needs:
+        return 1
+    limits = _limits(max(resident for resident, _ in needs), max(reserved for _, reserved in needs))
+    return max(1, min((available // needed for _, available, needed in limits if needed > 0), default=1))

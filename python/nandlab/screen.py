@@ -17,13 +17,14 @@ from rich.text import Text
 
 from nandlab import presentation
 from nandlab.ends import Stop
-from nandlab.presentation import Part, Presentation, of_life, of_run
+from nandlab.presentation import Part, Presentation, of_comparison, of_life, of_run
 from nandlab.result_types import Note
 from nandlab.simulate import DOING
 from nandlab.simulate import Progress as Report
 from nandlab.units import age, count, duration, share
 
 if TYPE_CHECKING:
+    from nandlab.comparison import Comparison
     from nandlab.lifetime import Life
     from nandlab.rber import Reliability
     from nandlab.results import RunResult
@@ -269,3 +270,15 @@ def show_life(life: Life, console: Console) -> None:
     _notes(shown.failures, console)
     _notes(shown.notes, console)
     _sections(shown, console)
+
+
+def show_comparison(comparison: Comparison, console: Console) -> None:
+    """Print what was compared and set differently, the differences, and the cautions."""
+    shown = of_comparison(comparison)
+    for section in shown.sections:
+        if isinstance(section.short, presentation.Table):
+            console.print(_table(section.short))
+        for sentence in section.sentences:
+            console.print(escape(sentence))
+    _notes(shown.notes, console)
+    _notes(shown.failures, console)

@@ -44,11 +44,12 @@ def set_arguments(sets: Sets) -> list[str]:
     if isinstance(sets, str):
         return [sets]
     if isinstance(sets, Mapping):
-        return [f"{key}={_toml(value)}" for key, value in sets.items()]
+        return [f"{key}={toml_value(value)}" for key, value in sets.items()]
     return list(sets)
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
+    """A value of a spec in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -57,9 +58,9 @@ def _toml(value: object) -> str:
     if isinstance(value, (int, float)):
         return repr(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {toml_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, Iterable):
-        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
+        return "[" + ", ".join(toml_value(entry) for entry in value) + "]"
     raise TypeError(f"a value of a spec cannot be of type {type(value).__name__}")
 
 

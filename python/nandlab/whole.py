@@ -45,13 +45,16 @@ def _make(target: Path) -> tuple[Path, int]:
     while True:
         hidden = target.with_name(f".{target.name}.partial-{os.getpid()}-{secrets.token_hex(3)}")
         hidden.mkdir()
-        lock = os.open(hidden, os.O_RDONLY)
+        try:
+            lock = os.open(hidden, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # swept before it was opened
         # On a file system without locks, `sweep` removes nothing.
         with contextlib.suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
         if hidden.exists():
             return hidden, lock
-        # A process of another PID namespace removed the directory before it was locked: try again.
+        # Another thread, or a process of another PID namespace, removed the directory before it was locked: try again.
         os.close(lock)
 
 

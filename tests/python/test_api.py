@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import nandlab
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from conftest import SPEC, hidden
 from hypothesis import given
 from hypothesis import strategies as st
-from nandlab import _core, units
+from nandlab import _core, units, whole
 
 
 def test_load_takes_a_path_or_text(spec_file):
@@ -58,6 +59,21 @@ def test_a_result_that_is_read_equals_the_result_that_was_written(spec_file, tmp
     again = read.save(tmp_path / "s")
     for path in (tmp_path / "r").iterdir():
         assert path.read_bytes() == (again / path.name).read_bytes(), path.name
+
+
+def test_threads_write_beside_each_other(tmp_path):
+    """A thread that swept the parent directory removed the hidden directory that another thread had created and not
+    locked yet. The write of the other thread then failed with "No such file or directory".
+    """
+
+    def write(name):
+        for _ in range(200):
+            whole.write_file(tmp_path / name, name.encode())
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, "abcd"))
+    assert [(tmp_path / name).read_text() for name in "abcd"] == list("abcd")
+    assert hidden(tmp_path) == []
 
 
 def test_progress_is_reported_and_can_stop_the_run(spec_file):

@@ -182,6 +182,7 @@ def test_no_progress_on_stderr_of_a_short_run(command, spec_file):
         (["run", "--help"], ["--set", "--out", "--json", "--verify", "--save-drive", "--force", "Examples"]),
         (["reliability", "--help"], ["--pe", "--retention", "--susceptible", "--out", ".svg", "--json", "Examples"]),
         (["report", "--help"], ["DIR", "network", "Example"]),
+        (["compare", "--help"], ["DIR|SPEC.TOML", "--seeds", "--set", "--out", "--json", "baseline", "Examples"]),
         (["trace", "--help"], ["stat", "convert", "formats", "profiles"]),
         (["trace", "stat", "--help"], ["--profile", "--lenient", "--device", "--json", "Examples"]),
         (["trace", "convert", "--help"], ["--to", "--out", "--force", "Examples"]),
@@ -217,7 +218,7 @@ def test_a_wrong_command_line_is_refused_with_a_correction(command, spec_file, a
 
 
 def test_a_report_of_two_results_and_an_unknown_study_are_refused_with_a_remedy(command, tmp_path):
-    refused(command("report", "a", "b"), "expected one result directory, found 2", "call `nandlab report` for each")
+    refused(command("report", "a", "b"), "expected one result directory, found 2", "`nandlab compare`")
     refused(command("report"), "name a result directory")
     refused(command("study", "gabage"), "no study gabage", "has no studies/", "name a study file")
     for name in ("garbage-collection", "laldpc"):

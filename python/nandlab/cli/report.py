@@ -34,7 +34,7 @@ def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | Non
     if len(directories) > 1:
         raise OutputError(
             f"expected one result directory, found {len(directories)}\n  remedy: call `nandlab report` for each, or "
-            "compare them as the variants of a study (`nandlab study --help`)"
+            "compare them with `nandlab compare`"
         )
     (directory,) = directories
     written = nandlab.report(directory, out if out is not None else directory / REPORT)

@@ -3,6 +3,7 @@
 The screen, the report and a notebook show the same presentation; the report adds plots.
 """
 
+from nandlab.presentation.comparison import of_comparison
 from nandlab.presentation.life import of_life
 from nandlab.presentation.mechanisms import Levels, levels
 from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table
@@ -21,6 +22,7 @@ __all__ = [
     "Table",
     "clock_scale",
     "levels",
+    "of_comparison",
     "of_life",
     "of_run",
 ]

@@ -21,10 +21,11 @@ _LINE_S = 10.0
 
 
 class StudyProgress:
-    """On a terminal two bars after a second, else a line every ten seconds."""
+    """On a terminal two bars after a second, else a line every ten seconds, the first one after `line_after_s`."""
 
-    def __init__(self, name: str, *, bar: bool = True) -> None:
+    def __init__(self, name: str, *, bar: bool = True, line_after_s: float = _LINE_S) -> None:
         self.name = name
+        self._line_after_s = line_after_s
         self._is_terminal = bar and sys.stderr.isatty()
         self._bars: Progress | None = None
         self._last_s = 0.0
@@ -62,7 +63,7 @@ class StudyProgress:
                 completed=slowest.share if slowest is not None else 0.0,
                 facts=_run_facts(slowest, now) if slowest is not None else "",
             )
-        elif now - self._last_s >= _LINE_S and wall_s >= _LINE_S:
+        elif now - self._last_s >= _LINE_S and wall_s >= self._line_after_s:
             self._last_s = now
             slowest = _slowest(state, now)
             more = f"; slowest run {_run_facts(slowest, now)}" if slowest is not None else ""
