@@ -218,7 +218,9 @@ class Study:
 
     def _finish(self, store: Store, state: State) -> StudyResult:
         """Write the result files; all except sim.json do not depend on time, place and order of the runs."""
-        from nandlab.reporting.paper import paper
+        from nandlab.reporting.files import picture
+        from nandlab.reporting.render import html_of
+        from nandlab.reporting.study_charts import figure_of
         from nandlab.reporting.study_page import study_page
 
         study = self.definition
@@ -229,19 +231,22 @@ class Study:
         drawn = draw(study, results, verdicts)
         claims = [verdict.as_json() for verdict in verdicts]
         judged = {"study": self.name, "title": study.title, "smoke": study.smoke, "claims": claims}
-        page = study_page(study, results, drawn, verdicts, _core.version())
+        charts = [figure_of(study, figure) for figure in drawn]
+        page = html_of(study_page(study, results, drawn, charts, verdicts, _core.version()))
         figures = store.path / "figures"
         try:
             figures.mkdir(exist_ok=True)
-            wanted = {f"{figure.figure.id}.{kind}" for figure in drawn for kind in ("svg", "pdf")}
+            there = [figure.figure.id for figure, chart in zip(drawn, charts, strict=True) if chart is not None]
+            wanted = {f"{name}.{kind}" for name in there for kind in ("svg", "pdf")}
             for old in figures.iterdir():
                 if old.name not in wanted and old.suffix in (".svg", ".pdf"):
                     old.unlink()
         except OSError as error:
             raise OutputError(os_error_text("write to", figures, error)) from None
         write_file(store.path / "results.parquet", to_parquet(frame))
-        for figure in drawn:
-            for kind, data in paper(figure).items():
+        for figure, chart in zip(drawn, charts, strict=True):
+            made = {} if chart is None else picture(chart, ("svg", "pdf"))
+            for kind, data in made.items():
                 write_file(figures / f"{figure.figure.id}.{kind}", data)
         write_file(store.path / "claims.json", (json.dumps(judged, indent=2) + "\n").encode())
         write_file(store.path / REPORT, page.encode())
