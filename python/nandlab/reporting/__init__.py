@@ -12,8 +12,8 @@ def report(result: RunResult | Life | str | os.PathLike[str], out: str | os.Path
     """Write the HTML report of a run or of a life; returns its path.
 
     `result` is a result, or the path of a result directory. `out` is the file to write, by default `report.html` in the
-    result's directory; an existing file is replaced. Raises `OutputError` when a file cannot be read or written, or when
-    the extra `figures` is not installed, and `ValueError` for a result that is not saved when `out` is missing.
+    result's directory; an existing file is replaced. Raises `OutputError` when a file cannot be read or written, or the
+    extra `figures` is not installed, and `ValueError` for a result that is not saved when `out` is missing.
     """
     from nandlab.reporting.extra import need_figures
 

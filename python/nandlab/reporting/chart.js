@@ -1,7 +1,7 @@
 "use strict";
 // Draws the charts of a page: one Vega view for each element .plot, with the JSON after it.
 (() => {
-  const config = JSON.parse(document.getElementById("chart-config").textContent);
+  const { config, number } = JSON.parse(document.getElementById("chart-config").textContent);
   const tip = document.getElementById("tip");
   const plots = [...document.querySelectorAll(".plot")];
 
@@ -54,7 +54,7 @@
   const states = new Map();
   const draw = (plot) => {
     if (states.has(plot)) return states.get(plot);
-    const { spec, tables, ...rest } = JSON.parse(plot.nextElementSibling.textContent);
+    const { spec, tables, ...rest } = JSON.parse(plot.nextElementSibling.textContent.replaceAll("@number", number));
     const datasets = Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, rowsOf(table)]));
     const state = { off: [], datasets, ...rest };
     states.set(plot, state);

@@ -71,6 +71,8 @@ class Series:
     low: Floats | None = None
     high: Floats | None = None
     marks: tuple[Mark, ...] = ()
+    #: A sign above each bar.
+    signs: tuple[str, ...] = ()
 
     @property
     def has_intervals(self) -> bool:
@@ -245,7 +247,9 @@ class Effects:
 
     def describe(self) -> str:
         """The chart in a sentence, for a screen reader."""
-        main = ", ".join(f"{dict(self.factors)[of.factors[0]]} {of.text}" for of in self.effects if len(of.factors) == 1)
+        main = ", ".join(
+            f"{dict(self.factors)[of.factors[0]]} {of.text}" for of in self.effects if len(of.factors) == 1
+        )
         return f"Effects on {self.y.title}: {main}."
 
 
@@ -290,8 +294,12 @@ class Figure:
 
     @property
     def has_intervals(self) -> bool:
-        """Whether a panel has intervals."""
-        return any(series.has_intervals for panel in self.panels for series in getattr(panel.chart, "series", ()))
+        """Whether a panel has intervals over the seeds; those of reported values are tolerances."""
+        return any(
+            series.has_intervals and series.style != "outline"
+            for panel in self.panels
+            for series in getattr(panel.chart, "series", ())
+        )
 
     def table(self) -> Cells:
         """The values of all panels, with a column for the panel if there are several."""

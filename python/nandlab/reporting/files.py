@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib.metadata
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -55,7 +56,7 @@ def script() -> str:
 
     Bundling takes seconds, so the script is kept in the user's cache folder, named by its versions.
     """
-    parts = (vl_convert.get_vega_version(), VERSION, vl_convert.__version__, _SNIPPET)
+    parts = (vl_convert.get_vega_version(), VERSION, importlib.metadata.version("vl-convert-python"), _SNIPPET)
     name = hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
     kept = _cache() / f"vega-{name}.js"
     with contextlib.suppress(OSError, UnicodeDecodeError):

@@ -69,9 +69,7 @@ def _change(life: Life) -> tuple[str, str] | None:
     return (number(float(known[0])), number(float(known[-1]))) if known.size > 1 else None
 
 
-def _drawn(
-    life: Life, shown: Sequence[_Shown], y: Axis, caption: str, title: str, scale: float = 1.0
-) -> list[Block]:
+def _drawn(life: Life, shown: Sequence[_Shown], y: Axis, caption: str, title: str, scale: float = 1.0) -> list[Block]:
     """Columns over years; the columns of the full simulation are dashed."""
     there = [entry for entry in shown if entry[0] in life.columns]
     if not there:
@@ -83,7 +81,9 @@ def _drawn(
         grid = known["years"].astype(float)
         far = (xs < grid[0]) | (xs > grid[-1])
         lines += [
-            Series(f"{name}, in full", np.where(far, np.nan, scale * np.interp(xs, grid, known[key])), c, style="dashed")
+            Series(
+                f"{name}, in full", np.where(far, np.nan, scale * np.interp(xs, grid, known[key])), c, style="dashed"
+            )
             for key, name, c in there
             if key in known
         ]
@@ -137,9 +137,7 @@ def _amplification(life: Life) -> list[Block]:
         stacked=True,
     )
     return [
-        *_drawn(
-            life, [("waf", "WAF", "accent")], Axis("WAF"), "Bytes programmed per byte that the host wrote.", "WAF"
-        ),
+        *_drawn(life, [("waf", "WAF", "accent")], Axis("WAF"), "Bytes programmed per byte that the host wrote.", "WAF"),
         single(by_cause, "Programs by cause; the height of the stack is the WAF."),
     ]
 
@@ -189,7 +187,5 @@ def _wear(life: Life) -> list[Block]:
     caption = "P/E cycles of the blocks at the end of each window."
     return [
         *_drawn(life, cycles, Axis("P/E cycles"), caption, "Wear"),
-        *_drawn(
-            life, energy, Axis("J per GB", " J"), "Energy per gigabyte that the host read or wrote.", "Energy"
-        ),
+        *_drawn(life, energy, Axis("J per GB", " J"), "Energy per gigabyte that the host read or wrote.", "Energy"),
     ]

@@ -18,7 +18,7 @@ from nandlab.presentation import Table as ShownTable
 from nandlab.reporting.chart import Cells, Figure, Lines, csv_of
 from nandlab.reporting.colours import DARK, LIGHT, PAGE, of_row
 from nandlab.reporting.content import Page, slug
-from nandlab.reporting.vega import IN_PAGE, config, views
+from nandlab.reporting.vega import IN_PAGE, NUMBER, config, views
 from nandlab.units import share
 
 _HERE = Path(__file__).parent
@@ -31,12 +31,16 @@ def html_of(page: Page) -> str:
         from nandlab.reporting.files import script as vega_script
 
         script = vega_script()
-    return _templates().get_template(f"{page.kind}.html").render(
-        page=page,
-        vega=Markup(script),
-        config=as_json({**config(IN_PAGE), "aria": False}),
-        style=Markup(_style()),
-        program=Markup((_HERE / "chart.js").read_text(encoding="utf-8")),
+    return (
+        _templates()
+        .get_template(f"{page.kind}.html")
+        .render(
+            page=page,
+            vega=Markup(script),
+            config=as_json({"config": {**config(IN_PAGE), "aria": False}, "number": f"({NUMBER})"}),
+            style=Markup(_style()),
+            program=Markup((_HERE / "chart.js").read_text(encoding="utf-8")),
+        )
     )
 
 
@@ -50,14 +54,16 @@ def overview(shown: Presentation) -> str:
 
 
 def as_json(value: object) -> Markup:
-    """JSON for a script element: no character in it can end the element."""
+    """JSON for a script element: without `<`, no text in it can end the element or begin a comment."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def csv_address(cells: Cells) -> Markup:
     """A table of values as the address of a CSV file."""
-    return Markup("data:text/csv;charset=utf-8," + quote(csv_of(cells), safe=" ,;:!()[]{}+*=@/?$-_.~").replace(" ", "%20"))
+    return Markup(
+        "data:text/csv;charset=utf-8," + quote(csv_of(cells), safe=" ,;:!()[]{}+*=@/?$-_.~").replace(" ", "%20")
+    )
 
 
 def payloads(figure: Figure) -> list[dict[str, Any]]:
@@ -66,7 +72,7 @@ def payloads(figure: Figure) -> list[dict[str, Any]]:
     colours = {series.name: PAGE[series.colour] for series in figure.series}
     found = []
     for panel in figure.panels:
-        made = views(panel.chart, IN_PAGE, names)
+        made = views(panel.chart, IN_PAGE, figure.series)
         x = getattr(panel.chart, "x", None)
         y = getattr(panel.chart, "y", None)
         tip = {
@@ -90,7 +96,11 @@ def key_of(figure: Figure) -> list[dict[str, str]]:
         return []
     filled = not all(isinstance(panel.chart, Lines) and not panel.chart.stacked for panel in figure.panels)
     return [
-        {"name": one.name, "colour": PAGE[one.colour], "form": "block" if filled and one.style == "plain" else one.style}
+        {
+            "name": one.name,
+            "colour": PAGE[one.colour],
+            "form": "block" if filled and one.style == "plain" else one.style,
+        }
         for one in series
     ]
 

@@ -108,9 +108,7 @@ def read_levels(summary: Summary) -> Block | None:
     host = summary.ecc.host
     if host.needed != host.levels and (total := sum(host.needed.values()) + rows[-1].uncorrectable):
         counts = [*host.needed.values(), *([rows[-1].uncorrectable] if lost else [])]
-        drawn.append(
-            Series("the least level of host reads", 100 * np.array(counts, dtype=float) / total, "orange")
-        )
+        drawn.append(Series("the least level of host reads", 100 * np.array(counts, dtype=float) / total, "orange"))
         caption += ", and host reads by the least level that would have decoded them"
     chart = Bars("Read levels", Axis("read level"), Axis("share of page reads, %", " %"), tuple(names), tuple(drawn))
     return single(chart, f"{caption}. Each colour adds up to 100 %.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 
 from nandlab.presentation import of_run
 from nandlab.reporting.content import Block, Fold, Page, parts_of, sections_of
@@ -36,7 +37,7 @@ def run_page(result: RunResult) -> Page:
     drawn_capacitor = capacitor(series, result.spec_toml) if summary.capacitor is not None else None
     outage = [said("Power loss"), said("Capacitor", drawn_capacitor)]
     has_lost_power = summary.power is not None
-    sections = [
+    sections: list[tuple[str, Sequence[Block | None]]] = [
         *(outage if has_lost_power else []),
         ("Settings", [*settings_of(tomllib.loads(result.spec_toml)), spec_of(result.spec_toml)]),
         said("Warm-up"),
@@ -118,7 +119,10 @@ def _look(summary: Summary) -> str:
     if steady is not None and steady.verdict == "steady":
         return "The drive was in steady state, so the numbers hold for longer runs too."
     if steady is not None:
-        state = "The run is too short to judge its steady state" if steady.verdict == "too short" else "The run is not steady"
+        state = (
+            "The run is too short to judge its steady state"
+            if steady.verdict == "too short"
+            else "The run is not steady"
+        )
         return f"{state}: look at Steady state before you compare runs."
     return "Look first at Latency."
-

@@ -25,7 +25,7 @@ from nandlab.reporting.chart import (
 from nandlab.reporting.colours import CYCLE
 from nandlab.study.draw import EFFECT, LARGEST, SMALLEST, Curve, Drawn, cdf_title
 from nandlab.study.draw import Panel as DrawnPanel
-from nandlab.study.judge import Verdict
+from nandlab.study.judge import FITTED, NOT_REPRODUCED, REPRODUCED, SAME_DIRECTION, UNDECIDED, Verdict
 from nandlab.study.model import Definition
 
 #: Up to this many numbers on the x axis, each has its tick.
@@ -34,6 +34,16 @@ _EFFECTS = (
     "Bars: main effects, with whiskers from the smallest to the largest replicate. Below: interactions, the change of "
     "an effect by another factor. Orange is more, blue is less. Pale: the replicates have different signs."
 )
+
+
+#: The sign of each verdict above a bar.
+SIGNS = {
+    REPRODUCED: "\u2713",
+    FITTED: "\u2713",
+    UNDECIDED: "?",
+    SAME_DIRECTION: "\u2248",
+    NOT_REPRODUCED: "\u2717",
+}
 
 
 def figure_of(study: Definition, drawn: Drawn) -> Figure | None:
@@ -102,9 +112,7 @@ def _chart(drawn: Drawn, panel: DrawnPanel, colours: Mapping[str, str]) -> Chart
     return Lines(panel.title or figure.title, x, y, xs, series, dots=True, bridged=True)
 
 
-def _bars(
-    drawn: Drawn, panel: DrawnPanel, colours: Mapping[str, str], y: Axis, places: Sequence[str]
-) -> Bars:
+def _bars(drawn: Drawn, panel: DrawnPanel, colours: Mapping[str, str], y: Axis, places: Sequence[str]) -> Bars:
     series = tuple(
         Series(
             curve.name,
@@ -195,7 +203,12 @@ def _effects(study: Definition, drawn: Drawn) -> tuple[Panel, ...]:
     return tuple(
         Panel(
             Effects(
-                panel.title or figure.title, y, factors, tuple(effects), max(pairs, default=0.0), figure.scale == "ratio"
+                panel.title or figure.title,
+                y,
+                factors,
+                tuple(effects),
+                max(pairs, default=0.0),
+                figure.scale == "ratio",
             ),
             panel.title,
         )
@@ -244,19 +257,31 @@ def by_workload(verdict: Verdict) -> Figure | None:
     paper, room = np.array(reported, dtype=float), np.array(slack, dtype=float)
     series = []
     if np.isfinite(paper).any():
-        series.append(Series("reported, with tolerance", paper, "slate", "outline", paper - room, paper + room))
+        least = paper - room
+        # A wide tolerance of a small positive value needs no room below zero.
+        least = np.where(paper >= 0, np.maximum(least, 0.0), least)
+        series.append(Series("reported, with tolerance", paper, "slate", "outline", least, paper + room))
     intervals = [sample.interval or (np.nan, np.nan) for sample in samples]
     measured = np.array([sample.mean for sample in samples], dtype=float)
     low, high = (np.array(ends, dtype=float) for ends in zip(*intervals, strict=True))
-    series.append(Series("measured", measured, "blue", low=low, high=high))
-    chart = Bars(claim.what, Axis("workload"), Axis(claim.measure.metric.text), tuple(places), tuple(series))
+    signs = tuple(SIGNS.get(mark, "") for mark in marks)
+    series.append(Series("measured", measured, "blue", low=low, high=high, signs=signs))
+    relative = f" / {claim.measure.normalised_to}" if claim.measure.normalised_to else ""
+    y = Axis(f"{claim.measure.metric.text}{relative}")
+    chart = Bars(claim.what, Axis("workload"), y, tuple(places), tuple(series))
     heads = ("workload", "reported", "tolerance", "measured", "95 % interval, low", "high", "verdict")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (place, plain(a), plain(b), plain(c), plain(d), plain(e), mark)
         for place, a, b, c, d, e, mark in zip(
             places, reported, slack, measured.tolist(), low.tolist(), high.tolist(), marks, strict=True
         )
     ]
-    tally = {mark: marks[: len(workloads)].count(mark) for mark in dict.fromkeys(marks[: len(workloads)])}
-    caption = f"{verdict.verdict.capitalize()}. By workload: {', '.join(f'{n} {mark}' for mark, n in tally.items())}."
+    of_workloads = marks[: len(workloads)]
+    tally = ", ".join(
+        f"{of_workloads.count(mark)} {mark} {SIGNS.get(mark, '')}".rstrip() for mark in dict.fromkeys(of_workloads)
+    )
+    tolerance = " The whiskers of the reported values are their tolerances." if len(series) > 1 else ""
+    caption = (
+        f"In all: {verdict.verdict} {SIGNS.get(verdict.verdict, '')}".rstrip() + f". By workload: {tally}.{tolerance}"
+    )
     return Figure(claim.what, caption, (Panel(chart),), f"workloads-{claim.id}", (heads, rows))

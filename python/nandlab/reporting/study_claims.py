@@ -113,11 +113,11 @@ def _short(text: str) -> Cell:
     """A text in one line, with the rest folded."""
     if len(text) <= _LINE:
         return text
-    first = re.split(r"(?<=[.;:]) ", text, maxsplit=1)
-    if len(first) == 2 and len(first[0]) <= _LINE:
-        return More(first[0], first[1])
+    ends = [found.end() for found in re.finditer(r"[.;] ", text[: _LINE + 1])]
+    if ends and ends[-1] > _LINE // 2:
+        return More(text[: ends[-1]].strip(), text[ends[-1] :].strip())
     begin = text[:_LINE].rsplit(" ", 1)[0]
-    return More(f"{begin} \u2026", text)
+    return More(f"{begin} \u2026", f"\u2026 {text[len(begin) :].strip()}")
 
 
 def workloads(verdicts: Sequence[Verdict]) -> list[Block]:

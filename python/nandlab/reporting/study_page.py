@@ -176,9 +176,7 @@ def _factors(study: Definition) -> Block | None:
     """The table of the factors: settings off and on."""
     if not study.factors:
         return None
-    rows = tuple(
-        ((Span(f.name, "strong"), f.title), _sets(study, f.off), _sets(study, f.on)) for f in study.factors
-    )
+    rows = tuple(((Span(f.name, "strong"), f.title), _sets(study, f.off), _sets(study, f.on)) for f in study.factors)
     return Listing(("factor", "off", "on"), rows, title="Factors")
 
 
@@ -240,7 +238,7 @@ def _load(study: Definition, results: Results) -> Block:
             known = [row[name] for row in group if row.get(name) is not None]
             cells.append(f"{100 * sum(known) / len(known):.3g} %" if known else "-")
         rows.append(tuple(cells))
-    heads = ((["part"] if len(study.parts) > 1 else []) + ["variant", *_LOAD.values()])
+    heads = (["part"] if len(study.parts) > 1 else []) + ["variant", *_LOAD.values()]
     caption = (
         "Share of the time of the run in which a die or a channel was busy, mean over dies, channels and runs; peak: "
         "the busiest interval of the series."
@@ -294,5 +292,3 @@ def _specs(study: Definition, runs: Sequence[PlannedRun]) -> list[Block]:
         parts.append(Fold(f"The base spec, {study.base_name}", text=study.base_text))
     parts.append(Fold("The whole spec of the first run, with all defaults", text=runs[0].spec.to_toml()))
     return parts
-
-

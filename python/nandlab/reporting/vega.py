@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from nandlab.reporting.chart import (
 )
 from nandlab.reporting.colours import LIGHT, PAGE, RAMP
 
+if TYPE_CHECKING:
+    import altair
+
 #: The version of Vega-Lite.
 VERSION = "6.1"
 #: From this many points on, intervals are a band instead of whiskers.
@@ -36,10 +39,12 @@ _BAND_POINTS = 60
 _DASHES: Mapping[str, list[int]] = {"dashed": [5, 4], "dotted": [2, 3]}
 _SOLID = [1, 0]
 #: Labels of numbers: short, with k, M and G for large numbers and a power of ten for small ones.
-_NUMBER = (
+NUMBER = (
     "datum.value == 0 ? '0' : abs(datum.value) >= 9999.9 ? format(datum.value, '.6~s') : "
     "abs(datum.value) < 0.00099 ? format(datum.value, '.3~e') : format(datum.value, ',.6~g')"
 )
+#: The name of this expression in a page; chart.js replaces it.
+NUMBER_IN_PAGE = "@number"
 _IS_DECADE = "abs(datum.value / pow(10, round(log(datum.value) / LN10)) - 1) < 1e-6"
 #: A logarithmic axis longer than this factor has labels only at powers of ten.
 _LONG_LOG = 20
@@ -82,12 +87,12 @@ class View:
     tables: dict[str, Rows] = field(default_factory=dict)
 
 
-def views(chart: Chart, look: Look, names: Sequence[str] = ()) -> list[View]:
-    """The views of a chart; `names` are those of all series of its figure, which decide on the order of the legend."""
+def views(chart: Chart, look: Look, all_series: Sequence[Series] = ()) -> list[View]:
+    """The views of a chart; `all_series` are those of its figure, in the order of the legend."""
     if isinstance(chart, Lines):
-        return [_Lines(look, chart, names).view_of()]
+        return [_Lines(look, chart, all_series).view_of()]
     if isinstance(chart, Bars):
-        return [_Bars(look, chart, names).view_of()]
+        return [_Bars(look, chart, all_series).view_of()]
     if isinstance(chart, Histogram):
         return [_histogram(look, chart)]
     if isinstance(chart, Heat):
@@ -97,10 +102,9 @@ def views(chart: Chart, look: Look, names: Sequence[str] = ()) -> list[View]:
 
 def spec_of(figure: Figure, look: Look = IN_NOTEBOOK) -> Spec:
     """A figure as one specification, with its panels side by side and its data inside."""
-    names = [series.name for series in figure.series]
     panels = []
     for panel in figure.panels:
-        parts = [view.spec for view in views(panel.chart, look, names)]
+        parts = [view.spec for view in views(panel.chart, look, figure.series)]
         whole: Spec = parts[0] if len(parts) == 1 else {"vconcat": parts, "spacing": 12}
         if panel.title:
             whole["title"] = {"text": panel.title, "anchor": "middle", "fontSize": 11}
@@ -108,16 +112,17 @@ def spec_of(figure: Figure, look: Look = IN_NOTEBOOK) -> Spec:
     spec: Spec = panels[0]
     if len(panels) > 1:
         spec = {"concat": panels, "columns": across_of(figure), "spacing": 18}
-        if names:
+        if figure.series:
             spec["resolve"] = {"scale": {"color": "shared", "strokeDash": "shared"}}
     return {**spec, "config": config(look)}
 
 
-def altair_of(figure: Figure) -> Any:
+def altair_of(figure: Figure) -> altair.TopLevelMixin:
     """A figure as an Altair chart, for a notebook."""
     import altair
 
-    return altair.Chart.from_dict(spec_of(figure))
+    chart: altair.TopLevelMixin = altair.Chart.from_dict(spec_of(figure))
+    return chart
 
 
 def across_of(figure: Figure) -> int:
@@ -195,19 +200,21 @@ class _Building:
     def number_axis(self, axis: Axis, span: float, name: str, **more: Any) -> Spec:
         """An axis of numbers; `span` is the ratio of its ends, `name` that of its scale."""
         if axis.ticks:
-            labels = _text({plain(value): label for value, label in axis.ticks})
+            values = [int(value) if value.is_integer() else value for value, _ in axis.ticks]
+            labels = _text({str(value): label for value, (_, label) in zip(values, axis.ticks, strict=True)})
             return {
                 "title": axis.title or None,
-                "values": [value for value, _ in axis.ticks],
-                "labelExpr": f"{labels}[format(datum.value, '.6~g')] || ''",
-                **more,
+                "values": values,
+                "labelExpr": f"{labels}[datum.value] || ({NUMBER if self.look.whole else NUMBER_IN_PAGE})",
+                # Vega would leave out ticks beyond this number.
+                **{key: value for key, value in more.items() if key != "tickCount"},
             }
-        label = _NUMBER
+        label = NUMBER if self.look.whole else NUMBER_IN_PAGE
         if axis.log and not self.look.whole:
             # After a zoom within a decade all ticks have labels.
-            label = f"domain('{name}')[1] / domain('{name}')[0] < {_LONG_LOG} || {_IS_DECADE} ? {_NUMBER} : ''"
+            label = f"domain('{name}')[1] / domain('{name}')[0] < {_LONG_LOG} || {_IS_DECADE} ? {label} : ''"
         elif axis.log and span > _LONG_LOG:
-            label = f"{_IS_DECADE} ? {_NUMBER} : ''"
+            label = f"{_IS_DECADE} ? {label} : ''"
         steps = {"tickMinStep": 1} if axis.whole else {}
         return {"title": axis.title or None, "labelExpr": label, **steps, **more}
 
@@ -269,11 +276,12 @@ def _tip(field_name: str, title: str, kind: str = "nominal", **more: Any) -> Spe
 class _OfSeries(_Building):
     """Encodings that charts of series share: colour, dash, switched-off series, tooltips."""
 
-    def __init__(self, look: Look, series: Sequence[Series], names: Sequence[str], *, is_filled: bool) -> None:
+    def __init__(self, look: Look, series: Sequence[Series], all_series: Sequence[Series], *, is_filled: bool) -> None:
         super().__init__(look)
         self.is_filled = is_filled
         self.series = series
-        self.names = list(dict.fromkeys([*names, *(one.name for one in series)]))
+        self.known = {one.name: one for one in [*all_series, *series]}
+        self.names = list(self.known)
         #: The number of a series in its figure.
         self.number = {name: index for index, name in enumerate(self.names)}
         self.is_pickable = look.whole and look.active and len(self.names) > 1
@@ -286,9 +294,8 @@ class _OfSeries(_Building):
             found["transform"] = [{"filter": test} for test in tests]
         return found
 
-    def _of_names(self, value: Callable[[Series], Any], default: Any) -> Spec:
-        there = {one.name: value(one) for one in self.series}
-        return {"domain": list(range(len(self.names))), "range": [there.get(name, default) for name in self.names]}
+    def _of_names(self, value: Callable[[Series], Any]) -> Spec:
+        return {"domain": list(range(len(self.names))), "range": [value(one) for one in self.known.values()]}
 
     def _legend(self) -> Spec | None:
         if not self.look.whole or len(self.names) < 2:
@@ -298,16 +305,16 @@ class _OfSeries(_Building):
 
     def colours(self) -> Spec:
         """The colour of each series."""
-        scale = self._of_names(lambda one: self.colour(one.colour), "#888888")
+        scale = self._of_names(lambda one: self.colour(one.colour))
         return _name("k", scale=scale, legend=self._legend())
 
     def strokes(self) -> Spec:
         """The colour of each series, for outlines."""
-        return _name("k", scale=self._of_names(lambda one: self.colour(one.colour), "#888888"), legend=None)
+        return _name("k", scale=self._of_names(lambda one: self.colour(one.colour)), legend=None)
 
     def dashes(self) -> Spec:
         """The encoding of the dash of each series; empty if all are solid."""
-        scale = self._of_names(lambda one: _DASHES.get(one.style, _SOLID), _SOLID)
+        scale = self._of_names(lambda one: _DASHES.get(one.style, _SOLID))
         if all(dash == _SOLID for dash in scale["range"]):
             return {}
         return {"strokeDash": _name("k", scale=scale, legend=self._legend())}
@@ -316,7 +323,7 @@ class _OfSeries(_Building):
         """The encoding of the opacity of each series; empty if all are opaque."""
         if self.is_pickable:
             return {"opacity": {"condition": {"param": "picked", "value": 1}, "value": 0.12}}
-        scale = self._of_names(lambda one: 0.45 if one.style == "faint" else 1.0, 1.0)
+        scale = self._of_names(lambda one: 0.45 if one.style == "faint" else 1.0)
         if all(value == 1.0 for value in scale["range"]):
             return {}
         return {"opacity": {"field": "k", "type": "ordinal", "scale": scale, "legend": None}}
@@ -355,7 +362,22 @@ class _OfSeries(_Building):
 
     def finished(self, layers: list[Spec], height: float) -> View:
         params = {} if self.look.whole else {"params": [{"name": "off", "value": []}]}
-        return self.view({"layer": layers, **params}, height)
+        return self.view({"layer": _shared(layers), **params}, height)
+
+
+def _shared(layers: Sequence[Spec]) -> list[Spec]:
+    """Layers, with the horizontal encodings that neighbours share written once."""
+    found: list[Spec] = []
+    for layer in layers:
+        encoding = dict(layer["encoding"])
+        same = {name: encoding.pop(name) for name in ("x", "xOffset") if name in encoding}
+        if found and found[-1].get("encoding") == same and "layer" in found[-1]:
+            found[-1]["layer"].append({**layer, "encoding": encoding})
+        elif same:
+            found.append({"encoding": same, "layer": [{**layer, "encoding": encoding}]})
+        else:
+            found.append(layer)
+    return found
 
 
 def _table_of(
@@ -400,14 +422,15 @@ def _extent(series: Sequence[Series]) -> Floats:
 class _Lines(_OfSeries):
     """Lines or stacked areas."""
 
-    def __init__(self, look: Look, chart: Lines, names: Sequence[str]) -> None:
-        super().__init__(look, chart.series, names, is_filled=chart.stacked)
+    def __init__(self, look: Look, chart: Lines, all_series: Sequence[Series]) -> None:
+        super().__init__(look, chart.series, all_series, is_filled=chart.stacked)
         self.chart = chart
         self.x_scale, x_span = _scale(chart.x, chart.xs, nice=False, zero=False)
         self.y_scale, y_span = _scale(chart.y, self._heights(), nice=True, zero=chart.band is None)
         axis = self.number_axis(chart.x, x_span, "x", grid=chart.x.log, tickCount=6, labelFlush=True)
         self.x = _place("x", self.x_scale, axis=axis)
-        axis = self.number_axis(chart.y, y_span, "y", tickCount=5)
+        named = {"labelOverlap": False} if chart.y.ticks else {}
+        axis = self.number_axis(chart.y, y_span, "y", tickCount=5, **named)
         self.y = _place("y", self.y_scale, axis=axis, stack="zero" if chart.stacked else None)
 
     def view_of(self) -> View:
@@ -499,7 +522,7 @@ class _Lines(_OfSeries):
         marks = [(mark, self.number[one.name]) for one in self.series for mark in one.marks]
         if not marks:
             return []
-        table = {
+        table: dict[str, list[Any]] = {
             "x": [_short(float(mark.x)) for mark, _ in marks],
             "y": [_short(mark.y) for mark, _ in marks],
             "k": [number for _, number in marks],
@@ -525,8 +548,8 @@ class _Lines(_OfSeries):
 class _Bars(_OfSeries):
     """Bars of several series at each place."""
 
-    def __init__(self, look: Look, chart: Bars, names: Sequence[str]) -> None:
-        super().__init__(look, chart.series, names, is_filled=True)
+    def __init__(self, look: Look, chart: Bars, all_series: Sequence[Series]) -> None:
+        super().__init__(look, chart.series, all_series, is_filled=True)
         self.chart = chart
         self.y_scale, span = _scale(chart.y, _extent(chart.series), nice=True, zero=True)
         self.x = _name(
@@ -552,20 +575,37 @@ class _Bars(_OfSeries):
         layers = [bars]
         if "l" in table:
             layers += self.whiskers(data, at, self.y_scale, {"mark": {"color": self.colour("ink")}})
-        layers += self._marks(at)
+        layers += [*self._marks(at), *self._signs(at)]
         if self.look.active:
             layers.append(self._hover(texts))
         return self.finished(layers, chart.height)
 
+    def _signs(self, at: Spec) -> list[Spec]:
+        """The signs above the bars and their intervals."""
+        table: dict[str, list[Any]] = {"x": [], "k": [], "y": [], "t": []}
+        for one in self.chart.series:
+            tops = one.y if one.high is None else np.fmax(one.y, one.high)
+            for place, top, sign in zip(self.chart.places, tops.tolist(), one.signs, strict=False):
+                if sign and math.isfinite(top):
+                    for name, value in zip(
+                        table, (place, self.number[one.name], _short(max(top, 0.0)), sign), strict=True
+                    ):
+                        table[name].append(value)
+        if not table["x"]:
+            return []
+        mark = {"type": "text", "dy": -4, "baseline": "bottom", "fontSize": 12, "color": self.colour("ink")}
+        encoding = {**at, "y": _place("y", self.y_scale), "text": {"field": "t"}}
+        return [{**self.base(self.data("signs", table)), "mark": mark, "encoding": encoding}]
+
     def _places(self) -> Spec:
         """The axis of the places; long labels slant where there is little room."""
         axis: Spec = {"title": self.chart.x.title or None, "labelLimit": 110, "labelOverlap": False, "ticks": False}
-        letters = sum(len(place) + 2 for place in self.chart.places)
+        longest = max((len(place) for place in self.chart.places), default=0)
         if self.look.width is not None:
-            if letters * 5.2 <= self.look.width:
+            if len(self.chart.places) * (longest * 5.2 + 6) <= self.look.width:
                 return {**axis, "labelAngle": 0}
             return {**axis, "labelAngle": -40, "labelAlign": "right", "labelBaseline": "middle"}
-        slanted = f"width < {round(letters * 6.4)}"
+        slanted = f"width < {round(len(self.chart.places) * (longest * 6.4 + 8))}"
         return {
             **axis,
             "labelAngle": {"expr": f"{slanted} ? -40 : 0"},
@@ -577,12 +617,12 @@ class _Bars(_OfSeries):
         marks = [(mark, self.number[one.name]) for one in self.series for mark in one.marks]
         if not marks:
             return []
-        table = {
+        table: dict[str, list[Any]] = {
             "x": [mark.x for mark, _ in marks],
             "y": [_short(mark.y) for mark, _ in marks],
             "k": [number for _, number in marks],
         }
-        mark: Spec = {"type": "point", "shape": "diamond", "size": 60, "strokeWidth": 1.4, "opacity": 1, "clip": True}
+        mark: Spec = {"type": "point", "shape": "diamond", "size": 60, "strokeWidth": 1.4, "opacity": 1}
         mark |= {"fill": self.colour("paper"), "stroke": self.colour("ink")}
         encoding = {**at, "y": _place("y", self.y_scale)}
         return [{**self.base(self.data("marks", table)), "mark": mark, "encoding": encoding}]
@@ -606,7 +646,7 @@ class _Bars(_OfSeries):
 
 def _histogram(look: Look, chart: Histogram) -> View:
     of = _Building(look)
-    table = {
+    table: dict[str, list[Any]] = {
         "x": [_short(x) for x in chart.edges[:-1].tolist()],
         "x2": [_short(x) for x in chart.edges[1:].tolist()],
         "y": [_short(y) for y in chart.counts.tolist()],
@@ -630,7 +670,7 @@ def _histogram(look: Look, chart: Histogram) -> View:
 def _heat(look: Look, chart: Heat) -> View:
     of = _Building(look)
     rows, columns = chart.values.shape
-    table = {
+    table: dict[str, list[Any]] = {
         "x": [_short(x) for x in chart.edges[:-1].tolist()] * rows,
         "x2": [_short(x) for x in chart.edges[1:].tolist()] * rows,
         "r": [row for row in chart.rows for _ in range(columns)],
@@ -647,7 +687,7 @@ def _heat(look: Look, chart: Heat) -> View:
         "gradientThickness": 9,
         "titleOrient": "left",
         "offset": 4,
-        "labelExpr": _NUMBER,
+        "labelExpr": NUMBER if look.whole else NUMBER_IN_PAGE,
         "tickCount": 4,
     }
     domain = [chart.value.low, chart.value.high]
@@ -688,7 +728,7 @@ def _main_effects(look: Look, chart: Effects) -> View:
     # Long titles do not fit below their bars.
     is_short = all(len(title) <= 14 for title in titles.values())
     names = [titles[name] if is_short else name for name, _ in chart.factors]
-    table = {
+    table: dict[str, list[Any]] = {
         "f": [titles[one.factors[0]] if is_short else one.factors[0] for one in main],
         "n": [titles[one.factors[0]] for one in main],
         "v": [_short(factor * one.value) for one in main],
@@ -733,9 +773,7 @@ def _main_effects(look: Look, chart: Effects) -> View:
     whisker = {"type": "rule", "color": ink, "strokeWidth": 1.2}
     tick = {"type": "tick", "color": ink, "orient": "horizontal", "size": 8, "thickness": 1.2}
     layers: list[Spec] = [bars, zero]
-    layers.append(
-        {"data": data, "mark": whisker, "encoding": {"x": x, "y": _place("l", scale), "y2": {"field": "h"}}}
-    )
+    layers.append({"data": data, "mark": whisker, "encoding": {"x": x, "y": _place("l", scale), "y2": {"field": "h"}}})
     layers += [{"data": data, "mark": tick, "encoding": {"x": x, "y": _place(end, scale)}} for end in ("l", "h")]
     text = {"type": "text", "color": ink, "fontSize": 11 if look.width is None else 9}
     for test, end, where in (
@@ -743,10 +781,8 @@ def _main_effects(look: Look, chart: Effects) -> View:
         ("datum.v < 0", "l", {"dy": 5, "baseline": "top"}),
     ):
         encoding = {"x": x, "y": _place(end, scale), "text": {"field": "t"}}
-        layers.append(
-            {"data": data, "transform": [{"filter": test}], "mark": {**text, **where}, "encoding": encoding}
-        )
-    return of.view({"layer": layers}, chart.height)
+        layers.append({"data": data, "transform": [{"filter": test}], "mark": {**text, **where}, "encoding": encoding})
+    return of.view({"layer": _shared(layers)}, chart.height)
 
 
 def _interactions(look: Look, chart: Effects) -> View:
@@ -759,7 +795,7 @@ def _interactions(look: Look, chart: Effects) -> View:
         strong = min(abs(one.value) / chart.strongest, 1.0) if chart.strongest else 0.0
         return _short(0.12 + 0.5 * strong) if one.is_clear else 0.0
 
-    table = {
+    table: dict[str, list[Any]] = {
         "a": [one.factors[0] for one in pairs],
         "b": [one.factors[1] for one in pairs],
         "n": [" \u00d7 ".join(titles[name] for name in one.factors) for one in pairs],

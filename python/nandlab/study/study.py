@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nandlab import _core
 from nandlab._types import Problem
 from nandlab.errors import OutputError, os_error_text
+from nandlab.reporting.extra import need_figures
 from nandlab.results import REPORT
 from nandlab.spec import _near as near_specs
 from nandlab.study.draw import Drawn, draw
@@ -27,8 +28,11 @@ from nandlab.tables import to_parquet
 from nandlab.whole import write_file
 
 if TYPE_CHECKING:
+    import altair
     import pandas
     import polars as pl
+
+    from nandlab.reporting.chart import Figure
 
 
 # Prefixes of metrics that some runs may lack.
@@ -63,6 +67,7 @@ class StudyResult:
     #: Attempts that were lost with their worker.
     runs_lost: int
     _frames: dict[str, pl.DataFrame]
+    _charts: dict[str, Figure]
 
     @property
     def report(self) -> Path:
@@ -78,6 +83,17 @@ class StudyResult:
         if name not in self._frames:
             raise KeyError(f"no figure {name!r}; this study has {', '.join(self._frames)}")
         return self._frames[name]
+
+    def chart(self, name: str) -> altair.TopLevelMixin:
+        """The figure with the id `name` as an Altair chart, which a notebook shows; needs the extra `figures`.
+
+        Raises `KeyError` for an unknown figure, and for a figure for which no run has a value.
+        """
+        if name not in self._charts:
+            raise KeyError(f"no chart {name!r}; this study has {', '.join(self._charts)}")
+        from nandlab.reporting.vega import altair_of
+
+        return altair_of(self._charts[name])
 
     def to_pandas(self) -> pandas.DataFrame:
         """`results` as a pandas data frame; needs the package pandas."""
@@ -152,9 +168,10 @@ class Study:
         `progress` is called about ten times per second. The files of a study, except sim.json, do not depend on workers
         and interruptions.
 
-        Raises `StudyError` for a name that no run has, `OutputError` when a file cannot be read or written or Dask is
-        not available, `NandlabError` when runs have failed; finished runs are kept.
+        Raises `StudyError` for a name that no run has, `OutputError` when a file cannot be read or written, or Dask or
+        the extra `figures` is not available, `NandlabError` when runs have failed; finished runs are kept.
         """
+        need_figures("a study needs its report and figures")
         store = Store(Path(out) if out is not None else Path("out") / self.name)
         store.open(self.name)
         try:
@@ -260,6 +277,7 @@ class Study:
             runs_kept=state.kept,
             runs_lost=state.lost,
             _frames={figure.figure.id: _data(figure) for figure in drawn},
+            _charts={figure.figure.id: chart for figure, chart in zip(drawn, charts, strict=True) if chart is not None},
         )
 
 
