@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,11 @@ NUMBER_IN_PAGE = "@number"
 _IS_DECADE = "abs(datum.value / pow(10, round(log(datum.value) / LN10)) - 1) < 1e-6"
 #: A logarithmic axis longer than this factor has labels only at powers of ten.
 _LONG_LOG = 20
-_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+#: The font of pictures; vl-convert contains it.
+IN_FILE_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+
+#: Characters that Vega's parser of expressions refuses in a text.
+_SEPARATORS = re.compile("[\u2028\u2029]")
 
 Spec = dict[str, Any]
 Rows = Mapping[str, Sequence[Any]]
@@ -76,7 +81,7 @@ IN_NOTEBOOK = Look(LIGHT, 480, "sans-serif", whole=True, active=True)
 
 def in_file(across: int) -> Look:
     """The form for SVG, PDF and PNG, with that many panels side by side."""
-    return Look(LIGHT, 330 if across == 1 else 210, _FONT, whole=True, active=False, scale=0.85)
+    return Look(LIGHT, 330 if across == 1 else 210, IN_FILE_FONT, whole=True, active=False, scale=0.85)
 
 
 @dataclass
@@ -195,7 +200,11 @@ class _Building:
 
     def view(self, spec: Spec, height: float) -> View:
         wide = "container" if self.look.width is None else self.look.width
-        return View({**spec, "width": wide, "height": round(height * self.look.scale)}, self.tables)
+        whole = {**spec, "width": wide, "height": round(height * self.look.scale)}
+        text = json.dumps([whole, self.tables], ensure_ascii=False)
+        if not _SEPARATORS.search(text):
+            return View(whole, self.tables)
+        return View(*json.loads(_SEPARATORS.sub(" ", text)))
 
     def number_axis(self, axis: Axis, span: float, name: str, **more: Any) -> Spec:
         """An axis of numbers; `span` is the ratio of its ends, `name` that of its scale."""
