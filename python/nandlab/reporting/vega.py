@@ -33,8 +33,8 @@ from nandlab.reporting.colours import LIGHT, PAGE, RAMP
 if TYPE_CHECKING:
     import altair
 
-#: The version of Vega-Lite.
-VERSION = "6.1"
+#: The version of Vega-Lite: the newest of vl-convert, which is that of Altair.
+VERSION = "6.4"
 #: From this many points on, intervals are a band instead of whiskers.
 _BAND_POINTS = 60
 _DASHES: Mapping[str, list[int]] = {"dashed": [5, 4], "dotted": [2, 3]}
