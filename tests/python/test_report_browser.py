@@ -13,7 +13,9 @@ playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 
-LABELS = "plot => [...plot.querySelectorAll('text')].map(text => text.textContent).filter(text => text).join('|')"
+LABELS = (
+    "plot => [...plot.querySelectorAll('text')].map(text => text.textContent).filter(text => text).sort().join('|')"
+)
 
 
 @pytest.fixture(scope="module")

@@ -91,6 +91,8 @@ class Listing:
     ids: tuple[str, ...] = ()
     #: The name for a screen reader.
     label: str = ""
+    #: Whether a narrow screen has the cells of a row below each other.
+    stacks: bool = False
 
 
 @dataclass(frozen=True)

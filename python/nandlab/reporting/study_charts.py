@@ -101,7 +101,7 @@ def _chart(drawn: Drawn, panel: DrawnPanel, colours: Mapping[str, str]) -> Chart
         for curve in panel.curves
     )
     low_x, high_x = float(xs[0]), float(xs[-1])
-    room = 0.0 if figure.log_x else 0.03 * (high_x - low_x)
+    room = 0.03 * (high_x - low_x) or 0.5 * abs(low_x) or 1.0
     x = Axis(
         figure.x_title,
         log=figure.log_x,

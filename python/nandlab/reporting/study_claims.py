@@ -62,7 +62,7 @@ def ledger(study: Definition, verdicts: Sequence[Verdict]) -> list[Block]:
     fitted = {name: parameter.key for parameter in stated(study) for name in parameter.claims}
     rows = tuple(_row(verdict, fitted.get(verdict.claim.id)) for verdict in verdicts)
     ids = tuple(f"claim-{verdict.claim.id}" for verdict in verdicts)
-    return [Listing(heads, rows, caption=_LEGEND, numbers=frozenset({1, 2}), ids=ids, label="Claims")]
+    return [Listing(heads, rows, caption=_LEGEND, numbers=frozenset({1, 2}), ids=ids, label="Claims", stacks=True)]
 
 
 def _row(verdict: Verdict, fitted: str | None) -> tuple[Cell, ...]:

@@ -137,7 +137,7 @@ def _setup(study: Definition, runs: Sequence[PlannedRun]) -> list[Block]:
         if axis != SEED:
             values = dict.fromkeys(point.title for part in study.parts for point in part.grid.get(axis, ()))
             axes.append((Span(axis, "code"), ", ".join(values)))
-    grid = Listing(("axis", "values"), tuple(axes), title="Grid") if axes else None
+    grid = Listing(("axis", "values"), tuple(axes), title="Grid", stacks=True) if axes else None
     tables = [
         Facts(tuple(facts)),
         grid,
@@ -162,7 +162,9 @@ def _parts(study: Definition, runs: Sequence[PlannedRun]) -> list[Block]:
         )
         for part in study.parts
     ]
-    return [Listing(("part", "runs", "variants", "sets"), tuple(rows), title="Parts", numbers=frozenset({1}))]
+    return [
+        Listing(("part", "runs", "variants", "sets"), tuple(rows), title="Parts", numbers=frozenset({1}), stacks=True)
+    ]
 
 
 def _sets(study: Definition, sets: Sequence[Override]) -> Cell:
@@ -177,7 +179,7 @@ def _factors(study: Definition) -> Block | None:
     if not study.factors:
         return None
     rows = tuple(((Span(f.name, "strong"), f.title), _sets(study, f.off), _sets(study, f.on)) for f in study.factors)
-    return Listing(("factor", "off", "on"), rows, title="Factors")
+    return Listing(("factor", "off", "on"), rows, title="Factors", stacks=True)
 
 
 def _there(study: Definition, kind: str) -> list[Choice]:
@@ -196,7 +198,7 @@ def _choices(study: Definition, column: str, choices: Sequence[Choice]) -> Block
     if not any(choice.sets for choice in choices):
         return None
     rows = tuple((Span(choice.title, "strong"), _sets(study, choice.sets)) for choice in choices)
-    return Listing((column, "sets"), rows, title=f"{column.capitalize()}s")
+    return Listing((column, "sets"), rows, title=f"{column.capitalize()}s", stacks=True)
 
 
 def _parameters(study: Definition) -> list[Block]:
@@ -212,7 +214,7 @@ def _parameters(study: Definition) -> list[Block]:
         text += tuple(Span(f"checked by {name}", href=f"#claim-{name}") for name in parameter.checks)
         rows.append((Span(parameter.key, "code"), parameter.origin, text))
     rows += [(Span(key, "code"), "not stated", "") for key in not_stated(study)]
-    return [Listing(("key", "origin", "from"), tuple(rows), label="Where the parameters come from")]
+    return [Listing(("key", "origin", "from"), tuple(rows), label="Where the parameters come from", stacks=True)]
 
 
 #: Columns of the table of load: metric and title.
