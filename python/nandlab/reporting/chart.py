@@ -275,8 +275,6 @@ class Figure:
     id: str = ""
     #: A table in place of the values of the charts.
     cells: Cells | None = None
-    #: Whether the figure has the whole width of the page.
-    wide: bool = False
 
     @property
     def series(self) -> list[Series]:

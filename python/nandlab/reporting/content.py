@@ -133,16 +133,7 @@ class Fold:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class Group:
-    """Parts below a title of their own."""
-
-    kind: ClassVar[str] = "group"
-    title: str
-    parts: tuple[Block, ...]
-
-
-Block = Words | Facts | Sheet | Listing | Drawing | Nothing | Columns | Fold | Group
+Block = Words | Facts | Sheet | Listing | Drawing | Nothing | Columns | Fold
 
 
 @dataclass(frozen=True)

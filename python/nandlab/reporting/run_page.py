@@ -117,7 +117,7 @@ def _look(summary: Summary) -> str:
         return "Look first at the notes."
     steady = summary.steady_state
     if steady is not None and steady.verdict == "steady":
-        return "The drive was in steady state, so the numbers hold for longer runs too."
+        return "The drive was in steady state by the SNIA criterion: look first at Latency."
     if steady is not None:
         state = (
             "The run is too short to judge its steady state"

@@ -64,7 +64,7 @@ def figure_of(study: Definition, drawn: Drawn) -> Figure | None:
             base = study.titles.get(("variant", figure.normalised_to), figure.normalised_to)
             caption += f" Relative to {base}."
     cells = _quantiles(drawn) if figure.kind == "cdf" else None
-    return Figure(figure.title, caption.strip(), panels, f"figure-{figure.id}", cells, wide=len(panels) > 1)
+    return Figure(figure.title, caption.strip(), panels, f"figure-{figure.id}", cells)
 
 
 def _chart(drawn: Drawn, panel: DrawnPanel, colours: Mapping[str, str]) -> Chart:
