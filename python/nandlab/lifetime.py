@@ -152,9 +152,14 @@ class Life:
             self._frame = to_frame(self.columns)
         return self._frame
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        """The result in a notebook; without the extra `figures` the notebook shows `repr`."""
+        from nandlab.reporting.extra import missing
+
+        if missing():
+            return None
         from nandlab.presentation import of_life
-        from nandlab.reporting.pieces import overview
+        from nandlab.reporting.render import overview
 
         return overview(of_life(self))
 

@@ -30,7 +30,7 @@ _RETENTION = ("1h", "1d", "7d", "30d", "90d", "180d", "365d", "730d", "1825d")
 _PE_MAX, _AGE_MAX_S = 10_000_000, 60 * 365 * 86400
 _READS_MAX, _COPYBACKS_MAX = 2**32 - 1, 255
 #: Suffixes of the files that `Reliability.save` writes.
-SUFFIXES = (".svg", ".pdf", ".png", ".csv")
+SUFFIXES = (".html", ".svg", ".pdf", ".png", ".csv")
 #: Retentions of a curve in the picture.
 _CURVE = 300
 
@@ -95,19 +95,30 @@ class Reliability:
         return {"reads": self.reads, "copybacks": self.copybacks, "points": points, "levels": _rows(self.levels)}
 
     def save(self, out: str | os.PathLike[str], *, susceptible: bool = False) -> Path:
-        """Write a picture (`.svg`, `.pdf`, `.png`) or the points (`.csv`); returns the path.
+        """Write a page (`.html`), a picture (`.svg`, `.pdf`, `.png`) or the points (`.csv`); returns the path.
 
-        The picture has curves from the least to the greatest retention above 0, and needs at least two retentions;
-        `susceptible` adds a plot of that share. An existing file is replaced. Raises `OutputError`.
+        Page and picture have curves from the least to the greatest retention above 0, and need at least two retentions
+        and the extra `figures`; `susceptible` adds a plot of that share. An existing file is replaced. Raises
+        `OutputError`.
         """
         path = Path(out)
         kind = check_suffix(path)
         if kind == "csv":
             write_file(path, self._csv())
             return path
-        from nandlab.reporting.reliability import picture
+        from nandlab.reporting.extra import need_figures
 
-        write_file(path, picture(self, self._curves(), kind, susceptible=susceptible))
+        need_figures(f"no {path}")
+        from nandlab.reporting.reliability import page, picture
+
+        curves = self._curves()
+        if kind == "html":
+            from nandlab.reporting.render import html_of
+
+            made = html_of(page(self, curves, path.stem, _core.version(), susceptible=susceptible)).encode()
+        else:
+            made = picture(curves, kind, susceptible=susceptible)
+        write_file(path, made)
         return path
 
     def _csv(self) -> bytes:

@@ -100,9 +100,14 @@ class RunResult:
     def _name_of(self, file: str) -> str:
         return file if self.path is None else str(self.path / file)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        """The result in a notebook; without the extra `figures` the notebook shows `repr`."""
+        from nandlab.reporting.extra import missing
+
+        if missing():
+            return None
         from nandlab.presentation import of_run
-        from nandlab.reporting.pieces import overview
+        from nandlab.reporting.render import overview
 
         return overview(of_run(self))
 

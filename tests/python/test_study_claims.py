@@ -17,9 +17,9 @@ def test_a_claim_that_is_not_reproduced_is_red_in_the_report(here):
     claims = {claim["id"]: claim for claim in result.claims}
     assert claims["low"]["verdict"] == "not reproduced"
     page = result.report.read_text()
-    row = page.split('id="claim-low"')[0].rsplit("<tr ", 1)[1]
-    assert 'class="v-bad"' in row
-    assert "tr.v-bad td.verdict { color: var(--bad); }" in page
+    row = page.split('<tr id="claim-low"')[1].split("</tr>")[0]
+    assert '<b class="verdict bad">not reproduced</b>' in row
+    assert ".bad { color: var(--bad); }" in page
     assert "1 not reproduced" in page
 
 
@@ -362,7 +362,7 @@ def test_factors_make_variants_and_effects(tmp_path):
     seeds = [(waf["B", s] / waf["none", s] * waf["AB", s] / waf["A", s]) ** 0.5 - 1 for s in (1, 2)]
     assert claims["ab"]["baseline"] == pytest.approx(sum(seeds) / 2)
     page = result.report.read_text()
-    for text in ("<b>A</b> skew", "skew \u00d7 B", "Pale:", "effect of B:A on waf (ratio)"):
+    for text in ("<b>A</b>", "<div>skew</div>", "skew \u00d7 B", "Pale:", "effect of B:A on waf (ratio)"):
         assert text in page
     for kind in ("svg", "pdf"):
         assert (tmp_path / "o" / "figures" / f"f.{kind}").stat().st_size > 1000
@@ -427,3 +427,37 @@ def test_exposure_counts_dirty_pages_beyond_the_capability():
     series = pl.DataFrame({"interval_s": [1.0, 3.0], "cache_dirty_pages": [100, 60], "capacitor_pages": [80.0, 80.0]})
     assert exposure(series) == {"exposure.pages": 5.0, "exposure.pages_max": 20.0, "exposure.time_share": 0.25}
     assert exposure(series.select("interval_s")) == {}
+
+
+def test_paper_and_measurement_are_side_by_side_by_workload_with_intervals(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    claim = STUDY[STUDY.index("[[claims]]") :].split("\n\n")[0]
+    claim = claim.replace(
+        'variant = "fifo", workload = "uniform", "drive.op" = 0.5', 'variant = "fifo", "drive.op" = 0.5'
+    )
+    claim = claim.replace("source =", 'by_workload = "1.25"\nsource =').replace("where =", 'reduce = "mean", where =')
+    claim = claim.replace("FIFO amplifies little with much spare space", "FIFO </script><b> amplifies")
+    text = (
+        STUDY[: STUDY.index("[[claims]]")].replace("[study]", "[study]\nreplicates = 2").replace("[0.25, 0.5]", "[0.5]")
+    )
+    text = text.replace('over = "drive.op"\npanels = "workload"', 'over = "workload"\nkind = "bar"')
+    (tmp_path / "s.toml").write_text(text.replace(', "drive.op" = 0.25 }', " }") + claim)
+    result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=2)
+    (judged,) = result.claims
+    page = result.report.read_text()
+    assert "</script><b>" not in page
+    rows = page.split('id="workloads-low"')[1].split("</figure>")[0].split("<tbody>")[1].split("<tr>")[1:]
+    for row, one in zip(rows, judged["workloads"], strict=False):
+        cells = [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
+        assert cells[0] == one["workload"] and cells[1] == "1.25" and cells[6] == one["verdict"]
+        assert [float(cell) for cell in cells[3:6]] == pytest.approx([one["measured"], *one["interval"]], rel=1e-5)
+    # The figure has the intervals of all bars, and the reported value of each workload.
+    bars = result.chart("waf").to_dict()
+    assert '"shape": "diamond"' in json.dumps(bars)
+    table = result.figure("waf")
+    assert table["low"].null_count() == 0
+    assert "95 % confidence intervals over the seeds" in page
+    with pytest.raises(KeyError, match="no chart 'other'"):
+        result.chart("other")

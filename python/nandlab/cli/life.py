@@ -60,10 +60,13 @@ def life(
         Simulate the life twice, with skipped time and in full, and report the differences.
     """
     from nandlab import lifetime, reporting
+    from nandlab.reporting.extra import need_figures
     from nandlab.screen import RunProgress, show_life
 
     if full and against_full:
         raise OutputError("--against-full includes the full simulation of --full\n  remedy: leave out --full")
+    # A life can take hours; its report must not fail at the end.
+    need_figures("a life needs its report")
     checked = read_spec(spec_file, sets or [])
     name = spec_file.stem
     directory = out if out is not None else Path("out") / name

@@ -20,7 +20,7 @@ from nandlab.spec import read_spec
     help_epilogue=examples(
         'nandlab reliability laldpc.toml          a file with [drive] and preset = "laldpc-32g" is enough',
         "nandlab reliability laldpc.toml --pe 8000,10000,12000 --retention 30d,365d",
-        "nandlab reliability laldpc.toml --out fig5.svg",
+        "nandlab reliability laldpc.toml --out fig5.svg                    also: .html, .pdf, .png, .csv",
         "nandlab reliability laldpc.toml --set reliability.rber.vth='{ per_page_kind = true }' --susceptible",
     )
 )
@@ -54,13 +54,15 @@ def reliability(
     susceptible
         Also print the share of bits that soft sensing finds susceptible.
     out
-        Also write a picture (.svg, .pdf, .png) with curves over the whole range of retentions, or the points (.csv).
+        Also write a page (.html) or a picture (.svg, .pdf, .png) with curves over the whole range of retentions, or the
+        points (.csv).
     """
     from nandlab import rber
+    from nandlab.reporting.extra import need_figures
     from nandlab.screen import show_reliability
 
-    if out is not None:
-        rber.check_suffix(out)
+    if out is not None and rber.check_suffix(out) != "csv":
+        need_figures(f"no {out}")
     checked = read_spec(spec_file, sets or [])
     try:
         found = rber.reliability(

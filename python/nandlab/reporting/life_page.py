@@ -9,147 +9,183 @@ import numpy as np
 
 from nandlab.lifetime import Life
 from nandlab.presentation import CAUSES, of_life
-from nandlab.reporting import svg
-from nandlab.reporting.pieces import body, columns, details, document, figure, header, section
-from nandlab.reporting.settings import settings_table
-from nandlab.reporting.svg import Line
+from nandlab.reporting.chart import Axis, Lines, Series
+from nandlab.reporting.colours import CAUSES as CAUSE_COLOURS
+from nandlab.reporting.content import Block, Page, beside, parts_of, sections_of
+from nandlab.reporting.run_charts import single
+from nandlab.reporting.run_page import spec_of
+from nandlab.reporting.settings import settings_of
+from nandlab.units import number
 
 _AGAINST = "Against the full simulation"
-#: Name of a column, name in the plot, colour.
-_Series = tuple[str, str, str]
+_YEARS = Axis("years", " years")
+#: Name of a column, name in the chart, colour.
+_Shown = tuple[str, str, str]
+#: From this many windows on, a line has no dots.
+_DOTS = 40
 
 
-def life_page(life: Life) -> str:
-    """The whole HTML file."""
-    shown, spec = of_life(life), tomllib.loads(life.spec_toml)
+def life_page(life: Life) -> Page:
+    """The page of a life."""
+    shown = of_life(life)
     sections = [
-        header(shown),
-        section("Settings", settings_table(spec), details("The whole spec, with all defaults", life.spec_toml)),
-        section("Latency over the years", columns("two", _latency(life, "read"), _latency(life, "write"))),
-        section("Read levels", _levels(life)),
-        section("Write amplification", _amplification(life)),
-        section("Refresh", _refresh(life)),
-        section("Migration", _migration(life)),
-        section("Capacitor", _capacitor(life)),
-        section("Wear and energy", _wear(life)),
-        section(_AGAINST, body(shown.section(_AGAINST))),
+        ("Settings", [*settings_of(tomllib.loads(life.spec_toml)), spec_of(life.spec_toml)]),
+        ("Latency over the years", beside([*_latency(life, "read"), *_latency(life, "write")])),
+        ("Read levels", beside(_levels(life))),
+        ("Write amplification", beside(_amplification(life))),
+        ("Refresh", beside(_refresh(life))),
+        ("Migration", beside(_migration(life))),
+        ("Capacitor", beside(_capacitor(life))),
+        ("Wear and energy", beside(_wear(life))),
+        (_AGAINST, parts_of(shown.section(_AGAINST))),
     ]
-    return document(life.name, sections, f"spec {life.spec_hash}", life.facts.nandlab)
+    return Page(
+        kind="life",
+        title=life.name,
+        lead=f"The drive lasted {shown.lead} {_look(life)}",
+        badges=tuple((note.text, "bad" if note.severity == "error" else "warn") for note in shown.failures),
+        tiles=shown.headline,
+        notes=shown.notes,
+        sections=sections_of(sections),
+        footer=f"spec {life.spec_hash}",
+        version=life.facts.nandlab,
+    )
 
 
-def _plot(life: Life, shown: Sequence[_Series], y_title: str, caption: str, title: str, scale: float = 1.0) -> str:
+def _look(life: Life) -> str:
+    """The sentence on what to look at first."""
+    if life.facts.first_media_error_years is not None:
+        return "Data was lost on the way: look first at Read levels."
+    change = _change(life)
+    if change is None:
+        return "Look first at Write amplification."
+    return f"The mean read latency went from {change[0]} to {change[1]} \u00b5s: look first at Latency over the years."
+
+
+def _change(life: Life) -> tuple[str, str] | None:
+    """The mean read latency in the first and in the last window with reads."""
+    values = life.columns["read_us_mean"].astype(float)
+    known = values[np.isfinite(values) & (life.columns["reads"] > 0)]
+    return (number(float(known[0])), number(float(known[-1]))) if known.size > 1 else None
+
+
+def _drawn(life: Life, shown: Sequence[_Shown], y: Axis, caption: str, title: str, scale: float = 1.0) -> list[Block]:
     """Columns over years; the columns of the full simulation are dashed."""
     there = [entry for entry in shown if entry[0] in life.columns]
     if not there:
-        return ""
+        return []
     xs = life.columns["years"].astype(float)
-    lines = [Line(name, scale * life.columns[key].astype(float), colour) for key, name, colour in there]
+    lines = [Series(name, scale * life.columns[key].astype(float), colour) for key, name, colour in there]
     if life.full is not None:
         known = life.full.columns
         grid = known["years"].astype(float)
         far = (xs < grid[0]) | (xs > grid[-1])
         lines += [
-            Line(f"{name}, in full", np.where(far, np.nan, scale * np.interp(xs, grid, known[key])), c, dashed=True)
+            Series(
+                f"{name}, in full", np.where(far, np.nan, scale * np.interp(xs, grid, known[key])), c, style="dashed"
+            )
             for key, name, c in there
             if key in known
         ]
-    return figure(
-        svg.lines(xs, lines, x_title="years", y_title=y_title, x_unit="years", markers=len(xs) <= 40), caption, title
-    )
+    return [single(Lines(title, _YEARS, y, xs, tuple(lines), dots=len(xs) <= _DOTS), caption)]
 
 
-def _latency(life: Life, op: str) -> str:
-    shown = [(f"{op}_us_mean", "mean", f"c-{op}"), (f"{op}_us_p99", "99th percentile", "c-all")]
+def _latency(life: Life, op: str) -> list[Block]:
+    colour = "blue" if op == "read" else "rose"
+    shown = [(f"{op}_us_mean", "mean", colour), (f"{op}_us_p99", "99th percentile", "ink")]
     if not life.columns[f"{op}s"].any():
-        return ""
-    return _plot(life, shown, "latency, \u00b5s", f"Latency of {op}s in each window.", f"{op.capitalize()}s")
+        return []
+    y = Axis("latency, \u00b5s", " \u00b5s")
+    return _drawn(life, shown, y, f"Latency of {op}s in each window.", f"{op.capitalize()}s")
 
 
-def _levels(life: Life) -> str:
+def _levels(life: Life) -> list[Block]:
     if not np.any(life.columns["read_level_mean"] > 1):
-        return ""
+        return []
     shown = [
-        ("read_level_needed_mean", "the least level that decodes", "c-host"),
-        ("read_level_mean", "the level that decoded", "c-read"),
-        ("tries_per_read", "tries per read", "c-refresh"),
+        ("read_level_needed_mean", "the least level that decodes", "slate"),
+        ("read_level_mean", "the level that decoded", "blue"),
+        ("tries_per_read", "tries per read", "teal"),
     ]
     caption = (
         "Mean read level of host page reads. The level that decoded exceeds the least where a read started too high."
     )
-    parts = [_plot(life, shown, "level, tries", caption, "Read levels and tries")]
+    parts = _drawn(life, shown, Axis("level, tries"), caption, "Read levels and tries")
     if np.any(life.columns["uncorrectable"]):
-        lost = [("uncorrectable", "pages", "c-flush"), ("media_errors", "of host requests", "c-all")]
-        parts.append(_plot(life, lost, "pages", "Pages that no level decoded, in each window.", "Not decoded"))
-    return columns("two", *parts)
+        lost = [("uncorrectable", "pages", "red"), ("media_errors", "of host requests", "ink")]
+        parts += _drawn(life, lost, Axis("pages"), "Pages that no level decoded, in each window.", "Not decoded")
+    return parts
 
 
-def _amplification(life: Life) -> str:
+def _amplification(life: Life) -> list[Block]:
     table = life.columns
     if not table["write_bytes"].any():
-        return ""
+        return []
     causes = [key for key in table if key.startswith("program_") and table[key].any()]
     causes.sort(key=lambda key: list(CAUSES).index(key[8:]) if key[8:] in CAUSES else len(CAUSES))
     a_program = table["waf"] / np.maximum(sum(table[key] for key in causes), 1)
-    stack = [Line(CAUSES.get(key[8:], key[8:]), table[key] * a_program, f"c-{key[8:]}") for key in causes]
-    by_cause = svg.lines(
+    stack = tuple(
+        Series(CAUSES.get(key[8:], key[8:]), table[key] * a_program, CAUSE_COLOURS.get(key[8:], "slate"))
+        for key in causes
+    )
+    by_cause = Lines(
+        "Programs by cause",
+        _YEARS,
+        Axis("bytes programmed per host byte"),
         table["years"].astype(float),
         stack,
-        x_title="years",
-        y_title="bytes programmed per host byte",
         stacked=True,
-        x_unit="years",
     )
-    return columns(
-        "two",
-        _plot(life, [("waf", "WAF", "c-main")], "WAF", "Bytes programmed per byte that the host wrote.", "WAF"),
-        figure(by_cause, "Programs by cause; the height of the stack is the WAF.", "Programs by cause"),
-    )
+    return [
+        *_drawn(life, [("waf", "WAF", "accent")], Axis("WAF"), "Bytes programmed per byte that the host wrote.", "WAF"),
+        single(by_cause, "Programs by cause; the height of the stack is the WAF."),
+    ]
 
 
-def _refresh(life: Life) -> str:
+def _refresh(life: Life) -> list[Block]:
     if not np.any(life.columns["refreshed_pages"]):
-        return ""
-    work = [("refreshed_per_host_page", "refreshed", "c-refresh")]
-    how = [("partial_share", "partially", "c-refresh")]
+        return []
+    work = [("refreshed_per_host_page", "refreshed", "teal")]
+    how = [("partial_share", "partially", "teal")]
     caption = (
         "Pages refreshed per page that the host wrote. The refresh interval shortens with wear, so the work grows."
     )
-    parts = [_plot(life, work, "pages per host page", caption, "Refresh work")]
+    parts = _drawn(life, work, Axis("pages per host page"), caption, "Refresh work")
     if np.any(life.columns["partial_share"]):
         caption = "Share of the refreshed pages of which only the susceptible bits were moved."
-        parts.append(_plot(life, how, "share, %", caption, "Partial refresh", 100))
-    return columns("two", *parts)
+        parts += _drawn(life, how, Axis("share, %", " %"), caption, "Partial refresh", 100)
+    return parts
 
 
-def _migration(life: Life) -> str:
+def _migration(life: Life) -> list[Block]:
     if not np.any(life.columns["copybacks"]):
-        return ""
-    shown = [("copyback_share", "copied back", "c-gc")]
+        return []
+    shown = [("copyback_share", "copied back", "orange")]
     caption = "Share of copybacks in the pages moved by GC and wear levelling. The limits fall with wear."
-    return columns("two", _plot(life, shown, "share, %", caption, "Copybacks", 100))
+    return _drawn(life, shown, Axis("share, %", " %"), caption, "Copybacks", 100)
 
 
-def _capacitor(life: Life) -> str:
+def _capacitor(life: Life) -> list[Block]:
     if "capability_pages" not in life.columns:
-        return ""
-    loss = [("capacitor_loss_share", "lost", "c-flush")]
+        return []
+    loss = [("capacitor_loss_share", "lost", "red")]
     caption = "Share of the rated capacitance lost by temperature, time and discharges."
-    parts = [_plot(life, loss, "share, %", caption, "Ageing", 100)]
+    parts = _drawn(life, loss, Axis("share, %", " %"), caption, "Ageing", 100)
     pages = [
-        ("capability_pages", "capability", "c-host"),
-        ("budget_pages", "budget", "c-sync"),
-        ("cache_pages", "cache", "c-all"),
+        ("capability_pages", "capability", "slate"),
+        ("budget_pages", "budget", "brown"),
+        ("cache_pages", "cache", "ink"),
     ]
     caption = "Pages that the full capacitor can save (capability), that may be dirty (budget), and of the write cache."
-    parts.append(_plot(life, pages, "pages", caption, "Capability and budget"))
-    return columns("two", *parts)
+    parts += _drawn(life, pages, Axis("pages", " pages"), caption, "Capability and budget")
+    return parts
 
 
-def _wear(life: Life) -> str:
-    cycles = [("pe_mean", "mean", "c-wear"), ("pe_max", "most worn", "c-all"), ("pe_min", "least worn", "c-host")]
-    energy = [("energy_j_per_gb", "energy", "c-main")]
-    return columns(
-        "two",
-        _plot(life, cycles, "P/E cycles", "P/E cycles of the blocks at the end of each window.", "Wear"),
-        _plot(life, energy, "J per GB", "Energy per gigabyte that the host read or wrote.", "Energy"),
-    )
+def _wear(life: Life) -> list[Block]:
+    cycles = [("pe_mean", "mean", "violet"), ("pe_max", "most worn", "ink"), ("pe_min", "least worn", "slate")]
+    energy = [("energy_j_per_gb", "energy", "accent")]
+    caption = "P/E cycles of the blocks at the end of each window."
+    return [
+        *_drawn(life, cycles, Axis("P/E cycles"), caption, "Wear"),
+        *_drawn(life, energy, Axis("J per GB", " J"), "Energy per gigabyte that the host read or wrote.", "Energy"),
+    ]

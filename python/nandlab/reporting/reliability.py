@@ -1,18 +1,16 @@
-"""The picture of `nandlab reliability`: RBER and read level over retention, and latency by read level."""
+"""The picture and the page of `nandlab reliability`: RBER and read level over retention, latency by read level."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nandlab.reporting.paper import saved, sheet_of, style
-from nandlab.reporting.svg import Floats
+from nandlab.reporting.chart import Axis, Figure, Floats, Limit, Lines, Panel, Series, Style
+from nandlab.reporting.content import Cell, Columns, Drawing, Fold, Listing, Page, Section, Span
+from nandlab.units import age, count
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from nandlab.rber import Reliability
 
 _TICKS_S = {
@@ -26,146 +24,163 @@ _TICKS_S = {
     3650 * 86_400: "10 years",
 }
 #: Colours from few P/E cycles to many.
-_RAMP = ["#3b82c4", "#3aa6a0", "#6cb04c", "#d2a429", "#e07b28", "#cf4436", "#8f2050", "#4b1a4f"]
-_DASHES = ["-", "--", ":"]
-_SOFT = "#5d6773"
+_RAMP = ("blue", "teal", "green", "brown", "orange", "red", "rose", "violet", "slate", "ink")
+_STYLES: tuple[Style, ...] = ("plain", "dashed", "dotted")
 
 
-def picture(asked: Reliability, curves: Reliability, kind: str, *, susceptible: bool) -> bytes:
-    """The picture as SVG, PDF or PNG; `curves` has the conditions of `asked` at more retentions."""
-    panels: list[Callable[[Axes, Reliability], None]] = [_rber, _level, _latency]
-    if susceptible and asked.susceptible is not None:
-        panels.append(_susceptible)
-    across = 2 if len(panels) == 4 else len(panels)
-    down = -(-len(panels) // across)
-    with style("reliability"):
-        sheet = sheet_of(3.7 * across, 3.3 * down)
-        sheet.get_layout_engine().set(w_pad=0.08, h_pad=0.08)  # type: ignore[union-attr, call-arg]
-        grid = sheet.subplots(down, across, squeeze=False)
-        for axes, draw in zip(grid.flat, panels, strict=True):
-            draw(axes, curves)
-        handles, names = grid.flat[0].get_legend_handles_labels()
-        title = "P/E cycles" if len(asked.kinds) == 1 else f"P/E cycles ({', '.join(_kinds(asked))})"
-        if handles:
-            sheet.legend(
-                handles, names, loc="outside upper center", ncols=min(len(names), 3 * across), fontsize=7, title=title,
-                title_fontsize=7,
-            )  # fmt: skip
-        return saved(sheet, kind)
+def picture(curves: Reliability, kind: str, *, susceptible: bool) -> bytes:
+    """The picture as SVG, PDF or PNG; `curves` has as many retentions as a curve needs."""
+    from nandlab.reporting.files import picture as made
+
+    return made(_figure(curves, susceptible=susceptible), (kind,))[kind]
 
 
-def _kinds(of: Reliability) -> list[str]:
-    return [f"{name.upper()} {('solid', 'dashed', 'dotted')[index % 3]}" for index, name in enumerate(of.kinds)]
+def page(asked: Reliability, curves: Reliability, name: str, version: str, *, susceptible: bool) -> Page:
+    """The page: curves, and the table of the conditions that were asked for."""
+    worst = float(asked.rber.max())
+    lost = int((asked.level == 0).sum())
+    conditions = asked.level.size
+    conditions_of = (
+        f"{count(len(asked.retention_s))} retentions and {count(len(asked.pe_cycles))} numbers of P/E cycles"
+    )
+    lead = f"At {conditions_of} the RBER is at most {worst:.3g}."
+    if lost:
+        lead += f" No read level decodes {count(lost)} of the {count(conditions)} conditions: they are marked as lost."
+    else:
+        lead += f" Read level {int(asked.level.max())} or lower decodes every condition: look first at the read level."
+    figure = _figure(curves, susceptible=susceptible)
+    parts = tuple(Drawing(Figure(p.title, "", (Panel(p.chart),))) for p in figure.panels)
+    return Page(
+        kind="reliability",
+        title=name,
+        lead=lead,
+        tiles=(),
+        notes=(),
+        sections=(
+            Section("Curves", (Columns(parts),)),
+            Section("Conditions", tuple(_conditions(asked, kind) for kind in range(len(asked.kinds)))),
+            Section("Read levels", (_levels(asked),)),
+            Section("Spec", (Fold("The whole spec, with all defaults", text=asked.spec.to_toml()),)),
+        ),
+        footer=f"spec {asked.spec.hash}",
+        version=version,
+    )
 
 
-def _colours(count: int) -> list[str]:
-    if count <= 1:
-        return _RAMP[:1]
-    from matplotlib.colors import LinearSegmentedColormap, to_hex
+def _conditions(of: Reliability, kind: int) -> Listing:
+    """RBER and level by retention and P/E cycles."""
+    name = of.kinds[kind]
+    title = "RBER and read level" + ("" if name == "all" else f" of {name.upper()} pages")
+    rows: list[tuple[Cell, ...]] = []
+    for row, seconds in enumerate(of.retention_s.tolist()):
+        cells: list[Cell] = [age(seconds)]
+        for rber, level in zip(of.rber[kind, row].tolist(), of.level[kind, row].tolist(), strict=True):
+            mark = Span(f"level {level}", "small") if level else Span("lost", "verdict", mark="bad")
+            cells.append((f"{rber:.2e}", mark))
+        rows.append(tuple(cells))
+    heads = ("retention", *(f"{count(n)} P/E" for n in of.pe_cycles.tolist()))
+    numbers = frozenset(range(1, len(heads)))
+    return Listing(heads, tuple(rows), title=title, numbers=numbers, label=title)
 
-    ramp = LinearSegmentedColormap.from_list("wear", _RAMP)
-    return [to_hex(ramp(index / (count - 1))) for index in range(count)]
+
+def _levels(of: Reliability) -> Listing:
+    keys = ("sense_us", "transfer_us", "decode_us", "direct_us", "full_us", "incremental_us")
+    heads = ("level", "RBER below", "sense", "transfer", "decode", "at once", "full", "incremental")
+    rows = tuple(
+        (str(level), f"{limit:g}", *(f"{float(of.levels[key][at]):,.6g}" for key in keys))
+        for at, (level, limit) in enumerate(
+            zip(of.levels["level"].tolist(), of.levels["rber_max"].tolist(), strict=True)
+        )
+    )
+    caption = (
+        "Latency of a page read on an idle drive in \u00b5s: at once, or from level 1 with ecc.retry full or "
+        "incremental."
+    )
+    return Listing(heads, rows, caption=caption, numbers=frozenset(range(1, len(heads))), label="Read levels")
 
 
-def _curves(axes: Axes, of: Reliability, values: Floats, *, steps: bool = False, spread: float = 0.0) -> None:
-    """One line per number of P/E cycles and page kind over retention; `spread` separates lines on the same level."""
-    colours = _colours(len(of.pe_cycles))
-    drawn = of.retention_s > 0
-    for kind in range(len(of.kinds)):
-        for column, cycles in enumerate(of.pe_cycles.tolist()):
-            axes.plot(
-                of.retention_s[drawn],
-                values[kind, drawn, column] + spread * (column - (len(of.pe_cycles) - 1) / 2),
-                _DASHES[kind % len(_DASHES)],
-                color=colours[column],
-                linewidth=1.3,
-                drawstyle="steps-post" if steps else "default",
-                label=f"{cycles:,}" if kind == 0 else "_",
-            )
-    axes.set_xscale("log")
-    low, high = float(of.retention_s[drawn].min()), float(of.retention_s[drawn].max())
-    axes.set_xlim(low, high)
+def _figure(of: Reliability, *, susceptible: bool) -> Figure:
+    panels = [_rber(of), _level(of), _latency(of)]
+    if susceptible and of.susceptible is not None:
+        y = Axis("susceptible bits of a page, %", " %", low=0)
+        panels.append(Lines("Susceptible bits", _retention(of), y, _xs(of), _series(of, 100 * of.susceptible)))
+    return Figure("Reliability", "", tuple(Panel(chart, chart.title) for chart in panels), "reliability")
+
+
+def _xs(of: Reliability) -> Floats:
+    return of.retention_s[of.retention_s > 0].astype(float)
+
+
+def _retention(of: Reliability) -> Axis:
+    low, high = float(_xs(of).min()), float(_xs(of).max())
     ticks = [tick for tick in _TICKS_S if low <= tick <= high]
     # Leave out ticks whose labels would touch.
     ticks = [t for i, t in enumerate(ticks) if i == 0 or np.log(t / ticks[i - 1]) > 0.1 * np.log(high / low)]
-    if len(ticks) >= 2:
-        axes.set_xticks(ticks, [_TICKS_S[tick] for tick in ticks], fontsize=7)
-        axes.set_xticks([], minor=True)
-    axes.set_xlabel("retention")
+    labels = tuple((float(tick), _TICKS_S[tick]) for tick in ticks) if len(ticks) >= 2 else ()
+    return Axis("retention" if labels else "retention, s", log=True, low=low, high=high, ticks=labels)
 
 
-def _rber(axes: Axes, of: Reliability) -> None:
-    _curves(axes, of, of.rber)
-    axes.set_yscale("log")
-    axes.set_ylabel("RBER")
-    limits = of.levels["rber_max"]
+def _series(of: Reliability, values: Floats, spread: float = 0.0) -> tuple[Series, ...]:
+    """One line per number of P/E cycles and page kind; `spread` separates lines on the same level."""
+    drawn = of.retention_s > 0
+    steps = max(len(of.pe_cycles) - 1, 1)
+    found = []
+    for kind, name in enumerate(of.kinds):
+        for column, cycles in enumerate(of.pe_cycles.tolist()):
+            colour = (
+                _RAMP[round(column * (len(_RAMP) - 1) / steps)] if steps >= len(_RAMP) else _RAMP[column % len(_RAMP)]
+            )
+            text = f"{count(cycles)} P/E" + ("" if name == "all" else f", {name.upper()}")
+            y = values[kind, drawn, column] + spread * (column - (len(of.pe_cycles) - 1) / 2)
+            found.append(Series(text, y.astype(float), colour, _STYLES[kind % len(_STYLES)]))
+    return tuple(found)
+
+
+def _rber(of: Reliability) -> Lines:
+    limits = [float(limit) for limit in of.levels["rber_max"]]
     positive = of.rber[of.rber > 0]
     least = float(positive.min()) if positive.size else 1e-9
     most = float(positive.max()) if positive.size else 1.0
     # RBERs far below the limit of the first level are cut off.
-    least = max(min(least, float(limits[0])), float(limits[0]) / 300)
-    axes.set_ylim(least / 1.2, min(max(most, float(limits[-1])) * 1.25, 0.6))
-    _limits(axes, of)
-
-
-def _limits(axes: Axes, of: Reliability) -> None:
-    """A thin line at the greatest RBER of each level, with its label at the right."""
-    low, high = np.log(axes.get_ylim())
-    limits = of.levels["rber_max"].tolist()
+    least = max(min(least, limits[0]), limits[0] / 300)
     levels = of.levels["level"].tolist()
-    step = 0.042
-    places: list[float] = []
+    lines = [Limit(limit, f"level {level}") for level, limit in zip(levels, limits, strict=True)]
+    y = Axis("RBER", log=True, low=least / 1.2, high=min(max(most, limits[-1]) * 1.25, 0.6))
+    return Lines("RBER", _retention(of), y, _xs(of), _series(of, of.rber), limits=tuple(_apart(lines, y)))
+
+
+def _apart(limits: list[Limit], y: Axis) -> list[Limit]:
+    """The limits, without a label where it would touch the label below."""
+    low, high = np.log(y.low or 1e-9), np.log(y.high or 1.0)
+    found: list[Limit] = []
+    last = -np.inf
     for limit in limits:
-        at = (np.log(limit) - low) / (high - low)
-        places.append(max(at, places[-1] + step) if places else at)
-    # Keeping the labels apart moved them up: move all of them down by their mean shift.
-    shift = sum(place - (np.log(limit) - low) / (high - low) for place, limit in zip(places, limits, strict=True))
-    shift = max(shift / len(places), places[-1] - 1.0)
-    for level, limit, place in zip(levels, limits, places, strict=True):
-        axes.axhline(limit, color=_SOFT, linewidth=0.5, alpha=0.7, zorder=1)
-        axes.annotate(
-            f"level {level}" if level in (levels[0], levels[-1]) else str(level),
-            (1.0, (np.log(limit) - low) / (high - low)),
-            xytext=(1.035, place - shift),
-            xycoords="axes fraction",
-            va="center",
-            fontsize=6,
-            color=_SOFT,
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": _SOFT, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0},
-        )
+        at = (np.log(limit.y) - low) / (high - low)
+        found.append(limit if at - last > 0.045 else Limit(limit.y, ""))
+        last = at if at - last > 0.045 else last
+    return found
 
 
-def _level(axes: Axes, of: Reliability) -> None:
-    count = len(of.levels["level"])
-    shown = np.where(of.level == 0, count + 1, of.level).astype(float)
-    _curves(axes, of, shown, steps=True, spread=0.6 / max(len(of.pe_cycles), 5))
+def _level(of: Reliability) -> Lines:
+    levels = len(of.levels["level"])
+    shown = np.where(of.level == 0, levels + 1, of.level).astype(float)
     lost = bool((of.level == 0).any())
-    axes.set_yticks(
-        range(1, count + 1 + lost), [*(str(level) for level in range(1, count + 1)), *(["lost"] if lost else [])]
-    )
-    axes.set_ylim(0.5, count + 0.5 + lost)
-    axes.set_ylabel("read level that decodes")
+    ticks = [(float(level), str(level)) for level in range(1, levels + 1)] + ([(levels + 1.0, "lost")] if lost else [])
+    y = Axis("read level that decodes", low=0.5, high=levels + 0.5 + lost, ticks=tuple(ticks))
+    series = _series(of, shown, 0.6 / max(len(of.pe_cycles), 5))
+    return Lines("Read level", _retention(of), y, _xs(of), series, steps=True)
 
 
-def _latency(axes: Axes, of: Reliability) -> None:
+def _latency(of: Reliability) -> Lines:
     levels = of.levels["level"].astype(float)
-    for name, label, colour, shape in (
-        ("full_us", "from level 1, full retries", "#c93d78", "o"),
-        ("incremental_us", "from level 1, incremental", "#e58a1f", "D"),
-        ("direct_us", "at this level at once", "#2f6fde", "s"),
-    ):
-        axes.plot(levels, of.levels[name], shape + "-", color=colour, markersize=3.2, linewidth=1.2, label=label)
-    axes.set_xticks(levels.tolist(), [str(int(level)) for level in levels])
-    axes.set_ylim(0, None)
-    axes.set_xlabel("read level")
-    axes.set_ylabel("latency of a page read, us")
-    axes.legend(fontsize=7, loc="upper left")
-
-
-def _susceptible(axes: Axes, of: Reliability) -> None:
-    if of.susceptible is None:
-        raise AssertionError
-    _curves(axes, of, 100 * of.susceptible)
-    axes.set_ylim(0, None)
-    axes.set_ylabel("susceptible bits of a page, %")
+    series = tuple(
+        Series(label, of.levels[name].astype(float), colour)
+        for name, label, colour in (
+            ("full_us", "from level 1, full retries", "rose"),
+            ("incremental_us", "from level 1, incremental", "orange"),
+            ("direct_us", "at this level at once", "blue"),
+        )
+    )
+    x = Axis("read level", low=1.0, high=max(float(levels[-1]), 2.0), whole=True)
+    y = Axis("latency of a page read, \u00b5s", " \u00b5s")
+    return Lines("Latency by read level", x, y, levels, series, dots=True)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from nandlab.reporting.pieces import columns, fact_table
+from nandlab.reporting.content import Block, Columns, Facts
 from nandlab.units import size
 
 #: Values that switch a mechanism off or are the usual choice; they have no row.
@@ -29,8 +29,8 @@ _OFF = {
 }
 
 
-def settings_table(spec: Mapping[str, object]) -> str:
-    """The most important settings of a resolved spec, as HTML."""
+def settings_of(spec: Mapping[str, object]) -> list[Block]:
+    """The most important settings of a resolved spec."""
 
     def at(path: str) -> object:
         value: object = spec
@@ -104,7 +104,7 @@ def settings_table(spec: Mapping[str, object]) -> str:
         if values:
             rows.append((name, " / ".join(values)))
     half = -(-len(rows) // 2)
-    return columns("two", f"<div>{fact_table(rows[:half])}</div>", f"<div>{fact_table(rows[half:])}</div>")
+    return [Columns((Facts(tuple(rows[:half])), Facts(tuple(rows[half:]))))] if len(rows) > 1 else [Facts(tuple(rows))]
 
 
 def _inline(value: object) -> str:

@@ -1,10 +1,12 @@
-"""The claims of a study as a table: reported, measured, verdict; below it the notes and the workloads."""
+"""The claims of a study as a ledger: reported, measured, verdict, source, one line why; and by workload."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from nandlab.reporting.pieces import escape, number_table
+from nandlab.reporting.content import Block, Cell, Columns, Drawing, Listing, More, Span
+from nandlab.reporting.study_charts import by_workload
 from nandlab.study.judge import (
     FITTED,
     NOT_MEASURED,
@@ -15,6 +17,8 @@ from nandlab.study.judge import (
     UNDECIDED,
     Verdict,
 )
+from nandlab.study.model import Definition
+from nandlab.study.parameters import stated
 from nandlab.study.sample import Sample
 
 #: The style of each verdict.
@@ -33,7 +37,7 @@ _LEGEND = (
     "quarter of the reported effect, and at least 0.005. Fitted: as reproduced, but a parameter is calibrated to this "
     "number. Undecided: the interval lies partly within the tolerance. Same direction: outside the tolerance, on the "
     "reported side of the baseline. Not testable: the effect cannot occur in this set-up. With one seed the value "
-    "stands for the interval."
+    "stands for the interval. The measure is below each claim."
 )
 
 
@@ -50,72 +54,73 @@ def interval(found: Sample) -> str:
     return "" if ends is None else f"[{number(ends[0])}, {number(ends[1])}]"
 
 
-def claims_table(verdicts: Sequence[Verdict]) -> str:
-    """The claims with their verdicts, the notes on them, and the verdicts by workload."""
+def ledger(study: Definition, verdicts: Sequence[Verdict]) -> list[Block]:
+    """The claims with their verdicts."""
     if not verdicts:
-        return ""
-    notes: list[str] = []
-    rows = [_row(verdict, notes) for verdict in verdicts]
-    head = (
-        '<th>claim</th><th>source</th><th class="n">reported</th><th class="n">measured</th>'
-        '<th class="verdict">verdict</th><th>note</th>'
-    )
-    listed = "".join(f'<li id="note-{number}">{escape(note)}</li>' for number, note in enumerate(notes, 1))
-    by_workload = "".join(_workloads(verdict) for verdict in verdicts if verdict.workloads)
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        f"<figcaption>{_LEGEND} The measure is below each claim.</figcaption>"
-        + (f'<h3>Notes</h3><ol class="notes">{listed}</ol>' if notes else "")
-        + (f"<h3>By workload</h3>{by_workload}" if by_workload else "")
-    )
+        return []
+    heads = ("claim", "reported", "measured", "verdict", "why", "source")
+    fitted = {name: parameter.key for parameter in stated(study) for name in parameter.claims}
+    rows = tuple(_row(verdict, fitted.get(verdict.claim.id)) for verdict in verdicts)
+    ids = tuple(f"claim-{verdict.claim.id}" for verdict in verdicts)
+    return [Listing(heads, rows, caption=_LEGEND, numbers=frozenset({1, 2}), ids=ids, label="Claims", stacks=True)]
 
 
-def _row(verdict: Verdict, notes: list[str]) -> str:
+def _row(verdict: Verdict, fitted: str | None) -> tuple[Cell, ...]:
     claim = verdict.claim
+    reported: tuple[Cell, ...]
     if claim.value is None:
-        reported = f"{escape(claim.direction or '')} {number(verdict.baseline)}"
+        reported = (f"{claim.direction or ''} {number(verdict.baseline)}".strip(),)
         slack = verdict.tolerance or 0.0
         within = "within" if (claim.direction or "").startswith("not") else "by more than"
-        reported += f"<br><small>{within} {slack:.2g}</small>" if slack else ""
+        reported += (Span(f"{within} {slack:.2g}", "small"),) if slack else ()
     else:
-        slack_text = "" if verdict.tolerance is None else f"<br><small>\u00b1 {verdict.tolerance:.2g}</small>"
-        reported = f"{number(claim.value)}{slack_text}"
-    measured = number(verdict.measured)
+        reported = (number(claim.value),)
+        reported += () if verdict.tolerance is None else (Span(f"\u00b1 {verdict.tolerance:.2g}", "small"),)
+    measured: tuple[Cell, ...] = (number(verdict.measured),)
     if verdict.sample is not None and (ends := interval(verdict.sample)):
-        measured += f"<br><small>{ends}</small>"
+        measured += (Span(ends, "small"),)
     others = "; ".join(f"{name} {number(value)}" for name, value in verdict.averages.items())
-    measure = escape(claim.measure.text()) + (f". Other averages: {escape(others)}" if others else "")
-    why = claim.deviation
+    measure = claim.measure.text() + (f". Other averages: {others}" if others else "")
+    what: tuple[Cell, ...] = (Span(claim.what, "strong" if claim.headline else ""), Span(measure, "small"))
+    if claim.headline:
+        what = (Span("headline", "badge"), *what)
+    links: tuple[Cell, ...] = (Span(f"Fig. {claim.figure}", href=f"#figure-{claim.figure}"),)
+    if verdict.workloads:
+        links += (Span("by workload", href=f"#workloads-{claim.id}"),)
+    verdict_cell: tuple[Cell, ...] = (Span(verdict.verdict, "verdict", mark=MARKS[verdict.verdict]), *links)
+    return (what, reported, measured, verdict_cell, _short(why(verdict, fitted)), claim.source)
+
+
+def why(verdict: Verdict, fitted: str | None) -> str:
+    """The reason for a verdict."""
+    claim = verdict.claim
+    text = claim.deviation
     if verdict.verdict == NOT_TESTABLE and claim.testable is not None:
         limit = f" (measured: {number(verdict.condition)})" if verdict.condition is not None else ""
-        why = f"{claim.testable.why}{limit}. {why}".strip()
-    elif not why and verdict.verdict in (SAME_DIRECTION, NOT_REPRODUCED):
-        why = "no reason given"
-    if why:
-        notes.append(f"{claim.what}: {why}")
-        why = f'<a href="#note-{len(notes)}">{len(notes)}</a>'
-    badge = '<span class="badge">headline</span> ' if claim.headline else ""
-    return (
-        f'<tr class="v-{MARKS[verdict.verdict]}"><td><a class="anchor" id="claim-{escape(claim.id)}"></a>'
-        f'{badge}{escape(claim.what)}<div class="why">{measure}</div></td>'
-        f'<td class="why">{escape(claim.source)}</td>'
-        f'<td class="n">{reported}</td>'
-        f'<td class="n">{measured}</td>'
-        f'<td class="verdict">{escape(verdict.verdict)}</td><td class="n">{why}</td></tr>'
-    )
+        text = f"{claim.testable.why}{limit}. {text}".strip()
+    elif not text and verdict.verdict in (SAME_DIRECTION, NOT_REPRODUCED):
+        text = "no reason given"
+    if fitted is not None:
+        text = f"{fitted} is calibrated to this number. {text}".strip()
+    return text
 
 
-def _workloads(verdict: Verdict) -> str:
-    """The verdict on each workload of a claim over several."""
-    rows = [
-        [
-            escape(one.workload),
-            number(one.reported),
-            number(one.sample.mean),
-            interval(one.sample) or "-",
-            escape(one.verdict),
-        ]
-        for one in verdict.workloads
-    ]
-    table = number_table(["workload", "reported", "measured", "95 % interval", "verdict"], rows)
-    return f'<details><summary>{escape(verdict.claim.what)}</summary><div class="scroll">{table}</div></details>'
+#: A text up to this length is one line.
+_LINE = 110
+
+
+def _short(text: str) -> Cell:
+    """A text in one line, with the rest folded."""
+    if len(text) <= _LINE:
+        return text
+    ends = [found.end() for found in re.finditer(r"[.;] ", text[: _LINE + 1])]
+    if ends and ends[-1] > _LINE // 2:
+        return More(text[: ends[-1]].strip(), text[ends[-1] :].strip())
+    begin = text[:_LINE].rsplit(" ", 1)[0]
+    return More(f"{begin} \u2026", f"\u2026 {text[len(begin) :].strip()}")
+
+
+def workloads(verdicts: Sequence[Verdict]) -> list[Block]:
+    """Paper and measurement side by side by workload."""
+    figures = [figure for verdict in verdicts if (figure := by_workload(verdict)) is not None]
+    return [Columns(tuple(Drawing(figure) for figure in figures))] if figures else []

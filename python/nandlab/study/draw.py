@@ -219,10 +219,13 @@ def _mark(
         marked = claim.value
         if (
             claim.figure != figure.id
-            or marked is None
             or claim.measure.metric.text != figure.metric.text
             or claim.measure.normalised_to != figure.normalised_to
         ):
+            continue
+        if figure.over == "workload":
+            _mark_workloads(study, results, figure, verdict, panels)
+        if marked is None:
             continue
         rows = [run.row for run in results.runs if claim.measure.where.matches(run.row)]
         places = {(_panel(study, figure, row), _series_name(study, figure, row), row.get(figure.over)) for row in rows}
@@ -235,6 +238,20 @@ def _mark(
             panel, series, x = places.pop()
             if panel in panels and x is not None:
                 panels[panel].marks.append(Mark(series, x, marked, claim.what))
+
+
+def _mark_workloads(
+    study: Definition, results: Results, figure: Figure, verdict: Verdict, panels: dict[str, Panel]
+) -> None:
+    """Add a mark for the reported value of each workload of a claim on one series."""
+    where = verdict.claim.measure.where
+    for one in verdict.workloads:
+        rows = [run.row for run in results.runs if where.matches(run.row) and run.workload == one.workload]
+        places = {(_panel(study, figure, row), _series_name(study, figure, row)) for row in rows}
+        if one.reported is not None and len(places) == 1:
+            panel, series = places.pop()
+            if panel in panels:
+                panels[panel].marks.append(Mark(series, one.workload, one.reported, verdict.claim.what))
 
 
 def cdf_title(figure: Figure) -> str:

@@ -43,6 +43,8 @@ class OfWorkload:
     reported: float | None
     sample: Sample
     verdict: str
+    #: The tolerance that was applied, as for the whole claim.
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,7 @@ def _workloads(results: Results, claim: Claim) -> list[OfWorkload]:
         if claim.value is not None and reported is None and verdict == REPRODUCED:
             # The source gives no value of this workload.
             verdict = SAME_DIRECTION
-        found.append(OfWorkload(name, reported, one, verdict))
+        found.append(OfWorkload(name, reported, one, verdict, slack))
     return found
 
 

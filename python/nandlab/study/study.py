@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nandlab import _core
 from nandlab._types import Problem
 from nandlab.errors import OutputError, os_error_text
+from nandlab.reporting.extra import need_figures
 from nandlab.results import REPORT
 from nandlab.spec import _near as near_specs
 from nandlab.study.draw import Drawn, draw
@@ -27,8 +28,11 @@ from nandlab.tables import to_parquet
 from nandlab.whole import write_file
 
 if TYPE_CHECKING:
+    import altair
     import pandas
     import polars as pl
+
+    from nandlab.reporting.chart import Figure
 
 
 # Prefixes of metrics that some runs may lack.
@@ -63,6 +67,7 @@ class StudyResult:
     #: Attempts that were lost with their worker.
     runs_lost: int
     _frames: dict[str, pl.DataFrame]
+    _charts: dict[str, Figure]
 
     @property
     def report(self) -> Path:
@@ -78,6 +83,17 @@ class StudyResult:
         if name not in self._frames:
             raise KeyError(f"no figure {name!r}; this study has {', '.join(self._frames)}")
         return self._frames[name]
+
+    def chart(self, name: str) -> altair.TopLevelMixin:
+        """The figure with the id `name` as an Altair chart, which a notebook shows; needs the extra `figures`.
+
+        Raises `KeyError` for an unknown figure, and for a figure for which no run has a value.
+        """
+        if name not in self._charts:
+            raise KeyError(f"no chart {name!r}; this study has {', '.join(self._charts)}")
+        from nandlab.reporting.vega import altair_of
+
+        return altair_of(self._charts[name])
 
     def to_pandas(self) -> pandas.DataFrame:
         """`results` as a pandas data frame; needs the package pandas."""
@@ -152,9 +168,10 @@ class Study:
         `progress` is called about ten times per second. The files of a study, except sim.json, do not depend on workers
         and interruptions.
 
-        Raises `StudyError` for a name that no run has, `OutputError` when a file cannot be read or written or Dask is
-        not available, `NandlabError` when runs have failed; finished runs are kept.
+        Raises `StudyError` for a name that no run has, `OutputError` when a file cannot be read or written, or Dask or
+        the extra `figures` is not available, `NandlabError` when runs have failed; finished runs are kept.
         """
+        need_figures("a study needs its report and figures")
         store = Store(Path(out) if out is not None else Path("out") / self.name)
         store.open(self.name)
         try:
@@ -218,7 +235,9 @@ class Study:
 
     def _finish(self, store: Store, state: State) -> StudyResult:
         """Write the result files; all except sim.json do not depend on time, place and order of the runs."""
-        from nandlab.reporting.paper import paper
+        from nandlab.reporting.files import picture
+        from nandlab.reporting.render import html_of
+        from nandlab.reporting.study_charts import figure_of
         from nandlab.reporting.study_page import study_page
 
         study = self.definition
@@ -229,19 +248,22 @@ class Study:
         drawn = draw(study, results, verdicts)
         claims = [verdict.as_json() for verdict in verdicts]
         judged = {"study": self.name, "title": study.title, "smoke": study.smoke, "claims": claims}
-        page = study_page(study, results, drawn, verdicts, _core.version())
+        charts = [figure_of(study, figure) for figure in drawn]
+        page = html_of(study_page(study, results, drawn, charts, verdicts, _core.version()))
         figures = store.path / "figures"
         try:
             figures.mkdir(exist_ok=True)
-            wanted = {f"{figure.figure.id}.{kind}" for figure in drawn for kind in ("svg", "pdf")}
+            there = [figure.figure.id for figure, chart in zip(drawn, charts, strict=True) if chart is not None]
+            wanted = {f"{name}.{kind}" for name in there for kind in ("svg", "pdf")}
             for old in figures.iterdir():
                 if old.name not in wanted and old.suffix in (".svg", ".pdf"):
                     old.unlink()
         except OSError as error:
             raise OutputError(os_error_text("write to", figures, error)) from None
         write_file(store.path / "results.parquet", to_parquet(frame))
-        for figure in drawn:
-            for kind, data in paper(figure).items():
+        for figure, chart in zip(drawn, charts, strict=True):
+            made = {} if chart is None else picture(chart, ("svg", "pdf"))
+            for kind, data in made.items():
                 write_file(figures / f"{figure.figure.id}.{kind}", data)
         write_file(store.path / "claims.json", (json.dumps(judged, indent=2) + "\n").encode())
         write_file(store.path / REPORT, page.encode())
@@ -255,6 +277,7 @@ class Study:
             runs_kept=state.kept,
             runs_lost=state.lost,
             _frames={figure.figure.id: _data(figure) for figure in drawn},
+            _charts={figure.figure.id: chart for figure, chart in zip(drawn, charts, strict=True) if chart is not None},
         )
 
 
