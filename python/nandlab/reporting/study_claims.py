@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from nandlab.reporting.content import Block, Cell, Columns, Drawing, Listing, More, Span
+from nandlab.reporting.content import Block, Cell, Columns, Drawing, Listing, More, Span, Words
 from nandlab.reporting.study_charts import by_workload
 from nandlab.study.judge import (
     FITTED,
@@ -17,7 +17,7 @@ from nandlab.study.judge import (
     UNDECIDED,
     Verdict,
 )
-from nandlab.study.model import Definition
+from nandlab.study.model import ORIGINS, Definition
 from nandlab.study.parameters import stated
 from nandlab.study.sample import Sample
 
@@ -62,7 +62,17 @@ def ledger(study: Definition, verdicts: Sequence[Verdict]) -> list[Block]:
     fitted = {name: parameter.key for parameter in stated(study) for name in parameter.claims}
     rows = tuple(_row(verdict, fitted.get(verdict.claim.id)) for verdict in verdicts)
     ids = tuple(f"claim-{verdict.claim.id}" for verdict in verdicts)
-    return [Listing(heads, rows, caption=_LEGEND, numbers=frozenset({1, 2}), ids=ids, label="Claims", stacks=True)]
+    table = Listing(heads, rows, caption=_LEGEND, numbers=frozenset({1, 2}), ids=ids, label="Claims", stacks=True)
+    return [*_origins(study), table]
+
+
+def _origins(study: Definition) -> list[Block]:
+    """How many parameters have which origin, and the calibrated ones by name."""
+    keys = {origin: [each.key for each in stated(study) if each.origin == origin] for origin in ORIGINS}
+    counts = ", ".join(f"{len(found)} {origin}" for origin, found in keys.items() if found)
+    calibrated = f" ({', '.join(keys['calibrated'])})" if keys["calibrated"] else ""
+    text = f"Parameters: {counts}{calibrated}. The section on where the parameters come from has each of them."
+    return [Words(text)] if counts else []
 
 
 def _row(verdict: Verdict, fitted: str | None) -> tuple[Cell, ...]:
