@@ -13,8 +13,10 @@ from pathlib import Path
 
 import vl_convert
 
+from nandlab.errors import OutputError
 from nandlab.reporting.chart import Figure
-from nandlab.reporting.vega import VERSION, across_of, in_file, spec_of
+from nandlab.reporting.vega import VERSION, in_file, spec_of
+from nandlab.whole import write_file
 
 #: chart.js draws by vegaEmbed, which contains Vega and Vega-Lite.
 _SNIPPET = "window.vegaEmbed=vegaEmbed;"
@@ -22,7 +24,7 @@ _SNIPPET = "window.vegaEmbed=vegaEmbed;"
 
 def picture(figure: Figure, kinds: Sequence[str]) -> dict[str, bytes]:
     """The figure as SVG, PDF or PNG, by suffix; the same figure gives the same bytes."""
-    spec = spec_of(figure, in_file(across_of(figure)))
+    spec = spec_of(figure, in_file(figure))
     svg = _renamed(vl_convert.vegalite_to_svg(spec, vl_version=VERSION))
     made: dict[str, Callable[[], bytes]] = {
         "svg": svg.encode,
@@ -65,17 +67,11 @@ def script() -> str:
             return text
     # Inside a page, the end tag of a script would end it.
     made = vl_convert.javascript_bundle(_SNIPPET, vl_version=VERSION).replace("</script", "<\\/script").strip() + "\n"
-    _keep(kept, f"{_seal(made)}\n{made}")
+    # Where no cache can be written, the script is made again the next time.
+    with contextlib.suppress(OSError, OutputError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_file(kept, f"{_seal(made)}\n{made}".encode())
     return made
-
-
-def _keep(path: Path, text: str) -> None:
-    """Write a file of the cache; without one, the script is made again the next time."""
-    own = path.with_name(f".{path.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        own.write_text(text, encoding="utf-8")
-        os.replace(own, path)
 
 
 def _seal(text: str) -> str:
@@ -83,4 +79,4 @@ def _seal(text: str) -> str:
 
 
 def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nandlab"
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "nandlab"

@@ -79,9 +79,13 @@ IN_PAGE = Look(PAGE, None, "system-ui, sans-serif", whole=False, active=True)
 IN_NOTEBOOK = Look(LIGHT, 480, "sans-serif", whole=True, active=True)
 
 
-def in_file(across: int) -> Look:
-    """The form for SVG, PDF and PNG, with that many panels side by side."""
-    return Look(LIGHT, 330 if across == 1 else 210, IN_FILE_FONT, whole=True, active=False, scale=0.85)
+def in_file(figure: Figure) -> Look:
+    """The form for SVG, PDF and PNG."""
+    width = 330 if across_of(figure) == 1 else 210
+    bars = [len(chart.places) * len(chart.series) for panel in figure.panels if isinstance(chart := panel.chart, Bars)]
+    # Many bars need room for their intervals.
+    width = max(width, min(9 * max(bars, default=0), 520 if across_of(figure) == 1 else 330))
+    return Look(LIGHT, width, IN_FILE_FONT, whole=True, active=False, scale=0.85)
 
 
 @dataclass
@@ -613,13 +617,14 @@ class _Bars(_OfSeries):
         if self.look.width is not None:
             if len(self.chart.places) * (longest * 5.2 + 6) <= self.look.width:
                 return {**axis, "labelAngle": 0}
-            return {**axis, "labelAngle": -40, "labelAlign": "right", "labelBaseline": "middle"}
+            return {**axis, "labelAngle": -40, "labelAlign": "right", "labelBaseline": "middle", "labelPadding": 7}
         slanted = f"width < {round(len(self.chart.places) * (longest * 6.4 + 8))}"
         return {
             **axis,
             "labelAngle": {"expr": f"{slanted} ? -40 : 0"},
             "labelAlign": {"expr": f"{slanted} ? 'right' : 'center'"},
             "labelBaseline": {"expr": f"{slanted} ? 'middle' : 'top'"},
+            "labelPadding": {"expr": f"{slanted} ? 7 : 4"},
         }
 
     def _marks(self, at: Spec) -> list[Spec]:
