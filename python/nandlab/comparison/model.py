@@ -253,9 +253,14 @@ class Comparison:
         show_comparison(self, console)
         return console.export_text().rstrip("\n")
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        """The comparison in a notebook; without the extra `figures` the notebook shows the text."""
+        from nandlab.reporting.extra import missing
+
+        if missing():
+            return None
         from nandlab.presentation import of_comparison
-        from nandlab.reporting.pieces import overview
+        from nandlab.reporting.render import overview
 
         return overview(of_comparison(self))
 
