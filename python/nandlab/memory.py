@@ -25,6 +25,11 @@ def check(spec: _core.Spec, verify: bool = False) -> None:
             )
 
 
+def available() -> int | None:
+    """The bytes that a run may use; `None` on a system that does not tell."""
+    return min((left for _, left, _ in _limits(0, 0)), default=None)
+
+
 def _limits(resident: int, reserved: int) -> Iterator[tuple[str, int, int]]:
     """The limits on the memory of this process: name, bytes left, and bytes that the run needs of them."""
     with contextlib.suppress(OSError, ValueError, KeyError):

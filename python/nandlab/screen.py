@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from nandlab import presentation
@@ -24,6 +23,8 @@ from nandlab.simulate import Progress as Report
 from nandlab.units import age, count, duration, share
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from nandlab.comparison import Comparison
     from nandlab.lifetime import Life
     from nandlab.rber import Reliability
@@ -60,13 +61,7 @@ class RunProgress:
         self.has_begun |= report.requests > 0
         if self._want_bar:
             if self._bar is None and report.wall_s >= _BAR_AFTER_S:
-                self._bar = Progress(
-                    TextColumn("{task.description}"),
-                    BarColumn(bar_width=24),
-                    _Facts(table_column=Column(no_wrap=True, overflow="ellipsis")),
-                    console=Console(stderr=True),
-                    transient=True,
-                )
+                self._bar = _make_bar()
                 self._task = self._bar.add_task(self._name, total=1.0)
                 self._bar.start()
             if self._bar is not None:
@@ -116,11 +111,24 @@ class _Rate:
             self.share_per_s = (share_end - share) / (end_s - begin_s)
 
 
-class _Facts(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        percent = f"{task.percentage:3.0f} %  " if task.total else ""
-        facts = percent + str(task.fields.get("facts", ""))
-        return Text(facts, style="progress.remaining", no_wrap=True, overflow="ellipsis")
+def _make_bar() -> Progress:
+    """A progress bar on stderr; short runs need no import of it."""
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.table import Column
+
+    class Facts(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            percent = f"{task.percentage:3.0f} %  " if task.total else ""
+            facts = percent + str(task.fields.get("facts", ""))
+            return Text(facts, style="progress.remaining", no_wrap=True, overflow="ellipsis")
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        Facts(table_column=Column(no_wrap=True, overflow="ellipsis")),
+        console=Console(stderr=True),
+        transient=True,
+    )
 
 
 #: The style of a note, by severity.

@@ -1,6 +1,5 @@
 """Specs: TOML texts that describe a drive, its policies and a workload."""
 
-import difflib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -91,6 +90,8 @@ def _read_text(path: Path) -> str:
 
 def _near(path: Path) -> str:
     """The remedy for a missing spec: similar names in its directory, the current directory and examples/."""
+    import difflib
+
     candidates: dict[str, Path] = {}
     for directory in (path.parent, Path("."), Path("examples")):
         try:
@@ -102,6 +103,10 @@ def _near(path: Path) -> str:
     near = difflib.get_close_matches(path.stem, candidates, n=3, cutoff=0.5)
     if near:
         return "\n  remedy: did you mean " + " or ".join(str(candidates[name]) for name in near) + "?"
+    from nandlab import shipped
+
+    if any(path.stem == entry.stem for entry in shipped.EXAMPLES.glob("*.toml")):
+        return f"\n  remedy: copy the example with `nandlab examples {path.stem}`, then name {path.stem}.toml"
     if not path.parent.exists():
         return f"\n  remedy: check the path: the directory {shown(path.parent)} does not exist"
     return "\n  remedy: check the path"

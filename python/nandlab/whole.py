@@ -11,7 +11,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +42,7 @@ def hidden_beside(target: Path) -> Iterator[Path]:
 
 def _make(target: Path) -> tuple[Path, int]:
     while True:
-        hidden = target.with_name(f".{target.name}.partial-{os.getpid()}-{secrets.token_hex(3)}")
+        hidden = target.with_name(f".{target.name}.partial-{os.getpid()}-{os.urandom(3).hex()}")
         hidden.mkdir()
         try:
             lock = os.open(hidden, os.O_RDONLY)

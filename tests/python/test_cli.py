@@ -220,12 +220,12 @@ def test_a_wrong_command_line_is_refused_with_a_correction(command, spec_file, a
 def test_a_report_of_two_results_and_an_unknown_study_are_refused_with_a_remedy(command, tmp_path):
     refused(command("report", "a", "b"), "expected one result directory, found 2", "`nandlab compare`")
     refused(command("report"), "name a result directory")
-    refused(command("study", "gabage"), "no study gabage", "has no studies/", "name a study file")
-    for name in ("garbage-collection", "laldpc"):
+    refused(command("study", "gabage"), "no study gabage", "garbage-collection", "name a file or its folder")
+    for name in ("garbage-collection", "my-study"):
         (tmp_path / "studies" / name).mkdir(parents=True)
         (tmp_path / "studies" / name / "study.toml").touch()
-    refused(command("study", "garbage-colection"), "did you mean garbage-collection?", "garbage-collection, laldpc")
-    refused(command("study", "x"), "choose from: garbage-collection, laldpc")
+    refused(command("study", "garbage-colection"), "did you mean garbage-collection?")
+    refused(command("study", "x"), "choose from: ", "garbage-collection, laldpc, my-study")
 
 
 def test_report_writes_one_file_and_prints_its_path(command, spec_file, tmp_path):

@@ -22,7 +22,7 @@ from cyclopts import CycloptsError
 import nandlab
 
 # Each module adds its commands to the app.
-from nandlab.cli import compare, life, reliability, report, run, spec, study, trace  # noqa: F401
+from nandlab.cli import compare, doctor, examples, life, reliability, report, run, spec, study, trace  # noqa: F401
 from nandlab.cli.app import End, app, stop
 from nandlab.cli.output import fail
 from nandlab.ends import standard_streams

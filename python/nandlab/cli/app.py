@@ -19,10 +19,11 @@ app = App(
     name="nandlab",
     help="A laboratory for SSD controllers: simulate a flash drive, change a policy, see its effect.",
     help_epilogue=examples(
-        "nandlab run examples/demo.toml           simulate; results in out/demo",
-        "nandlab run examples/demo.toml --set gc.victim=fifo",
+        "nandlab examples demo                    copy an example: demo.toml",
+        "nandlab run demo.toml                    simulate; results in out/demo",
+        "nandlab run demo.toml --set gc.victim=fifo",
         "nandlab report out/demo                  one HTML file: tables, plots",
-        "nandlab spec show examples/demo.toml     every setting with its default",
+        "nandlab spec show demo.toml              every setting with its default",
     )
     + "\n\nExit status:\n\n"
     "    0                done\n"
@@ -38,7 +39,13 @@ app = App(
     default_parameter=Parameter(show_default=False, negative=()),
     suppress_keyboard_interrupt=False,
 )
-app["--help"].group = app["--version"].group = Group("Options")
+app.register_install_completion_command(
+    help="Install the completion of commands and options in bash, zsh or fish.",
+    help_epilogue=examples("nandlab --install-completion --shell bash"),
+)
+_OPTIONS = Group("Options")
+for _option in ("--help", "--version", "--install-completion"):
+    app[_option].group = _OPTIONS
 
 Sets = Annotated[
     list[str] | None,

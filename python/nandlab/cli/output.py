@@ -16,7 +16,7 @@ from nandlab.errors import shortened
 
 def make_console() -> Console:
     """A console on stdout."""
-    return Console(highlight=False, soft_wrap=False)
+    return Console(highlight=False, soft_wrap=False, emoji=False)
 
 
 def show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:

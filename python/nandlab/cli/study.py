@@ -17,7 +17,7 @@ from nandlab.errors import OutputError
 
 @app.command(
     help_epilogue=examples(
-        "nandlab study garbage-collection            studies/garbage-collection",
+        "nandlab study garbage-collection            a study that comes with nandlab",
         "nandlab study garbage-collection --quick    one seed",
         "nandlab study garbage-collection --smoke    the smoke size",
         "nandlab study my/study.toml --workers 8",
@@ -48,7 +48,7 @@ def study(
     Parameters
     ----------
     study_file
-        A study file, a folder with a study.toml, or the name of a folder in studies/.
+        A study file, a folder with a study.toml, or a name: of a folder in studies/, or of `nandlab examples`.
     out
         The folder for runs and results; when absent, out/ with the name of the study.
     workers

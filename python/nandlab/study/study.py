@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nandlab import _core
+from nandlab import _core, shipped
 from nandlab._types import Problem
 from nandlab.errors import OutputError, os_error_text
 from nandlab.reporting.extra import need_figures
@@ -120,8 +120,9 @@ class Study:
 
     @staticmethod
     def load(source: str | os.PathLike[str], *, smoke: bool = False, seeds: int | None = None) -> Study:
-        """Read a study: `source` is a study file, a folder with a study.toml, or the name of a folder in studies/.
+        """Read a study: `source` is a study file, a folder with a study.toml, or the name of a study.
 
+        A name is that of a folder in studies/, or of a study that comes with nandlab.
         `smoke` selects the smoke size, which [smoke] of the file describes. `seeds` is the number of replicates in
         place of that of the file; a part with fewer replicates of its own keeps its number. Raises `StudyError`, whose
         text names the errors of the study and of the specs of its runs with their lines, and `OutputError` for a
@@ -312,22 +313,21 @@ def _data(drawn: Drawn) -> pl.DataFrame:
 
 
 def find(source: str | os.PathLike[str]) -> Path:
-    """The file of a study: `source` is its path, its folder, or the name of its folder in studies/."""
+    """The file of a study: `source` is its path, its folder, or the name of a study.
+
+    A name is that of a folder in studies/ of the current directory, or of a study that comes with nandlab; behind it
+    another file of the folder may be named (`laldpc/real.toml`).
+    """
     path = Path(source)
-    if path.is_file():
-        return path
-    for folder in (path, Path("studies") / path):
-        if (folder / "study.toml").is_file():
-            return folder / "study.toml"
+    for place in (path, Path("studies") / path, shipped.STUDIES / path):
+        if place.is_file():
+            return place
+        if (place / "study.toml").is_file():
+            return place / "study.toml"
     if path.suffix == ".toml":
         raise OutputError(f"no study {path}{near_specs(path)}")
-    there = sorted(entry.parent.name for entry in Path("studies").glob("*/study.toml"))
-    if there:
-        raise OutputError(f"no study {path}\n  remedy: {near(path.name, there)}")
-    raise OutputError(
-        f"no study {path}, and the current directory has no studies/\n"
-        "  remedy: name a study file, or a folder with a study.toml"
-    )
+    there = {entry.parent.name for entry in Path("studies").glob("*/study.toml")} | set(shipped.studies())
+    raise OutputError(f"no study {path}\n  remedy: {near(path.name, sorted(there))}; or name a file or its folder")
 
 
 __all__ = ["Study", "StudyResult", "Verdict", "find"]
