@@ -24,12 +24,13 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo build result-types test test-programs check bench crash soak mutants inputs fuzz-smoke
+.PHONY: help demo build docs result-types test test-programs check bench crash soak mutants inputs fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        build, run examples/demo.toml, write its report ($(OUT)/demo/report.html)"
 	@echo "make build       build the command nandlab: $(BIN)/nandlab"
+	@echo "make docs        the site: tutorials, guides, explanation, reference ($(OUT)/site/index.html)"
 	@echo "make result-types  write python/nandlab/result_types.py from the declarations of the core"
 	@echo "make test        all Rust and Python tests"
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
@@ -46,6 +47,11 @@ demo: build
 	@echo "the report: $$($(BIN)/nandlab report $(OUT)/demo)"
 
 build: $(VENV)/.stamp-built
+
+# The build of the site is strict: a broken link or anchor fails it.
+docs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir $(OUT)/site
+	@echo "the site: $(OUT)/site/index.html"
 
 result-types: $(VENV)/.stamp-built
 	$(BIN)/python tools/result_types.py
