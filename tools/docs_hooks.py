@@ -14,6 +14,8 @@ from mkdocs.structure.pages import Page
 from mkdocs.utils import get_relative_url
 
 _DRAWING = re.compile(r"<!-- drawing: ([a-z-]+) -->\n(.+?)(?:\n\n|\Z)", re.DOTALL)
+#: A block of code, or the indentation of a line outside of one.
+_OUTSIDE = re.compile(r"^(```.*?^```)|^( +)", re.DOTALL | re.MULTILINE)
 _GENERATED = re.compile(r"<!-- generated: ([a-z-]+) -->")
 _CODE = re.compile(r"<a [^>]*>.*?</a>|<pre.*?</pre>|<h\d.*?</h\d>|<code>([a-z_]+(?:\.[a-z_-]+)+)</code>", re.DOTALL)
 #: The pages without links from keys.
@@ -30,6 +32,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Replaces generated parts, drawings and formulas."""
     del page, config, files
+    # Markdown wants four blanks for a level of a list, where the pages have two.
+    markdown = _OUTSIDE.sub(lambda found: found.group(1) or 2 * found.group(2), markdown)
     markdown = docs_formulas.mark(_DRAWING.sub(_drawing, markdown))
     return _GENERATED.sub(lambda match: docs_reference.PARTS[match.group(1)](), markdown)
 

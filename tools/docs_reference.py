@@ -301,6 +301,15 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
+def _fields(value: type) -> Iterator[list[str]]:
+    """The fields of a class with their types, and with the comments `#:` before them."""
+    with contextlib.suppress(OSError, TypeError):
+        source = inspect.getsource(value)
+        for found in re.finditer(r"((?:^    #: ?.*\n)*)^    ([a-z]\w*): ([^=\n]+?)(?: =.*)?$", source, re.MULTILINE):
+            about = re.sub(r"^    #: ?", "", found.group(1), flags=re.MULTILINE)
+            yield [code(f"{found.group(2)}: {found.group(3)}"), cell(about)]
+
+
 def _callable(name: str, value: Any) -> list[str]:
     doc = _paragraphs(inspect.getdoc(value) or "")
     if inspect.isclass(value) and issubclass(value, BaseException):
@@ -325,8 +334,7 @@ def _callable(name: str, value: Any) -> list[str]:
             rows.append([code(member + signature), about])
         elif about and not about.startswith("Alias for field"):
             rows.append([code(member), about])
-    fields = getattr(value, "__annotations__", {})
-    rows = [[code(field), cell(str(kind))] for field, kind in fields.items() if not field.startswith("_")] + rows
+    rows = [*_fields(value), *rows]
     return [*text, table(["name", "meaning"], rows)] if rows else text
 
 

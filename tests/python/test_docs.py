@@ -129,6 +129,11 @@ def test_the_commands_and_snippets_of_a_page_run(page, environment, tmp_path, mo
                 assert agrees(output, done.stdout.splitlines()), f"{where}\nprinted:\n{done.stdout}"
 
 
+def test_the_policy_of_the_tutorial_is_that_of_the_recipe():
+    (policy,) = (block.text for block in blocks(DOCS / "tutorials" / "gc-policy.md") if block.kind == "rust")
+    assert policy in (ROOT / "CONTRIBUTING.md").read_text()
+
+
 def test_the_readme_is_one_page():
     words = (ROOT / "README.md").read_text().split()
     assert len(words) <= 1200
