@@ -155,8 +155,9 @@ def partial_refresh() -> Drawing:
     d = Drawing(680, 190, "Susceptible bits of several base pages go to one combination page; a pread reads both")
     for place in range(3):
         y = 15 + 55 * place
-        d.box(5, y, 190, 40, f"base page {place + 1}")
-        d.box(150 - 30 * place, y, 14, 40, mark=True)
+        d.box(5, y, 190, 40)
+        d.text(14, y + 25, f"base page {place + 1}")
+        d.box(165 - 30 * place, y, 14, 40, mark=True)
         d.arrow((195, y + 20), (300, 90))
     d.box(300, 70, 60, 40, "VSM")
     d.arrow((360, 90), (430, 90))
@@ -171,7 +172,7 @@ def partial_refresh() -> Drawing:
 def outage() -> Drawing:
     """What happens at a power loss."""
     d = Drawing(680, 120, "Power loss: operations end, emergency flush, outage, recovery")
-    parts = [("operations end", 110, False), ("emergency flush", 190, True), ("recovery", 150, False)]
+    parts = [("operations end", 110, False), ("emergency flush", 180, True), ("recovery", 130, False)]
     x = 110
     d.text(5, 47, "power fails")
     d.arrow((75, 43), (108, 43))
@@ -180,8 +181,8 @@ def outage() -> Drawing:
         x += width
     d.arrow((x, 43), (x + 40, 43))
     d.text(x + 45, 47, "host continues")
-    d.arrow((110, 85), (410, 85), head=False)
-    d.text(260, 102, "on the energy of the capacitor", "middle", small=True)
+    d.arrow((110, 85), (400, 85), head=False)
+    d.text(255, 102, "on the energy of the capacitor", "middle", small=True)
     return d
 
 

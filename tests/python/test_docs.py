@@ -139,6 +139,20 @@ def test_the_readme_is_one_page():
     assert len(words) <= 1200
 
 
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_the_links_of_the_documents_of_the_root_lead_somewhere(name):
+    text = re.sub(r"`[^`\n]*`", "", (ROOT / name).read_text())
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match("https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        other = ROOT / (path or name)
+        assert other.exists(), f"{name} links to {target}"
+        if anchor:
+            heads = re.findall(r"^#+ (.+)$", other.read_text(), re.M)
+            assert anchor in {re.sub(r"[^a-z0-9 _-]", "", head.lower()).replace(" ", "-") for head in heads}, target
+
+
 class _Links(HTMLParser):
     """What a page loads, what it links to, and its ids."""
 
