@@ -53,12 +53,13 @@ def compare(
     one_at_a_time
         Also change each key that differs alone, to find the keys without effect: two runs per key and seed.
     out
-        The directory in which the runs and compare.json are kept; when absent, out/compare if a spec is to be run.
-        Finished runs in it are not repeated.
+        The directory in which the runs, compare.json and the page compare.html are kept; when absent, out/compare if a
+        spec is to be run. Finished runs in it are not repeated.
     workers
         The most runs under way at a time; one per processor when absent.
     """
     from nandlab.comparison.inputs import RESULT
+    from nandlab.reporting.extra import missing
     from nandlab.screen import show_comparison
     from nandlab.study.progress import StudyProgress
 
@@ -79,10 +80,15 @@ def compare(
         kept = f": finished runs are kept in {folder}, and the next start continues with the others"
         fail(f"{stop}{'' if folder is None else kept}")
         return End(stop.status)
+    absent = missing()
+    page = None if found.path is None or absent else nandlab.report(found)
     if json_:
         print(found.text.rstrip("\n"))
     else:
         show_comparison(found, make_console())
         if found.path is not None:
             print(found.path / RESULT)
+            print(
+                f"no page, {', '.join(absent)} not installed: pip install 'nandlab[figures]'" if page is None else page
+            )
     return End(kept="" if found.path is None else f"the comparison is in {found.path}")
