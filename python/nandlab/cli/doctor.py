@@ -27,7 +27,10 @@ _FOR = {
     "polars": "tables in Python, reports, studies",
     "pydantic": "study files",
     "rich": "tables and progress on the screen",
+    "vl-convert-python": "figures",
 }
+#: The module of a distribution, where its name differs.
+_MODULES = {"vl-convert-python": "vl_convert"}
 #: One request on the smallest drive.
 _SPEC = """
 [drive]
@@ -157,7 +160,7 @@ def _distribution(name: str, wanted: str, extra: str | None) -> Check:
     state = "broken" if extra is None else "missing"
     try:
         version = importlib.metadata.version(name)
-        __import__(name.replace("-", "_"))
+        __import__(_MODULES.get(name, name.replace("-", "_")))
     except importlib.metadata.PackageNotFoundError:
         return Check(name, state, "not installed", needed_for)
     except Exception as error:
