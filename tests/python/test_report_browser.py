@@ -205,17 +205,18 @@ def test_the_keyboard_reaches_and_opens_each_fold(shown):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_serious(browser, addresses, name):
-    context = browser.new_context(color_scheme="light")
+    context = browser.new_context()
     context.add_init_script(WITHOUT_CHARTS)
     page = context.new_page()
     page.goto(addresses(name))
     page.evaluate(SHORT_TABLES)
     page.evaluate(AXE)
+    # The theme changes only colours, and the width no colour. Contrast takes most of the time.
     for width in each_width(page):
-        assert page.evaluate(VIOLATIONS, {}) == [], width
-    # The dark theme changes only colours, and the width changes no colour.
-    page.emulate_media(color_scheme="dark")
-    assert page.evaluate(VIOLATIONS, {"runOnly": {"type": "rule", "values": ["color-contrast"]}}) == []
+        assert page.evaluate(VIOLATIONS, {"rules": {"color-contrast": {"enabled": False}}}) == [], width
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        assert page.evaluate(VIOLATIONS, {"runOnly": {"type": "rule", "values": ["color-contrast"]}}) == [], theme
     context.close()
 
 
