@@ -1,6 +1,6 @@
 """Write the picture of the README: the head of the page of a comparison, by Chromium.
 
-    python tools/picture.py out/demo/compare.html docs/compare.png
+python tools/picture.py out/demo/compare.html docs/compare.png
 """
 
 import shutil
