@@ -47,8 +47,8 @@ def warnings(runs: Sequence[Runs], settings: Sequence[Setting]) -> Iterator[Note
     if None not in capacities and len(set(capacities)) > 1:
         yield _warning(
             "capacities-differ",
-            f"the drives offer different capacities ({_told(runs, list(map(size, capacities)))}): a synthetic workload, "
-            "and a trace beyond the smaller one, has other addresses on each",
+            f"the drives offer different capacities ({_told(runs, list(map(size, capacities)))}): a synthetic workload "
+            "has other addresses on each, and so has a trace with addresses beyond the smaller one",
         )
     versions = _by_run(runs, lambda result: result.summary.nandlab)
     if len(set(versions)) > 1:
