@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from typing import NoReturn
 
 from nandlab import _core
@@ -79,6 +78,8 @@ def _do(arguments: list[str]) -> End:
         raise
     except BaseException:
         # A panic in the core is a `BaseException`.
+        import traceback
+
         traceback.print_exc()
         fail("\n" + _BUG)
         return End(1)
