@@ -24,7 +24,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev result-types test test-programs check bench crash soak mutants inputs fuzz-smoke
+.PHONY: help demo picture build dev result-types test test-programs check bench crash soak mutants journeys inputs fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
@@ -40,13 +40,14 @@ help:
 	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
 	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
 	@echo "make inputs      2,000 generated specs and 500 traces through the command (other numbers with INPUTS=...)"
+	@echo "make journeys    what a student, an engineer and a researcher do in an empty folder (the last one compiles)"
 	@echo "make fuzz-smoke  fuzz the parsers and the drive, 30 s per target"
 
 demo:
 	@echo "1 of 2: the command nandlab (about two minutes the first time, then nothing)"
 	@$(MAKE) --no-print-directory -q $(VENV)/.stamp-built || $(MAKE) --no-print-directory dev
 	@echo "2 of 2: does cost-benefit GC wear a drive of 128 GiB less than greedy GC? Three seeds each (about a minute)"
-	$(BIN)/nandlab compare examples/demo.toml gc.victim=greedy --seeds 3 --out $(OUT)/demo
+	$(BIN)/nandlab compare examples/demo.toml gc.victim=greedy --seeds 3 --set workload.repeat=3 --out $(OUT)/demo
 	@echo
 	@echo "Open $(OUT)/demo/compare.html in a browser. Next: $(BIN)/nandlab examples, $(BIN)/nandlab --help"
 
@@ -89,6 +90,9 @@ soak:
 
 mutants: $(VENV)/.stamp-dev
 	$(BIN)/python tools/mutants.py run $(OUT)/mutants --seed $(MUTANTS_SEED) --per-room $(MUTANTS)
+
+journeys: $(VENV)/.stamp-dev $(VENV)/.stamp-built
+	NANDLAB_JOURNEYS=1 $(BIN)/python -m pytest -s tests/python/test_journeys.py
 
 inputs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	NANDLAB_INPUTS=$(INPUTS) $(BIN)/python -m pytest -s tests/python/test_generated_input.py

@@ -76,6 +76,11 @@ metric = "waf"
     return nandlab.Study.load(folder / "s.toml").run(folder / "o", workers=1).report
 
 
+def compare_page(folder):
+    comparison = nandlab.compare(SPEC, {"gc.victim": "fifo", "drive.op": 0.5}, {"drive.op": 0.5}, seeds=2)
+    return nandlab.report(comparison, folder / "compare.html")
+
+
 #: The function that writes each page; it returns the path.
 PAGES = {
     "run": run_page,
@@ -83,6 +88,7 @@ PAGES = {
     "life": life_page,
     "reliability": reliability_page,
     "study": study_page,
+    "compare": compare_page,
 }
 
 

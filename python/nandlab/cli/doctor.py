@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import os
@@ -13,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nandlab
-from nandlab.cli.app import End, Json, app, examples
+from nandlab.cli.app import End, Parser
 
 #: What a distribution is for. Which ones there are, and their versions, is in the metadata of nandlab.
 _FOR = {
     "altair": "figures",
-    "cyclopts": "help, errors and completion of the command",
+    "argcomplete": "completion of the command in a shell",
     "distributed": "studies on a Dask cluster",
     "jinja2": "reports",
     "msgspec": "results in memory",
@@ -59,17 +60,21 @@ class Check(NamedTuple):
     needed_for: str = ""
 
 
-@app.command(
-    help_epilogue=examples(
-        "nandlab doctor",
-        "nandlab doctor --json | jq '.checks[] | select(.state != \"ok\")'",
-    ),
-)
-def doctor(*, json_: Json = False) -> End:
-    """Check the installation: versions, processors, memory, and what is missing and what for.
+def add(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.define(
+        doctor,
+        "Exit status: 0 if all parts work that nandlab needs, 2 if one does not; optional parts may be missing.",
+        examples="""
+nandlab doctor
+nandlab doctor --json | jq '.checks[] | select(.state != "ok")'
+""",
+    )
+    parser.add_json()
 
-    Exit status: 0 if all parts work that nandlab needs, 2 if one does not; optional parts may be missing.
-    """
+
+def doctor(options: argparse.Namespace) -> End:
+    """Run the command."""
     checks = [_core(), _shipped(), _run(), *_distributions()]
     broken = [check.what for check in checks if check.state == "broken"]
     free = memory_bytes()
@@ -80,7 +85,7 @@ def doctor(*, json_: Json = False) -> End:
         "folder": str(Path(nandlab.__file__).parent),
         "processors": processors(),
     }
-    if json_:
+    if options.json:
         facts = {**machine, "memory_bytes": free, "works": not broken, "checks": [check._asdict() for check in checks]}
         print(json.dumps(facts, indent=2))
         return End(2 if broken else 0)
