@@ -12,6 +12,7 @@ import pytest
 import test_life
 import test_power_loss
 import test_reliability
+from conftest import SPEC
 from study_lab import BASE, STUDY
 
 playwright = pytest.importorskip("playwright.sync_api", reason="browser tests: the package playwright is missing")
