@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -245,13 +246,22 @@ def _over_time(comparison: Comparison) -> list[Block]:
         drawn = []
         for name, there in tables.items():
             rows = [_on(xs, of["middle"], values(of)) for of in there if column in of and len(of["middle"]) > 1]
-            known = [float(value) for row in rows for value in row if value > 0]
-            if known:
-                drawn.append(_over_seeds(name, colours[name], rows, floor=min(known) if y.log else -math.inf))
+            if any((row > 0).any() for row in rows):
+                drawn.append(_over_seeds(name, colours[name], rows, floor=0.0))
         if drawn:
-            chart = Lines(title, Axis("simulated time, s", " s", low=0.0, high=float(xs[-1])), y, xs, tuple(drawn))
+            x = Axis("simulated time, s", " s", low=0.0, high=float(xs[-1]))
+            chart = Lines(title, x, _around_means(y, drawn), xs, tuple(drawn))
             found.append(single(chart, caption))
     return found
+
+
+def _around_means(axis: Axis, series: Sequence[Series]) -> Axis:
+    """The axis with ends near the means: the interval of two or three seeds is often many times as wide."""
+    means = np.concatenate([one.y for one in series])
+    means = means[means > 0]
+    if axis.log:
+        return replace(axis, low=float(means.min()) / 2, high=2 * float(means.max()))
+    return replace(axis, low=0.0, high=1.3 * float(means.max()))
 
 
 def _tables_of(runs: Runs) -> list[Columns]:
