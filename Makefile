@@ -24,12 +24,14 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo build docs result-types test test-programs check bench crash soak mutants inputs fuzz-smoke
+.PHONY: help demo picture build dev docs result-types test test-programs check bench crash soak mutants journeys inputs fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo        build, run examples/demo.toml, write its report ($(OUT)/demo/report.html)"
+	@echo "make demo        build, compare two GC policies, write the page ($(OUT)/demo/compare.html): start here"
 	@echo "make build       build the command nandlab: $(BIN)/nandlab"
+	@echo "make dev         the same, compiled in a third of the time, runs a sixth slower: after a change of a policy"
+	@echo "make picture     the picture of the README from the page of the demo (needs Chromium)"
 	@echo "make docs        the site: tutorials, guides, explanation, reference ($(OUT)/site/index.html)"
 	@echo "make result-types  write python/nandlab/result_types.py from the declarations of the core"
 	@echo "make test        all Rust and Python tests"
@@ -39,14 +41,23 @@ help:
 	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
 	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
 	@echo "make inputs      2,000 generated specs and 500 traces through the command (other numbers with INPUTS=...)"
+	@echo "make journeys    what a student, an engineer and a researcher do in an empty folder (the last one compiles)"
 	@echo "make fuzz-smoke  fuzz the parsers and the drive, 30 s per target"
 
-demo: build
-	$(BIN)/nandlab run examples/demo.toml --out $(OUT)/demo
+demo:
+	@echo "1 of 2: the command nandlab (about two minutes the first time, then nothing)"
+	@$(MAKE) --no-print-directory -q $(VENV)/.stamp-built || $(MAKE) --no-print-directory dev
+	@echo "2 of 2: does cost-benefit GC wear a drive of 128 GiB less than greedy GC? Three seeds each (about a minute)"
+	$(BIN)/nandlab compare examples/demo.toml gc.victim=greedy --seeds 3 --set workload.repeat=3 --out $(OUT)/demo
 	@echo
-	@echo "the report: $$($(BIN)/nandlab report $(OUT)/demo)"
+	@echo "Open $(OUT)/demo/compare.html in a browser. Next: $(BIN)/nandlab examples, $(BIN)/nandlab --help"
+
+picture: $(VENV)/.stamp-dev demo
+	$(BIN)/python tools/picture.py $(OUT)/demo/compare.html docs/compare.png
 
 build: $(VENV)/.stamp-built
+
+dev: $(VENV)/.stamp-built-dev
 
 # The build of the site is strict: a broken link or anchor fails it.
 docs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
@@ -86,6 +97,9 @@ soak:
 mutants: $(VENV)/.stamp-dev
 	$(BIN)/python tools/mutants.py run $(OUT)/mutants --seed $(MUTANTS_SEED) --per-room $(MUTANTS)
 
+journeys: $(VENV)/.stamp-dev $(VENV)/.stamp-built
+	NANDLAB_JOURNEYS=1 $(BIN)/python -m pytest -s tests/python/test_journeys.py
+
 inputs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	NANDLAB_INPUTS=$(INPUTS) $(BIN)/python -m pytest -s tests/python/test_generated_input.py
 
@@ -120,4 +134,12 @@ $(VENV)/.stamp-dev: requirements-dev.txt $(VENV)/.stamp-runtime
 $(VENV)/.stamp-built: $(RUST) pyproject.toml $(VENV)/.stamp-runtime
 	@command -v cargo >/dev/null || { echo "nandlab needs a Rust toolchain (cargo); install one with rustup" >&2; exit 1; }
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@rm -f $(VENV)/.stamp-built-dev
+	@touch $@
+
+# The same module, compiled in a fraction of the time. `make build` replaces it.
+$(VENV)/.stamp-built-dev: $(RUST) pyproject.toml $(VENV)/.stamp-runtime
+	@command -v cargo >/dev/null || { echo "nandlab needs a Rust toolchain (cargo); install one with rustup" >&2; exit 1; }
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile dev-release --quiet
+	@rm -f $(VENV)/.stamp-built
 	@touch $@

@@ -5,10 +5,10 @@ A page of docs/reference names a part by `<!-- generated: NAME -->`.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import inspect
-import io
 import json
 import os
 import re
@@ -228,38 +228,32 @@ def presets_part() -> str:
 # Commands and Python.
 
 
-def _help(*words: str) -> str:
-    from nandlab.cli.app import app
+def commands() -> dict[str, str]:
+    """The help text of each command, by its name."""
+    from nandlab.cli.app import COMMANDS, make_parser
 
-    out = io.StringIO()
-    before = {name: os.environ.get(name) for name in ("COLUMNS", "NO_COLOR")}
-    os.environ.update(COLUMNS="100", NO_COLOR="1")
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "100"
     try:
-        with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-            app([*words, "--help"])
+        return dict(_helps(make_parser(COMMANDS)))
     finally:
-        for name, value in before.items():
-            os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
-    return "\n".join(line.rstrip() for line in out.getvalue().strip().split("\n"))
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
 
 
-def command_names() -> list[tuple[str, ...]]:
-    """The commands, with their parts: `("spec", "show")`."""
-    from nandlab.cli.app import app
-
-    found: list[tuple[str, ...]] = []
-    for name in sorted(name for name in app if not name.startswith("-")):
-        inner = sorted(part for part in app[name] if not part.startswith("-"))
-        found += [(name, part) for part in inner] if inner else [(name,)]
-    return found
+def _helps(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+    yield parser.prog, parser.format_help().strip()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for _, inner in sorted(action.choices.items()):
+                yield from _helps(inner)
 
 
 def commands_part() -> str:
     """Each command with its help."""
-    text = ["## `nandlab`\n", f"```text\n{_help()}\n```\n"]
-    for words in command_names():
-        text += [f"## `nandlab {' '.join(words)}`\n", f"```text\n{_help(*words)}\n```\n"]
-    return "\n".join(text)
+    return "\n".join(f"## `{name}`\n\n```text\n{text}\n```\n" for name, text in commands().items())
 
 
 def python_part() -> str:

@@ -41,6 +41,7 @@ PYTHON_ALLOWED = {"BSD-2-Clause", "CC0-1.0", "MIT-CMU", "PSF-2.0"}
 
 # SPDX expressions for distributions that have only a classifier.
 CLASSIFIERS = {
+    "Apache Software License": "Apache-2.0",
     "BSD License": "BSD-3-Clause",
     "MIT License": "MIT",
     "Python Software Foundation License": "PSF-2.0",

@@ -1,12 +1,9 @@
-"""The output on a terminal: progress on stderr, results on stdout."""
+"""The results on a terminal."""
 
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,121 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from nandlab import presentation
-from nandlab.ends import Stop
 from nandlab.presentation import Part, Presentation, of_comparison, of_life, of_run
 from nandlab.result_types import Note
-from nandlab.simulate import DOING
-from nandlab.simulate import Progress as Report
-from nandlab.units import age, count, duration, share
+from nandlab.units import age, count, share
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from nandlab.comparison import Comparison
     from nandlab.lifetime import Life
     from nandlab.rber import Reliability
     from nandlab.results import RunResult
-
-#: Wall time after which a progress bar appears.
-_BAR_AFTER_S = 2.0
-#: Wall time between two progress lines on a stderr that is no terminal.
-_LINE_S = 10.0
-
-
-class RunProgress:
-    """Progress of one run: on a terminal a bar after two seconds, else a line every ten seconds."""
-
-    def __init__(self, name: str, stop: Stop, *, bar: bool) -> None:
-        self._stop = stop
-        self._name = name
-        self._bar: Progress | None = None
-        self._want_bar = bar and sys.stderr.isatty()
-        self._last_line_s = 0.0
-        self._rate = _Rate()
-        #: Whether requests have ended.
-        self.has_begun = False
-
-    def __enter__(self) -> RunProgress:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, report: Report) -> bool:
-        self._rate.add(report)
-        self.has_begun |= report.requests > 0
-        if self._want_bar:
-            if self._bar is None and report.wall_s >= _BAR_AFTER_S:
-                self._bar = _make_bar()
-                self._task = self._bar.add_task(self._name, total=1.0)
-                self._bar.start()
-            if self._bar is not None:
-                waiting = report.phase in DOING and (report.phase != "precondition" or report.share <= 0)
-                self._bar.update(
-                    self._task,
-                    total=None if waiting else 1.0,
-                    completed=report.share,
-                    facts=self._facts(report),
-                )
-        elif report.wall_s - self._last_line_s >= _LINE_S:
-            self._last_line_s = report.wall_s
-            done = f"{report.share:.0%}, " if report.phase in ("precondition", "run", "done") else ""
-            print(f"{self._name}: {done}{self._facts(report)}", file=sys.stderr, flush=True)
-        return not self._stop
-
-    def _facts(self, report: Report) -> str:
-        if report.phase in DOING:
-            return f"{DOING[report.phase]}, {duration(report.wall_s)}"
-        facts = [f"{count(report.requests)} requests", f"{duration(report.sim_time_s)} simulated"]
-        if self._rate.requests_per_s > 0:
-            facts.append(f"{count(self._rate.requests_per_s)} requests/s")
-        if report.share >= 1:
-            facts.append("all submitted")
-        elif self._rate.share_per_s > 0:
-            facts.append(f"{duration((1 - report.share) / self._rate.share_per_s)} left")
-        return ", ".join(facts)
-
-
-class _Rate:
-    """Rates over the last ten seconds."""
-
-    def __init__(self) -> None:
-        self._seen: list[tuple[float, int, float]] = []
-        self.requests_per_s = 0.0
-        self.share_per_s = 0.0
-
-    def add(self, report: Report) -> None:
-        if report.phase in DOING:
-            return
-        self._seen.append((time.perf_counter(), report.requests, report.share))
-        while self._seen[-1][0] - self._seen[0][0] > 10:
-            del self._seen[0]
-        (begin_s, requests, share), (end_s, requests_end, share_end) = self._seen[0], self._seen[-1]
-        if end_s > begin_s:
-            self.requests_per_s = (requests_end - requests) / (end_s - begin_s)
-            self.share_per_s = (share_end - share) / (end_s - begin_s)
-
-
-def _make_bar() -> Progress:
-    """A progress bar on stderr; short runs need no import of it."""
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-    from rich.table import Column
-
-    class Facts(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            percent = f"{task.percentage:3.0f} %  " if task.total else ""
-            facts = percent + str(task.fields.get("facts", ""))
-            return Text(facts, style="progress.remaining", no_wrap=True, overflow="ellipsis")
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        Facts(table_column=Column(no_wrap=True, overflow="ellipsis")),
-        console=Console(stderr=True),
-        transient=True,
-    )
-
 
 #: The style of a note, by severity.
 _NOTE_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}

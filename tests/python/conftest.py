@@ -53,7 +53,7 @@ def command(tmp_path):
             capture_output=True,
             text=True,
             cwd=options.pop("cwd", tmp_path),
-            env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
+            env=options.pop("env", os.environ) | {"COLUMNS": "100", "NO_COLOR": "1"},
             timeout=60,
             **options,
         )

@@ -182,7 +182,7 @@ def test_no_progress_on_stderr_of_a_short_run(command, spec_file):
         (["run", "--help"], ["--set", "--out", "--json", "--verify", "--save-drive", "--force", "Examples"]),
         (["reliability", "--help"], ["--pe", "--retention", "--susceptible", "--out", ".svg", "--json", "Examples"]),
         (["report", "--help"], ["DIR", "network", "Example"]),
-        (["compare", "--help"], ["DIR|SPEC.TOML", "--seeds", "--set", "--out", "--json", "baseline", "Examples"]),
+        (["compare", "--help"], ["DIR|SPEC.toml", "--seeds", "--set", "--out", "--json", "baseline", "Examples"]),
         (["trace", "--help"], ["stat", "convert", "formats", "profiles"]),
         (["trace", "stat", "--help"], ["--profile", "--lenient", "--device", "--json", "Examples"]),
         (["trace", "convert", "--help"], ["--to", "--out", "--force", "Examples"]),
@@ -211,10 +211,51 @@ def test_version(command):
         (["trace", "stat"], "--profile"),
         (["trace", "stat", "small.toml", "--requests", "many"], "many"),
         (["spec", "check"], "spec"),
+        (["spec", "chek"], "did you mean check?"),
+        (["run", "small.toml", "--js"], "did you mean --json?"),
+        (["run", "small.toml", "more.toml"], "more.toml"),
+        (["--json", "run", "small.toml"], "has to follow `nandlab run`"),
+        (["study", "laldpc", "--traces", "sent"], "did you mean send?"),
+        (["--install-completion", "--shell", "dash"], "bash, zsh, fish"),
     ],
 )
 def test_a_wrong_command_line_is_refused_with_a_correction(command, spec_file, arguments, word):
     refused(command(*arguments), word)
+
+
+def test_a_group_without_a_command_shows_its_help(command):
+    for arguments in ([], ["trace"], ["spec"]):
+        done = command(*arguments)
+        assert done.returncode == 0 and done.stdout == command(*arguments, "--help").stdout
+
+
+def test_options_may_stand_between_files_and_numbers_may_have_underscores(command, spec_file, tmp_path):
+    (tmp_path / "b.toml").write_text(SPEC)
+    rows = json.loads(command("spec", "check", spec_file, "--json", "b.toml").stdout)
+    assert [row["spec"] for row in rows] == [str(spec_file), "b.toml"]
+    (tmp_path / "a.csv").write_text(MSR)
+    facts = command("trace", "stat", "--json", "--requests", "1_000", "a.csv", "--device", "hm_0")
+    assert json.loads(facts.stdout)["requests"] == 1
+
+
+def test_the_completion_is_installed_once_and_completes(command, tmp_path):
+    """The shell that asks for completions gives the command line in COMP_LINE, and reads the answer from a file."""
+    (tmp_path / ".bashrc").write_text("alias l=ls")
+    (tmp_path / ".bashrc").chmod(0o600)
+    home = {**os.environ, "HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    for _ in range(2):
+        assert command("--install-completion", env=home).returncode == 0
+    script = tmp_path / ".local/share/bash-completion/completions/nandlab"
+    first, _, line = (tmp_path / ".bashrc").read_text().splitlines()
+    assert first == "alias l=ls" and str(script) in line and (tmp_path / ".bashrc").stat().st_mode & 0o777 == 0o600
+    assert "complete -o nospace" in script.read_text()
+    assert command("--install-completion", "--shell", "fish", "--output", "nandlab.fish", env=home).returncode == 0
+    assert "complete --command nandlab" in (tmp_path / "nandlab.fish").read_text()
+    for typed, words in (("", {"run", "trace"}), ("trace c", {"convert "}), ("run x.toml --sa", {"--save-drive "})):
+        asked = f"nandlab {typed}"
+        shell = {"COMP_LINE": asked, "COMP_POINT": str(len(asked)), "_ARGCOMPLETE_STDOUT_FILENAME": "words"}
+        command(env={**home, **shell, "_ARGCOMPLETE": "1"})
+        assert words <= set((tmp_path / "words").read_text().split("\013")), typed
 
 
 def test_a_report_of_two_results_and_an_unknown_study_are_refused_with_a_remedy(command, tmp_path):

@@ -1,6 +1,7 @@
 """Comparisons: ratios and intervals, settings without effect, cautions, kept runs, and refused input."""
 
 import copy
+import html
 import json
 import math
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import time
 
 import nandlab
+import numpy as np
 import polars as pl
 import pytest
 from conftest import NANDLAB, SPEC, hidden
@@ -17,6 +19,8 @@ from nandlab.comparison import Alone
 from nandlab.comparison.changes import Change
 from nandlab.comparison.identity import identical
 from nandlab.comparison.metrics import METRICS
+from nandlab.reporting.compare_page import compare_page
+from nandlab.reporting.content import Drawing
 from nandlab.study.execute import State
 from nandlab.study.metrics import _names_of
 from nandlab.study.progress import StudyProgress
@@ -491,7 +495,7 @@ def test_the_command_prints_sentences_or_json(command, finished):
     assert (done.returncode, done.stderr) == (0, "")
     for text in ("gc.victim", "b against a", "% higher ", "One seed, so no intervals"):
         assert text in " ".join(done.stdout.split())
-    assert done.stdout.endswith("out/compare.json\n")
+    assert done.stdout.endswith("out/compare.json\nout/compare.html\n")
     printed = command("compare", "a", "b", "--json", cwd=finished)
     assert printed.stderr == ""
     assert printed.stdout == (finished / "out" / "compare.json").read_text()
@@ -504,7 +508,7 @@ def test_the_command_prints_sentences_or_json(command, finished):
 def test_the_command_keeps_its_runs_by_default(command, spec_file, tmp_path):
     done = command("compare", spec_file, "gc.victim=fifo", "timing.read=60us,gc.victim=fifo", "--workers", 1)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("out/compare/compare.json\n")
+    assert done.stdout.endswith("out/compare/compare.json\nout/compare/compare.html\n")
     runs = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "out" / "compare" / "runs").iterdir())
     assert runs == ["gc.victim=fifo-seed1", "small-seed1", "timing.read=60us-gc.victim=fifo-seed1"]
 
@@ -523,3 +527,67 @@ def test_ctrl_c_keeps_finished_runs(finished, tmp_path):
     (kept,) = (tmp_path / "c" / "runs").iterdir()
     assert nandlab.RunResult.read(kept).complete
     assert hidden(tmp_path) == []
+
+
+def test_the_page_has_the_sentences_the_ratios_with_intervals_and_the_curves(tmp_path):
+    comparison = nandlab.compare(FULL, FIFO, seeds=3, out=tmp_path / "c")
+    page = nandlab.report(comparison)
+    assert page == tmp_path / "c" / "compare.html"
+    text = page.read_text()
+    assert len(text) < 2_500_000
+    (pair,) = comparison.pairs
+    assert all(html.escape(sentence) in text for sentence in pair.sentences)
+    assert "gc.victim" in text and comparison.method[0].split("; ")[0] in text
+    drawn = {
+        part.figure.title: part.figure
+        for section in compare_page(comparison).sections
+        for part in flat_parts(section.parts)
+        if isinstance(part, Drawing)
+    }
+    heads, rows = drawn["Ratio to spec"].table()
+    assert heads == ("metric", "gc.victim=fifo", "gc.victim=fifo, low", "gc.victim=fifo, high")
+    shown = {row[0]: [float(cell) for cell in row[1:]] for row in rows}
+    for one in pair.changes[:5]:
+        low, high = one.ratio.interval
+        assert shown[one.words] == pytest.approx([1 + one.ratio.mean, 1 + low, 1 + high], rel=1e-5)
+    # A curve over the seeds is their mean at each latency, and ends at 1 % where 1 % of the requests is slower.
+    (chart,) = [panel.chart for panel in drawn["Slowest writes"].panels]
+    of_runs = [result.summary.latency_us.write for result in comparison.baseline.results]
+    slower = {one.name: one.y for one in chart.series}["spec"]
+    at_p99 = np.interp(np.mean([of.p99 for of in of_runs]), chart.xs, slower)
+    assert at_p99 == pytest.approx(0.01, rel=0.4)
+    assert {"Slowest reads", "Slowest writes", "IOPS", "WAF"} <= set(drawn)
+    assert all(len(panel.chart.series) == 2 for title in ("IOPS", "WAF") for panel in drawn[title].panels)
+
+
+def test_curves_over_time_are_those_of_the_runs():
+    comparison = nandlab.compare(FULL, FIFO)
+    curves = dict(charts_over_time(comparison))
+    for one in comparison.runs:
+        table = one.results[0].numpy("series")
+        (series,) = [line for line in curves["IOPS"].series if line.name == one.name]
+        known = np.isfinite(series.y)
+        step = curves["IOPS"].xs[1] - curves["IOPS"].xs[0]
+        assert series.y[known].sum() * step == pytest.approx(one.results[0].summary.requests, rel=0.05)
+        assert series.low is None
+        assert table["iops"].max() >= np.nanmax(series.y)
+
+
+def test_a_page_of_runs_without_a_difference_says_so(tmp_path):
+    page = nandlab.report(nandlab.compare(FULL, FULL), tmp_path / "same.html").read_text()
+    assert "All results are the same to the byte." in page
+    assert "Ratio to" not in page
+
+
+def flat_parts(parts):
+    for part in parts:
+        yield part
+        yield from flat_parts(getattr(part, "parts", ()))
+
+
+def charts_over_time(comparison):
+    for section in compare_page(comparison).sections:
+        if section.title == "Over time":
+            for part in flat_parts(section.parts):
+                if isinstance(part, Drawing):
+                    yield part.figure.title, part.figure.panels[0].chart

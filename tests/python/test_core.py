@@ -174,7 +174,7 @@ def test_a_step_with_large_requests_ends_after_its_time():
 def test_progress_names_the_phase(tmp_path, capsys):
     import nandlab
     from nandlab.ends import Stop
-    from nandlab.screen import RunProgress
+    from nandlab.progress import RunProgress
     from nandlab.simulate import Progress
 
     phases = []

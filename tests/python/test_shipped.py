@@ -47,6 +47,8 @@ def test_doctor_says_what_works_and_what_is_missing(tmp_path):
     found = json.loads(command("doctor", "--json", cwd=tmp_path).stdout)
     states = {check["what"]: check["state"] for check in found["checks"]}
     assert found["works"] and states["simulator"] == states["a run"] == "ok"
+    # The environment of the tests has everything.
+    assert [name for name, state in states.items() if state != "ok"] == []
     hidden = [sys.executable, "-c", "import sys; sys.modules['altair'] = None; from nandlab.cli import main; main()"]
     assert command("doctor", cwd=tmp_path, python=hidden).returncode == 0
 

@@ -89,7 +89,7 @@ def test_replicates_have_seeds_and_points_have_intervals(tmp_path):
     points = {(r["series"], r["x"]): (r["y"], r["low"], r["high"]) for r in result.figure("g").to_dicts()}
     assert points["on", "a"] == pytest.approx((1.0, 1.0 - half, 1.0 + half), abs=1e-5)
     page = result.report.read_text()
-    assert "Whiskers: 95 % confidence intervals" in page and "3: 3, 4, 5" in page
+    assert "Whiskers and shaded bands: 95 % confidence intervals" in page and "3: 3, 4, 5" in page
 
 
 def test_one_seed_can_be_asked_for(tmp_path):

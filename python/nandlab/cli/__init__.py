@@ -14,16 +14,10 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from typing import NoReturn
 
-from cyclopts import CycloptsError
-
-import nandlab
-
-# Each module adds its commands to the app.
-from nandlab.cli import compare, doctor, examples, life, reliability, report, run, spec, study, trace  # noqa: F401
-from nandlab.cli.app import End, app, stop
+from nandlab import _core
+from nandlab.cli.app import End, parse, stop
 from nandlab.cli.output import fail
 from nandlab.ends import standard_streams
 from nandlab.errors import os_error_text
@@ -63,14 +57,15 @@ def _run(arguments: list[str]) -> End:
 
 def _do(arguments: list[str]) -> End:
     try:
-        end = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-        return end if isinstance(end, End) else End()
-    except CycloptsError as error:
-        command = " ".join(["nandlab", *(error.command_chain or ())])
-        fail(f"{error}\n  remedy: see `{command} --help`")
-        return End(2)
-    except nandlab.NandlabError as error:
-        fail(trace.as_options(str(error)) if arguments[:1] == ["trace"] else str(error))
+        try:
+            options = parse(arguments)
+        except SystemExit:
+            # A help text or the version is printed.
+            return End()
+        end: End = options.command(options)
+        return end
+    except _core.NandlabError as error:
+        fail(str(error))
         return End(2)
     except OSError as error:
         fail(os_error_text("continue with" if error.filename else "continue", error.filename, error))
@@ -83,6 +78,8 @@ def _do(arguments: list[str]) -> End:
         raise
     except BaseException:
         # A panic in the core is a `BaseException`.
+        import traceback
+
         traceback.print_exc()
         fail("\n" + _BUG)
         return End(1)

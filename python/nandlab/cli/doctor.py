@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import os
@@ -13,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nandlab
-from nandlab.cli.app import End, Json, app, examples
+from nandlab.cli.app import End, Parser
 
 #: What a distribution is for. Which ones there are, and their versions, is in the metadata of nandlab.
 _FOR = {
     "altair": "figures",
-    "cyclopts": "help, errors and completion of the command",
+    "argcomplete": "completion of the command in a shell",
     "distributed": "studies on a Dask cluster",
     "jinja2": "reports",
     "msgspec": "results in memory",
@@ -27,7 +28,10 @@ _FOR = {
     "polars": "tables in Python, reports, studies",
     "pydantic": "study files",
     "rich": "tables and progress on the screen",
+    "vl-convert-python": "figures",
 }
+#: The module of a distribution, where its name differs.
+_MODULES = {"vl-convert-python": "vl_convert"}
 #: One request on the smallest drive.
 _SPEC = """
 [drive]
@@ -56,17 +60,21 @@ class Check(NamedTuple):
     needed_for: str = ""
 
 
-@app.command(
-    help_epilogue=examples(
-        "nandlab doctor",
-        "nandlab doctor --json | jq '.checks[] | select(.state != \"ok\")'",
-    ),
-)
-def doctor(*, json_: Json = False) -> End:
-    """Check the installation: versions, processors, memory, and what is missing and what for.
+def add(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.define(
+        doctor,
+        "Exit status: 0 if all parts work that nandlab needs, 2 if one does not; optional parts may be missing.",
+        examples="""
+nandlab doctor
+nandlab doctor --json | jq '.checks[] | select(.state != "ok")'
+""",
+    )
+    parser.add_json()
 
-    Exit status: 0 if all parts work that nandlab needs, 2 if one does not; optional parts may be missing.
-    """
+
+def doctor(options: argparse.Namespace) -> End:
+    """Run the command."""
     checks = [_core(), _shipped(), _run(), *_distributions()]
     broken = [check.what for check in checks if check.state == "broken"]
     free = memory_bytes()
@@ -77,7 +85,7 @@ def doctor(*, json_: Json = False) -> End:
         "folder": str(Path(nandlab.__file__).parent),
         "processors": processors(),
     }
-    if json_:
+    if options.json:
         facts = {**machine, "memory_bytes": free, "works": not broken, "checks": [check._asdict() for check in checks]}
         print(json.dumps(facts, indent=2))
         return End(2 if broken else 0)
@@ -157,7 +165,7 @@ def _distribution(name: str, wanted: str, extra: str | None) -> Check:
     state = "broken" if extra is None else "missing"
     try:
         version = importlib.metadata.version(name)
-        __import__(name.replace("-", "_"))
+        __import__(_MODULES.get(name, name.replace("-", "_")))
     except importlib.metadata.PackageNotFoundError:
         return Check(name, state, "not installed", needed_for)
     except Exception as error:

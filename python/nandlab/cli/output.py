@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from nandlab import units
 from nandlab.errors import shortened
 
+# rich is imported where it prints, because its import takes longer than most commands.
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 def make_console() -> Console:
     """A console on stdout."""
+    from rich.console import Console
+
     return Console(highlight=False, soft_wrap=False, emoji=False)
+
+
+def show_title(console: Console, name: str, place: str = "") -> None:
+    """Print the name of what is shown, and where it is."""
+    from rich.markup import escape
+
+    console.print(f"[bold]{escape(name)}[/]" + (f"  {escape(place)}" if place else ""), soft_wrap=True)
 
 
 def show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:
@@ -24,6 +33,9 @@ def show_pairs(pairs: list[tuple[str, str]], as_json: bool) -> None:
     if as_json:
         print(json.dumps([{"name": name, "description": text} for name, text in pairs], indent=2))
         return
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
@@ -37,6 +49,9 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
+    from rich.markup import escape
+    from rich.table import Table
+
     plain = [{key: value for key, value in row.items() if not isinstance(value, (dict, list))} for row in rows]
     keys = list(dict.fromkeys(key for row in plain for key in row))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -54,8 +69,11 @@ _LISTED_MAX = 32
 
 def show_facts(name: str, facts: dict[str, Any]) -> None:
     """Print a nested dictionary as a list of dotted names and values, and each list of rows in it as a table."""
+    from rich.markup import escape
+    from rich.table import Table
+
     console = make_console()
-    console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
+    show_title(console, name)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim")
     table.add_column()

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 import nandlab
-from nandlab.cli.app import End, app, examples
+from nandlab.cli.app import End, Parser
 from nandlab.errors import OutputError
 
 
-@app.command(
-    help_epilogue=examples(
-        "nandlab report out/demo",
+def add(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.define(report, examples="nandlab report out/demo")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="DIR",
+        help="A result directory that `nandlab run` or `nandlab life` has written.",
     )
-)
-def report(*directories: Annotated[Path, Parameter(name="DIR")], out: Path | None = None) -> End:
-    """Write one HTML file with tables and plots of a result directory. The file opens without a network.
+    parser.add_argument("--out", type=Path, metavar="FILE", help="The file to write; DIR/report.html when absent.")
 
-    Parameters
-    ----------
-    directories
-        A result directory that `nandlab run` or `nandlab life` has written.
-    out
-        The file to write; DIR/report.html when absent.
-    """
+
+def report(options: argparse.Namespace) -> End:
+    """Run the command."""
     from nandlab.results import REPORT
 
-    if not directories:
+    if not options.names:
         raise OutputError("name a result directory, such as out/demo")
-    if len(directories) > 1:
+    if len(options.names) > 1:
         raise OutputError(
-            f"expected one result directory, found {len(directories)}\n  remedy: call `nandlab report` for each, or "
+            f"expected one result directory, found {len(options.names)}\n  remedy: call `nandlab report` for each, or "
             "compare them with `nandlab compare`"
         )
-    (directory,) = directories
-    written = nandlab.report(directory, out if out is not None else directory / REPORT)
+    directory = Path(options.names[0])
+    written = nandlab.report(directory, options.out or directory / REPORT)
     print(written)
     return End(kept=f"{written} is written")

@@ -2,75 +2,88 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-from rich.markup import escape
 
 from nandlab import units
-from nandlab.cli.app import End, Force, Json, Sets, app, examples, stop
-from nandlab.cli.output import fail, make_console
+from nandlab.cli.app import End, Parser, stop
+from nandlab.cli.output import fail, make_console, show_title
 from nandlab.spec import read_spec
 
 
-@app.command(
-    help_epilogue=examples(
-        "nandlab run examples/demo.toml",
-        "nandlab run examples/demo.toml --set drive.op=0.28 --out out/op28",
-        "nandlab run examples/demo.toml --json | jq .waf",
+def add(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.define(
+        run,
+        "The result directory appears under its name only when all its files are written.",
+        "After the first request, Ctrl-C, SIGTERM or SIGHUP ends the run and keeps the result so far; summary.json "
+        'then has "complete": false. A second signal discards the result.',
+        "Exit status: see `nandlab --help`.",
+        examples="""
+nandlab run examples/demo.toml
+nandlab run examples/demo.toml --set drive.op=0.28 --out out/op28
+nandlab run examples/demo.toml --json | jq .waf
+""",
     )
-)
-def run(
-    spec_file: Annotated[Path, Parameter(name="SPEC.toml")],
-    /,
-    *,
-    sets: Sets = None,
-    out: Path | None = None,
-    json_: Json = False,
-    verify: Annotated[bool, Parameter()] = False,
-    save_drive: Path | None = None,
-    force: Force = False,
-) -> End:
-    """Simulate a spec; print a summary and write a result directory.
+    parser.add_argument(
+        "spec",
+        type=Path,
+        metavar="SPEC.toml",
+        help="The spec. A relative path in the spec starts at the directory of the spec.",
+    )
+    parser.add_sets()
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="The result directory; out/my for the spec my.toml when absent. An earlier result is replaced.",
+    )
+    parser.add_json()
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="Check every read against a reference model of the drive, which is slower.",
+    )
+    parser.add_argument(
+        "--save-drive",
+        type=Path,
+        metavar="FILE",
+        help="Also save a snapshot of the preconditioned drive in this file, for precondition.load of other specs.",
+    )
+    parser.add_force()
 
-    The result directory appears under its name only when all its files are written.
-    After the first request, Ctrl-C, SIGTERM or SIGHUP ends the run and keeps the result so far; summary.json then has
-    "complete": false. A second signal discards the result.
-    Exit status: see `nandlab --help`.
 
-    Parameters
-    ----------
-    spec_file
-        The spec. A relative path in the spec starts at the directory of the spec.
-    out
-        The result directory; out/my for the spec my.toml when absent. An earlier result is replaced.
-    verify
-        Check every read against a reference model of the drive, which is slower.
-    save_drive
-        Also save a snapshot of the preconditioned drive in this file, for precondition.load of other specs.
-    """
+def run(options: argparse.Namespace) -> End:
+    """Run the command."""
     from nandlab import simulate
-    from nandlab.screen import RunProgress, show_run
+    from nandlab.progress import RunProgress
 
-    checked = read_spec(spec_file, sets or [])
-    name = spec_file.stem
-    directory = out if out is not None else Path("out") / name
+    checked = read_spec(options.spec, options.sets)
+    name = options.spec.stem
+    directory = options.out or Path("out") / name
     try:
-        with RunProgress(name, stop, bar=not json_) as progress, stop.deferred():
+        with RunProgress(name, stop, bar=not options.json) as progress, stop.deferred():
             result = simulate.run(
-                checked, directory, progress, verify=verify, save_drive=save_drive, force=force, name=name
+                checked,
+                directory,
+                progress,
+                verify=options.verify,
+                save_drive=options.save_drive,
+                force=options.force,
+                name=name,
             )
     except simulate.Stopped:
         when = "in the warm-up" if progress.has_begun else "before the first request"
         fail(f"{stop} {when}: there is no result")
         return End(stop.status)
     stopped = bool(stop) and not result.complete
-    if json_:
+    if options.json:
         print(result.summary_text.rstrip("\n"))
     else:
+        from nandlab.screen import show_run
+
         console = make_console()
-        console.print(f"[bold]{escape(name)}[/]  {escape(str(directory))}", soft_wrap=True)
+        show_title(console, name, str(directory))
         show_run(result, console)
     if not result.complete:
         how = stop if stopped else "not complete"

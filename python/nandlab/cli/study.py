@@ -2,81 +2,92 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
-from rich.markup import escape
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 import nandlab
-from nandlab.cli.app import End, Json, app, examples, stop
-from nandlab.cli.output import fail, make_console
+from nandlab.cli.app import End, Parser, stop
+from nandlab.cli.output import fail, make_console, show_title
 from nandlab.errors import OutputError
 
+if TYPE_CHECKING:
+    from rich.table import Table
 
-@app.command(
-    help_epilogue=examples(
-        "nandlab study garbage-collection            a study that comes with nandlab",
-        "nandlab study garbage-collection --quick    one seed",
-        "nandlab study garbage-collection --smoke    the smoke size",
-        "nandlab study my/study.toml --workers 8",
-        "nandlab study my --dask tcp://host:8786     on a Dask cluster",
+
+def add(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.define(
+        study,
+        "Finished runs are kept in the study's folder and not repeated; a stopped or killed study continues with the "
+        "others.",
+        "Exit status: see `nandlab --help`; the verdicts do not change it.",
+        examples="""
+nandlab study garbage-collection            a study that comes with nandlab
+nandlab study garbage-collection --quick    one seed
+nandlab study garbage-collection --smoke    the smoke size
+nandlab study my/study.toml --workers 8
+nandlab study my --dask tcp://host:8786     on a Dask cluster
+""",
     )
-)
-def study(
-    study_file: Annotated[str, Parameter(name="NAME|FILE")],
-    /,
-    *,
-    out: Path | None = None,
-    workers: int | None = None,
-    dask: str | None = None,
-    traces: str = "send",
-    smoke: Annotated[bool, Parameter()] = False,
-    seeds: int | None = None,
-    quick: Annotated[bool, Parameter()] = False,
-    resume: Annotated[bool, Parameter()] = False,
-    fresh: Annotated[bool, Parameter()] = False,
-    check: Annotated[bool, Parameter()] = False,
-    json_: Json = False,
-) -> End:
-    """Do the runs of a study, draw its figures, and give a verdict on each claim.
+    parser.add_argument(
+        "name",
+        metavar="NAME|FILE",
+        help="A study file, a folder with a study.toml, or a name: of a folder in studies/, or of `nandlab examples`.",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="The folder for runs and results; when absent, out/ with the name of the study.",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="Local worker processes; one per processor when absent.",
+    )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="Address of a Dask scheduler, such as tcp://host:8786, whose workers do the runs. The workers need the "
+        "same build of nandlab, and no shared disk.",
+    )
+    parser.add_argument(
+        "--traces",
+        choices=["send", "path"],
+        default="send",
+        help="How Dask workers get traces and other input files: send (the files are sent to the workers), or path "
+        "(each worker reads them at the same paths).",
+    )
+    parser.add_argument(
+        "--smoke",
+        action="store_true",
+        help="Run the smoke size, which [smoke] of the study describes.",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="Number of replicates, each with its own seed; when absent, the number in the study file. A part with "
+        "fewer replicates of its own keeps its number.",
+    )
+    parser.add_argument("--quick", action="store_true", help="One seed: --seeds 1.")
+    parser.add_argument("--resume", action="store_true", help="Keep finished runs; this is the default.")
+    parser.add_argument("--fresh", action="store_true", help="Do all runs again.")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="Only check the study file and the spec of each run, and print the number of runs.",
+    )
+    parser.add_json()
 
-    Finished runs are kept in the study's folder and not repeated; a stopped or killed study continues with the others.
-    Exit status: see `nandlab --help`; the verdicts do not change it.
 
-    Parameters
-    ----------
-    study_file
-        A study file, a folder with a study.toml, or a name: of a folder in studies/, or of `nandlab examples`.
-    out
-        The folder for runs and results; when absent, out/ with the name of the study.
-    workers
-        Local worker processes; one per processor when absent.
-    dask
-        Address of a Dask scheduler, such as tcp://host:8786, whose workers do the runs. The workers need the same build
-        of nandlab, and no shared disk.
-    traces
-        How Dask workers get traces and other input files: send (the files are sent to the workers), or path (each
-        worker reads them at the same paths).
-    smoke
-        Run the smoke size, which [smoke] of the study describes.
-    seeds
-        Number of replicates, each with its own seed; when absent, the number in the study file. A part with fewer
-        replicates of its own keeps its number.
-    quick
-        One seed: --seeds 1.
-    resume
-        Keep finished runs; this is the default.
-    fresh
-        Do all runs again.
-    check
-        Only check the study file and the spec of each run, and print the number of runs.
-    """
-    if resume and fresh:
+def study(options: argparse.Namespace) -> End:
+    """Run the command."""
+    workers, dask, seeds, quick = options.workers, options.dask, options.seeds, options.quick
+    if options.resume and options.fresh:
         raise OutputError("--resume keeps finished runs, and --fresh repeats them\n  remedy: leave out one")
-    if traces not in ("send", "path"):
-        raise OutputError(f"--traces: expected send or path, found {traces}")
     if workers is not None and workers < 1:
         raise OutputError(f"--workers: expected at least 1, found {workers}")
     from nandlab.study.file import MAX_REPLICATES
@@ -92,23 +103,30 @@ def study(
         )
     from nandlab.study.progress import StudyProgress
 
-    loaded = nandlab.Study.load(study_file, smoke=smoke, seeds=1 if quick else seeds)
+    loaded = nandlab.Study.load(options.name, smoke=options.smoke, seeds=1 if quick else seeds)
     different = len({run.identity for run in loaded.runs})
-    if check:
+    if options.check:
         print(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them distinct")
         return End()
     try:
-        with StudyProgress(loaded.name, bar=not json_) as progress:
-            result = loaded.run(out, workers=workers, dask=dask, traces=traces, fresh=fresh, progress=progress)
+        with StudyProgress(loaded.name, bar=not options.json) as progress:
+            result = loaded.run(
+                options.out,
+                workers=workers,
+                dask=dask,
+                traces=options.traces,
+                fresh=options.fresh,
+                progress=progress,
+            )
     except KeyboardInterrupt:
         fail(f"{stop}: finished runs are kept, and the next start continues with the others")
         return End(stop.status)
     end = End(kept=f"the study is in {result.path}")
-    if json_:
+    if options.json:
         print((result.path / "claims.json").read_text(encoding="utf-8").rstrip("\n"))
         return end
     console = make_console()
-    console.print(f"[bold]{escape(loaded.definition.title)}[/]  {escape(str(result.path))}", soft_wrap=True)
+    show_title(console, loaded.definition.title, str(result.path))
     kept = f", {result.runs_kept} kept" if result.runs_kept else ""
     lost = f", {result.runs_lost} lost and repeated" if result.runs_lost else ""
     console.print(f"{result.runs_done} runs done{kept}{lost}")
@@ -128,6 +146,9 @@ _VERDICT_STYLES = {
 
 
 def _claims_table(claims: list[dict[str, Any]]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("claim")
     table.add_column("reported", justify="right")

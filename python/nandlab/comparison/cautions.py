@@ -48,7 +48,7 @@ def warnings(runs: Sequence[Runs], settings: Sequence[Setting]) -> Iterator[Note
         yield _warning(
             "capacities-differ",
             f"the drives offer different capacities ({_told(runs, list(map(size, capacities)))}): a synthetic workload "
-            "has other addresses on each",
+            "has other addresses on each, and so has a trace with addresses beyond the smaller one",
         )
     versions = _by_run(runs, lambda result: result.summary.nandlab)
     if len(set(versions)) > 1:

@@ -67,6 +67,8 @@
       tooltip: (_, event, item, value) => (value === null || value === undefined || value === "" ? hide() : show(state, event, item, value)),
     }).then((result) => {
       plot.style.minHeight = "";
+      // The element .plot has the role and the label. The roles that Vega sets inside have no names.
+      plot.querySelector("svg").setAttribute("aria-hidden", "true");
       state.view = result.view;
       return state;
     });
@@ -110,6 +112,7 @@
     let top = 0;
     const inner = parts.map((svg, i) => {
       const copy = svg.cloneNode(true);
+      copy.removeAttribute("aria-hidden");
       copy.setAttribute("y", top);
       top += sizes[i].height + 8;
       return new XMLSerializer().serializeToString(copy);

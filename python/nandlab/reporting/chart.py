@@ -142,6 +142,31 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class Ratios:
+    """Ratios with their intervals, a row for each place; the series have their points side by side in a row."""
+
+    title: str
+    #: The axis of the ratios; it is logarithmic, so that a half is as far from 1 as a double.
+    y: Axis
+    places: tuple[str, ...]
+    series: tuple[Series, ...]
+
+    @property
+    def height(self) -> int:
+        """The height in pixels, with room for the name of each row."""
+        return len(self.places) * (26 + 12 * len(self.series))
+
+    def table(self) -> Cells:
+        """The values of the chart."""
+        heads, columns = _columns("metric", list(self.places), self.series)
+        return heads, list(zip(*columns, strict=True))
+
+    def describe(self) -> str:
+        """The chart in a sentence, for a screen reader."""
+        return _sentence("Points with intervals", self.y.title, f"{len(self.places)} metrics", self.series)
+
+
+@dataclass(frozen=True)
 class Histogram:
     """Counts of values between edges."""
 
@@ -253,7 +278,7 @@ class Effects:
         return f"Effects on {self.y.title}: {main}."
 
 
-Chart = Lines | Bars | Histogram | Heat | Effects
+Chart = Lines | Bars | Ratios | Histogram | Heat | Effects
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from nandlab.presentation import CAUSES, clock_scale, levels
-from nandlab.reporting.chart import Axis, Bars, Figure, Floats, Heat, Histogram, Lines, Panel, Series, floats
+from nandlab.reporting.chart import Axis, Bars, Figure, Floats, Heat, Histogram, Lines, Panel, Ratios, Series, floats
 from nandlab.reporting.colours import CAUSES as CAUSE_COLOURS
 from nandlab.reporting.colours import OPERATIONS
 from nandlab.reporting.content import Block, Columns, Drawing, Nothing
@@ -27,7 +29,7 @@ _YEAR_S = 365 * _DAY_S
 _CELLS, _COLUMNS = 6000, 256
 
 
-def single(chart: Lines | Bars | Histogram | Heat, caption: str, id_: str = "") -> Drawing:
+def single(chart: Lines | Bars | Ratios | Histogram | Heat, caption: str, id_: str = "") -> Drawing:
     """A figure of one chart."""
     return Drawing(Figure(chart.title, caption, (Panel(chart),), id=id_))
 
@@ -44,40 +46,18 @@ def latency(result: RunResult) -> list[Block]:
     """The distribution of latency: all requests, and the slowest requests."""
     if "latency" not in result.tables:
         return [Nothing("This run kept no latency histogram.")]
-    table = result.numpy("latency")
-    seen: list[tuple[str, Floats, Floats]] = []
-    edges: list[Floats] = []
-    for op in _OPS:
-        mask = table["op"] == op
-        counts = table["count"][mask].astype(float)
-        if counts.sum() > 0:
-            order = np.argsort(table["high_us"][mask], kind="stable")
-            edges += [table["low_us"][mask].astype(float), table["high_us"][mask].astype(float)]
-            seen.append((op, table["high_us"][mask][order].astype(float), counts[order]))
     # Latencies of 0, as of a TRIM or a flush, have no place on a logarithmic axis.
-    drawn = [(op, high, counts) for op, high, counts in seen if high[-1] > 0]
+    drawn = [(op, of) for op in _OPS if (of := LatencyOf.read(result, op)) is not None and of.high[-1] > 0]
     if not drawn:
         return [Nothing("No request completed, so there is no latency to show.")]
-    every = np.unique(np.concatenate(edges))
-    every = every[every > 0]
-    low = max(float(every[0]) * 0.9, 1e-3)
-    top = max(float(high[-1]) for _, high, _ in drawn) * 1.05
-    xs = np.unique(np.concatenate([[low], every, [top]]))
-    if len(xs) > 400:
-        # Keep the values nearest to even steps of the logarithmic axis.
-        nearest = np.searchsorted(xs, np.geomspace(low, top, 400))
-        xs = xs[np.unique(np.minimum(nearest, len(xs) - 1))]
-    body, tail = [], []
-    for op, high, counts in drawn:
-        below = np.concatenate([[0.0], np.cumsum(counts)])[np.searchsorted(high, xs, side="right")] / counts.sum()
-        slower = np.where(1 - below > 1e-12, 1 - below, np.nan)
-        body.append(Series(op, 100 * below, OPERATIONS[op]))
-        tail.append(Series(op, slower, OPERATIONS[op]))
-    least = min(1 / counts.sum() for _, _, counts in drawn)
-    x = Axis(_LATENCY, _US, log=True, low=low, high=top)
+    xs = shared_latencies([of for _, of in drawn])
+    body = tuple(Series(op, 100 * of.at_most(xs), OPERATIONS[op]) for op, of in drawn)
+    tail = tuple(Series(op, of.slower(xs), OPERATIONS[op]) for op, of in drawn)
+    least = min(1 / of.counts.sum() for _, of in drawn)
+    x = Axis(_LATENCY, _US, log=True, low=float(xs[0]), high=float(xs[-1]))
     return [
         single(
-            Lines("All requests", x, Axis("requests at most this slow, %", " %", low=0, high=100), xs, tuple(body)),
+            Lines("All requests", x, Axis("requests at most this slow, %", " %", low=0, high=100), xs, body),
             "Cumulative distribution: half of the requests take at most the latency at which the curve crosses 50 %.",
         ),
         single(
@@ -86,11 +66,59 @@ def latency(result: RunResult) -> list[Block]:
                 x,
                 Axis("share of slower requests", log=True, low=max(least, 1e-9), high=1.0),
                 xs,
-                tuple(tail),
+                tail,
             ),
             "The tail of the distribution: the curve crosses 0.001 at the 99.9th percentile; further left is better.",
         ),
     ]
+
+
+@dataclass(frozen=True)
+class LatencyOf:
+    """The latency histogram of one operation."""
+
+    #: The ends of the intervals in microseconds, ascending; all edges with their lower ends in `edges`.
+    high: Floats
+    counts: Floats
+    edges: Floats
+
+    @classmethod
+    def read(cls, result: RunResult, op: str) -> LatencyOf | None:
+        """The histogram of a result; `None` without requests of this operation, or without histograms."""
+        if "latency" not in result.tables:
+            return None
+        table = result.numpy("latency")
+        mask = (table["op"] == op) & (table["count"] > 0)
+        if not mask.any():
+            return None
+        order = np.argsort(table["high_us"][mask], kind="stable")
+        high = table["high_us"][mask][order].astype(float)
+        edges = np.concatenate([table["low_us"][mask].astype(float), high])
+        return cls(high, table["count"][mask][order].astype(float), edges)
+
+    def at_most(self, xs: Floats) -> Floats:
+        """The share of requests that take at most the latencies `xs`."""
+        sums = np.concatenate([[0.0], np.cumsum(self.counts)])
+        return np.asarray(sums[np.searchsorted(self.high, xs, side="right")] / self.counts.sum(), dtype=float)
+
+    def slower(self, xs: Floats) -> Floats:
+        """The share of requests that take longer than the latencies `xs`; NaN where there are none."""
+        share = 1 - self.at_most(xs)
+        return np.where(share > 1e-12, share, np.nan)
+
+
+def shared_latencies(of: Sequence[LatencyOf], points: int = 400) -> Floats:
+    """Latencies at which the curves of several histograms are drawn, in microseconds."""
+    every = np.unique(np.concatenate([one.edges for one in of]))
+    every = every[every > 0]
+    low = max(float(every[0]) * 0.9, 1e-3)
+    top = max(float(one.high[-1]) for one in of) * 1.05
+    xs = np.unique(np.concatenate([[low], every, [top]]))
+    if len(xs) > points:
+        # Keep the values nearest to even steps of the logarithmic axis.
+        nearest = np.searchsorted(xs, np.geomspace(low, top, points))
+        xs = xs[np.unique(np.minimum(nearest, len(xs) - 1))]
+    return np.asarray(xs, dtype=float)
 
 
 def read_levels(summary: Summary) -> Block | None:

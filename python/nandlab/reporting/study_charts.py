@@ -67,6 +67,11 @@ def figure_of(study: Definition, drawn: Drawn) -> Figure | None:
     return Figure(figure.title, caption.strip(), panels, f"figure-{figure.id}", cells)
 
 
+def _above(most: float, *, log: bool) -> float:
+    """The end of an axis, with room for the mark of the largest value."""
+    return most * (1.15 if log else 1.05) if most > 0 else most
+
+
 def _chart(drawn: Drawn, panel: DrawnPanel, colours: Mapping[str, str]) -> Chart:
     figure = drawn.figure
     tops = [y for one in drawn.panels for curve in one.curves for y in curve.y]
@@ -82,7 +87,7 @@ def _chart(drawn: Drawn, panel: DrawnPanel, colours: Mapping[str, str]) -> Chart
         figure.y_title,
         log=figure.log_y,
         low=low if several or figure.log_y else None,
-        high=max(tops) if several else None,
+        high=_above(max(tops), log=figure.log_y) if several else None,
     )
     if drawn.places is not None:
         return _bars(drawn, panel, colours, y, drawn.places)

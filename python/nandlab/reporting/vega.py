@@ -25,6 +25,7 @@ from nandlab.reporting.chart import (
     Heat,
     Histogram,
     Lines,
+    Ratios,
     Series,
     plain,
 )
@@ -102,6 +103,8 @@ def views(chart: Chart, look: Look, all_series: Sequence[Series] = ()) -> list[V
         return [_Lines(look, chart, all_series).view_of()]
     if isinstance(chart, Bars):
         return [_Bars(look, chart, all_series).view_of()]
+    if isinstance(chart, Ratios):
+        return [_Ratios(look, chart, all_series).view_of()]
     if isinstance(chart, Histogram):
         return [_histogram(look, chart)]
     if isinstance(chart, Heat):
@@ -653,6 +656,73 @@ class _Bars(_OfSeries):
                 "tooltip": self.tooltip(self.chart.x.title, "nominal"),
             },
         }
+
+
+class _Ratios(_OfSeries):
+    """Points with intervals on a logarithmic axis, a row for each place."""
+
+    #: Room for the name of a row, and for each of its points, in pixels.
+    NAME, POINT = 22, 12
+
+    def __init__(self, look: Look, chart: Ratios, all_series: Sequence[Series]) -> None:
+        super().__init__(look, chart.series, all_series, is_filled=True)
+        self.chart = chart
+        extent = np.append(_extent(chart.series), 1.0)
+        self.scale, span = _scale(chart.y, extent, nice=True, zero=False)
+        self.ratio = _place("y", self.scale, axis=self.number_axis(chart.y, span, "x", tickCount=5))
+        rows = len(chart.places)
+        self.row_scale: Spec = {"domain": [rows, 0], "nice": False, "zero": False}
+        #: A line between neighbouring rows.
+        self.row_axis: Spec = {"values": list(range(rows + 1)), "labels": False, "ticks": False, "title": None}
+
+    def view_of(self) -> View:
+        chart = self.chart
+        height = self.NAME + self.POINT * len(chart.series) + 4
+        table, _ = _table_of(list(chart.places), chart.series, self.number, gaps=False, log=True)
+        order = {self.number[one.name]: index for index, one in enumerate(chart.series)}
+        below = {k: (self.NAME + self.POINT * (index + 0.5)) / height for k, index in order.items()}
+        table["r"] = [_short(chart.places.index(x) + below[k]) for x, k in zip(table["x"], table["k"], strict=True)]
+        if self.look.whole:
+            # chart.js makes the texts of a page.
+            blank = [None] * len(table["y"])
+            table["t"] = [
+                plain(y) + ("" if low is None else f" [{plain(low)}, {plain(high)}]")
+                for y, low, high in zip(table["y"], table.get("l", blank), table.get("h", blank), strict=True)
+            ]
+        data = self.data("data", table)
+        row = _place("r", self.row_scale, axis=self.row_axis)
+        # The name of a row stands above its points, so that a narrow screen has room for both.
+        names = {
+            "data": self.data("names", {"r": list(range(len(chart.places))), "t": list(chart.places)}),
+            "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "color": self.colour("ink")}
+            | {"fontSize": 12 if self.look.width is None else 10},
+            "encoding": {
+                "y": _place("r", self.row_scale, axis=self.row_axis),
+                "x": {"value": 3},
+                "text": {"field": "t"},
+            },
+        }
+        one = {
+            "data": self.data("one", {"y": [1]}),
+            "mark": {"type": "rule", "color": self.colour("axis"), "strokeWidth": 1},
+            "encoding": {"x": self.ratio},
+        }
+        at = {"y": row, "color": self.colours(), **self.faded()}
+        layers: list[Spec] = [one, names]
+        if "l" in table:
+            base = self.base(data, "isValid(datum.l) && isValid(datum.h)")
+            rule = {"type": "rule", "strokeWidth": 1.6, "clip": True}
+            layers.append(
+                {**base, "mark": rule, "encoding": {**at, "x": _place("l", self.scale), "x2": {"field": "h"}}}
+            )
+            tick = {"type": "tick", "orient": "vertical", "size": 8, "thickness": 1.6, "clip": True}
+            layers += [{**base, "mark": tick, "encoding": {**at, "x": _place(end, self.scale)}} for end in ("l", "h")]
+        tips = [_tip("x", "metric"), *([_tip("t", "ratio")] if self.look.whole else [])]
+        point = {"type": "point", "filled": True, "size": 70, "opacity": 1}
+        main = {**self.base(data), "mark": point, "encoding": {**at, "x": self.ratio, "tooltip": tips}}
+        if params := self.picked():
+            main["params"] = params
+        return self.finished([*layers, main], chart.height)
 
 
 # ----------------------------------------------------------------------------------------- histogram, heat map, effects

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Column
+from typing import TYPE_CHECKING
 
 from nandlab.simulate import DOING
 from nandlab.study.execute import Running, State
 from nandlab.units import duration
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 #: Wall time after which the progress bars appear.
 _BAR_AFTER_S = 1.0
@@ -45,13 +45,7 @@ class StudyProgress:
                 return
             self._last_s = now
             if self._bars is None:
-                self._bars = Progress(
-                    TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
-                    BarColumn(bar_width=24),
-                    TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
-                    console=Console(stderr=True),
-                    transient=True,
-                )
+                self._bars = _make_bars()
                 self._whole = self._bars.add_task(self.name, total=1.0, facts="")
                 self._slow = self._bars.add_task("slowest run", total=1.0, facts="")
                 self._bars.start()
@@ -79,6 +73,21 @@ class StudyProgress:
         if left_s is not None and state.running:
             facts.append(f"{duration(left_s)} left")
         return ", ".join(facts)
+
+
+def _make_bars() -> Progress:
+    """Progress bars on stderr; a study without them does not import rich."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
+    return Progress(
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+        console=Console(stderr=True),
+        transient=True,
+    )
 
 
 def _share(state: State) -> float:
