@@ -233,7 +233,7 @@ def commands() -> dict[str, str]:
     from nandlab.cli.app import COMMANDS, make_parser
 
     before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "88"
     try:
         return dict(_helps(make_parser(COMMANDS)))
     finally:
