@@ -24,7 +24,8 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev result-types test test-programs check bench crash soak mutants journeys inputs fuzz-smoke
+.PHONY: help demo picture build dev docs result-types test test-programs check bench crash soak mutants journeys inputs
+.PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +33,7 @@ help:
 	@echo "make build       build the command nandlab: $(BIN)/nandlab"
 	@echo "make dev         the same, compiled in a third of the time, runs a sixth slower: after a change of a policy"
 	@echo "make picture     the picture of the README from the page of the demo (needs Chromium)"
+	@echo "make docs        the site: tutorials, guides, explanation, reference ($(OUT)/site/index.html)"
 	@echo "make result-types  write python/nandlab/result_types.py from the declarations of the core"
 	@echo "make test        all Rust and Python tests"
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
@@ -57,6 +59,11 @@ picture: $(VENV)/.stamp-dev demo
 build: $(VENV)/.stamp-built
 
 dev: $(VENV)/.stamp-built-dev
+
+# The build of the site is strict: a broken link or anchor fails it.
+docs: $(VENV)/.stamp-dev $(VENV)/.stamp-built
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir $(OUT)/site
+	@echo "the site: $(OUT)/site/index.html"
 
 result-types: $(VENV)/.stamp-built
 	$(BIN)/python tools/result_types.py
