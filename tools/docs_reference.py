@@ -229,14 +229,14 @@ def presets_part() -> str:
 
 
 def _help(*words: str) -> str:
-    from nandlab.cli.app import app
+    from nandlab.cli.app import parse
 
     out = io.StringIO()
     before = {name: os.environ.get(name) for name in ("COLUMNS", "NO_COLOR")}
     os.environ.update(COLUMNS="100", NO_COLOR="1")
     try:
         with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-            app([*words, "--help"])
+            parse([*words, "--help"])
     finally:
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
@@ -245,11 +245,12 @@ def _help(*words: str) -> str:
 
 def command_names() -> list[tuple[str, ...]]:
     """The commands, with their parts: `("spec", "show")`."""
-    from nandlab.cli.app import app
+    from nandlab.cli.app import COMMANDS, make_parser
 
+    commands = make_parser(COMMANDS).commands
     found: list[tuple[str, ...]] = []
-    for name in sorted(name for name in app if not name.startswith("-")):
-        inner = sorted(part for part in app[name] if not part.startswith("-"))
+    for name, command in sorted(commands.items()):
+        inner = sorted(command.commands)
         found += [(name, part) for part in inner] if inner else [(name,)]
     return found
 
