@@ -24,7 +24,8 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev docs result-types test test-programs check bench crash soak mutants journeys inputs fuzz-smoke
+.PHONY: help demo picture build dev docs result-types test test-programs check bench crash soak mutants journeys inputs
+.PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
 help:

@@ -5,7 +5,6 @@ A page of docs/reference names a part by `<!-- generated: NAME -->`.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 import inspect
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import nandlab
 from nandlab import result_types, shipped, tables, trace
+from nandlab.cli.app import COMMANDS, Parser, make_parser
 from nandlab.comparison.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
@@ -230,8 +230,6 @@ def presets_part() -> str:
 
 def commands() -> dict[str, str]:
     """The help text of each command, by its name."""
-    from nandlab.cli.app import COMMANDS, make_parser
-
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "88"
     try:
@@ -243,12 +241,10 @@ def commands() -> dict[str, str]:
             os.environ["COLUMNS"] = before
 
 
-def _helps(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
+def _helps(parser: Parser) -> Iterator[tuple[str, str]]:
     yield parser.prog, parser.format_help().strip()
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for _, inner in sorted(action.choices.items()):
-                yield from _helps(inner)
+    for _, inner in sorted(parser.commands.items()):
+        yield from _helps(inner)
 
 
 def commands_part() -> str:

@@ -6,7 +6,7 @@ import argparse
 import functools
 import importlib
 import os
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import nandlab
@@ -64,6 +64,11 @@ class Parser(argparse.ArgumentParser):
     @functools.cached_property
     def _commands(self) -> argparse._SubParsersAction[Parser]:
         return self.add_subparsers(title="commands", metavar="COMMAND")
+
+    @property
+    def commands(self) -> Mapping[str, Parser]:
+        """The parsers of the commands that are added so far, by name."""
+        return self._commands.choices if "_commands" in vars(self) else {}
 
     def add_command(self, name: str, summary: str) -> Parser:
         """Add a command, and return the parser of its arguments."""
