@@ -99,7 +99,12 @@ def _name_of(overrides: list[str]) -> str:
     """The overrides as a name; of many, the first and the number of the others."""
     plain = [re.sub(r'="([\w.-]+)"$', r"=\1", one) for one in overrides]
     name = ", ".join(plain)
-    return name if len(name) <= _NAME_MAX else f"{shown(plain[0])[:_NAME_MAX]} and {len(plain) - 1} more"
+    if len(name) <= _NAME_MAX:
+        return name
+    first = shown(plain[0])
+    if len(plain) > 1:
+        return f"{first[:_NAME_MAX]} and {len(plain) - 1} more"
+    return first if len(first) <= 2 * _NAME_MAX else f"{first[: 2 * _NAME_MAX - 3]}..."
 
 
 def _is_text(source: str) -> bool:
