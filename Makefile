@@ -42,7 +42,7 @@ help:
 	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
 	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
 	@echo "make inputs      2,000 generated specs and 500 traces through the command (other numbers with INPUTS=...)"
-	@echo "make journeys    what a student, an engineer and a researcher do in an empty folder (the last one compiles)"
+	@echo "make journeys    what a student, an engineer and a researcher do in an empty folder (compiles a clone)"
 	@echo "make fuzz-smoke  fuzz the parsers and the drive, 30 s per target"
 
 demo:
