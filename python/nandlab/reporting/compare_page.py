@@ -160,7 +160,7 @@ def _ratios(comparison: Comparison) -> Block | None:
     return Drawing(Figure(title, caption, (Panel(chart),)))
 
 
-def _over_seeds(name: str, colour: str, rows: Sequence[Floats], floor: float = -math.inf) -> Series:
+def _over_seeds(name: str, colour: str, rows: Sequence[Floats], *, floor: float) -> Series:
     """The mean over the seeds where all have a value, with its interval, which ends at `floor`."""
     values = np.vstack(rows)
     mean = values.mean(axis=0)

@@ -678,17 +678,14 @@ class _Ratios(_OfSeries):
     def view_of(self) -> View:
         chart = self.chart
         height = self.NAME + self.POINT * len(chart.series) + 4
-        table, _ = _table_of(list(chart.places), chart.series, self.number, gaps=False, log=True)
-        order = {self.number[one.name]: index for index, one in enumerate(chart.series)}
-        below = {k: (self.NAME + self.POINT * (index + 0.5)) / height for k, index in order.items()}
+        table, texts = _table_of(list(chart.places), chart.series, self.number, gaps=False, log=True)
+        numbers = [self.number[one.name] for one in chart.series]
+        below = {k: (self.NAME + self.POINT * (index + 0.5)) / height for index, k in enumerate(numbers)}
         table["r"] = [_short(chart.places.index(x) + below[k]) for x, k in zip(table["x"], table["k"], strict=True)]
         if self.look.whole:
             # chart.js makes the texts of a page.
-            blank = [None] * len(table["y"])
-            table["t"] = [
-                plain(y) + ("" if low is None else f" [{plain(low)}, {plain(high)}]")
-                for y, low, high in zip(table["y"], table.get("l", blank), table.get("h", blank), strict=True)
-            ]
+            text_of = dict(zip(numbers, texts, strict=True))
+            table["t"] = [text_of[k][x] for x, k in zip(table["x"], table["k"], strict=True)]
         data = self.data("data", table)
         row = _place("r", self.row_scale, axis=self.row_axis)
         # The name of a row stands above its points, so that a narrow screen has room for both.
@@ -696,11 +693,7 @@ class _Ratios(_OfSeries):
             "data": self.data("names", {"r": list(range(len(chart.places))), "t": list(chart.places)}),
             "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "color": self.colour("ink")}
             | {"fontSize": 12 if self.look.width is None else 10},
-            "encoding": {
-                "y": _place("r", self.row_scale, axis=self.row_axis),
-                "x": {"value": 3},
-                "text": {"field": "t"},
-            },
+            "encoding": {"y": row, "x": {"value": 3}, "text": {"field": "t"}},
         }
         one = {
             "data": self.data("one", {"y": [1]}),
