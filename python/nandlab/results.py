@@ -23,7 +23,7 @@ from nandlab import _core
 from nandlab.errors import OutputError, os_error_text
 from nandlab.record import Record, parse
 from nandlab.result_types import PowerRecord, Summary
-from nandlab.tables import TABLES, Columns, decode, from_frame, to_frame, to_parquet
+from nandlab.tables import TABLES, Columns, RawTable, decode, encode, from_frame, to_frame
 from nandlab.whole import NEW, OLD, hidden_beside, write_synced
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RunResult:
     timeline: str | None = None
     #: The text of `power.json`; `None` for a run with neither a power loss nor a detection of the dirty page budget.
     power_text: str | None = None
-    _columns: dict[str, Columns] = field(default_factory=dict, repr=False)
+    _raw: dict[str, RawTable] = field(default_factory=dict, repr=False)
     _frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
@@ -119,21 +119,25 @@ class RunResult:
     @property
     def tables(self) -> list[str]:
         """The names of the tables of this run."""
-        return list(self._columns) if self._columns else list(self._frames)
+        return list(self._raw) if self._raw else list(self._frames)
 
     def table(self, name: str) -> pl.DataFrame:
         """The table `name` as a polars data frame; raises `KeyError` for a table that the run does not have."""
         if name not in self._frames:
-            if name not in self._columns:
-                raise KeyError(f"no table {name!r}; this run has {', '.join(self.tables)}")
-            self._frames[name] = to_frame(self._columns[name])
+            self._frames[name] = to_frame(self.numpy(name))
         return self._frames[name]
 
     def numpy(self, name: str) -> Columns:
         """The table `name` as one numpy array per column; text columns are arrays of `object`. Raises `KeyError`."""
-        if name not in self._columns:
-            return from_frame(self.table(name))
-        return self._columns[name]
+        if name in self._raw:
+            return decode(self._raw[name])
+        if name not in self._frames:
+            raise KeyError(f"no table {name!r}; this run has {', '.join(self.tables)}")
+        return from_frame(self._frames[name])
+
+    def _parquet(self, name: str) -> bytes:
+        """The Parquet file of the table `name`; equal tables give equal bytes."""
+        return _core.parquet_file(self._raw[name] if name in self._raw else encode(self.numpy(name)))
 
     @property
     def series(self) -> pl.DataFrame:
@@ -189,7 +193,7 @@ class RunResult:
         output.write("sim.json", _line(json.dumps(msgspec.to_builtins(self.sim), indent=2)))
         output.write("spec.toml", _line(self.spec_toml))
         for name in self.tables:
-            output.write(f"{name}.parquet", to_parquet(self.table(name)))
+            output.write(f"{name}.parquet", self._parquet(name))
         if self.power_text is not None:
             output.write("power.json", _line(self.power_text))
         if self.timeline is not None:
@@ -216,7 +220,7 @@ class RunResult:
             name=name,
             timeline=result.timeline(),
             power_text=result.power,
-            _columns={table: decode(raw) for table, raw in result.tables().items()},
+            _raw=dict(result.tables()),
         )
 
     @staticmethod

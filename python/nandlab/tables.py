@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+# numpy and polars take longer to import than a short run, which needs neither.
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
 RawTable = dict[str, tuple[str, bytes]]
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, "NDArray[Any]"]
 
 #: The tables of a run; the text says what one row describes.
 TABLES = {
@@ -26,6 +25,8 @@ TABLES = {
 
 def decode(raw: RawTable) -> Columns:
     """The columns of one table as numpy arrays; text columns are arrays of `object`."""
+    import numpy as np
+
     columns: Columns = {}
     for name, (dtype, data) in raw.items():
         if dtype == "str":
@@ -37,6 +38,16 @@ def decode(raw: RawTable) -> Columns:
     if len(lengths) > 1:
         raise AssertionError(f"columns of one table differ in length: { ({n: len(c) for n, c in columns.items()}) }")
     return columns
+
+
+def encode(columns: Columns) -> RawTable:
+    """The raw columns of numpy arrays: the opposite of `decode`."""
+    return {
+        name: ("str", "\n".join(column.tolist()).encode())
+        if column.dtype == object
+        else (column.dtype.newbyteorder("<").str, column.astype(column.dtype.newbyteorder("<")).tobytes())
+        for name, column in columns.items()
+    }
 
 
 def to_frame(columns: Columns) -> pl.DataFrame:
@@ -55,6 +66,7 @@ def to_frame(columns: Columns) -> pl.DataFrame:
 
 def from_frame(frame: pl.DataFrame) -> Columns:
     """The columns of a polars data frame as numpy arrays; text columns are arrays of `object`."""
+    import numpy as np
     import polars as pl
 
     return {

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import nandlab
 import numpy as np
+import polars as pl
 import pytest
 from conftest import SPEC, hidden
 from hypothesis import given
@@ -198,3 +199,25 @@ def test_formatted_numbers_are_short(value):
     assert len(units.number(value)) <= 28 or abs(value) > 1e15
     if value is not None and 0 <= value < 1e15:
         assert units.duration(value) and units.size(value) and units.count(value)
+
+
+def test_parquet_files_have_the_values_of_the_tables_and_the_same_bytes_when_saved_again(tmp_path):
+    result = nandlab.run(SPEC, sets={"output.requests": True})
+    first = result.save(tmp_path / "first")
+    again = nandlab.RunResult.read(first).save(tmp_path / "again")
+    nulls = 0
+    for name in result.tables:
+        data = (first / f"{name}.parquet").read_bytes()
+        frame = pl.read_parquet(data)
+        assert frame.schema == result.table(name).schema
+        assert frame.equals(result.table(name), null_equal=True), name
+        assert (again / f"{name}.parquet").read_bytes() == data
+        nulls += sum(frame.null_count().row(0))
+    assert nulls > 0
+
+
+def test_a_parquet_file_refuses_columns_of_different_lengths_and_unknown_types():
+    with pytest.raises(ValueError, match="b has 1 rows, the first has 2"):
+        _core.parquet_file({"a": ("<u8", bytes(16)), "b": ("<f8", bytes(8))})
+    with pytest.raises(ValueError, match="unknown type <i4"):
+        _core.parquet_file({"a": ("<i4", bytes(4))})

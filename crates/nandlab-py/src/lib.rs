@@ -6,6 +6,7 @@
 mod drive;
 mod errors;
 mod interrupt;
+mod parquet;
 mod reliability;
 mod run;
 mod simulation;
@@ -35,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spec::memory_needed, module)?)?;
     module.add_function(wrap_pyfunction!(spec::presets, module)?)?;
     module.add_function(wrap_pyfunction!(spec::policies, module)?)?;
+    module.add_function(wrap_pyfunction!(parquet::parquet_file, module)?)?;
     module.add_function(wrap_pyfunction!(reliability::reliability, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_stat, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_convert, module)?)?;
