@@ -27,6 +27,7 @@ WRAPPED = {
     "fit_to_writes": "spec.fit",
     "presets": "presets",
     "policies": "policies",
+    "parquet_file": "RunResult.save",
     "Run": "run",
     "Result": "RunResult",
     "Drive": "Drive",

@@ -121,7 +121,11 @@ def test_impossible_lives_are_refused(spec, tmp_path):
         nandlab.life(spec, sets={"workload.synthetic.read_fraction": 1.0, "refresh.policy": "none"}, requests=1000)
     with pytest.raises(nandlab.OutputError, match="worn out before the end of its first window"):
         nandlab.life(spec, sets={"reliability.pe_cycles": 2999}, requests=20_000)
-    hopeless = {"reliability.clock_scale": 1e7, "refresh.interval": '[{ pe = 1000, every = "1d" }]'}
+    hopeless = {
+        "drive.channels": 1,
+        "reliability.clock_scale": 1e7,
+        "refresh.interval": '[{ pe = 1000, every = "1d" }]',
+    }
     life = nandlab.life(spec, sets=[f"{key}={value}" for key, value in hopeless.items()], requests=1000)
     # The window that was finished before the problem is kept.
     assert "does not come to rest" in life.facts.problem and not life.complete and len(life.table) == 1

@@ -34,8 +34,8 @@ arrival = { queue_depth = 8 }
 """
 
 
-#: Half the drive of the demo and greedy GC, whose WAF does not drift after the first rounds.
-DEMO = {"drive.blocks_per_plane": 256, "gc.victim": "greedy"}
+#: A quarter of the drive of the demo and greedy GC, whose WAF does not drift after the first rounds.
+DEMO = {"drive.blocks_per_plane": 128, "gc.victim": "greedy", "workload.requests": 1_000_000}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_steady_run_is_steady_at_twice_the_length(spec, sets, repeat):
     if spec == REFRESHED:
         assert once.flash.program.refresh > 0.5 * once.flash.program.host
     else:
-        short = nandlab.run(spec, sets=sets | {"workload.repeat": 1, "workload.requests": 300_000}).summary
+        short = nandlab.run(spec, sets=sets | {"workload.repeat": 1, "workload.requests": 150_000}).summary
         assert short.steady_state.verdict == "too short"
     twice = nandlab.run(spec, sets=sets | {"workload.repeat": 2 * repeat}).summary
     assert twice.steady_state.verdict == "steady"

@@ -16,12 +16,13 @@ use pyo3::types::{PyBytes, PyDict};
 /// Rows of a row group; a reader takes one into memory at a time.
 const GROUP_ROWS: usize = 1 << 18;
 
-/// A column as `tables::to_python` encodes it.
-enum Column {
-    U64(Vec<i64>),
+/// A column as `tables::to_python` encodes it. The values are decoded one row group at a time, because a table of
+/// requests is as large as the rest of the process.
+enum Column<'a> {
+    U64(&'a [[u8; 8]]),
     /// NaN is null.
-    F64(Vec<f64>),
-    Text(Vec<ByteArray>),
+    F64(&'a [[u8; 8]]),
+    Text(Vec<&'a [u8]>),
 }
 
 /// The Parquet file of a table `{column: (dtype, bytes)}`. Equal tables give equal bytes. Raises `ValueError` for a
@@ -31,11 +32,12 @@ pub(crate) fn parquet_file<'py>(
     py: Python<'py>,
     table: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let mut columns = Vec::with_capacity(table.len());
-    for (name, value) in table {
-        let (dtype, bytes): (String, Bound<'_, PyBytes>) = value.extract()?;
-        columns.push((name.extract::<String>()?, Column::decode(&dtype, bytes.as_bytes())?));
-    }
+    let raw: Vec<(String, (String, Bound<'py, PyBytes>))> =
+        table.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect::<PyResult<_>>()?;
+    let columns: Vec<(&str, Column<'_>)> = raw
+        .iter()
+        .map(|(name, (dtype, bytes))| Ok((name.as_str(), Column::decode(dtype, bytes.as_bytes())?)))
+        .collect::<PyResult<_>>()?;
     let rows = columns.first().map_or(0, |(_, column)| column.len());
     if let Some((name, column)) = columns.iter().find(|(_, column)| column.len() != rows) {
         return Err(PyValueError::new_err(format!(
@@ -47,15 +49,14 @@ pub(crate) fn parquet_file<'py>(
     Ok(PyBytes::new(py, &file))
 }
 
-impl Column {
-    fn decode(dtype: &str, bytes: &[u8]) -> PyResult<Self> {
+impl<'a> Column<'a> {
+    fn decode(dtype: &str, bytes: &'a [u8]) -> PyResult<Self> {
         let (words, _) = bytes.as_chunks::<8>();
         Ok(match dtype {
-            // Parquet stores an unsigned number in the bits of a signed one.
-            "<u8" => Self::U64(words.iter().map(|&w| i64::from_le_bytes(w)).collect()),
-            "<f8" => Self::F64(words.iter().map(|&w| f64::from_le_bytes(w)).collect()),
+            "<u8" => Self::U64(words),
+            "<f8" => Self::F64(words),
             "str" if bytes.is_empty() => Self::Text(Vec::new()),
-            "str" => Self::Text(bytes.split(|&b| b == b'\n').map(ByteArray::from).collect()),
+            "str" => Self::Text(bytes.split(|&b| b == b'\n').collect()),
             other => return Err(PyValueError::new_err(format!("a column of the unknown type {other}"))),
         })
     }
@@ -90,16 +91,20 @@ impl Column {
         let range = from..from + rows;
         match (self, out.untyped()) {
             (Self::U64(values), ColumnWriter::Int64ColumnWriter(out)) => {
-                out.write_batch(&values[range], None, None)?;
+                // Parquet stores an unsigned number in the bits of a signed one.
+                let numbers: Vec<i64> = values[range].iter().map(|&w| i64::from_le_bytes(w)).collect();
+                out.write_batch(&numbers, None, None)?;
             }
             (Self::F64(values), ColumnWriter::DoubleColumnWriter(out)) => {
-                let values = &values[range];
-                let present: Vec<i16> = values.iter().map(|v| i16::from(!v.is_nan())).collect();
-                let numbers: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
+                let mut numbers: Vec<f64> = values[range].iter().map(|&w| f64::from_le_bytes(w)).collect();
+                let present: Vec<i16> = numbers.iter().map(|v| i16::from(!v.is_nan())).collect();
+                numbers.retain(|v| !v.is_nan());
                 out.write_batch(&numbers, Some(&present), None)?;
             }
             (Self::Text(values), ColumnWriter::ByteArrayColumnWriter(out)) => {
-                out.write_batch(&values[range], None, None)?;
+                let texts: Vec<ByteArray> =
+                    values[range].iter().map(|&text| ByteArray::from(text.to_vec())).collect();
+                out.write_batch(&texts, None, None)?;
             }
             _ => unreachable!("the schema gives each column its writer"),
         }
@@ -107,7 +112,7 @@ impl Column {
     }
 }
 
-fn write(columns: &[(String, Column)], rows: usize) -> Result<Vec<u8>, ParquetError> {
+fn write(columns: &[(&str, Column<'_>)], rows: usize) -> Result<Vec<u8>, ParquetError> {
     let fields: Result<Vec<_>, _> =
         columns.iter().map(|(name, column)| column.schema(name).map(Arc::new)).collect();
     let schema = Type::group_type_builder("table").with_fields(fields?).build()?;
