@@ -48,7 +48,7 @@ help:
 demo:
 	@echo "1 of 2: the command nandlab (about two minutes the first time, then nothing)"
 	@$(MAKE) --no-print-directory -q $(VENV)/.stamp-built || $(MAKE) --no-print-directory dev
-	@echo "2 of 2: does cost-benefit GC wear a drive of 64 GiB less than greedy GC? Three seeds each (under a minute)"
+	@echo "2 of 2: does cost-benefit GC wear a drive of 32 GiB less than greedy GC? Three seeds each (half a minute)"
 	$(BIN)/nandlab compare examples/demo.toml gc.victim=greedy --seeds 3 --out $(OUT)/demo
 	@echo
 	@echo "Open $(OUT)/demo/compare.html in a browser. Next: $(BIN)/nandlab examples, $(BIN)/nandlab --help"

@@ -233,6 +233,8 @@ class RunResult:
             raise OutputError(f"no result directory {path}")
         if not path.is_dir():
             raise OutputError(f"{path} is not a directory; a result is a directory, such as out/demo")
+        if (path / "compare.json").is_file():
+            raise OutputError(f"{path} has a comparison; its page is {path / 'compare.html'}")
         if not (path / MARKER).is_file():
             raise OutputError(f"{path} has no nandlab result (no file {MARKER})")
         reading = path / MARKER

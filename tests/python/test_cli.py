@@ -284,6 +284,8 @@ def test_a_report_of_a_directory_without_a_result_is_refused(command, spec_file,
     command("run", spec_file, "--out", "r")
     (tmp_path / "r/series.parquet").write_bytes(b"PAR1 no longer")
     refused(command("report", "r"), "series.parquet is damaged", "run the spec again")
+    command("compare", spec_file, "gc.victim=fifo", "--out", "both")
+    refused(command("report", "both"), "its page is both/compare.html")
 
 
 def test_spec_subcommands(command, spec_file):

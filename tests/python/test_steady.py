@@ -34,7 +34,7 @@ arrival = { queue_depth = 8 }
 """
 
 
-#: A quarter of the drive of the demo and greedy GC, whose WAF does not drift after the first rounds.
+#: Half the drive of the demo and greedy GC, whose WAF does not drift after the first rounds.
 DEMO = {"drive.blocks_per_plane": 128, "gc.victim": "greedy", "workload.requests": 1_000_000}
 
 
