@@ -34,12 +34,13 @@ arrival = { queue_depth = 8 }
 """
 
 
-#: Half the drive of the demo and greedy GC, whose WAF does not drift after the first rounds.
-DEMO = {"drive.blocks_per_plane": 128, "gc.victim": "greedy", "workload.requests": 1_000_000}
+#: The demo on the whole drive of its preset. On a quarter of it the verdict is `steady`, too, but WAF falls by a tenth
+#: at twice the length.
+DEMO = {"drive.blocks_per_plane": 1024}
 
 
 @pytest.mark.parametrize(
-    ("spec", "sets", "repeat"), [(EXAMPLES / "demo.toml", DEMO, 1), (REFRESHED, {}, 2)], ids=["demo", "refresh"]
+    ("spec", "sets", "repeat"), [(EXAMPLES / "demo.toml", DEMO, 4), (REFRESHED, {}, 2)], ids=["demo", "refresh"]
 )
 def test_a_steady_run_is_steady_at_twice_the_length(spec, sets, repeat):
     import nandlab
@@ -49,8 +50,7 @@ def test_a_steady_run_is_steady_at_twice_the_length(spec, sets, repeat):
     if spec == REFRESHED:
         assert once.flash.program.refresh > 0.5 * once.flash.program.host
     else:
-        short = nandlab.run(spec, sets=sets | {"workload.repeat": 1, "workload.requests": 150_000}).summary
-        assert short.steady_state.verdict == "too short"
+        assert nandlab.run(spec, sets=sets | {"workload.repeat": 1}).summary.steady_state.verdict == "too short"
     twice = nandlab.run(spec, sets=sets | {"workload.repeat": 2 * repeat}).summary
     assert twice.steady_state.verdict == "steady"
     assert twice.waf == pytest.approx(once.waf, rel=0.05)
