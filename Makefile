@@ -46,7 +46,7 @@ help:
 	@echo "make fuzz-smoke  fuzz the parsers and the drive, 30 s per target"
 
 demo:
-	@echo "1 of 2: the command nandlab (two to three minutes the first time, then nothing)"
+	@echo "1 of 2: the command nandlab (one to three minutes the first time, then nothing)"
 	@$(MAKE) --no-print-directory -q $(VENV)/.stamp-built || $(MAKE) --no-print-directory dev
 	@echo "2 of 2: does cost-benefit GC wear a drive of 32 GiB less than greedy GC? Three seeds each (half a minute)"
 	$(BIN)/nandlab compare examples/demo.toml gc.victim=greedy --seeds 3 --out $(OUT)/demo

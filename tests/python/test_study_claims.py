@@ -86,6 +86,23 @@ def test_a_claim_may_have_a_direction_without_a_number(tmp_path):
         nandlab.Study.load(tmp_path / "s.toml")
 
 
+def test_a_direction_whose_baseline_did_not_run_is_not_measured(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(
+        '[study]\ntitle = "T"\nquestion = "Q"\nbase = "base.toml"\n'
+        '[variants.greedy]\nset = { "gc.victim" = "greedy" }\n[variants.fifo]\nset = { "gc.victim" = "fifo" }\n'
+        '[[figures]]\nid = "f"\ntitle = "F"\nmetric = "waf"\nover = "variant"\nkind = "bar"\n'
+        '[[claims]]\nid = "c"\nfigure = "f"\nwhat = "W"\nsource = "S"\ndirection = "above"\n'
+        'measure = { where = { variant = "fifo" } }\nbaseline = { where = { variant = "greedy" } }\n'
+        '[smoke]\nvariants = ["fifo"]\n'
+    )
+    for smoke in (False, True):
+        result = nandlab.Study.load(tmp_path / "s.toml", smoke=smoke).run(tmp_path / f"o{smoke}", workers=1)
+        assert (result.claims[0]["verdict"] == "not measured") == smoke
+
+
 VALUES = """\
 [study]
 title = "T"

@@ -25,7 +25,7 @@ SAME_DIRECTION = "same direction"
 NOT_REPRODUCED = "not reproduced"
 #: The effect cannot occur in the set-up.
 NOT_TESTABLE = "not testable"
-#: No run belongs to the claim, for example because its runs are left out at smoke size.
+#: No run belongs to the claim or to its baseline, for example because these runs are left out at smoke size.
 NOT_MEASURED = "not measured"
 VERDICTS = (REPRODUCED, FITTED, UNDECIDED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_MEASURED)
 
@@ -133,7 +133,7 @@ def _judge(study: Definition, results: Results, claim: Claim, is_fitted: bool) -
     verdict = _verdict(claim, claim.value, found, against, slack, baseline)
     workloads = _workloads(results, claim)
     if claim.each and workloads:
-        order = (NOT_REPRODUCED, SAME_DIRECTION, UNDECIDED, REPRODUCED)
+        order = (NOT_REPRODUCED, NOT_MEASURED, SAME_DIRECTION, UNDECIDED, REPRODUCED)
         verdict = min((one.verdict for one in workloads), key=order.index)
     if not can_be_tested:
         verdict = NOT_TESTABLE
@@ -189,8 +189,11 @@ def _verdict(
 
 def _direction(claim: Claim, against: Sample | None, slack: float) -> str:
     """The verdict on a direction, from the differences from the baseline."""
-    if against is None or claim.direction is None:
+    if claim.direction is None:
         return NOT_REPRODUCED
+    if against is None:
+        # The runs of the baseline are left out at smoke size.
+        return NOT_MEASURED
     low, high = against.low, against.high
     if claim.direction in ("below", "not above"):
         low, high = -high, -low
