@@ -105,6 +105,8 @@ class Summary(Record, frozen=True):
     """Result of the SNIA steady-state test; None if no host write completed."""
     notes: tuple[Note, ...]
     """Findings that a reader of the numbers has to know, the most important first."""
+    units: UnitsStats | None = None
+    """Mapping units that share a flash page; absent if the mapping unit is the page."""
     link: LinkSummary | None = None
     """Use of the link between host and drive; absent without a link."""
     precondition: PreconditionSummary | None = None
@@ -1048,6 +1050,13 @@ class Note(Record, frozen=True):
     """The subject of the note, as an identifier for programs."""
     text: str
     """The finding in words: what has happened, the spec keys concerned, and the remedy."""
+
+
+class UnitsStats(Record, frozen=True):
+    """Mapping units that share a flash page (`ftl.mapping_unit`)."""
+
+    padding: int
+    """Mapping units without data that filled a flash page whose program could not wait."""
 
 
 class LinkSummary(Record, frozen=True):

@@ -25,7 +25,7 @@ pub(crate) fn reliability<'py>(
     reads: u32,
     copybacks: u8,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let geometry = Geometry::new(&spec.loaded.spec.drive);
+    let geometry = spec.loaded.spec.geometry();
     let tables = py.detach(|| {
         let spec = &spec.loaded.spec;
         let mut model = Reliability::new(&spec.reliability);

@@ -120,7 +120,7 @@ impl Run {
             if spec.loaded.spec.map_reads {
                 check_read_again("precondition.map_reads = true")?;
             }
-            let geometry = nandlab::base::geometry::Geometry::new(&spec.loaded.spec.drive);
+            let geometry = spec.loaded.spec.geometry();
             let runner = |source| {
                 Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond)
                     .widened(workload.whole_pages)

@@ -40,7 +40,7 @@ impl Spec {
     fn load(py: Python<'_>, text: &str, name: &str, dir: &str, sets: Vec<String>) -> PyResult<Self> {
         let loaded =
             spec::load(text, name, Path::new(dir), &sets).map_err(|errors| spec_error(py, &errors))?;
-        let geometry = Geometry::new(&loaded.spec.drive);
+        let geometry = loaded.spec.geometry();
         let source = Source { text: text.to_owned(), name: name.to_owned(), dir: dir.to_owned(), sets };
         Ok(Self { loaded, geometry, source })
     }

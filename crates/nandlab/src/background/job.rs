@@ -115,8 +115,12 @@ impl Background {
                 self.promise(core, plane);
             }
             let owner = Owner::Job(plane);
+            self.jobs[plane.index()].reads += 1;
             let page_level = core.page_level(&path.map, lpn);
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
+        }
+        if self.jobs[plane.index()].reads == 0 {
+            core.close_flash_pages_of_job(plane);
         }
         if self.jobs[plane.index()].stays {
             self.end_staying_job(core, path, around, plane);
@@ -214,6 +218,7 @@ impl Background {
         read: &Transaction,
     ) {
         let _inside = core.inside.enter(Part::Background);
+        self.jobs[plane.index()].reads -= 1;
         if core.ftl.map.get(read.lpn) != Some(read.ppn) {
             self.on_page_done(core, path, around, plane);
             return;
@@ -226,6 +231,21 @@ impl Background {
             }
         }
         self.move_page(core, path, around, plane, read);
+        self.close_last_flash_page(core, plane);
+    }
+
+    /// Once the job of a plane has read the last page of its victim, no page of the job follows in the flash page that
+    /// gathers.
+    #[inline]
+    fn close_last_flash_page<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let job = &self.jobs[plane.index()];
+        if core.geometry.units_per_page > 1
+            && job.reads == 0
+            && let Some(victim) = core.victim(plane)
+            && core.ftl.next_valid(&core.geometry, victim, job.next_page).is_none()
+        {
+            core.close_flash_pages_of_job(plane);
+        }
     }
 
     /// Programs a page, which has been read and is still valid, elsewhere in its plane.

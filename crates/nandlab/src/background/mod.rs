@@ -66,6 +66,8 @@ pub(crate) struct Job {
     next_page: u32,
     /// Number of copies under way.
     copies: u32,
+    /// Number of these whose page is being read.
+    reads: u32,
 }
 
 impl Job {

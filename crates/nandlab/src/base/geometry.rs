@@ -2,6 +2,10 @@
 //!
 //! Numbering is dense and nested: channel, chip, die, plane, block, page. For example, the id of a die's first plane is
 //! the die's id times the planes per die. PPNs number the physical pages of the whole drive, LPNs the logical pages.
+//!
+//! A *page* is a mapping unit (`ftl.mapping_unit`): the bytes that a map entry stands for. A *flash page*, which the
+//! flash senses and programs as a whole, has [`Geometry::units_per_page`] pages with consecutive PPNs. By default the
+//! mapping unit is the flash page.
 
 pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
 
@@ -104,6 +108,8 @@ pub struct Geometry {
     pub blocks: u32,
     pub pages: u32,
     pub pages_per_plane: u32,
+    /// Pages (mapping units) of a flash page, a power of two.
+    pub units_per_page: u32,
     /// Pages that the host can address: raw pages / (1 + OP), rounded down.
     pub logical_pages: u32,
     pub cell: Cell,
@@ -114,16 +120,25 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry of a validated `[drive]` section.
+    /// The geometry of a validated `[drive]` section whose mapping unit is the flash page.
     ///
     /// # Panics
     /// If the drive has 2^32 - 1 pages or more; the spec check rejects such a drive.
     pub fn new(drive: &DriveSpec) -> Self {
+        Self::with_units(drive, 1)
+    }
+
+    /// The geometry of a validated `[drive]` section with `units_per_page` mapping units in a flash page.
+    ///
+    /// # Panics
+    /// If the drive has 2^32 - 1 mapping units or more; the spec check rejects such a drive.
+    pub fn with_units(drive: &DriveSpec, units_per_page: u32) -> Self {
+        let pages_per_block = drive.pages_per_block * units_per_page;
         let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
         let dies = drive.channels * dies_per_channel;
         let planes = dies * drive.planes_per_die;
         let blocks = u64::from(planes) * u64::from(drive.blocks_per_plane);
-        let pages = blocks * u64::from(drive.pages_per_block);
+        let pages = blocks * u64::from(pages_per_block);
         assert!(pages < u64::from(u32::MAX), "a drive of {pages} pages does not fit 32-bit page numbers");
         Self {
             channels: drive.channels,
@@ -132,17 +147,18 @@ impl Geometry {
             dies_per_chip: drive.dies_per_chip,
             planes_per_die: drive.planes_per_die,
             blocks_per_plane: drive.blocks_per_plane,
-            pages_per_block: drive.pages_per_block,
-            page_bytes: drive.page_size_bytes,
+            pages_per_block,
+            page_bytes: drive.page_size_bytes / units_per_page,
             dies,
             planes,
             blocks: blocks as u32,
             pages: pages as u32,
-            pages_per_plane: drive.blocks_per_plane * drive.pages_per_block,
+            pages_per_plane: drive.blocks_per_plane * pages_per_block,
+            units_per_page,
             logical_pages: logical_pages(pages, drive.op) as u32,
             cell: drive.cell,
             layers: drive.layers,
-            by_page: Divisor::new(drive.pages_per_block),
+            by_page: Divisor::new(pages_per_block),
             by_block: Divisor::new(drive.blocks_per_plane),
             by_plane: Divisor::new(drive.planes_per_die),
         }
@@ -156,6 +172,34 @@ impl Geometry {
     /// Bytes of flash.
     pub fn raw_bytes(&self) -> u64 {
         u64::from(self.pages) * u64::from(self.page_bytes)
+    }
+
+    /// Bytes of a flash page.
+    pub fn flash_page_bytes(&self) -> u32 {
+        self.page_bytes * self.units_per_page
+    }
+
+    /// Flash pages of the drive.
+    pub fn flash_pages(&self) -> u32 {
+        self.pages / self.units_per_page
+    }
+
+    /// Flash pages of a block.
+    pub fn flash_pages_per_block(&self) -> u32 {
+        self.pages_per_block / self.units_per_page
+    }
+
+    /// The first page of the flash page of `ppn`.
+    #[inline(always)]
+    pub fn first_unit(&self, ppn: Ppn) -> Ppn {
+        // A block has a whole number of flash pages.
+        Ppn(ppn.0 & !(self.units_per_page - 1))
+    }
+
+    /// The position of a page in its flash page, from 0.
+    #[inline(always)]
+    pub fn unit(&self, ppn: Ppn) -> u32 {
+        ppn.0 & (self.units_per_page - 1)
     }
 
     /// The block of a page, and the page's number in it.
@@ -213,7 +257,7 @@ impl Geometry {
         die.0 / self.dies_per_channel
     }
 
-    /// Pages of one wordline, one for each bit of a cell.
+    /// Flash pages of one wordline, one for each bit of a cell.
     pub fn pages_per_wordline(&self) -> u32 {
         match self.cell {
             Cell::Slc => 1,
@@ -222,8 +266,9 @@ impl Geometry {
         }
     }
 
-    /// The kind of page `page` of a block. The pages of a wordline have consecutive numbers.
+    /// The kind of page `page` of a block. The flash pages of a wordline have consecutive numbers.
     pub fn kind(&self, page: u32) -> PageKind {
+        let page = page / self.units_per_page;
         match (self.pages_per_wordline(), page % self.pages_per_wordline()) {
             (1, _) => PageKind::Slc,
             (_, 0) => PageKind::Lsb,
@@ -235,7 +280,8 @@ impl Geometry {
     /// The layer of page `page` of a block, from 0 at the bottom. The pages are spread evenly over the layers, in
     /// ascending order.
     pub fn layer(&self, page: u32) -> u32 {
-        (u64::from(page) * u64::from(self.layers) / u64::from(self.pages_per_block)) as u32
+        let page = u64::from(page / self.units_per_page);
+        (page * u64::from(self.layers) / u64::from(self.flash_pages_per_block())) as u32
     }
 
     /// Shows a page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page in

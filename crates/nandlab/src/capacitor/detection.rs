@@ -100,7 +100,7 @@ impl PowerBackup {
         place: AllocatedPage,
     ) {
         let die = core.geometry.die_of(core.geometry.plane_of(core.geometry.block_of(place.ppn)));
-        let (to, cause, class) = (To::Allocated(place), Cause::Flush, Class::HostWrite);
+        let (to, cause, class) = (To::Allocated(place, WriteStream::Host), Cause::Flush, Class::HostWrite);
         let program = match kept.take_clean(core, CacheSlot(self.drain.next_slot)) {
             None => Program::nothing(to, Owner::Dummy, cause, class),
             Some((slot, lpn, sequence)) => {

@@ -20,6 +20,7 @@ mod scheme;
 mod space;
 #[cfg(test)]
 pub(crate) mod testing;
+mod units;
 mod waiters;
 mod wake;
 
@@ -35,6 +36,8 @@ pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
 pub(crate) use scheme::Scheme;
 pub(crate) use space::{Room, Space, Work};
+pub(crate) use units::Units;
+pub use units::UnitsStats;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
 
@@ -129,6 +132,7 @@ pub(crate) struct Core<P: Probe> {
     /// Flash transactions that are queued or under way.
     pub(crate) pool: Transactions,
     pub(crate) agenda: Agenda,
+    pub(crate) units: Units,
     /// Pages of requests and of the write cache that wait for a map entry, room, a slot or the dirty budget.
     pub(crate) waiters: Waiters,
     /// Messages about changes to which a mechanism still has to react.
@@ -168,6 +172,7 @@ impl<P: Probe> Core<P> {
             end,
             pool: Transactions::default(),
             agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
+            units: Units::new(&geometry),
             waiters: Waiters::default(),
             wakes: Wakes::new(geometry.planes),
             inside: Inside::default(),

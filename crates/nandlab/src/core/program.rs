@@ -13,8 +13,8 @@ use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
 pub(crate) enum To {
     /// The next page of a stream of a plane.
     Stream(PlaneId, WriteStream),
-    /// A page that has been allocated already.
-    Allocated(AllocatedPage),
+    /// A page of a stream that has been allocated already.
+    Allocated(AllocatedPage, WriteStream),
     /// A programmed page, which is programmed again in place with its own data.
     InPlace(Ppn),
 }
@@ -81,10 +81,10 @@ impl<P: Probe> Core<P> {
     pub(crate) fn program(&mut self, program: Program) -> Result<Queued, NoRoom> {
         let _inside = self.inside.enter(Part::Program);
         let Program { to, lpn, stamp, maps, owner, cause, class } = program;
-        let AllocatedPage { ppn, opened, skips } = match to {
-            To::Stream(plane, stream) => self.allocate(plane, stream).ok_or(NoRoom)?,
-            To::Allocated(page) => page,
-            To::InPlace(ppn) => AllocatedPage { ppn, opened: false, skips: 0 },
+        let (AllocatedPage { ppn, opened, skips }, stream) = match to {
+            To::Stream(plane, stream) => (self.allocate(plane, stream).ok_or(NoRoom)?, Some(stream)),
+            To::Allocated(page, stream) => (page, Some(stream)),
+            To::InPlace(ppn) => (AllocatedPage { ppn, opened: false, skips: 0 }, None),
         };
         let mut transaction = self.transaction(FlashOp::Program, ppn, lpn, owner, cause, class);
         transaction.skips = skips;
@@ -96,7 +96,15 @@ impl<P: Probe> Core<P> {
         if maps == Maps::Now {
             transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         }
-        self.queue_keeping(transaction);
+        if let Some(old) = transaction.replaces {
+            self.pin(old);
+        }
+        match stream {
+            Some(stream) => self.queue_or_gather(transaction, stream),
+            None => {
+                self.queue(transaction);
+            }
+        }
         // Jobs send no wake: a job begins only if there is room for the blocks that it opens.
         if opened && !matches!(owner, Owner::Job(_)) {
             let plane = self.geometry.plane_of(self.geometry.block_of(ppn));
@@ -116,7 +124,8 @@ impl<P: Probe> Core<P> {
         let owner = Owner::Job(plane);
         let mut transaction = self.transaction(FlashOp::Copyback, ppn, lpn, owner, cause, Class::Background);
         (transaction.skips, transaction.replaces) = (skips, Some(source));
-        self.queue_keeping(transaction);
+        self.pin(source);
+        self.queue(transaction);
         Ok(Queued { ppn, opened })
     }
 
@@ -165,15 +174,6 @@ impl<P: Probe> Core<P> {
         self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
     }
 
-    /// Queues a transaction. The block of the page that it replaces stays pinned until the transaction has ended.
-    #[inline(always)]
-    fn queue_keeping(&mut self, transaction: Transaction) {
-        if let Some(old) = transaction.replaces {
-            self.pin(old);
-        }
-        self.queue(transaction);
-    }
-
     /// Queues a transaction on its die. [`Core::start_dies`] starts the die.
     #[inline(always)]
     pub(crate) fn queue(&mut self, transaction: Transaction) -> Slot {
@@ -191,6 +191,7 @@ impl<P: Probe> Core<P> {
     /// Starts the free dies for which transactions have been queued.
     #[inline(always)]
     pub(crate) fn start_dies(&mut self) {
+        self.end_gathering();
         self.device.start(&mut self.pool, &mut self.agenda, &mut self.probe, self.now);
     }
 

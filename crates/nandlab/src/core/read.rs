@@ -30,13 +30,22 @@ impl<P: Probe> Core<P> {
         self.array.block_mut(block).pins += 1;
         let mut transaction = self.transaction(FlashOp::Read, ppn, lpn, owner, cause, class);
         transaction.start = start;
+        transaction.part_bytes = self.unit_bytes();
         if cause == Cause::Host {
             self.read_counts.count(ppn);
         }
         if self.physics.ecc.has_levels() {
             self.choose_level(&mut transaction, block, page_level);
         }
+        if let Some(slot) = self.go_along(&transaction) {
+            if !self.physics.ecc.has_levels() {
+                // The pin of the read with which this one goes along is removed when the page has left its die.
+                self.array.block_mut(block).pins -= 1;
+            }
+            return slot;
+        }
         let slot = self.pool.insert(transaction);
+        self.may_go_along(slot);
         if self.array.block(block).linked > 0 {
             self.add_sub_read(slot);
         }
@@ -169,7 +178,7 @@ impl<P: Probe> Core<P> {
             + self.physics.reprogram_error * f64::from(state.reprograms);
         let of_cells = match &self.physics.variation {
             None => mean,
-            Some(variation) => variation.rber(ppn, mean),
+            Some(variation) => variation.rber(self.geometry.first_unit(ppn), mean),
         };
         (of_cells + f64::from(copied.rber)).min(RBER_MAX)
     }

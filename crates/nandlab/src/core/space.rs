@@ -181,7 +181,9 @@ impl<P: Probe> Core<P> {
     /// wordline unused.
     pub(crate) fn gains(&self, block: BlockId) -> bool {
         let unused = u32::from(self.state.is_guarded && self.geometry.cell == Cell::Mlc);
-        self.valid_pages(block) + unused < self.geometry.pages_per_block
+        // The job may leave its last flash page with only one page of data.
+        let padding = self.geometry.units_per_page - 1;
+        self.valid_pages(block) + unused + padding < self.geometry.pages_per_block
     }
 
     /// The block with the fewest valid pages of a plane, among the full blocks that a job may empty with a gain and

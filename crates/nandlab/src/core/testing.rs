@@ -145,6 +145,7 @@ impl Setup {
         let needs = BlockNeeds::new(&Demands {
             planes: self.planes.into(),
             pages_per_block: self.pages.into(),
+            units_per_page: 1,
             page_bytes: self.page_bytes.into(),
             logical_pages: self.logical_pages.into(),
             shares_first_block: false,

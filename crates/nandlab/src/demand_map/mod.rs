@@ -280,7 +280,7 @@ impl Mapping {
     /// Queues the program of a translation page. If its plane has no room, the program waits for room.
     #[inline(never)]
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
-        let mut plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
+        let mut plane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
         // A plane may be full because of displaced pages, or because dynamic allocation has filled it.
         let may_be_full = core.room.has_displaced || !core.ftl.allocator.is_static();
         if may_be_full && !core.has_mapping_room(plane) {
@@ -382,7 +382,7 @@ impl Mapping {
                     continue;
                 }
                 is_settled = false;
-                let plane = core.ftl.allocator.home(Lpn(page.0), core.geometry.planes);
+                let plane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
                 while !core.has_mapping_room(plane) {
                     let moved = core.collect_now(plane, |lpn| self.demand.on_mapped_now(lpn));
                     moved.expect("preconditioning leaves room for translation pages");

@@ -16,7 +16,7 @@ use crate::sched::Timing;
 /// The configuration of the core. The OOB has sequence numbers (`keeps_sequences`) if the drive `is_watched` by an
 /// oracle or its spec models power loss.
 pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
-    let geometry = Geometry::new(&spec.drive);
+    let geometry = spec.geometry();
     let policy = &spec.refresh.policy;
     core::Config {
         timing: Timing::new(&spec.timing, &spec.ecc, &geometry),

@@ -257,7 +257,15 @@ impl<P: Probe> Drive<P> {
                     rest = self.core.pool[slot].next;
                     let done = self.core.pool.remove(slot);
                     match (done.kind, done.owner) {
-                        (FlashOp::Program | FlashOp::Copyback, _) => self.on_programmed(&done),
+                        (FlashOp::Program | FlashOp::Copyback, _) => {
+                            self.on_programmed(&done);
+                            let mut more = done.more;
+                            while let Some(slot) = more {
+                                let unit = self.core.pool.remove(slot);
+                                more = unit.more;
+                                self.on_page_programmed(&unit);
+                            }
+                        }
                         (FlashOp::Erase, Owner::Job(plane)) => self.on_erased(plane, &done),
                         (FlashOp::Erase, Owner::DeadBlock(plane)) => self.on_dead_erased(plane, &done),
                         _ => unreachable!("reads end page by page, and only jobs and dead blocks erase"),

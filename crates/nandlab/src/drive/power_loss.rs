@@ -34,11 +34,16 @@ impl<P: Probe> Drive<P> {
     /// Power fails now: all state in RAM is lost. [`Drive::restore_power`] rebuilds the drive from flash.
     ///
     /// # Panics
-    /// If the drive keeps no sequence numbers (see [`Drive::cut_power`]), or power is off already.
+    /// If the drive keeps no sequence numbers (see [`Drive::cut_power`]), if its mapping unit is below the page, or if
+    /// power is off already.
     pub fn lose_power(&mut self) {
         assert!(
             self.core.array.keeps_sequences(),
             "the drive keeps no sequence numbers: its spec models no power loss"
+        );
+        assert!(
+            self.core.geometry.units_per_page == 1,
+            "power loss with a mapping unit below the page cannot be simulated yet"
         );
         assert!(!self.losses.is_off, "power is off already");
         self.losses.is_off = true;

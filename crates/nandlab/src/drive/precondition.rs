@@ -48,7 +48,7 @@ impl<P: Probe> Drive<P> {
                 (outcome.is_some(), outcome)
             }
         };
-        self.settle_map();
+        self.settle();
         outcome
     }
 
@@ -61,8 +61,16 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Writes all stale translation pages without simulating time; called after preconditioning.
-    pub fn settle_map(&mut self) {
+    /// Called after preconditioning: fills with padding the flash pages that are not full, and writes all stale
+    /// translation pages, without simulating time.
+    pub fn settle(&mut self) {
+        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+            for stream in WriteStream::all() {
+                while self.core.ftl.is_amid_flash_page(&self.core.geometry, plane, stream) {
+                    self.core.program_now(plane, stream, Lpn(DEAD_LPN), 0, |_| ());
+                }
+            }
+        }
         if let Some(mapping) = &mut self.path.map {
             mapping.settle(&mut self.core);
         }
@@ -78,19 +86,22 @@ impl<P: Probe> Drive<P> {
         let filled_blocks = (used * f64::from(self.core.geometry.blocks_per_plane) + 1e-9) as u32;
         let filled = u64::from(filled_blocks * pages) * u64::from(planes);
         let mapped = ((filled as f64 * valid) as u32).min(self.core.geometry.logical_pages);
-        // Consecutive LPNs go to all planes in turn, so the LPNs of a plane have the same residue modulo the number of
-        // planes.
+        // Consecutive flash pages of LPNs go to all planes in turn, so the flash pages of a plane have the same residue
+        // modulo the number of planes.
+        let units = self.core.geometry.units_per_page;
         let mut residues = vec![0; planes as usize];
         for residue in 0..planes {
-            residues[self.core.ftl.allocator.home(Lpn(residue), planes).index()] = residue;
+            residues[self.core.ftl.allocator.home(Lpn(residue * units), &self.core.geometry).index()] =
+                residue;
         }
-        let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(planes) as usize);
+        let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(planes) as usize + units as usize);
         for plane in (0..planes).map(PlaneId) {
             if !watch(f64::from(plane.0) / f64::from(planes)) {
                 return false;
             }
             lpns.clear();
-            lpns.extend((residues[plane.index()]..mapped).step_by(planes as usize));
+            let of_plane = (residues[plane.index()]..mapped.div_ceil(units)).step_by(planes as usize);
+            lpns.extend(of_plane.flat_map(|page| page * units..mapped.min((page + 1) * units)));
             // LPNs are taken from the end of the list.
             match order {
                 FillOrder::Sequential => lpns.reverse(),

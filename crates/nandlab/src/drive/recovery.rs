@@ -3,7 +3,7 @@
 use super::{Drive, build};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Tvpn};
 use crate::base::units::Span;
-use crate::core::{Core, Wake};
+use crate::core::{Core, Units, Wake};
 use crate::demand_map::Mapping;
 use crate::ftl::{Ftl, WriteStream};
 use crate::host::{Epochs, Merging};
@@ -109,6 +109,7 @@ impl<P: Probe> Drive<P> {
         let ftl = std::mem::replace(&mut core.ftl, fresh);
         schemes.forget(core);
         core.pool.clear();
+        core.units = Units::new(&core.geometry);
         core.waiters.clear();
         core.wakes.clear();
         core.agenda.clear();

@@ -3,6 +3,7 @@
 pub use crate::background::GcStats;
 pub use crate::capacitor::{CapacitorSummary, Detection, DetectionSummary};
 pub use crate::copyback::{MigrationStats, MigrationSummary};
+pub use crate::core::UnitsStats;
 pub use crate::demand_map::{MapStats, MapSummary};
 pub use crate::host::{Counters, Latency, LatencyUs, SteadySummary};
 pub use crate::power_loss::{LossCounts, LossRecord, PowerLoss, PowerSummary, Recovery};
@@ -16,7 +17,7 @@ use super::series::{DieSeries, Series, Window};
 use super::spec::Arrival;
 use super::warm_up::Beginning;
 use crate::base::counters::{CounterSet, Declared};
-use crate::base::geometry::{DieId, PlaneId};
+use crate::base::geometry::{DieId, Geometry, PlaneId};
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
 use crate::capacitor::PowerBackup;
@@ -83,6 +84,7 @@ counted! {
     refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
     reclaim: ReclaimStats, in "reclaim" = |drive| drive.schemes.reclaim.stats.clone();
     migration: MigrationStats, in "migration" = |drive| drive.schemes.copyback.stats.clone();
+    units: UnitsStats, in "units" = |drive| drive.core.units.stats.clone();
     gc: GcStats, in "counters" = |drive| drive.background.stats.clone();
 }
 
@@ -103,7 +105,7 @@ pub struct Stats<'a> {
     pub series: &'a Series,
     /// Die utilisation over time.
     pub dies: &'a DieSeries,
-    page_bytes: u32,
+    geometry: &'a Geometry,
 }
 
 impl Deref for Stats<'_> {
@@ -130,6 +132,11 @@ impl Stats<'_> {
         Operations(self.flash).programmed()
     }
 
+    /// Mapping units of all pages programmed, used or not.
+    pub fn units_programmed(&self) -> u64 {
+        self.pages_programmed() * u64::from(self.geometry.units_per_page)
+    }
+
     /// Requests that have ended, including failed ones.
     pub fn requests(&self) -> u64 {
         self.host.iter().map(|host| host.count).sum::<u64>() + self.failed.iter().sum::<u64>()
@@ -137,7 +144,7 @@ impl Stats<'_> {
 
     /// Bytes programmed.
     pub fn bytes_programmed(&self) -> u64 {
-        self.pages_programmed() * u64::from(self.page_bytes)
+        self.pages_programmed() * u64::from(self.geometry.flash_page_bytes())
     }
 
     /// Write amplification: bytes programmed per byte of completed host writes; `None` if no host write completed.
@@ -145,10 +152,10 @@ impl Stats<'_> {
         per(self.bytes_programmed(), self.host[Op::Write as usize].bytes)
     }
 
-    /// Write amplification in pages: pages programmed per page of completed host writes, a partly written page counted
-    /// as one; `None` if no host write completed.
+    /// Write amplification in mapping units (by default pages): units of the pages programmed per unit of completed
+    /// host writes, a partly written unit counted as one; `None` if no host write completed.
     pub fn waf_pages(&self) -> Option<f64> {
-        per(self.pages_programmed(), self.counters.host_pages_written)
+        per(self.units_programmed(), self.counters.host_pages_written)
     }
 }
 
@@ -221,7 +228,7 @@ impl<P: Probe> Drive<P> {
             host: &self.path.host.record.latency,
             series: &self.recorder.series,
             dies: &self.recorder.dies,
-            page_bytes: self.core.geometry.page_bytes,
+            geometry: &self.core.geometry,
         }
     }
 

@@ -231,6 +231,7 @@ mod tests {
         let needs = BlockNeeds::new(&Demands {
             planes: 4,
             pages_per_block: pages.into(),
+            units_per_page: 1,
             page_bytes: 4096,
             logical_pages: geometry.logical_pages.into(),
             shares_first_block: false,

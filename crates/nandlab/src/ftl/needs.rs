@@ -34,6 +34,8 @@ pub struct Demands {
     pub pages_per_block: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
+    /// Pages (mapping units) of a flash page.
+    pub units_per_page: u64,
     /// Logical pages of the drive.
     pub logical_pages: u64,
     /// Whether GC moves pages to the open block of the host (`migration.first_block = "shared"`).
@@ -81,6 +83,8 @@ pub struct BlockNeeds {
     pub host_pages: u64,
     /// Pages of a block.
     pub pages_per_block: u64,
+    /// Pages (mapping units) of a flash page.
+    pub units_per_page: u64,
 }
 
 /// The garbage, in blocks, that GC always needs in order to gain pages.
@@ -110,6 +114,7 @@ impl BlockNeeds {
             flush: need("the emergency flush", flush_blocks > 0, 0, flush_blocks),
             host_pages: d.logical_pages.div_ceil(d.planes),
             pages_per_block: d.pages_per_block,
+            units_per_page: d.units_per_page,
         }
     }
 
@@ -161,9 +166,16 @@ impl BlockNeeds {
         self.open() + self.free() + GAIN_BLOCKS
     }
 
+    /// Garbage, in pages, that may be spread so thinly over the `blocks_per_plane` blocks of a plane that no block has a
+    /// flash page's worth, without which emptying a block gains nothing. 0 if the mapping unit is the flash page.
+    pub fn thin_pages(&self, blocks_per_plane: u64) -> u64 {
+        blocks_per_plane * (self.units_per_page - 1)
+    }
+
     /// Whether a plane of `blocks_per_plane` blocks has room for the valid pages and all needs.
     pub fn fit(&self, blocks_per_plane: u64) -> bool {
-        blocks_per_plane * self.pages_per_block >= self.valid_pages() + self.blocks() * self.pages_per_block
+        blocks_per_plane * self.pages_per_block
+            >= self.valid_pages() + self.blocks() * self.pages_per_block + self.thin_pages(blocks_per_plane)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The room that a plane has for each stream, and the free blocks that it must keep.
 
+use super::allocation::Allocator;
 use super::plane::OpenBlock;
 use super::{FLUSH_KEEPS_BLOCKS, Ftl, WriteStream};
 use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -86,6 +87,11 @@ impl Ftl {
     /// The plane for a host write of `lpn`; `None` if dynamic allocation finds no plane with room.
     #[inline]
     pub fn choose_plane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<PlaneId> {
+        if let Allocator::Dynamic { plane: Some(plane), .. } = self.allocator
+            && self.is_amid_flash_page(geometry, plane, WriteStream::Host)
+        {
+            return Some(plane);
+        }
         let Self { allocator, planes, reserve_blocks, taken_blocks, .. } = self;
         let is_any_ample = !allocator.is_static()
             && planes.iter().any(|state| {
@@ -99,6 +105,13 @@ impl Ftl {
             let room = state.free_blocks() * geometry.pages_per_block + open.room();
             (!is_full && state.has_room(*reserve_blocks)).then_some(room)
         })
+    }
+
+    /// Whether the last flash page of a stream has pages left.
+    #[inline]
+    pub fn is_amid_flash_page(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
+        let open = self.planes[plane.index()].open[self.open_of(stream)];
+        open.next < open.end && geometry.unit(Ppn(open.next)) > 0
     }
 
     /// Whether the host's stream can allocate a page in `plane` now.

@@ -156,10 +156,11 @@ impl Rounds {
 
     /// The rounds of a run whose results begin when the counts are `begin`.
     pub(crate) fn beginning_at(geometry: &Geometry, begin: Count) -> Self {
-        let host_pages_min = u64::from(geometry.pages - geometry.logical_pages).max(1);
+        let spare = geometry.pages - geometry.logical_pages;
+        let host_pages_min = u64::from(spare.div_ceil(geometry.units_per_page)).max(1);
         let mut ends = Vec::with_capacity(ROUNDS_MAX + 1);
         ends.push(begin);
-        let pages_min = u64::from(geometry.pages).div_ceil(ROUNDS as u64);
+        let pages_min = u64::from(geometry.flash_pages()).div_ceil(ROUNDS as u64);
         Self { host_pages_min, pages_min, ends, due: begin.host_pages + host_pages_min }
     }
 
@@ -204,7 +205,7 @@ impl Rounds {
         if now.written == 0 {
             return None;
         }
-        let page_bytes = u64::from(geometry.page_bytes);
+        let page_bytes = u64::from(geometry.flash_page_bytes());
         let of_rounds = |value: &dyn Fn(&Count, &Count) -> f64| -> Vec<f64> {
             self.ends.windows(2).map(|pair| value(&pair[0], &pair[1])).collect()
         };
@@ -220,7 +221,7 @@ impl Rounds {
         let window = &self.ends[rounds.saturating_sub(ROUNDS)..];
         let (begin, end) = (window[0], window[window.len() - 1]);
         let erased = ratio(
-            ((end.erases - begin.erases) * u64::from(geometry.pages_per_block)) as f64,
+            ((end.erases - begin.erases) * u64::from(geometry.flash_pages_per_block())) as f64,
             (end.pages - begin.pages) as f64,
         );
         let judged = |values: &[f64]| steady_state(values).expect("there are enough rounds");

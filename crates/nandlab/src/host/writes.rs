@@ -140,7 +140,7 @@ impl Writes {
         let corrected = if is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
         map.keep_entry(core, lpn);
         let stamp = Stamp { sequence, corrected };
-        let (to, maps, class) = (To::Allocated(page), Maps::Now, Class::HostWrite);
+        let (to, maps, class) = (To::Allocated(page, WriteStream::Host), Maps::Now, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the page is allocated");
         self.erases_in_vain = 0;

@@ -284,7 +284,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.array.mark_partial(place.ppn);
         }
         let stamp = self.core.stamp_of_copy(read);
-        let (to, maps, owner) = (To::Allocated(place), Maps::Nothing, Owner::Job(plane));
+        let (to, maps, owner) = (To::Allocated(place, WriteStream::Gc), Maps::Nothing, Owner::Job(plane));
         let (lpn, cause, class) = (read.lpn, Cause::Gc, Class::Background);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the program has its allocated page");

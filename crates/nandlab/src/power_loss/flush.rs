@@ -13,7 +13,7 @@ use crate::base::geometry::{BlockId, Cell, DieId, Lpn, Ppn};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Maps, Program, To};
 use crate::flash::{AgeStamp, DEAD_LPN, Stamp};
-use crate::ftl::{AllocatedPage, FlushMethod, FlushPages};
+use crate::ftl::{AllocatedPage, FlushMethod, FlushPages, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
 
@@ -350,7 +350,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// Begins a program of the flush, without changing the map; recovery rebuilds the map.
     fn program_in_flush(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) {
-        let (to, maps, cause, class) = (To::Allocated(place), Maps::Nothing, Cause::Flush, Class::HostWrite);
+        let (to, maps, cause, class) =
+            (To::Allocated(place, WriteStream::Host), Maps::Nothing, Cause::Flush, Class::HostWrite);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the program has its allocated page");
         // The flush gives pages only to idle dies, so the program begins at once.

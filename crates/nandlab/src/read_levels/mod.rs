@@ -39,7 +39,7 @@ impl Reads {
     /// A host read has been queued.
     #[inline]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
-        if core.physics.ecc.has_levels() {
+        if core.physics.ecc.has_levels() && !core.pool[slot].goes_along {
             let read = &core.pool[slot];
             self.stats.on_host_start(read.level, read.needed);
         }
@@ -131,14 +131,18 @@ impl Reads {
                 core.try_again(slot);
                 return false;
             }
-            Self::remember(core, map, slot);
         }
+        Self::remember(core, map, slot);
         true
     }
 
-    /// Remembers the level of the last try for the block, for the drive if this try decoded the page, and for the page
+    /// With read levels, remembers the level of the last try for the block, for the drive if this try decoded the page, and for the page
     /// unless the read belongs to a background job: such a read does not count as a use of the page.
-    fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
+    #[inline]
+    pub(crate) fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
+        if !core.physics.ecc.has_levels() {
+            return;
+        }
         let Transaction { ppn, lpn, cause, level, start, .. } = core.pool[slot];
         // A read at full strength always ends at the last level, whatever the needed level, so its level is not
         // remembered for the block and the drive.

@@ -52,12 +52,14 @@ impl Series {
         }
         columns.push(Column::new("erases", count(&|row| row.erases)));
         let programs = |row: &Window| row.programs.iter().sum::<u64>();
-        let programmed = |row: &Window| programs(row) * u64::from(geometry.page_bytes);
+        let programmed = |row: &Window| programs(row) * u64::from(geometry.flash_page_bytes());
         columns.push(Column::new("bytes_programmed", count(&programmed)));
         // NaN stands for a missing value.
         let waf = |row: &Window| per(programmed(row), row.bytes[Op::Write as usize]).unwrap_or(f64::NAN);
         columns.push(Column::new("waf", float(&|_, row| waf(row))));
-        let waf_pages = |row: &Window| per(programs(row), row.pages_written).unwrap_or(f64::NAN);
+        let waf_pages = |row: &Window| {
+            per(programs(row) * u64::from(geometry.units_per_page), row.pages_written).unwrap_or(f64::NAN)
+        };
         columns.push(Column::new("waf_pages", float(&|_, row| waf_pages(row))));
         let pages = f64::from(geometry.pages_per_block);
         let valid = |row: &Window| ratio(row.victim_valid_pages as f64, row.victims as f64 * pages);

@@ -66,7 +66,7 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
         },
         "ocp_smart_log": {
             "Physical media units written":
-                stats.pages_programmed() * u64::from(drive.geometry().page_bytes),
+                stats.bytes_programmed(),
             "Bad user nand blocks - Raw": retired,
             "Max User data erase counts": pe(u32::max),
             "Min User data erase counts": pe(u32::min),

@@ -218,9 +218,14 @@ impl Stretch {
         let all = |kind: FlashOp| Cause::ALL.into_iter().map(|cause| since(kind, cause)).sum::<f64>();
         let programmed = (all(FlashOp::Program) + all(FlashOp::Copyback)) as u64;
         let bytes = stats.host[Op::Write as usize].bytes - self.host[Op::Write as usize].bytes;
-        let waf = per(programmed * u64::from(drive.geometry().page_bytes), bytes);
+        let geometry = drive.geometry();
+        let waf = per(programmed * u64::from(geometry.flash_page_bytes()), bytes);
         put("waf", waf.unwrap_or(f64::NAN));
-        put("waf_pages", per(programmed, counted.counters.host_pages_written).unwrap_or(f64::NAN));
+        put(
+            "waf_pages",
+            per(programmed * u64::from(geometry.units_per_page), counted.counters.host_pages_written)
+                .unwrap_or(f64::NAN),
+        );
         for cause in Cause::ALL {
             put(cause.programs()[0], since(FlashOp::Program, cause) + since(FlashOp::Copyback, cause));
         }

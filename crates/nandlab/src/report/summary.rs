@@ -363,6 +363,9 @@ pub struct Summary {
     pub steady_state: Option<SteadySummary>,
     /// Findings that a reader of the numbers has to know, the most important first.
     pub notes: Vec<Note>,
+    /// Mapping units that share a flash page; absent if the mapping unit is the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units: Option<crate::drive::stats::UnitsStats>,
     /// Use of the link between host and drive; absent without a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkSummary>,
@@ -383,7 +386,7 @@ pub(crate) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
     let [reads, programs, erases, copybacks] =
         [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
             .map(|kind| stats.flash_total(kind) as f64);
-    let page_bytes = f64::from(drive.geometry().page_bytes);
+    let page_bytes = f64::from(drive.geometry().flash_page_bytes());
     // Every try of a read senses the page and transfers it.
     let reads = reads + stats.ecc.retries as f64;
     (reads + copybacks) * energy.read_j
@@ -503,6 +506,7 @@ impl Summary {
             power: PowerLoss::summary_of_all(stats.power.losses, stats.power.down_ns),
             migration: (most > 0).then(|| stats.migration.summary(most, geometry.blocks, geometry.pages)),
             refresh: refresh(drive),
+            units: (geometry.units_per_page > 1).then(|| stats.units.clone()),
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
             space: space(drive.spec(), &drive.ftl().needs),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },

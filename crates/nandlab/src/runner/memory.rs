@@ -63,13 +63,13 @@ pub struct Memory {
 impl Memory {
     /// Memory that a run of this spec takes, with the oracle if `verify` is set.
     pub fn of(spec: &Spec, verify: bool) -> Self {
-        let geometry = Geometry::new(&spec.drive);
+        let geometry = spec.geometry();
         Self::with(spec, verify, &geometry, &Touched::of(spec, &geometry))
     }
 
     /// Address space that a run of this spec takes: all entries of all arrays count, written or not.
     pub fn reserved(spec: &Spec, verify: bool) -> Self {
-        let geometry = Geometry::new(&spec.drive);
+        let geometry = spec.geometry();
         let (physical, logical) = (geometry.pages.into(), geometry.logical_pages.into());
         let touched = Touched { physical, logical, ..Touched::of(spec, &geometry) };
         Self::with(spec, verify, &geometry, &touched)

@@ -46,6 +46,6 @@ pub fn map_reads<S: Source, P: Probe>(
             }
         }
     }
-    drive.settle_map();
+    drive.settle();
     Ok(Some(mapped))
 }

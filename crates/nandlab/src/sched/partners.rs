@@ -32,7 +32,10 @@ struct QueueLinks {
 #[derive(Debug)]
 pub(super) struct Partners {
     planes_per_die: usize,
+    /// Flash pages of a block.
     pages_per_block: usize,
+    /// Binary logarithm of the pages of a flash page.
+    unit_bits: u32,
     block_of: Divisor,
     /// The lists by die, class, plane, kind and page number.
     alike: Box<[Ends]>,
@@ -45,10 +48,11 @@ pub(super) struct Partners {
 
 impl Partners {
     pub(super) fn new(geometry: &Geometry) -> Self {
-        let (planes, pages) = (geometry.planes as usize, geometry.pages_per_block as usize);
+        let (planes, pages) = (geometry.planes as usize, geometry.flash_pages_per_block() as usize);
         Self {
             planes_per_die: geometry.planes_per_die as usize,
             pages_per_block: pages,
+            unit_bits: geometry.units_per_page.trailing_zeros(),
             block_of: Divisor::new(geometry.pages_per_block),
             alike: vec![None; Self::lists(planes, pages)].into(),
             in_block: vec![None; geometry.blocks as usize].into(),
@@ -64,7 +68,7 @@ impl Partners {
 
     /// Bytes of memory for the ends of all lists.
     pub(super) fn bytes(geometry: &Geometry) -> u64 {
-        let lists = Self::lists(geometry.planes as usize, geometry.pages_per_block as usize);
+        let lists = Self::lists(geometry.planes as usize, geometry.flash_pages_per_block() as usize);
         ((lists + geometry.blocks as usize) * size_of::<Ends>()) as u64
     }
 
@@ -78,9 +82,10 @@ impl Partners {
     /// a copyback, which has no partners.
     fn list(&self, of: &Transaction, plane: usize) -> Option<usize> {
         let pages = self.pages_per_block;
+        let page = usize::from(of.page >> self.unit_bits);
         let within = match of.kind {
-            FlashOp::Read => usize::from(of.page),
-            FlashOp::Program => pages + usize::from(of.page),
+            FlashOp::Read => page,
+            FlashOp::Program => pages + page,
             FlashOp::Erase => 2 * pages,
             FlashOp::Copyback => return None,
         };

@@ -131,14 +131,16 @@ pub struct Timing {
     /// The costs of a first try, by level; then the costs of a try that follows a failed try, by level.
     reads: Box<[ReadCost]>,
     levels: usize,
+    /// Bytes of a flash page.
     page_bytes: u64,
+    units_per_page: u32,
     program_ns: Box<[Span]>,
 }
 
 impl Timing {
     /// The times of validated `[timing]` and `[ecc]` sections.
     pub fn new(spec: &TimingSpec, ecc: &EccSpec, geometry: &Geometry) -> Self {
-        let bytes = u64::from(geometry.page_bytes);
+        let bytes = u64::from(geometry.flash_page_bytes());
         let page_at = |rate: f64| transfer_ns(bytes, 1e9 / rate);
         let transfer_ns = transfer_ns(bytes, spec.channel_ns_per_byte);
         let cost = |level: &LevelSpec| ReadCost {
@@ -180,6 +182,7 @@ impl Timing {
             planes: if spec.multi_plane { geometry.planes_per_die } else { 1 },
             levels: first.len(),
             page_bytes: bytes,
+            units_per_page: geometry.units_per_page,
             reads: first.into_iter().chain(again).collect(),
             program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
         }
@@ -188,7 +191,8 @@ impl Timing {
     /// Time to write a block of `pages_per_block` pages, one page after another: transfers in and programs, without
     /// command cycles.
     pub fn block_write_ns(&self, pages_per_block: u32) -> Span {
-        (0..pages_per_block).map(|page| self.transfer_ns + self.program_ns(page)).sum()
+        let flash_pages = (0..pages_per_block).step_by(self.units_per_page as usize);
+        flash_pages.map(|page| self.transfer_ns + self.program_ns(page)).sum()
     }
 
     /// The longest time that one operation occupies a channel. The candidates: the transfer out of a page, at any read

@@ -193,6 +193,9 @@ pub struct Transaction {
     pub next: Option<Slot>,
     /// The other sub-read of a pread; `None` for a read of one page.
     pub partner: Option<Slot>,
+    /// The next page (mapping unit) of the same flash page that is read or programmed by the same operation. The first
+    /// of these transactions stands for the operation in queue and die; the others are in no queue.
+    pub more: Option<Slot>,
     /// Bytes that a read of a part of a page transfers out; 0 for the whole page.
     pub part_bytes: u32,
     /// The kind of operation.
@@ -215,6 +218,8 @@ pub struct Transaction {
     pub is_part: bool,
     /// Whether the page of this sub-read has been transferred out.
     pub has_arrived: bool,
+    /// Whether another transaction stands for the operation ([`Transaction::more`]).
+    pub goes_along: bool,
     /// Number of the read or programmed page within its block.
     pub page: u16,
     /// Plane within its die.
@@ -246,6 +251,7 @@ impl Node for Transaction {
         replaces: None,
         next: None,
         partner: None,
+        more: None,
         part_bytes: 0,
         kind: FlashOp::Read,
         cause: Cause::Host,
@@ -257,6 +263,7 @@ impl Node for Transaction {
         skips: 0,
         is_part: false,
         has_arrived: false,
+        goes_along: false,
         page: 0,
         plane_in_die: 0,
         die: DieId(0),

@@ -363,7 +363,7 @@ impl Reader {
         let is_only_table = kinds.iter().filter(takes_table).count() == 1;
         let fit = |kind: &ValueKind| match (kind, &node.raw) {
             (ValueKind::Num(_) | ValueKind::Int { .. }, Raw::Int(_) | Raw::Num(_)) => 1,
-            (ValueKind::Time { .. }, Raw::Text(_) | Raw::Int(_) | Raw::Num(_)) => 1,
+            (ValueKind::Time { .. } | ValueKind::Size { .. }, Raw::Text(_) | Raw::Int(_) | Raw::Num(_)) => 1,
             (ValueKind::Slot(p), Raw::Text(text)) => 1 + usize::from(p.iter().any(|p| p.name == text)),
             (ValueKind::Table(_), Raw::Table(_)) if is_only_table => 1,
             (ValueKind::Slot(p), Raw::Table(fields)) => shared(p.iter().map(|p| p.name).collect(), fields),

@@ -264,6 +264,17 @@ impl Schemes {
         }
     }
 
+    /// Whether the settings allow a mapping unit below the page.
+    pub fn allows_units(&self) -> bool {
+        let moves_off_chip = self.migration.contains("off-chip") || self.migration.contains("limit = 0");
+        let refresh = self.refresh;
+        self.map == "'page'"
+            && moves_off_chip
+            && !self.shares
+            && !self.has_capacitor
+            && !["partial", "in_place", "ec-cache"].iter().any(|policy| refresh.contains(policy))
+    }
+
     /// The line with the page registers of a plane in the section `[drive]`, for dies that are served by `scheduler`.
     pub fn registers(&self, scheduler: &str) -> &'static str {
         if self.split == 2 && scheduler != "fcfs" { "registers = 2\n" } else { "" }

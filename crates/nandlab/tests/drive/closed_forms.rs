@@ -139,6 +139,18 @@ fn sequential_writes_reach_the_bound_of_the_channels() {
 
 /// Returns the WAF of uniform random page writes over the whole logical space in steady state, on one plane.
 fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u32) -> f64 {
+    waf_in_units(victim, pages_per_block, effective_op, logical_blocks, 1)
+}
+
+/// The same with flash pages of `units` mapping units of 4 KiB, written one at a time. Blocks, over-provisioning and WAF
+/// are in units.
+fn waf_in_units(
+    victim: &str,
+    pages_per_block: u32,
+    effective_op: f64,
+    logical_blocks: u32,
+    units: u32,
+) -> f64 {
     // One block is kept free for GC, one is open for the host and one for GC. The open blocks are half full on average.
     // The erased pages of these blocks are no spare space, so the drive gets them in addition to the effective OP.
     let logical = logical_blocks * pages_per_block;
@@ -149,8 +161,10 @@ fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u3
     let spec = spec(
         &format!(
             "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
-             blocks_per_plane = {blocks}\npages_per_block = {pages_per_block}\npage_size = \"4KiB\"\nop = {op:.17}\n\
-             endurance = 1000000\n[gc]\npacing = \"none\"\nvictim = \"{victim}\"\nbackground_free = 0.001\nforeground_free = 0.0\n"
+             blocks_per_plane = {blocks}\npages_per_block = {}\npage_size = \"{}KiB\"\nop = {op:.17}\n\
+             endurance = 1000000\n[ftl]\nmapping_unit = \"4KiB\"\n[gc]\npacing = \"none\"\nvictim = \"{victim}\"\nbackground_free = 0.001\nforeground_free = 0.0\n",
+            pages_per_block / units,
+            4 * units,
         ),
         &[],
     );
@@ -193,6 +207,15 @@ const RESERVE_BLOCKS: u32 = 2;
 fn greedy_waf_agrees_with_independent_simulations() {
     for (pages_per_block, expected) in [(32, 2.23), (256, 2.345)] {
         let waf = waf("greedy", pages_per_block, 0.30, 1_500);
+        assert!((waf / expected - 1.0).abs() < 0.01, "WAF {waf}, expected {expected}");
+    }
+}
+
+/// Four mapping units in a flash page: in units a block the curve is that of pages.
+#[test]
+fn greedy_waf_in_mapping_units_agrees_with_independent_simulations() {
+    for (units_per_block, expected) in [(32, 2.23), (256, 2.345)] {
+        let waf = waf_in_units("greedy", units_per_block, 0.30, 1_500, 4);
         assert!((waf / expected - 1.0).abs() < 0.01, "WAF {waf}, expected {expected}");
     }
 }

@@ -64,7 +64,7 @@ fn mapping<P: Probe>(drive: &Drive<P>) -> (u64, u64) {
 fn prefilled<P: Probe>(spec: &Spec, probe: P, lpns: impl Iterator<Item = u32>) -> Drive<P> {
     let mut drive = Drive::with_probe(spec, probe);
     lpns.for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
-    drive.settle_map();
+    drive.settle();
     drive
 }
 

@@ -185,6 +185,8 @@ impl Rig {
                     tries: 0,
                     skips: 0,
                     partner: None,
+                    more: None,
+                    goes_along: false,
                     part_bytes: 0,
                     is_part: false,
                     has_arrived: false,

@@ -45,6 +45,7 @@ mod space;
 mod together;
 mod twin;
 mod twin_agrees;
+mod units;
 mod victims;
 mod warm_up;
 mod write_cache;

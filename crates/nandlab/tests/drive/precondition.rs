@@ -73,7 +73,7 @@ fn fill_maps_the_lowest_lpns_on_their_home_planes() {
             assert_eq!(at.is_some(), lpn < mapped, "LPN {lpn}");
             if let Some(ppn) = at {
                 let block = drive.geometry().block_of(nandlab::base::geometry::Ppn(ppn));
-                let home = drive.ftl().allocator.home(Lpn(lpn), drive.geometry().planes);
+                let home = drive.ftl().allocator.home(Lpn(lpn), drive.geometry());
                 assert_eq!(drive.geometry().plane_of(block), home);
             }
         }

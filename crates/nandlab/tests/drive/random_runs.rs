@@ -66,12 +66,24 @@ fn the_host_reads_what_it_wrote() {
     }
 }
 
+/// Cases with several mapping units in a flash page.
+#[test]
+fn the_host_reads_what_it_wrote_in_units_below_the_page() {
+    let drawn =
+        (0..).map(|seed| Case { schemes: ([seed % 2 == 0, false, false, false], seed), ..Case::draw(seed) });
+    for case in drawn.filter(Case::has_units).take(40) {
+        std::panic::catch_unwind(|| case.play(1000))
+            .unwrap_or_else(|_| panic!("{case:?}\n{}", case.spec().0));
+    }
+}
+
 /// Returns a case with a small plane and default settings, except for the schemes.
 fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     Case {
         seed,
         geometry: [1, 1, 1, 1, 26, 4],
         slack: 1.0,
+        unit: 4096,
         order: 0,
         victim: 0,
         levelling: 0,

@@ -108,7 +108,7 @@ impl Table {
     fn step(&mut self) {
         self.now += ns(self.stream.below(1000));
         let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_pages)) as u32);
-        let plane = self.ftl.allocator.home(lpn, self.geometry.planes);
+        let plane = self.ftl.allocator.home(lpn, &self.geometry);
         match self.stream.below(16) {
             0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn)),
             // Empties a random full block, as static wear levelling may do.

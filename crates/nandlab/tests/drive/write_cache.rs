@@ -717,7 +717,7 @@ fn a_read_miss_of_a_lost_page_fails_and_the_page_does_not_stay_in_the_cache() {
 fn a_read_miss_takes_its_slot_and_then_looks_up_its_map_entry() {
     let map = "ftl.map={ demand = { cache = '8B' } }";
     let mut drive = filled(&cached(1, "none", &[map, WAIT]), 8);
-    drive.settle_map();
+    drive.settle();
     // The translation page is read, then the page.
     assert_eq!(read(&mut drive, 5), 2 * READ + DRAM);
     assert_eq!((read_counts(&drive), drive.stats().map.read_misses), ([1, 1, 0], 1));
@@ -892,7 +892,7 @@ fn a_cache_larger_than_the_drive_holds_all_of_it() {
 fn the_map_entry_of_a_write_is_looked_up_at_its_write_back() {
     let map = "ftl.map={ demand = { cache = '8B' } }";
     let mut drive = filled(&cached(4, "none", &[map]), 8);
-    drive.settle_map();
+    drive.settle();
     assert_eq!([write(&mut drive, 0), write(&mut drive, 0), read(&mut drive, 0)], [DRAM; 3]);
     assert_eq!(drive.stats().map.write_misses + drive.stats().map.read_misses, 0);
     assert_eq!(flush(&mut drive), READ + WRITE);

@@ -32,7 +32,7 @@ fn unknown_keys_and_sections_are_errors() {
     );
     golden(
         "[ftl]\nidle_after = \"1ms\"\n",
-        "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, allocation, \
+        "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, mapping_unit, allocation, \
          wear_levelling, wear_gap",
     );
     let sections = "sections: drive, host, timing, ftl, gc, ecc, reliability, \
@@ -1483,4 +1483,46 @@ fn settings_of_migration_need_what_they_act_on() {
         let expected = format!("\"shared\" cannot be combined with this {key}");
         assert!(errors.contains(&expected) && errors.contains("\"own\""), "{errors}");
     }
+}
+
+#[test]
+fn a_mapping_unit_is_a_power_of_two_of_at_most_a_page() {
+    let of = |unit: &str| set_says("[drive]\npage_size = \"16KiB\"\n", &format!("ftl.mapping_unit={unit}"));
+    assert_eq!(
+        of("3KiB"),
+        "--set: ftl.mapping_unit: expected a power of two, found 3072 bytes\n  remedy: write \"4KiB\", or another \
+         power of two"
+    );
+    assert_eq!(
+        of("32KiB"),
+        "--set: ftl.mapping_unit: a mapping unit of 32KiB is larger than a page of 16KiB\n  remedy: set \
+         ftl.mapping_unit = \"16KiB\" at most"
+    );
+    let many = set_says("[drive]\npage_size = \"64KiB\"\n", "ftl.mapping_unit=512B");
+    assert!(many.contains("at most 64 mapping units in a page, found 128"), "{many}");
+    let of_block = "[drive]\npage_size = \"16KiB\"\npages_per_block = 16384\n";
+    let many = set_says(of_block, "ftl.mapping_unit=4KiB");
+    assert!(many.contains("at most 32768 mapping units in a block, found 65536"), "{many}");
+}
+
+#[test]
+fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
+    let text = "[drive]\npage_size = \"16KiB\"\n[ftl]\nmapping_unit = \"4KiB\"\n";
+    for set in [
+        "migration.policy.rcopyback={ limit = 2 }",
+        "migration.first_block=shared",
+        "ftl.map.demand={ cache = \"8KiB\" }",
+        "refresh.policy.fcr={ in_place = true }",
+        "refresh.policy.partial={ min_free_blocks = 0.02 }",
+        "capacitor.capacitance=1mF",
+        "power.cut_after_requests=5",
+        "power.cut_at=1s",
+    ] {
+        let said = set_says(text, set);
+        assert!(
+            said.contains("a mapping unit below the page cannot be simulated together yet"),
+            "{set}: {said}"
+        );
+    }
+    assert!(load_with(text, &["refresh.policy=fcr"]).is_ok());
 }

@@ -54,9 +54,11 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
     for (count, path) in counts.iter_mut().zip(COUNTS) {
         *count = check.int(path)?;
     }
+    let units_per_page = super::units::per_page(check)?;
+    counts[1] *= units_per_page;
     let [blocks_per_plane, pages_per_block, outer @ ..] = counts;
-    let (op, page_bytes) = (check.num("drive.op")?, check.int("drive.page_size")?);
-    // The ranges of the six keys keep this product below 2^61.
+    let (op, page_bytes) = (check.num("drive.op")?, check.int("drive.page_size")? / units_per_page);
+    // The ranges of the keys, and at most 2^11 units in a page, keep this product below 2^63.
     let pages: u64 = counts.iter().product();
     if pages > PAGES_MAX {
         let message = format!("expected at most {PAGES_MAX} pages (PPNs have 32 bits), found {pages}");
@@ -76,6 +78,7 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
             planes,
             pages_per_block,
             page_bytes,
+            units_per_page,
             logical_pages: logical_pages(pages, op),
             shares_first_block: check.is("migration.first_block", "shared"),
             levels_wear: check.is("ftl.wear_levelling", "static"),
@@ -112,10 +115,14 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     if map_blocks > 0.0 {
         parts.push(format!("{map_blocks:.1} of translation pages"));
     }
+    let thin_blocks = needs.thin_pages(c.blocks_per_plane) as f64 / c.pages_per_block as f64;
+    if thin_blocks > 0.0 {
+        parts.push(format!("{thin_blocks:.1} of garbage that is less than a page in each block"));
+    }
     let message = format!(
         "a plane has {:.1} blocks beyond its logical pages and needs {:.1}: {}",
         spare as f64 / c.pages_per_block as f64,
-        needs.blocks() as f64 + map_blocks,
+        needs.blocks() as f64 + map_blocks + thin_blocks,
         parts.join(", ")
     );
     // If logical and translation pages have room, they are no more than the physical pages, which all have a 32-bit

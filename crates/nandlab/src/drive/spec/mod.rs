@@ -13,8 +13,10 @@ mod presets;
 mod reliability;
 mod times;
 mod timing;
+mod units;
 
 pub use crate::background::spec::{GcForeground, GcPacing, GcSpec};
+use crate::base::geometry::Geometry;
 pub use crate::base::geometry::{Cell, DriveSpec};
 pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use crate::copyback::CopybackLimitSpec;
@@ -40,6 +42,7 @@ pub use energy::EnergySpec;
 pub use needs::{block_needs, demands, fit_to_writes, op_for_waf};
 pub use output::OutputSpec;
 pub use precondition::{FillOrder, PreconditionSpec};
+pub use units::MappingUnit;
 
 use crate::spec::{
     Key, PolicyRow, Resolved, Rule, Section, SpecErrors, Table, canonical_json, hash, int, key, section,
@@ -101,6 +104,11 @@ sections! {
 }
 
 impl Spec {
+    /// The geometry of the drive.
+    pub fn geometry(&self) -> Geometry {
+        Geometry::with_units(&self.drive, self.ftl.mapping_unit.per_page(&self.drive))
+    }
+
     /// Whether the spec injects a power loss or has a capacitor.
     pub fn models_power_loss(&self) -> bool {
         let power = &self.power;
@@ -114,6 +122,7 @@ section! {
     #[allow(missing_docs)]
     pub struct FtlSpec {
         pub map: MapSpec = demand_map::spec::MAP,
+        pub mapping_unit: MappingUnit = units::MAPPING_UNIT,
         pub allocation: Allocation = ftl::spec::ALLOCATION,
         pub wear_levelling: WearLevelling = background::spec::WEAR_LEVELLING,
         /// Static wear levelling moves a block that lags the plane's mean P/E cycles by more than this.
@@ -152,6 +161,7 @@ const RULES: &[&[Rule]] = &[
     refresh::partial::spec::RULES,
     refresh::spec::RULES,
     crate::reclaim::spec::RULES,
+    units::RULES,
     capacity::RULES,
 ];
 

@@ -11,14 +11,16 @@ pub fn demands(spec: &Spec) -> Demands {
     let d = &spec.drive;
     let planes = [d.channels, d.chips_per_channel, d.dies_per_chip, d.planes_per_die];
     let planes: u64 = planes.into_iter().map(u64::from).product();
-    let pages_per_block = u64::from(d.pages_per_block);
-    let page_bytes = u64::from(d.page_size_bytes);
+    let units_per_page = u64::from(spec.ftl.mapping_unit.per_page(d));
+    let pages_per_block = u64::from(d.pages_per_block) * units_per_page;
+    let page_bytes = u64::from(d.page_size_bytes) / units_per_page;
     let pages = planes * u64::from(d.blocks_per_plane) * pages_per_block;
     let has_capacitor = spec.capacitor.capacitance_f > 0.0;
     Demands {
         planes,
         pages_per_block,
         page_bytes,
+        units_per_page,
         logical_pages: logical_pages(pages, d.op),
         shares_first_block: spec.migration.shares_first_block(),
         levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,

@@ -15,10 +15,12 @@ pub enum Allocation {
 /// The allocator of a drive, with its state.
 #[derive(Debug)]
 pub enum Allocator {
-    /// The plane follows from the LPN: `planes[lpn % planes.len()]`.
+    /// The plane follows from the LPN: `planes[lpn / units % planes.len()]`, with `units` mapping units in a flash page.
     Static {
-        /// The planes in the order in which consecutive LPNs visit them.
+        /// The planes in the order in which consecutive flash pages of LPNs visit them.
         planes: Box<[PlaneId]>,
+        /// Binary logarithm of the mapping units of a flash page.
+        unit_bits: u32,
         /// The number of planes, as a fast divisor.
         count: crate::base::geometry::Divisor,
     },
@@ -27,6 +29,8 @@ pub enum Allocator {
     Dynamic {
         /// The die chosen last.
         last: u32,
+        /// The plane chosen last.
+        plane: Option<PlaneId>,
     },
 }
 
@@ -36,9 +40,10 @@ impl Allocator {
         match allocation {
             Allocation::Static(order) => Self::Static {
                 planes: static_order(order, geometry),
+                unit_bits: geometry.units_per_page.trailing_zeros(),
                 count: crate::base::geometry::Divisor::new(geometry.planes),
             },
-            Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1 },
+            Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1, plane: None },
         }
     }
 
@@ -60,10 +65,10 @@ impl Allocator {
     /// The home plane of `lpn`. Under dynamic allocation this is the plane to which preconditioning writes `lpn`,
     /// round-robin over all planes.
     #[inline(always)]
-    pub fn home(&self, lpn: Lpn, planes_count: u32) -> PlaneId {
+    pub fn home(&self, lpn: Lpn, geometry: &Geometry) -> PlaneId {
         match self {
-            Self::Static { planes, count } => planes[count.split(lpn.0).1 as usize],
-            Self::Dynamic { .. } => PlaneId(lpn.0 % planes_count),
+            Self::Static { planes, unit_bits, count } => planes[count.split(lpn.0 >> *unit_bits).1 as usize],
+            Self::Dynamic { .. } => PlaneId(lpn.0 / geometry.units_per_page % geometry.planes),
         }
     }
 
@@ -79,8 +84,10 @@ impl Allocator {
         mut room: impl FnMut(PlaneId) -> Option<u32>,
     ) -> Option<PlaneId> {
         match self {
-            Self::Static { planes, count } => Some(planes[count.split(lpn.0).1 as usize]),
-            Self::Dynamic { last } => {
+            Self::Static { planes, unit_bits, count } => {
+                Some(planes[count.split(lpn.0 >> *unit_bits).1 as usize])
+            }
+            Self::Dynamic { last, plane: chosen } => {
                 let mut best: Option<(u32, u32, PlaneId)> = None;
                 for step in 1..=geometry.dies {
                     let die = (*last + step) % geometry.dies;
@@ -97,7 +104,7 @@ impl Allocator {
                     }
                 }
                 let (_, die, plane) = best?;
-                *last = die;
+                (*last, *chosen) = (die, Some(plane));
                 Some(plane)
             }
         }

@@ -1,0 +1,198 @@
+//! Mapping units smaller than the flash page (`ftl.mapping_unit`): several pages are programmed or read by one flash
+//! operation.
+//!
+//! The flash programs a flash page once, as a whole. So the pages that are allocated one after another to the same flash
+//! page gather until the flash page is full. A flash page that is not full is closed: the rest is padding. A flash page
+//! with pages of the host is closed at the end of the event, because the host waits for it. A flash page that has only
+//! pages of a background job gathers until the job has read all its pages.
+//!
+//! Reads that are queued in the same event for pages of the same flash page are one flash read. It transfers the pages
+//! that were asked for.
+//!
+//! Of the transactions of a flash operation only the first is in a queue; the others follow it through
+//! [`Transaction::more`].
+
+use super::Core;
+use crate::base::counters::counters;
+use crate::base::geometry::{Geometry, Lpn, PlaneId};
+use crate::flash::{DEAD_LPN, Stamp};
+use crate::ftl::{STREAMS, WriteStream};
+use crate::probe::Probe;
+use crate::sched::{Owner, Slot, Transaction};
+
+counters! {
+    /// Mapping units that share a flash page (`ftl.mapping_unit`).
+    pub struct UnitsStats {
+        /// Mapping units without data that filled a flash page whose program could not wait.
+        pub padding: u64, sum of units;
+    }
+}
+
+/// A flash page that is not full yet.
+#[derive(Clone, Copy, Debug)]
+struct Gathering {
+    /// The transactions of its first and of its last page.
+    first: Slot,
+    last: Slot,
+}
+
+/// The flash operations to which further pages can be added.
+#[derive(Debug)]
+pub(crate) struct Units {
+    /// By plane and stream; empty if the mapping unit is the flash page.
+    gathering: Box<[Option<Gathering>]>,
+    /// The flash pages to be closed at the end of the event, with the transaction of the first page.
+    due: Vec<(PlaneId, WriteStream, Slot)>,
+    /// The first and the last transaction of every read queued in this event.
+    reads: Vec<(Slot, Slot)>,
+    pub(crate) stats: UnitsStats,
+}
+
+impl Units {
+    /// The state in which no flash page gathers.
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let streams = if geometry.units_per_page == 1 { 0 } else { geometry.planes as usize * STREAMS };
+        Self {
+            gathering: vec![None; streams].into(),
+            due: Vec::new(),
+            reads: Vec::new(),
+            stats: UnitsStats::default(),
+        }
+    }
+
+    /// Whether the mapping unit is smaller than the flash page.
+    #[inline(always)]
+    fn are_parts(&self) -> bool {
+        !self.gathering.is_empty()
+    }
+}
+
+impl<P: Probe> Core<P> {
+    /// Queues a program to the next page of a stream, or adds it to the flash page that gathers.
+    #[inline(always)]
+    pub(super) fn queue_or_gather(&mut self, transaction: Transaction, stream: WriteStream) {
+        if self.units.are_parts() {
+            self.gather(transaction, stream);
+        } else {
+            self.queue(transaction);
+        }
+    }
+
+    #[inline(never)]
+    fn gather(&mut self, transaction: Transaction, stream: WriteStream) {
+        let plane = self.geometry.plane_of(self.geometry.block_of(transaction.ppn));
+        let unit = self.geometry.unit(transaction.ppn);
+        let goes_along = unit > 0;
+        let slot = self.pool.insert(Transaction { goes_along, ..transaction });
+        let place = &mut self.units.gathering[plane.index() * STREAMS + stream.index()];
+        let first = match place {
+            None => {
+                assert!(!goes_along, "a flash page begins with its first page");
+                *place = Some(Gathering { first: slot, last: slot });
+                slot
+            }
+            Some(page) => {
+                self.pool[page.last].more = Some(slot);
+                page.last = slot;
+                page.first
+            }
+        };
+        let is_full = unit + 1 == self.geometry.units_per_page;
+        if is_full {
+            *place = None;
+            self.enqueue(first);
+        } else if !matches!(transaction.owner, Owner::Job(_)) {
+            self.units.due.push((plane, stream, first));
+        }
+    }
+
+    /// Ends the event for flash pages and reads that are still open: closes the flash pages for which the host waits.
+    #[inline(always)]
+    pub(super) fn end_gathering(&mut self) {
+        if self.units.are_parts() {
+            self.units.reads.clear();
+            if !self.units.due.is_empty() {
+                self.close_due();
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn close_due(&mut self) {
+        for index in 0..self.units.due.len() {
+            let (plane, stream, first) = self.units.due[index];
+            let place = self.units.gathering[plane.index() * STREAMS + stream.index()];
+            if place.is_some_and(|page| page.first == first) {
+                self.close_flash_page(plane, stream);
+            }
+        }
+        self.units.due.clear();
+    }
+
+    /// Closes the flash pages of a plane that gather pages of its job: the job has read all its pages.
+    #[inline(always)]
+    pub(crate) fn close_flash_pages_of_job(&mut self, plane: PlaneId) {
+        if self.units.are_parts() {
+            for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {
+                self.close_flash_page(plane, stream);
+            }
+        }
+    }
+
+    /// Fills the flash page that gathers in a stream of a plane with padding, if there is one, and queues its program.
+    fn close_flash_page(&mut self, plane: PlaneId, stream: WriteStream) {
+        let place = &mut self.units.gathering[plane.index() * STREAMS + stream.index()];
+        let Some(Gathering { first, last }) = place.take() else { return };
+        let left = self.geometry.units_per_page - self.geometry.unit(self.pool[last].ppn) - 1;
+        for _ in 0..left {
+            let page = self.allocate(plane, stream).expect("a flash page that gathers has pages left");
+            self.array.stage(page.ppn, Lpn(DEAD_LPN), Stamp::default());
+        }
+        self.pool[last].skips += left as u8;
+        self.units.stats.padding += u64::from(left);
+        self.enqueue(first);
+    }
+
+    /// Adds a read to an earlier one of this event, if both are of the same flash page, and returns its slot. `None`: the
+    /// read is a flash operation of its own.
+    #[inline(always)]
+    pub(super) fn go_along(&mut self, read: &Transaction) -> Option<Slot> {
+        if self.units.are_parts() { self.go_along_with(read) } else { None }
+    }
+
+    #[inline(never)]
+    fn go_along_with(&mut self, read: &Transaction) -> Option<Slot> {
+        let (pool, geometry) = (&self.pool, &self.geometry);
+        let is_same = |&(first, last): &(Slot, Slot)| {
+            let lead = &pool[first];
+            // Pages that need different levels, because the data of one is lost, are read separately.
+            geometry.first_unit(lead.ppn) == geometry.first_unit(read.ppn)
+                && pool[last].ppn < read.ppn
+                && (lead.cause, lead.class, lead.start, lead.needed)
+                    == (read.cause, read.class, read.start, read.needed)
+        };
+        let index = self.units.reads.iter().rposition(is_same)?;
+        let (first, last) = self.units.reads[index];
+        let slot = self.pool.insert(Transaction { goes_along: true, ..*read });
+        self.pool[last].more = Some(slot);
+        let lead = &mut self.pool[first];
+        lead.level = lead.level.max(read.level);
+        lead.part_bytes += read.part_bytes;
+        self.units.reads[index].1 = slot;
+        Some(slot)
+    }
+
+    /// Notes that `slot` is a read of its own, to which reads of the same flash page may be added.
+    #[inline(always)]
+    pub(super) fn may_go_along(&mut self, slot: Slot) {
+        if self.units.are_parts() {
+            self.units.reads.push((slot, slot));
+        }
+    }
+
+    /// Bytes that the read of one page transfers; 0 if the page is the flash page.
+    #[inline(always)]
+    pub(super) fn unit_bytes(&self) -> u32 {
+        if self.units.are_parts() { self.geometry.page_bytes } else { 0 }
+    }
+}

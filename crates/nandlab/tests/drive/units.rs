@@ -1,0 +1,85 @@
+//! Mapping units below the flash page (`ftl.mapping_unit`): latencies, packing and write amplification by hand.
+
+use crate::common::{TINY, one, read_everything, settle, spec};
+use nandlab::base::rng::Stream;
+use nandlab::drive::Drive;
+use nandlab::host::{Op, Oracle};
+use nandlab::sched::{Cause, FlashOp};
+
+/// A page of 16 KiB at 2.5 ns per byte, and a unit of 4 KiB, in nanoseconds.
+const PAGE: u64 = 40_960;
+const UNIT: u64 = 10_240;
+
+const UNITS: &[&str] = &["drive.page_size=16KiB", "ftl.mapping_unit=4KiB"];
+
+fn flash(drive: &Drive, op: FlashOp, cause: Cause) -> u64 {
+    drive.stats().flash[op as usize][cause as usize]
+}
+
+#[test]
+fn the_units_of_a_flash_page_are_programmed_and_read_by_one_operation() {
+    let mut drive = Drive::new(&spec(TINY, UNITS));
+    assert_eq!(drive.geometry().logical_bytes(), 4 * 16 * 8 * 16_384 * 2 / 3 / 4096 * 4096);
+    // Two pages of four units, on two planes.
+    assert_eq!(one(&mut drive, Op::Write, 0, 32 << 10), PAGE + 900_000);
+    assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 2);
+    // A read transfers the units that it asks for.
+    for (first, units) in [(0, 1), (1, 2), (0, 4), (4, 3)] {
+        let expected = 50_000 + units * UNIT + 15_000;
+        assert_eq!(one(&mut drive, Op::Read, first * 4096, units * 4096), expected, "{units} from {first}");
+    }
+    assert_eq!(flash(&drive, FlashOp::Read, Cause::Host), 4);
+    // Two units on each side of a page's end are two reads.
+    assert_eq!(one(&mut drive, Op::Read, 2 * 4096, 4 * 4096), 50_000 + 2 * UNIT + 15_000);
+    assert_eq!(flash(&drive, FlashOp::Read, Cause::Host), 6);
+    assert_eq!(drive.stats().waf(), Some(1.0));
+}
+
+#[test]
+fn a_write_of_one_unit_programs_a_flash_page_with_padding_and_reads_nothing() {
+    let mut drive = Drive::new(&spec(TINY, UNITS));
+    one(&mut drive, Op::Write, 0, 16 << 10);
+    assert_eq!(one(&mut drive, Op::Write, 4096, 4096), PAGE + 900_000);
+    assert_eq!(drive.stats().counters.merge_reads, 0);
+    assert_eq!(drive.stats().units.padding, 3);
+    assert_eq!(drive.stats().waf(), Some(32.0 / 20.0));
+    assert_eq!(drive.stats().waf_pages(), Some(8.0 / 5.0));
+    // The three other units of the first page are still read there, the second unit in the new page.
+    assert_eq!(one(&mut drive, Op::Read, 0, 16 << 10), 2 * 50_000 + 4 * UNIT + 15_000);
+    assert_eq!(flash(&drive, FlashOp::Read, Cause::Host), 2);
+}
+
+/// Random writes of whole pages and TRIMs of single units: the host never leaves a flash page partly filled, so all
+/// padding is that of GC. GC reads a flash page once for all its valid units, and packs them: only the last flash page of
+/// a job has padding, at most three units.
+#[test]
+fn gc_reads_a_flash_page_once_and_packs_the_units() {
+    for in_flight in [1, 4] {
+        let in_flight = format!("migration.in_flight={in_flight}");
+        let sets = [UNITS, &["drive.blocks_per_plane=32", "drive.op=0.25", &in_flight]].concat();
+        let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
+        let pages = drive.geometry().logical_bytes() / 16_384;
+        let mut stream = Stream::new(1, "units");
+        for _ in 0..20 * pages {
+            one(&mut drive, Op::Write, stream.below(pages) * 16_384, 16_384);
+            if stream.below(4) == 0 {
+                one(&mut drive, Op::Trim, stream.below(4 * pages) * 4096, 4096);
+            }
+        }
+        settle(&mut drive);
+        drive.audit().unwrap();
+        let stats = drive.stats();
+        let gc = |op: FlashOp| stats.flash[op as usize][Cause::Gc as usize];
+        let (victims, valid) = (stats.gc.victims, stats.gc.victim_valid_pages);
+        let moved = 4 * gc(FlashOp::Program) - stats.units.padding;
+        assert!(victims > 500 && stats.units.padding <= 3 * victims && stats.units.padding > 0);
+        // A unit that the host overwrites or deallocates during a job is not moved.
+        assert!(moved <= valid && moved > valid * 95 / 100, "{moved} of {valid} units moved");
+        // Eight flash pages per block. With 4 units each read alone there would be as many reads as units.
+        assert!(
+            gc(FlashOp::Read) <= 8 * victims && 2 * gc(FlashOp::Read) < valid,
+            "{victims} victims, {valid} units"
+        );
+        read_everything(&mut drive);
+    }
+}
