@@ -280,7 +280,9 @@ impl<P: Probe> Core<P> {
     /// translation pages, and must not take a free block that the job under way or an emergency flush may need.
     pub(crate) fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let stream = WriteStream::Mapping;
-        self.stream_room(plane, stream) > self.pages_to_move(plane, stream)
+        // The page takes a whole flash page, and may close one that the job has begun.
+        let units = self.geometry.units_per_page;
+        self.stream_room(plane, stream) >= units + self.pages_to_move(plane, stream).next_multiple_of(units)
             && self.ftl.has_mapping_room(plane)
     }
 

@@ -129,11 +129,12 @@ impl<P: Probe> Core<P> {
         self.units.due.clear();
     }
 
-    /// Closes the flash pages of a plane that gather pages of its job: the job has read all its pages.
+    /// Closes the flash pages of a plane that gather pages of its job: the job has read all its pages. Translation pages
+    /// and data are never in one block, so the flash page of another stream than the job's is due at the end of the event.
     #[inline(always)]
     pub(crate) fn close_flash_pages_of_job(&mut self, plane: PlaneId) {
         if self.units.are_parts() {
-            for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {
+            for stream in WriteStream::all().filter(|&stream| stream != WriteStream::Host) {
                 self.close_flash_page(plane, stream);
             }
         }

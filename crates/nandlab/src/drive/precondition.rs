@@ -61,18 +61,18 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Called after preconditioning: fills with padding the flash pages that are not full, and writes all stale
-    /// translation pages, without simulating time.
+    /// Called after preconditioning: writes all stale translation pages, and fills with padding the flash pages that are
+    /// not full, without simulating time.
     pub fn settle(&mut self) {
+        if let Some(mapping) = &mut self.path.map {
+            mapping.settle(&mut self.core);
+        }
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             for stream in WriteStream::all() {
                 while self.core.ftl.is_amid_flash_page(&self.core.geometry, plane, stream) {
                     self.core.program_now(plane, stream, Lpn(DEAD_LPN), 0, |_| ());
                 }
             }
-        }
-        if let Some(mapping) = &mut self.path.map {
-            mapping.settle(&mut self.core);
         }
     }
 

@@ -268,8 +268,7 @@ impl Schemes {
     pub fn allows_units(&self) -> bool {
         let moves_off_chip = self.migration.contains("off-chip") || self.migration.contains("limit = 0");
         let refresh = self.refresh;
-        self.map == "'page'"
-            && moves_off_chip
+        moves_off_chip
             && !self.shares
             && !self.has_capacitor
             && !["partial", "in_place", "ec-cache"].iter().any(|policy| refresh.contains(policy))

@@ -1511,7 +1511,6 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
     for set in [
         "migration.policy.rcopyback={ limit = 2 }",
         "migration.first_block=shared",
-        "ftl.map.demand={ cache = \"8KiB\" }",
         "refresh.policy.fcr={ in_place = true }",
         "refresh.policy.partial={ min_free_blocks = 0.02 }",
         "capacitor.capacitance=1mF",

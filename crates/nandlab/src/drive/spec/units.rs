@@ -94,14 +94,13 @@ fn together(check: &mut Check<'_>) -> Option<()> {
     }
     let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
-    let others: [(&str, &str, bool); 7] = [
+    let others: [(&str, &str, bool); 6] = [
         ("migration.policy", "copybacks", migration.copybacks_max() > 0),
         (
             "migration.first_block",
             "a first block that GC shares with the host",
             check.is("migration.first_block", "shared"),
         ),
-        ("ftl.map", "the demand map", check.is("ftl.map", "demand")),
         (
             "refresh.policy",
             "this refresh policy",
