@@ -13,65 +13,25 @@
 //! transfer ends when the slower of the two has carried the data, and occupies its channel until then. A page that a try
 //! does not decode crosses only the channel.
 
+mod channels;
 mod gap;
 mod power;
+mod state;
 
 pub use gap::CopybackGap;
+pub use state::{Ended, Phase};
 
 use super::agenda::{Agenda, NEVER};
 use super::channel::Channel;
 use super::partners::Partners;
-use super::pick::{Scheduler, Turns, Waiting, pick};
-use super::timing::{Timing, Way};
+use super::pick::{Scheduler, Waiting, pick};
+use super::timing::Timing;
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use super::watcher::Watcher;
 use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
-
-/// The phase of a die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Phase {
-    /// No operation.
-    Idle,
-    /// Command and address cycles of a read, erase or copyback, on the channel.
-    Command,
-    /// Command and address cycles of a program, then data from the controller into the page register, on the channel.
-    TransferIn,
-    /// The array senses, programs or erases.
-    Array,
-    /// Data from the page register to the controller, on the channel.
-    TransferOut,
-}
-
-#[derive(Clone, Debug)]
-struct Die {
-    queues: [Fifo<Transaction>; Class::ALL.len()],
-    /// The transactions under way: one, or in a multi-plane operation one per plane.
-    batch: Fifo<Transaction>,
-    /// The copyback whose page has been sensed, while host reads go before its program.
-    held: Option<Slot>,
-    /// Whether the copyback under way has sensed its page.
-    is_sensed: bool,
-    kind: FlashOp,
-    phase: Phase,
-    channel: u16,
-    /// Number of planes of the die for which background work is urgent.
-    promoted: u16,
-    turns: Turns,
-    /// Cleanings that have the die to themselves (`gc.foreground = "blocking"`).
-    cleanings: u16,
-    /// The next die that waits for the same channel.
-    next_waiting: Option<DieId>,
-    /// Transactions queued or under way.
-    load: u32,
-    /// Whether the die is in [`Device::marked`].
-    is_marked: bool,
-    /// The time at which the die last started an operation.
-    since: Time,
-    busy_ns: Span,
-}
+use state::Die;
 
 /// The dies, channels and off-chip path of a drive. Clock `i` of the agenda belongs to die `i`.
 #[derive(Debug)]
@@ -93,17 +53,6 @@ pub struct Device {
     gap: Option<CopybackGap>,
 }
 
-/// The part of an operation that has ended on a die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Only a phase: the operation continues with its next phase.
-    Nothing,
-    /// The transfer out of a page, which has yet to be decoded.
-    Page(Slot),
-    /// The array operation of every transaction in the list that starts at this slot.
-    Batch(Slot),
-}
-
 impl Device {
     /// A device with idle dies.
     pub fn new(
@@ -113,25 +62,8 @@ impl Device {
         multi_plane: bool,
         gap: Option<CopybackGap>,
     ) -> Self {
-        let die = |index| Die {
-            queues: [Fifo::default(); Class::ALL.len()],
-            batch: Fifo::default(),
-            held: None,
-            is_sensed: false,
-            kind: FlashOp::Read,
-            phase: Phase::Idle,
-            channel: geometry.channel_of(DieId(index)) as u16,
-            promoted: 0,
-            turns: Turns::default(),
-            cleanings: 0,
-            next_waiting: None,
-            load: 0,
-            is_marked: false,
-            since: Time::START,
-            busy_ns: Span::ZERO,
-        };
         Self {
-            dies: (0..geometry.dies).map(die).collect(),
+            dies: (0..geometry.dies).map(|index| Die::new(geometry, DieId(index))).collect(),
             channels: vec![Channel::default(); geometry.channels as usize].into(),
             off_chip_free_at: [Time::START; 2],
             timing,
@@ -478,93 +410,6 @@ impl Device {
         die.phase = Phase::Array;
         agenda.set(id.0, now + ns);
         watcher.on_phase(now, now + ns, id, u32::from(die.channel), Phase::Array, first);
-    }
-
-    /// Takes the die's channel for `phase`, or waits for the channel.
-    #[inline]
-    fn ask_channel<W: Watcher>(
-        &mut self,
-        agenda: &mut Agenda,
-        watcher: &mut W,
-        pool: &Transactions,
-        now: Time,
-        id: DieId,
-        phase: Phase,
-    ) {
-        let die = &mut self.dies[id.index()];
-        die.phase = phase;
-        die.next_waiting = None;
-        let channel = &mut self.channels[die.channel as usize];
-        if !channel.is_taken() {
-            self.grant_channel(agenda, watcher, pool, now, id);
-            return;
-        }
-        agenda.set(id.0, NEVER);
-        let first = match channel.waiting {
-            None => id,
-            Some((first, last)) => {
-                self.dies[last.index()].next_waiting = Some(id);
-                first
-            }
-        };
-        channel.waiting = Some((first, id));
-    }
-
-    #[inline]
-    fn grant_channel<W: Watcher>(
-        &mut self,
-        agenda: &mut Agenda,
-        watcher: &mut W,
-        pool: &Transactions,
-        now: Time,
-        id: DieId,
-    ) {
-        let die = &self.dies[id.index()];
-        let first = first_of(&die.batch, pool);
-        let (command_ns, transfer_ns, pages) = match die.phase {
-            Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
-            // A page that this try does not decode is not sent over the off-chip path.
-            Phase::TransferOut => {
-                let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
-                let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
-                (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
-            }
-            Phase::TransferIn => {
-                let pages = self.planes_at_work(pool, die);
-                (self.command_ns(pool, die), pages * self.timing.transfer_ns, pages)
-            }
-            Phase::Idle | Phase::Array => unreachable!("this phase needs no channel"),
-        };
-        let data_from = now + command_ns;
-        let mut end = data_from + transfer_ns;
-        let way = if die.phase == Phase::TransferIn { Way::In } else { Way::Out } as usize;
-        let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns[way], first.part_bytes);
-        if off_chip_ns > Span::ZERO {
-            let free_at = &mut self.off_chip_free_at[usize::from(self.timing.off_chip_path[way])];
-            *free_at = (*free_at).max(data_from) + off_chip_ns;
-            end = end.max(*free_at);
-        }
-        let channel = &mut self.channels[die.channel as usize];
-        channel.take(now);
-        agenda.set(id.0, end);
-        watcher.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
-    }
-
-    #[inline]
-    fn release_channel<W: Watcher>(
-        &mut self,
-        agenda: &mut Agenda,
-        watcher: &mut W,
-        pool: &Transactions,
-        now: Time,
-        id: DieId,
-    ) {
-        let channel = &mut self.channels[self.dies[id.index()].channel as usize];
-        channel.free(now);
-        if let Some((next, last)) = channel.waiting {
-            channel.waiting = self.dies[next.index()].next_waiting.map(|after| (after, last));
-            self.grant_channel(agenda, watcher, pool, now, next);
-        }
     }
 }
 

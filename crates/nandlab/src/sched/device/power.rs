@@ -1,8 +1,9 @@
 //! The device at power failure.
 
-use super::{Device, Phase, Turns, count};
+use super::{Device, Phase, count};
 use crate::base::slab::Fifo;
 use crate::base::units::Time;
+use crate::sched::pick::Turns;
 use crate::sched::{Class, Transactions};
 
 impl Device {
