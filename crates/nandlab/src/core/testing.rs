@@ -17,8 +17,8 @@ use crate::ftl::needs::{BlockNeeds, Demands};
 use crate::ftl::{self, Candidates, Ftl, VictimPolicy, WearLevelling, WriteStream};
 use crate::probe::NoProbe;
 use crate::sched::{
-    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, ProgramTime, Scheduler, Slot, Timing,
-    TimingSpec, Transaction,
+    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, ProgramTime, Scheduler, Slot,
+    SuspendSpec, Timing, TimingSpec, Transaction,
 };
 use std::collections::BTreeMap;
 
@@ -179,6 +179,7 @@ impl Setup {
             off_chip: OffChipRate::Unlimited,
             scheduler: Scheduler::ReadFirst,
             multi_plane: false,
+            suspend: SuspendSpec::default(),
         }
     }
 }

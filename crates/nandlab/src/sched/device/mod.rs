@@ -17,6 +17,7 @@ mod channels;
 mod gap;
 mod power;
 mod state;
+mod suspend;
 
 pub use gap::CopybackGap;
 pub use state::{Ended, Phase};
@@ -32,6 +33,7 @@ use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
 use state::Die;
+use suspend::Suspender;
 
 /// The dies, channels and off-chip path of a drive. Clock `i` of the agenda belongs to die `i`.
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub struct Device {
     partners: Option<Partners>,
     /// The host reads between the sense and the program of a copyback; `None`: no reads.
     gap: Option<CopybackGap>,
+    /// `None` if operations are not suspended.
+    suspender: Option<Suspender>,
 }
 
 impl Device {
@@ -66,6 +70,7 @@ impl Device {
             dies: (0..geometry.dies).map(|index| Die::new(geometry, DieId(index))).collect(),
             channels: vec![Channel::default(); geometry.channels as usize].into(),
             off_chip_free_at: [Time::START; 2],
+            suspender: Suspender::new(timing.suspend, geometry.dies),
             timing,
             scheduler,
             cleaning_order: vec![0; geometry.dies as usize].into(),
@@ -115,7 +120,7 @@ impl Device {
     }
 
     /// The first transaction under way on a die; its partners follow it through [`Transaction::next`]. A copyback whose
-    /// program waits for a host read is not among them.
+    /// program waits for a host read is not among them, and neither are those of [`Device::suspended`].
     pub fn under_way(&self, die: DieId) -> Option<Slot> {
         self.dies[die.index()].batch.first()
     }
@@ -180,12 +185,13 @@ impl Device {
         self.mark(id);
     }
 
-    /// Adds a die, if it is free, to the end of the list of dies that [`Device::start`] starts, unless it is in the
-    /// list.
+    /// Adds a die, if it is free or may suspend its operation, to the end of the list of dies that [`Device::start`]
+    /// starts, unless it is in the list.
     #[inline(always)]
     fn mark(&mut self, id: DieId) {
         let die = &mut self.dies[id.index()];
-        if die.phase == Phase::Idle && !die.is_marked {
+        let may_start = die.phase == Phase::Idle || self.suspender.is_some() && die.phase == Phase::Array;
+        if may_start && !die.is_marked {
             die.is_marked = true;
             self.marked.push(id);
         }
@@ -253,6 +259,12 @@ impl Device {
                 self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferOut);
                 Ended::Nothing
             }
+            (Phase::Array, _)
+                if self.suspender.as_ref().is_some_and(|suspender| !suspender.is_end(id, now)) =>
+            {
+                self.on_suspend_clock(pool, agenda, watcher, now, id);
+                Ended::Nothing
+            }
             (Phase::Array, FlashOp::Copyback) if self.gap.is_some() && !die.is_sensed => {
                 die.held = die.batch.first();
                 (die.batch, die.is_sensed) = (Fifo::default(), true);
@@ -265,6 +277,9 @@ impl Device {
                 (die.batch, die.is_sensed) = (Fifo::default(), false);
                 die.load -= count(pool, Some(first));
                 Self::end(die, now);
+                if let Some(suspender) = &mut self.suspender {
+                    suspender.end(id);
+                }
                 Ended::Batch(first)
             }
             (Phase::TransferOut, _) => {
@@ -301,21 +316,22 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
-        let die = &mut self.dies[id.index()];
+        let die = &self.dies[id.index()];
         if die.phase != Phase::Idle {
+            if self.suspender.is_some() {
+                self.try_to_suspend(pool, agenda, watcher, now, id);
+            }
             return;
         }
         if die.load == 0 {
             agenda.set(id.0, NEVER);
             return;
         }
-        let mut waiting = Waiting {
-            first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
-            promoted: die.promoted > 0,
-        };
-        if die.cleanings > 0 {
-            waiting.leave_to_cleaning(self.cleaning_order[id.index()]);
+        if self.suspender.is_some() && self.resume(pool, agenda, watcher, now, id) {
+            return;
         }
+        let mut waiting = self.waiting(pool, id);
+        let die = &mut self.dies[id.index()];
         let mut without = None;
         if let Some(held) = die.held {
             let plane = pool[held].plane_in_die;
@@ -369,6 +385,20 @@ impl Device {
         }
     }
 
+    /// The heads of a die's queues, as far as the cleanings of the die let the die serve them.
+    #[inline(always)]
+    fn waiting(&self, pool: &Transactions, id: DieId) -> Waiting {
+        let die = &self.dies[id.index()];
+        let mut waiting = Waiting {
+            first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
+            promoted: die.promoted > 0,
+        };
+        if die.cleanings > 0 {
+            waiting.leave_to_cleaning(self.cleaning_order[id.index()]);
+        }
+        waiting
+    }
+
     /// The number of planes in a die's operation.
     #[inline(always)]
     fn planes_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
@@ -394,22 +424,28 @@ impl Device {
     ) {
         let die = &mut self.dies[id.index()];
         let first = first_of(&die.batch, pool);
-        let ns = match die.kind {
-            FlashOp::Read => self.timing.read(first.level, first.tries > 0).sense_ns,
-            FlashOp::Program => self.timing.program_ns(u32::from(first.page)),
-            FlashOp::Erase => self.timing.erase_ns,
-            FlashOp::Copyback => {
-                let (sense, program) = (self.timing.read_ns, self.timing.program_ns(u32::from(first.page)));
-                match (self.gap, die.is_sensed) {
-                    (None, _) => sense + program,
-                    (Some(_), false) => sense,
-                    (Some(_), true) => program,
-                }
-            }
+        let program_ns = || self.timing.program_ns(u32::from(first.page));
+        let (sense_ns, rest_ns) = match die.kind {
+            FlashOp::Read => (self.timing.read(first.level, first.tries > 0).sense_ns, Span::ZERO),
+            FlashOp::Program => (Span::ZERO, program_ns()),
+            FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
+            FlashOp::Copyback => match (self.gap, die.is_sensed) {
+                (None, _) => (self.timing.read_ns, program_ns()),
+                (Some(_), false) => (self.timing.read_ns, Span::ZERO),
+                (Some(_), true) => (Span::ZERO, program_ns()),
+            },
         };
+        let end = now + sense_ns + rest_ns;
         die.phase = Phase::Array;
-        agenda.set(id.0, now + ns);
-        watcher.on_phase(now, now + ns, id, u32::from(die.channel), Phase::Array, first);
+        agenda.set(id.0, end);
+        watcher.on_phase(now, end, id, u32::from(die.channel), Phase::Array, first);
+        if die.kind != FlashOp::Read
+            && let Some(suspender) = &mut self.suspender
+        {
+            suspender.begin(id, first, now + sense_ns, end);
+            // A host read may have come during the transfer of the page.
+            self.try_to_suspend(pool, agenda, watcher, now, id);
+        }
     }
 }
 
