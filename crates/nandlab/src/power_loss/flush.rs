@@ -2,10 +2,10 @@
 //! capacitor's energy writes dirty pages to flash (aging-capacitor paper, Section IV-C).
 //!
 //! Operations under way end on energy reserved for them. Without a capacitor, or with an empty capacitor, programs,
-//! copybacks and erases in their array phase are torn, and so are suspended ones (`timing.suspend`). The flush begins at once on the idle dies. A program begins only
-//! if the remaining energy covers the program to its end, so the flush tears no page. If only a part of a page is in
-//! the cache, the valid sectors are written, with a mark in the OOB; recovery completes such a page. GC stops, unless
-//! it goes on during a plain flush (`cleaning.rs`).
+//! copybacks and erases in their array phase are torn, and so are suspended ones (`timing.suspend`). The flush begins at
+//! once on the idle dies. A program begins only if the remaining energy covers the program to its end, so the flush
+//! tears no page. If only a part of a page is in the cache, the valid sectors are written, with a mark in the OOB;
+//! recovery completes such a page. GC stops, unless it goes on during a plain flush (`cleaning.rs`).
 
 use super::cleaning::{Cleanings, GcMeans};
 use super::{Outage, PowerLoss, Schemes};

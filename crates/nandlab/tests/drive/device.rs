@@ -700,7 +700,7 @@ fn operations_of_a_class_are_served_in_the_order_of_submission() {
 }
 
 #[test]
-fn a_running_operation_is_not_interrupted() {
+fn without_suspension_a_running_operation_is_not_interrupted() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     rig.issue(erase(0)).at(5);
     rig.assert_earliest_ready_at(read(0).class(Class::HostRead), E + R + T);

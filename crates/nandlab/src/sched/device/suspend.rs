@@ -127,18 +127,18 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
-        let is_host_read_next = self.is_host_read_next(pool, id);
         let kind = self.dies[id.index()].kind;
-        let Some(suspender) = &mut self.suspender else { return };
+        let Some(suspender) = &self.suspender else { return };
         let (Course::Running { end, from }, count) = suspender.dies[id.index()] else { return };
         let Some(times) = suspender.times(kind).filter(|times| count < times.max) else { return };
-        if !is_host_read_next || from.max(now) >= end {
+        if from.max(now) >= end || !self.is_host_read_next(pool, id) {
             return;
         }
         if from > now {
             agenda.set(id.0, from);
             return;
         }
+        let suspender = self.suspender.as_mut().expect("the die suspends operations");
         suspender.dies[id.index()] = (Course::Entering { since: now, left: end - now }, count + 1);
         match kind {
             FlashOp::Erase => suspender.stats.erases += 1,
@@ -189,14 +189,14 @@ impl Device {
         now: Time,
         id: DieId,
     ) -> bool {
-        let is_host_read_next = self.is_host_read_next(pool, id);
-        let Some(suspender) = &mut self.suspender else { return false };
+        let Some(suspender) = &self.suspender else { return false };
         let (Course::Suspended { since, left, kind, batch }, count) = suspender.dies[id.index()] else {
             return false;
         };
-        if is_host_read_next {
+        if self.is_host_read_next(pool, id) {
             return false;
         }
+        let suspender = self.suspender.as_mut().expect("the die suspends operations");
         let times = suspender.times(kind).expect("the operation may be suspended");
         let running = now + times.resume_ns;
         let end = running + left;
