@@ -141,6 +141,9 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "wear-gap": ("ftl.wear_gap=2",),
             "fcfs": ("timing.scheduler=fcfs",),
             "off-chip-path": ("timing.off_chip_mb_per_s=400",),
+            "suspend": (
+                "timing.suspend={ program = { enter = '20us', resume = '20us', min_progress = '100us', max = 3 } }",
+            ),
             "allocation-dynamic": ("ftl.allocation=dynamic",),
             "trim": ("workload.synthetic.trim_fraction=0.1",),
             "closed-loop": ("workload.arrival={ queue_depth = 16 }",),

@@ -107,6 +107,8 @@ class Summary(Record, frozen=True):
     """Findings that a reader of the numbers has to know, the most important first."""
     units: UnitsStats | None = None
     """Mapping units that share a flash page; absent if the mapping unit is the page."""
+    suspensions: SuspendStats | None = None
+    """Suspensions of programs and erases for host reads; absent without `timing.suspend`."""
     link: LinkSummary | None = None
     """Use of the link between host and drive; absent without a link."""
     precondition: PreconditionSummary | None = None
@@ -1057,6 +1059,19 @@ class UnitsStats(Record, frozen=True):
 
     padding: int
     """Mapping units without data that filled a flash page whose program could not wait."""
+
+
+class SuspendStats(Record, frozen=True):
+    """Suspensions of programs and erases for host reads (`timing.suspend`)."""
+
+    programs: int
+    """Suspensions of programs and of the programs of copybacks; a multi-plane program counts as one."""
+    erases: int
+    """Suspensions of erases; a multi-plane erase counts as one."""
+    suspended_s: float
+    """Time by which suspensions have delayed programs and erases: from the suspension of an operation until the die has
+    taken the operation up again. In seconds.
+    """
 
 
 class LinkSummary(Record, frozen=True):

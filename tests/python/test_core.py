@@ -132,6 +132,26 @@ def test_a_host_link_limits_the_bandwidth_and_is_reported(ran, tmp_path):
     assert "link to the host" in report and "mb_per_s 20" in report
 
 
+def test_suspensions_are_reported(tmp_path):
+    import nandlab
+    from nandlab.screen import show_run
+    from rich.console import Console
+
+    times = {"enter": "9us", "resume": "4us", "min_progress": "0us", "max": 3}
+    result = nandlab.run(SPEC, sets={"timing.suspend": {"program": times, "erase": times}}, verify=True)
+    found, plain = result.summary.suspensions, nandlab.run(SPEC).summary
+    assert found.programs > 0 and found.erases > 0
+    # A suspension takes at least `enter`, `resume` and the sense of a page.
+    assert found.suspended_s >= (found.programs + found.erases) * (9e-6 + 4e-6 + 50e-6)
+    assert plain.suspensions is None
+    assert result.summary.latency_us.read.p99 < plain.latency_us.read.p99
+    console = Console(record=True, width=1000, file=(tmp_path / "screen").open("w"))
+    show_run(result, console)
+    assert f"{found.programs:,} of programs" in console.export_text()
+    result.save(tmp_path / "out")
+    assert "suspension for host reads" in nandlab.report(tmp_path / "out").read_text()
+
+
 def test_a_stopped_run_is_marked_incomplete():
     import nandlab
 

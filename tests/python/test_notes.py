@@ -108,6 +108,11 @@ NEVER = {
             "reliability.retention": "365d",
         },
     ),
+    "no-suspension": (
+        {"timing.suspend.program": {"enter": "9us", "resume": "4us", "min_progress": "10ms", "max": 3}},
+        ("timing.suspend had no effect", "min_progress"),
+        {"timing.suspend.program": {"enter": "9us", "resume": "4us", "min_progress": "0us", "max": 3}},
+    ),
     "never-measured": (
         {
             "cache.size": "1MiB",

@@ -51,6 +51,7 @@ RUNS = {
         "power.cut_after_requests": 2000,
     },
     "link": {"host.link": {"mb_per_s": 20, "latency": "10us"}},
+    "suspensions": {"timing.suspend.program": {"enter": "9us", "resume": "4us", "min_progress": "0us", "max": 3}},
 }
 
 
@@ -82,6 +83,7 @@ def test_written_keys_and_declared_keys_are_the_same(name, verify):
             "partial refresh": {"refresh"},
             "power loss": {"power", "capacitor"},
             "link": {"link"},
+            "suspensions": {"suspensions"},
         }[name]
     )
 

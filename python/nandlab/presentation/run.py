@@ -37,6 +37,7 @@ _SHOWN = frozenset(
         "counters",
         "steady_state",
         "link",
+        "suspensions",
         "precondition",
         "verified",
         "warm_up",
@@ -54,6 +55,7 @@ def of_run(result: RunResult) -> Presentation:
         _latency(summary),
         read_levels(summary.ecc),
         _link(summary),
+        _suspensions(summary),
         mapping(summary.map),
         write_cache(summary.cache),
         migration(summary.migration),
@@ -161,6 +163,17 @@ def _link(summary: Summary) -> Section | None:
     text = f"busy {busy[0]} of the time to the drive, {busy[1]} to the host"
     figures = (Figure("busy to the drive", busy[0]), Figure("busy to the host", busy[1]))
     return Section("Link", (Figure("link", text),), figures=figures)
+
+
+def _suspensions(summary: Summary) -> Section | None:
+    found = summary.suspensions
+    if found is None:
+        return None
+    parts = (count(found.programs), count(found.erases), duration(found.suspended_s))
+    text = f"{parts[0]} of programs, {parts[1]} of erases; {parts[2]} suspended in all"
+    names = ("of programs", "of erases", "time suspended")
+    figures = tuple(Figure(name, part) for name, part in zip(names, parts, strict=True))
+    return Section("Suspensions for host reads", (Figure("suspensions", text),), figures=figures)
 
 
 _RULE = (

@@ -12,6 +12,7 @@ from nandlab.units import size
 #: Values that switch a mechanism off or are the usual choice; they have no row.
 _OFF = {
     "host.link": "none",
+    "timing.suspend": "none",
     "ecc.start": "first",
     "ecc.retry": "full",
     "reliability.read_disturb": 0.0,
@@ -62,6 +63,7 @@ def settings_of(spec: Mapping[str, object]) -> list[Block]:
         ("link to the host", "host.link"),
         ("read / program / erase", "timing.read timing.program timing.erase"),
         ("scheduler", "timing.scheduler"),
+        ("suspension for host reads", "timing.suspend"),
         ("mapping", "ftl.map"),
         ("allocation", "ftl.allocation"),
         ("wear levelling", "ftl.wear_levelling"),

@@ -36,9 +36,21 @@ use super::units::Span;
 use serde_json::{Map, Value, json};
 
 /// The units of counters in the results.
-pub const UNITS: [&str; 13] = [
-    "pages", "units", "requests", "blocks", "writes", "entries", "lines", "tries", "erases", "bytes", "s",
-    "us", "j",
+pub const UNITS: [&str; 14] = [
+    "pages",
+    "units",
+    "requests",
+    "blocks",
+    "writes",
+    "entries",
+    "lines",
+    "tries",
+    "erases",
+    "suspensions",
+    "bytes",
+    "s",
+    "us",
+    "j",
 ];
 
 /// How a counter adds up over stretches of time.

@@ -7,7 +7,7 @@ use crate::base::geometry::{Cell, Geometry};
 use crate::sched::{FlashOp, Timing, Way};
 
 /// Energy of an emergency flush by its number of pages, in the worst case: every die is erasing a block when power
-/// fails, and only the free blocks reserved for the flush are left.
+/// fails, or has suspended an erase that has just begun, and only the free blocks reserved for the flush are left.
 ///
 /// `plain` uses the pages of a block in order, so every plane may begin at slow pages. `csw` uses the reserved blocks
 /// as `ftl/flush_pages.rs` does: on 3D cells the first page of all blocks, then the next page of all blocks; on planar
@@ -150,11 +150,11 @@ impl FlushCost {
                 (kinds, page_j(slowest), None, ahead_j)
             }
         };
-        let dies_per_channel = f64::from(geometry.dies / geometry.channels);
-        let wait_ns = erase_ns
-            + slowest
-            + dies_per_channel * timing.longest_transfer_ns().ns() as f64
-            + f64::from(geometry.dies) * timing.off_chip_ns[0].max(timing.off_chip_ns[1]).ns() as f64;
+        let dies_per_channel = u64::from(geometry.dies / geometry.channels);
+        let channel_ns = dies_per_channel * timing.longest_transfer_ns()
+            + u64::from(geometry.dies) * timing.off_chip_ns[0].max(timing.off_chip_ns[1]);
+        let resumption_ns = timing.longest_resumption_ns(channel_ns).ns() as f64;
+        let wait_ns = erase_ns + resumption_ns + slowest + channel_ns.ns() as f64;
         Self {
             fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_pages) * page_j(slowest) + more_j,
             kinds: kinds.into(),

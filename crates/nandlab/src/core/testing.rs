@@ -17,8 +17,8 @@ use crate::ftl::needs::{BlockNeeds, Demands};
 use crate::ftl::{self, Candidates, Ftl, VictimPolicy, WearLevelling, WriteStream};
 use crate::probe::NoProbe;
 use crate::sched::{
-    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, ProgramTime, Scheduler, Slot, Timing,
-    TimingSpec, Transaction,
+    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, ProgramTime, Scheduler, Slot,
+    SuspendSpec, Timing, TimingSpec, Transaction,
 };
 use std::collections::BTreeMap;
 
@@ -48,6 +48,7 @@ pub(crate) struct Setup {
     /// Number of cached pages that a capacitor flushes at power loss; `None`: the drive has no such cache.
     pub(crate) flushed_pages: Option<u64>,
     pub(crate) hot_reads: Option<u32>,
+    pub(crate) suspend: SuspendSpec,
 }
 
 impl Default for Setup {
@@ -69,6 +70,7 @@ impl Default for Setup {
             has_combinations: false,
             flushed_pages: None,
             hot_reads: None,
+            suspend: SuspendSpec::default(),
         }
     }
 }
@@ -179,6 +181,7 @@ impl Setup {
             off_chip: OffChipRate::Unlimited,
             scheduler: Scheduler::ReadFirst,
             multi_plane: false,
+            suspend: self.suspend,
         }
     }
 }

@@ -2,10 +2,10 @@
 //! capacitor's energy writes dirty pages to flash (aging-capacitor paper, Section IV-C).
 //!
 //! Operations under way end on energy reserved for them. Without a capacitor, or with an empty capacitor, programs,
-//! copybacks and erases in their array phase are torn. The flush begins at once on the idle dies. A program begins only
-//! if the remaining energy covers the program to its end, so the flush tears no page. If only a part of a page is in
-//! the cache, the valid sectors are written, with a mark in the OOB; recovery completes such a page. GC stops, unless
-//! it goes on during a plain flush (`cleaning.rs`).
+//! copybacks and erases in their array phase are torn, and so are suspended ones (`timing.suspend`). The flush begins at
+//! once on the idle dies. A program begins only if the remaining energy covers the program to its end, so the flush
+//! tears no page. If only a part of a page is in the cache, the valid sectors are written, with a mark in the OOB;
+//! recovery completes such a page. GC stops, unless it goes on during a plain flush (`cleaning.rs`).
 
 use super::cleaning::{Cleanings, GcMeans};
 use super::{Outage, PowerLoss, Schemes};
@@ -49,14 +49,16 @@ impl Dirty {
     }
 }
 
-/// Returns the transactions that the dies have begun, die by die.
+/// Returns the transactions that the dies have begun, die by die, suspended ones included.
 pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
     let mut all = Vec::new();
     for die in (0..core.geometry.dies).map(DieId) {
-        let mut rest = core.device.under_way(die);
-        while let Some(slot) = rest {
-            all.push(core.pool[slot]);
-            rest = core.pool[slot].next;
+        for first in [core.device.suspended(die), core.device.under_way(die)] {
+            let mut rest = first;
+            while let Some(slot) = rest {
+                all.push(core.pool[slot]);
+                rest = core.pool[slot].next;
+            }
         }
     }
     all
@@ -130,8 +132,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<BlockId> {
         let mut torn_erases = Vec::new();
         for transaction in under_way(self.core) {
-            let device = &self.core.device;
-            if device.phase(transaction.die) != Phase::Array || device.is_sensing(transaction.die) {
+            if !self.core.device.is_torn_now(transaction.die) {
                 continue;
             }
             match transaction.kind {

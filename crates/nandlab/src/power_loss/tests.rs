@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::base::geometry::{Cell, DieId};
-use crate::base::units::{MS, US};
+use crate::base::units::{MS, Span, Time, US};
 use crate::core::testing::{Event, PLANE, Setup, fill, next, start, strike};
-use crate::core::{Maps, Program, To};
+use crate::core::{Maps, Program, Read, To};
 use crate::flash::{BlockState, Stamp};
 use crate::ftl::{FlushMethod, WriteStream};
 use crate::host::Trims;
 use crate::probe::NoProbe;
-use crate::sched::{Cause, Class, FlashOp, Owner, Phase};
+use crate::sched::{Cause, Class, FlashOp, NEVER, Owner, Phase, Start, SuspendSpec, SuspendTimes};
 
 /// A stand-in for the other mechanisms that records the calls.
 #[derive(Debug, Default)]
@@ -136,6 +136,89 @@ fn a_program_still_in_its_transfer_tears_no_page() {
     tear(&mut core, &mut loss);
     assert_eq!((loss.torn_programs, core.array.is_torn(ppn)), (0, false));
     assert_eq!(core.array.block(core.geometry.block_of(ppn)).programmed, 1);
+}
+
+/// A core that programs LPN 8, and at 110 us, in the middle of the program, suspends the program for a host read. The
+/// die is ready for the read at 120 us, and has taken the program up again at 185 us.
+fn suspend_program(setup: &Setup) -> (Core<NoProbe>, Ppn) {
+    let times = SuspendTimes { enter_ns: 10 * US, resume_ns: 5 * US, min_progress_ns: Span::ZERO, max: 1 };
+    let suspend = SuspendSpec { program: Some(times), erase: None };
+    let mut core = Setup { suspend, ..setup.clone() }.core();
+    let other = fill(&mut core, WriteStream::Host, [7]);
+    let ppn = program(&mut core, 8);
+    reach_array(&mut core);
+    core.now += 100 * US;
+    let (owner, cause, class, start_level) = (Owner::Dummy, Cause::Host, Class::HostRead, Start::Policy);
+    core.read(Read { ppn: other, lpn: Lpn(7), owner, cause, class, start: start_level, page_level: 0 });
+    start(&mut core);
+    assert_eq!(core.agenda.time(0), Time::START + 120 * US);
+    (core, ppn)
+}
+
+/// Serves the events of the die up to `us` microseconds.
+fn serve_until(core: &mut Core<NoProbe>, us: u64) {
+    while core.agenda.time(0) <= Time::START + us * US {
+        strike(core).expect("an operation is under way");
+        start(core);
+    }
+    core.now = Time::START + us * US;
+}
+
+#[test]
+fn a_suspended_program_is_torn() {
+    let setup = Setup { cell: Cell::Mlc, ..Setup::default() };
+    // The die suspends the program, senses a page, transfers it out, takes the program up again, programs.
+    let times = [
+        (115, Phase::Array),
+        (150, Phase::Array),
+        (175, Phase::TransferOut),
+        (182, Phase::Array),
+        (200, Phase::Array),
+    ];
+    for (us, phase) in times {
+        let (mut core, ppn) = suspend_program(&setup);
+        serve_until(&mut core, us);
+        assert_eq!(core.device.phase(DieId(0)), phase, "{us} us");
+        assert_eq!(core.device.suspended(DieId(0)).is_some(), us == 150 || us == 175);
+        let mut loss = PowerLoss::default();
+        tear(&mut core, &mut loss);
+        assert_eq!((loss.torn_programs, core.array.is_torn(ppn)), (1, true), "{us} us");
+        // The MSB program tears the LSB page of its wordline.
+        assert_eq!(loss.lost_with_wordline, [(Lpn(7), 1)]);
+        assert_eq!(core.device.load(DieId(0)), 0);
+    }
+    // The drive continues after recovery.
+    let (mut core, _) = suspend_program(&setup);
+    serve_until(&mut core, 150);
+    tear(&mut core, &mut PowerLoss::default());
+    recover(&mut core, &setup, &Trims::default());
+    assert_eq!(core.device.suspended(DieId(0)), None);
+}
+
+/// The die serves the read under way, takes the program up again and ends it; then the flush programs one page.
+#[test]
+fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
+    let setup = Setup { flushed_pages: Some(5), ..Setup::default() };
+    let (mut core, ppn) = suspend_program(&setup);
+    serve_until(&mut core, 150);
+    let begun = under_way(&core);
+    assert_eq!(begun.iter().map(|t| t.kind).collect::<Vec<_>>(), [FlashOp::Program, FlashOp::Read]);
+    assert!(core.device.has_program_before(&core.pool, u64::MAX));
+    core.device.drop_queues(&core.pool);
+    assert_eq!(core.device.load(DieId(0)), 2);
+    let mut loss = PowerLoss { at: core.now, energy_j: 1.0, ..PowerLoss::default() };
+    let (lpn, sequence, unflushed) = (Lpn(9), 9, 9);
+    let mut dirty = [Dirty { lpn, sequence, unflushed, is_partial: false, is_lost: false, is_saved: false }];
+    let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
+    let mut others = Others::default();
+    let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
+    outage.take_back_queued();
+    outage.flush(&means, &mut dirty, &mut loss, |_, _| {});
+    // The read ends at 180 us, and of the program 100 us were left.
+    assert_eq!(loss.finish_ns, (185 + 100 - 150) * US);
+    assert_eq!(loss.flush_ns, loss.finish_ns + 210 * US);
+    assert_eq!(core.array.block(core.geometry.block_of(ppn)).programmed, 3);
+    assert!(dirty[0].is_saved && core.agenda.time(0) == NEVER);
 }
 
 #[test]

@@ -181,6 +181,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
 mod tests {
     use super::*;
     use crate::base::geometry::DieId;
+    use crate::base::units::Span;
     use crate::drive::spec;
     use crate::drive::{Drive, IDLE_LIMIT};
     use crate::host::Op;
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn a_pair_of_probes_passes_on_every_method() {
         pair_passes_on(include_str!("mod.rs"), 10);
-        pair_passes_on(include_str!("../sched/watcher.rs"), 2);
+        pair_passes_on(include_str!("../sched/watcher.rs"), 4);
     }
 
     /// Records the name of each event.
@@ -212,6 +213,8 @@ mod tests {
             on_issue(Time, DieId, &Transaction);
             on_joined(Time, DieId, &Transaction, &Transaction);
             on_phase(Time, Time, DieId, u32, Phase, &Transaction);
+            on_suspend(Time, Time, DieId);
+            on_resume(Time, DieId);
         }
     }
 
@@ -240,6 +243,7 @@ mod tests {
     fn both_probes_of_a_pair_observe_every_event() {
         let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
                     blocks_per_plane = 16\npages_per_block = 8\npage_size = '4KiB'\nop = 0.5\n[timing]\nmulti_plane = true\n\
+                    suspend.program = { enter = '9us', resume = '4us', min_progress = '0us', max = 1 }\n\
                     [ftl]\nallocation = 'PCWD'\n[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\nread_disturb = 1e-3\n";
         let spec = spec::load(text, "test.toml", Path::new("."), &[]).expect("the spec is valid").spec;
         let mut drive = Drive::with_probe(&spec, (Names::default(), Names::default()));
@@ -256,11 +260,18 @@ mod tests {
         }
         submit(Op::Flush, 0);
         submit(Op::Trim, 1);
+        // A read suspends a program.
+        let request =
+            |op: Op, offset: u64, now: Time| Request { arrival: now, op, fua: false, offset, len: 4096 };
+        drive.submit(&request(Op::Write, 0, drive.now())).expect("the request fits");
+        drive.advance(drive.now() + Span::from_ns(100_000));
+        drive.submit(&request(Op::Read, 4096, drive.now())).expect("the request fits");
+        drive.run_until_idle(IDLE_LIMIT).expect("the drive comes to rest");
         drive.cut_power();
         let (first, second) = drive.probe();
         assert_eq!(first.0, second.0);
         let seen: BTreeSet<&str> = first.0.iter().copied().collect();
-        assert_eq!(seen.len(), 17, "{seen:?}");
+        assert_eq!(seen.len(), 19, "{seen:?}");
     }
 
     fn pair_passes_on(source: &str, more_than: usize) {

@@ -13,11 +13,12 @@ use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{
     Arrival, DirtyBudget, Eviction, MapSpec, RberSpec, RefreshPolicySpec, Source, Spec, StartLevel,
 };
+use crate::drive::stats::SuspendStats;
 use crate::drive::{Drive, FailReason};
 use crate::ftl::needs::{BlockNeeds, waf_uniform_fifo};
 use crate::host::{Op, SteadySummary, Verdict};
 use crate::probe::Probe;
-use crate::sched::{Cause, FlashOp};
+use crate::sched::{Cause, FlashOp, SuspendSpec};
 
 /// Share of unmapped reads among all page reads above which `unmapped-reads` is noted.
 const UNMAPPED_SHARE: f64 = 0.03;
@@ -77,6 +78,9 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     }
     if has_written && stats.gc.victims == 0 {
         add(no_gc(drive, steady));
+    }
+    if spec.timing.suspend != SuspendSpec::default() {
+        add(no_suspension(&stats.suspensions));
     }
     let most = spec.migration.policy.copybacks_max();
     add(copyback::no_copybacks(&stats.migration, spec.migration.policy.name, most, stats.gc.victims));
@@ -243,6 +247,20 @@ fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> Option<N
     let written = drive.stats().host[Op::Write as usize].bytes;
     let spare = geometry.raw_bytes() - geometry.logical_bytes();
     background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))
+}
+
+/// Notes that `timing.suspend` has suspended nothing.
+fn no_suspension(stats: &SuspendStats) -> Option<Note> {
+    if stats.programs + stats.erases > 0 {
+        return None;
+    }
+    Note::info(
+        "no-suspension",
+        "No operation was suspended, so timing.suspend had no effect: no host read came to a die that could suspend \
+         its program or erase. A load that mixes reads and writes has such reads; a long min_progress leaves no time \
+         for a suspension."
+            .to_owned(),
+    )
 }
 
 /// Notes that the run is too short for a verdict. Only for a run with GC: without GC the note `no-gc` is more

@@ -8,14 +8,14 @@ use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{RefreshPolicySpec, Spec};
 use crate::drive::stats::{
     CacheSummary, CapacitorSummary, Counters, EccStats, EccSummary, GcStats, LatencyUs, MapSummary,
-    MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, SteadySummary,
+    MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, SteadySummary, SuspendStats,
 };
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::BlockState;
 use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, Need, waf_uniform_fifo};
 use crate::host::Op;
 use crate::probe::Probe;
-use crate::sched::{Cause, FlashOp};
+use crate::sched::{Cause, FlashOp, SuspendSpec};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -366,6 +366,9 @@ pub struct Summary {
     /// Mapping units that share a flash page; absent if the mapping unit is the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<crate::drive::stats::UnitsStats>,
+    /// Suspensions of programs and erases for host reads; absent without `timing.suspend`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspensions: Option<SuspendStats>,
     /// Use of the link between host and drive; absent without a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkSummary>,
@@ -522,6 +525,8 @@ impl Summary {
             channel_busy_share: share(drive.channel_busy_ns(), geometry.channels),
             notes: notes(drive, run, steady_state.as_ref()),
             steady_state,
+            suspensions: (drive.spec().timing.suspend != SuspendSpec::default())
+                .then(|| stats.suspensions.clone()),
             link: drive.link_used().map(|link| {
                 let busy_share = |direction: LinkDirection| number(ratio(direction.busy.seconds(), seconds));
                 LinkSummary { to_drive: busy_share(link.to_drive), to_host: busy_share(link.to_host) }

@@ -7,6 +7,7 @@ mod channel;
 mod device;
 mod partners;
 mod pick;
+mod stats;
 mod timing;
 mod transaction;
 mod watcher;
@@ -14,6 +15,9 @@ mod watcher;
 pub use agenda::{Agenda, NEVER};
 pub use device::{CopybackGap, Device, Ended, Phase};
 pub use pick::{SHARES, Scheduler, Waiting, pick};
-pub use timing::{CommandTimes, OffChipRate, ProgramTime, ReadCost, Timing, TimingSpec, Way};
+pub use stats::SuspendStats;
+pub use timing::{
+    CommandTimes, OffChipRate, ProgramTime, ReadCost, SuspendSpec, SuspendTimes, Timing, TimingSpec, Way,
+};
 pub use transaction::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction, Transactions};
 pub use watcher::Watcher;

@@ -20,6 +20,7 @@ pub struct TimingSpec {
     pub off_chip: OffChipRate,
     pub scheduler: Scheduler,
     pub multi_plane: bool,
+    pub suspend: SuspendSpec,
 }
 
 /// `timing.off_chip_mb_per_s`: the rate of the off-chip path between flash controllers and buffer, in bytes per second.
@@ -66,6 +67,28 @@ impl CommandTimes {
             multi_plane_program_ns: together,
         }
     }
+}
+
+/// `timing.suspend`: the suspension of programs and erases for host reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SuspendSpec {
+    /// Programs, and the programs of copybacks; `None`: they are not suspended.
+    pub program: Option<SuspendTimes>,
+    /// Erases; `None`: they are not suspended.
+    pub erase: Option<SuspendTimes>,
+}
+
+/// The times and the limit of the suspensions of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SuspendTimes {
+    /// Time from the suspension until the die is ready for a read.
+    pub enter_ns: Span,
+    /// Time in which the die takes the operation up again.
+    pub resume_ns: Span,
+    /// Progress of the operation from its start, or from its last resumption, to its next suspension, at least.
+    pub min_progress_ns: Span,
+    /// Most suspensions of an operation, at least 1.
+    pub max: u32,
 }
 
 /// `timing.program`: tPROG, and how it depends on the page.
@@ -126,6 +149,8 @@ pub struct Timing {
     pub command: CommandTimes,
     /// Channel time of the command and address cycles of an operation on one plane, by [`FlashOp`].
     commands: [Span; 4],
+    /// The suspension of programs and erases.
+    pub suspend: SuspendSpec,
     /// The largest number of planes in one operation; 1 without `timing.multi_plane`.
     planes: u32,
     /// The costs of a first try, by level; then the costs of a try that follows a failed try, by level.
@@ -179,6 +204,7 @@ impl Timing {
                 let CommandTimes { read_ns, program_ns, erase_ns, copyback_ns, .. } = spec.command;
                 [read_ns, program_ns, erase_ns, copyback_ns]
             },
+            suspend: spec.suspend,
             planes: if spec.multi_plane { geometry.planes_per_die } else { 1 },
             levels: first.len(),
             page_bytes: bytes,
@@ -213,6 +239,16 @@ impl Timing {
     /// The longest time of one try of a read on the die and in the decoder, without its transfers.
     pub fn longest_try_ns(&self) -> Span {
         self.reads.iter().map(|cost| cost.sense_ns + cost.decode_ns).max().unwrap_or_default()
+    }
+
+    /// The longest time from power failure until a die has taken a suspended operation up again; 0 without suspensions.
+    /// The die is getting ready for reads, or serves a read. `wait_ns` is the longest time in which a die waits for its
+    /// channel and transfers a page.
+    pub fn longest_resumption_ns(&self, wait_ns: Span) -> Span {
+        let read_ns = self.longest_try_ns() + u64::from(self.planes) * wait_ns;
+        let SuspendSpec { program, erase } = self.suspend;
+        let resumption = |times: SuspendTimes| times.enter_ns.max(read_ns) + times.resume_ns;
+        [program, erase].into_iter().flatten().map(resumption).max().unwrap_or_default()
     }
 
     /// The time of a read that needs every level, at the first level first: command cycles, sensing, transfers and

@@ -29,6 +29,15 @@ pub trait Watcher {
         _transaction: &Transaction,
     ) {
     }
+
+    /// A die suspends its program or erase, and is ready for host reads at `ready`. The array phase that was reported
+    /// to run longer ends at `ready`.
+    #[inline(always)]
+    fn on_suspend(&mut self, _now: Time, _ready: Time, _die: DieId) {}
+
+    /// A die takes its suspended operation up again. The array phase of what is left of the operation follows.
+    #[inline(always)]
+    fn on_resume(&mut self, _now: Time, _die: DieId) {}
 }
 
 /// Two watchers that observe the same operations.
@@ -46,5 +55,15 @@ impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     fn on_phase(&mut self, start: Time, end: Time, die: DieId, channel: u32, phase: Phase, t: &Transaction) {
         self.0.on_phase(start, end, die, channel, phase, t);
         self.1.on_phase(start, end, die, channel, phase, t);
+    }
+
+    fn on_suspend(&mut self, now: Time, ready: Time, die: DieId) {
+        self.0.on_suspend(now, ready, die);
+        self.1.on_suspend(now, ready, die);
+    }
+
+    fn on_resume(&mut self, now: Time, die: DieId) {
+        self.0.on_resume(now, die);
+        self.1.on_resume(now, die);
     }
 }

@@ -6,7 +6,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, DriveFacts, OFF_CHIP, Schemes, first_accepted, link};
+use crate::common::schemes::{Acts, DriveFacts, OFF_CHIP, Schemes, first_accepted, link, suspend};
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
@@ -135,7 +135,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
          cell = 'mlc'\nop = {op}\nendurance = 1000000\n{}[timing]\ncommand = '{}'\ndecode = '{}'\n\
-         program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n\
+         program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n{}\
          [ftl]\nmap = {}\nmapping_unit = '{}B'\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
          pacing = '{}'\nforeground = '{}'\n{precondition}{}{}",
         case.seed >> 1,
@@ -144,6 +144,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         if case.decode { "15us" } else { "0us" },
         OFF_CHIP[case.off_chip],
         case.multi_plane,
+        suspend(case.seed, scheduler),
         schemes.map,
         if schemes.allows_units() { case.unit } else { 4096 },
         ORDERS[case.order],

@@ -7,7 +7,9 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, DriveFacts, OFF_CHIP, Schemes, combination, first_accepted, link, slack};
+use crate::common::schemes::{
+    Acts, DriveFacts, OFF_CHIP, Schemes, combination, first_accepted, link, slack, suspend,
+};
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
@@ -217,13 +219,14 @@ impl Plan {
         };
         let mut tail = format!(
             "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
-             off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n[ftl]\nmap = {}\n\
+             off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n{}[ftl]\nmap = {}\n\
              allocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
              pacing = '{pacing}'\nforeground = '{foreground}'\n{}",
             5 * pick(2),
             300 * pick(2),
             OFF_CHIP[pick(OFF_CHIP.len() as u64) as usize],
             pick(2) == 0,
+            suspend(seed, scheduler),
             schemes.map,
             link(seed),
         );

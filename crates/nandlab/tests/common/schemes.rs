@@ -369,6 +369,23 @@ fn smart(seed: u64) -> String {
     format!("{{ smart = {{ busy_from = {busy_from} }} }}")
 }
 
+/// Returns the line with `timing.suspend`: half of the seeds suspend programs, and half erases, unless the scheduler is
+/// `fcfs`. The choices have a random stream of their own.
+pub fn suspend(seed: u64, scheduler: &str) -> String {
+    let mut stream = Stream::new(seed, "suspend");
+    let mut half = |name: &str| {
+        let mut one_of = |choices: [&'static str; 4]| choices[stream.below(4) as usize];
+        let (enter, resume) =
+            (one_of(["0us", "5us", "20us", "100us"]), one_of(["0us", "5us", "20us", "100us"]));
+        let (min_progress, max) = (one_of(["0us", "0us", "50us", "400us"]), one_of(["1", "2", "3", "10"]));
+        let times =
+            format!("enter = '{enter}', resume = '{resume}', min_progress = '{min_progress}', max = {max}");
+        if stream.below(2) == 0 { format!("{name} = {{ {times} }}") } else { format!("{name} = 'none'") }
+    };
+    let [program, erase] = ["program", "erase"].map(&mut half);
+    if scheduler == "fcfs" { String::new() } else { format!("suspend = {{ {program}, {erase} }}\n") }
+}
+
 /// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.
 pub fn link(seed: u64) -> String {
     let mut stream = Stream::new(seed, "link");
@@ -407,6 +424,8 @@ impl Acts {
             ("write-backs of the capacitor-aware cache", if capacitor_aware { synced } else { 0 }),
             ("read reclaim", stats.reclaim.blocks),
             ("reads that waited for a slot of the write cache", waiting_reads),
+            ("suspensions of programs", stats.suspensions.programs),
+            ("suspensions of erases", stats.suspensions.erases),
             ("budget detections", stats.power.detections.len() as u64),
         ]);
         acts

@@ -7,7 +7,7 @@ use crate::common::spec;
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
-use nandlab::drive::spec::{CommandTimes, Scheduler, Spec};
+use nandlab::drive::spec::{CommandTimes, Scheduler, Spec, SuspendSpec, SuspendTimes};
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
@@ -700,7 +700,7 @@ fn operations_of_a_class_are_served_in_the_order_of_submission() {
 }
 
 #[test]
-fn a_running_operation_is_not_interrupted() {
+fn without_suspension_a_running_operation_is_not_interrupted() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     rig.issue(erase(0)).at(5);
     rig.assert_earliest_ready_at(read(0).class(Class::HostRead), E + R + T);
@@ -768,6 +768,192 @@ fn host_reads_come_between_the_sense_and_the_program_of_a_copyback() {
     assert_eq!(phases(Some(AllPlanes), 1, 1, class(read(), Class::Background)), (unbroken, R + P));
 }
 
+/// A suspension takes 9 us until the die is ready, and 4 us until it has taken the operation up again.
+const ENTER: u64 = 9_000;
+const RESUME: u64 = 4_000;
+
+/// A rig that suspends programs and erases with these limits.
+fn suspending(min_progress_us: u64, max: u32, sets: &[&str]) -> Rig {
+    let times =
+        format!("{{ enter = '9us', resume = '4us', min_progress = '{min_progress_us}us', max = {max} }}");
+    let suspend = format!("timing.suspend={{ program = {times}, erase = {times} }}");
+    Rig::new(FOUR_DIES, &[&["timing.scheduler=read-first", &suspend], sets].concat())
+}
+
+fn host_read() -> Op {
+    read(0).class(Class::HostRead)
+}
+
+/// The read waits for `enter`. The operation ends later by `enter`, the read and `resume`.
+#[test]
+fn a_host_read_suspends_a_program_or_an_erase() {
+    for (operation, before, length) in [(program(0), T, P), (erase(0), 0, E)] {
+        for class in [Class::HostWrite, Class::BeforeWrites, Class::Background] {
+            let arrival = before + 300_000;
+            let mut rig = suspending(0, 1, &[]);
+            rig.issue(operation.class(class)).at(arrival).issue(host_read());
+            let read_end = arrival + ENTER + R + T;
+            assert_eq!(rig.ends(), [read_end + RESUME + length - 300_000, read_end]);
+            let run = rig.run();
+            let slices = [
+                (Phase::Array, before, before + length),
+                (Phase::Array, read_end, read_end + RESUME + length - 300_000),
+            ];
+            assert_eq!(run.phases_of(0)[run.phases_of(0).len() - 2..], slices);
+            let counted = run.device.suspensions();
+            assert_eq!(counted.programs, u64::from(operation.kind == FlashOp::Program));
+            assert_eq!(counted.erases, u64::from(operation.kind == FlashOp::Erase));
+            assert_eq!(counted.suspended_ns.ns(), ENTER + R + T + RESUME);
+            // The die is busy all the time; it has two transactions until the read has ended.
+            let end = run.ends[0].unwrap();
+            assert_eq!(run.die_busy_ns(0, end), end);
+            assert_eq!(rig.replay(&rig.issued, arrival).device.load(DieId(0)), 2);
+            assert_eq!(rig.replay(&rig.issued, read_end).device.load(DieId(0)), 1);
+        }
+    }
+}
+
+#[test]
+fn only_host_reads_suspend() {
+    for op in [read(0), program(0).class(Class::HostWrite), erase(0), read(0).class(Class::BeforeWrites)] {
+        let mut rig = suspending(0, 1, &[]);
+        rig.issue(program(0)).at(T + 10).issue(op);
+        assert_eq!(rig.ends()[0], T + P, "{op:?}");
+    }
+    // Each half of the key stands alone, and a program or erase of another die is not suspended.
+    let times = "{ enter = '9us', resume = '4us', min_progress = '0us', max = 1 }";
+    for (half, is_program) in [("program", true), ("erase", false)] {
+        let suspend = format!("timing.suspend.{half}={times}");
+        let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first", &suspend]);
+        rig.issue(program(0)).issue(erase(2)).at(500_000).issue(host_read());
+        rig.issue(read(2).class(Class::HostRead));
+        let longer = ENTER + R + T + RESUME;
+        let [of_program, of_erase] = if is_program { [longer, 0] } else { [0, longer] };
+        assert_eq!(rig.ends()[..2], [T + P + of_program, E + of_erase]);
+    }
+}
+
+/// Refresh with `refresh.priority = "first"` precedes host reads: it is not suspended, and it ends a suspension.
+#[test]
+fn an_operation_that_precedes_host_reads_is_not_delayed_by_a_suspension() {
+    let first = |op: Op| op.class(Class::First);
+    let mut rig = suspending(0, 1, &[]);
+    rig.issue(first(program(0))).at(T + 10).issue(host_read());
+    assert_eq!(rig.ends(), [T + P, T + P + R + T]);
+    let mut rig = suspending(0, 1, &[]);
+    rig.issue(program(0)).at(T + 5).issue(first(erase(0))).at(T + 10).issue(host_read());
+    assert_eq!(rig.ends(), [T + P, T + P + E, T + P + E + R + T]);
+    // The refresh arrives during the first of two reads.
+    let mut rig = suspending(0, 2, &[]);
+    rig.issue(program(0)).at(T + 10).issue(host_read()).issue(host_read());
+    rig.at(T + 10 + ENTER + 5).issue(first(erase(0)));
+    let read_end = T + 10 + ENTER + R + T;
+    let end = read_end + RESUME + P - 10;
+    assert_eq!(rig.ends(), [end, read_end, end + E + R + T, end + E]);
+}
+
+#[test]
+fn all_waiting_host_reads_are_served_in_one_suspension() {
+    let mut rig = suspending(0, 9, &["timing.multi_plane=true"]);
+    rig.issue(program(0)).at(T + 100_000).issue(host_read()).issue(host_read().plane(1).page(3));
+    // This read arrives during the first one; a host write waits for the program.
+    rig.at(T + 120_000).issue(host_read().plane(1)).issue(program(0).class(Class::HostWrite).page(1));
+    let ready = T + 100_000 + ENTER;
+    let read_ends = [1, 2, 3].map(|nth| ready + nth * (R + T));
+    let end = read_ends[2] + RESUME + P - 100_000;
+    assert_eq!(rig.ends(), [end, read_ends[0], read_ends[1], read_ends[2], end + T + P]);
+    assert_eq!(rig.run().device.suspensions().programs, 1);
+}
+
+#[test]
+fn an_operation_makes_progress_between_its_suspensions() {
+    // The read comes 100 us after the start of the program, which may be suspended after 300 us.
+    let mut rig = suspending(300, 9, &[]);
+    rig.issue(program(0)).at(T + 100_000).issue(host_read());
+    let first_end = T + 300_000 + ENTER + R + T;
+    let resumed = first_end + RESUME;
+    // The second read comes while the die takes the program up again.
+    rig.at(first_end + 10).issue(host_read());
+    let second_end = resumed + 300_000 + ENTER + R + T;
+    // After the second suspension 300 us are left. The third read would have to wait until the program ends.
+    rig.at(second_end + RESUME + 10).issue(host_read());
+    let end = second_end + RESUME + 300_000;
+    assert_eq!(rig.ends(), [end, first_end, second_end, end + R + T]);
+}
+
+/// A read that comes during the transfer of the page suspends the program as soon as it may be suspended.
+#[test]
+fn a_host_read_that_came_before_the_program_suspends_it() {
+    for min_progress_us in [0, 300] {
+        let mut rig = suspending(min_progress_us, 1, &[]);
+        rig.issue(program(0)).at(10).issue(host_read());
+        let (progress, read) = (min_progress_us * 1_000, ENTER + R + T);
+        assert_eq!(rig.ends(), [T + P + read + RESUME, T + progress + read]);
+    }
+}
+
+#[test]
+fn an_operation_is_suspended_at_most_max_times() {
+    for max in 1..4 {
+        let mut rig = suspending(0, max, &[]);
+        rig.issue(erase(0));
+        let (mut now, mut done) = (0, 0);
+        for _ in 0..max {
+            rig.at(now + 1_000).issue(host_read());
+            (now, done) = (now + 1_000 + ENTER + R + T + RESUME, done + 1_000);
+        }
+        rig.at(now + 1_000).issue(host_read());
+        let end = now + E - done;
+        assert_eq!([rig.ends()[0], rig.ends()[max as usize + 1]], [end, end + R + T], "max = {max}");
+        assert_eq!(rig.run().device.suspensions().erases, u64::from(max));
+    }
+}
+
+/// The planes of a multi-plane program are suspended together; reads of the same planes are served.
+#[test]
+fn a_multi_plane_operation_is_suspended_as_a_whole() {
+    let mut rig = suspending(0, 1, &["timing.multi_plane=true"]);
+    rig.issue(program(0)).issue(program(0).plane(1)).at(2 * T + 100_000);
+    rig.issue(host_read()).issue(host_read().plane(1));
+    let ready = 2 * T + 100_000 + ENTER;
+    let end = ready + R + 2 * T + RESUME + P - 100_000;
+    assert_eq!(rig.ends(), [end, end, ready + R + T, ready + R + 2 * T]);
+    assert_eq!(rig.run().device.suspensions().programs, 1);
+}
+
+/// The sense of a copyback is not suspended, its program is: after the sense at the earliest.
+#[test]
+fn the_program_of_a_copyback_is_suspended() {
+    for (gap, plane, before) in [(None, 0, 0), (Some(CopybackGap::OtherPlanes), 0, 0)] {
+        let mut rig = suspending(100, 1, &[]);
+        rig.gap = gap;
+        rig.issue(copyback(0)).at(before + 10).issue(host_read().plane(plane));
+        let read_end = R + 100_000 + ENTER + R + T;
+        assert_eq!(rig.ends(), [read_end + RESUME + P - 100_000, read_end], "{gap:?}");
+    }
+    // The first read comes between sense and program, the second one suspends the program.
+    let mut rig = suspending(100, 1, &[]);
+    rig.gap = Some(CopybackGap::OtherPlanes);
+    rig.issue(copyback(0)).at(10).issue(host_read().plane(1)).at(2 * R).issue(host_read());
+    let begun = R + R + T;
+    let read_end = begun + 100_000 + ENTER + R + T;
+    assert_eq!(rig.ends(), [read_end + RESUME + P - 100_000, begun, read_end]);
+    // The next copyback is sensed again.
+    rig.issue(copyback(0).block(1));
+    assert_eq!(rig.ends()[3], read_end + RESUME + P - 100_000 + R + P);
+}
+
+/// The next try of a read is a host read as well.
+#[test]
+fn every_try_of_a_host_read_is_served_in_the_suspension() {
+    let levels = "ecc.levels=[{ rber_max = 0.001, sense = '50us', transfer = '10240ns', decode = '1ns' }, \
+                  { rber_max = 0.002, sense = '60us', transfer = '10240ns', decode = '1ns' }]";
+    let mut rig = suspending(0, 1, &[levels]);
+    rig.issue(program(0)).at(T + 100_000).issue(host_read().levels(1, 2));
+    let read_end = T + 100_000 + ENTER + R + T + 60_000 + T;
+    assert_eq!(rig.ends(), [read_end + RESUME + P - 100_000, read_end]);
+}
+
 // The twin: an independent implementation of the rules of the device, stepped nanosecond by nanosecond.
 
 #[derive(Clone, Default)]
@@ -778,6 +964,15 @@ struct NaiveDie {
     phase: Option<(Phase, Option<u64>)>,
     /// The copyback that has been sensed and not programmed, also while its program is under way.
     sensed: Option<usize>,
+    /// The suspended operation, while the die serves host reads.
+    suspended: Option<Vec<usize>>,
+    /// Suspensions of the operation so far.
+    suspensions: u32,
+    /// The time at which the die is ready for reads; `None` unless the die is suspending its operation.
+    ready: Option<u64>,
+    /// Work in the array that the operation still has to do: time in which it can only sense or be taken up again,
+    /// progress that it has to make before its next suspension, all progress that is left.
+    work: [u64; 3],
 }
 
 struct Naive<'a> {
@@ -799,6 +994,9 @@ struct Naive<'a> {
     gap: Option<CopybackGap>,
     /// Number of reads between the sense and the program of a copyback.
     reads_in_gaps: u32,
+    suspend: SuspendSpec,
+    /// Number of suspensions of programs, of copybacks and of erases.
+    suspensions: [u32; 3],
 }
 
 impl Naive<'_> {
@@ -864,25 +1062,112 @@ impl Naive<'_> {
         let (level, is_retry) = self.level(number);
         let first = self.ops[number].1;
         let is_sensed = self.dies[die].sensed == Some(number);
-        let ns = match first.kind {
-            FlashOp::Read => self.timing.read(level, is_retry).sense_ns,
-            FlashOp::Program => self.timing.program_ns(first.page),
-            FlashOp::Erase => self.timing.erase_ns,
-            FlashOp::Copyback if self.gap.is_none() => {
-                self.timing.read_ns + self.timing.program_ns(first.page)
-            }
-            FlashOp::Copyback if is_sensed => self.timing.program_ns(first.page),
-            FlashOp::Copyback => self.timing.read_ns,
+        let program_ns = self.timing.program_ns(first.page).ns();
+        let (sense_ns, work_ns) = match first.kind {
+            FlashOp::Read => (self.timing.read(level, is_retry).sense_ns.ns(), 0),
+            FlashOp::Program => (0, program_ns),
+            FlashOp::Erase => (0, self.timing.erase_ns.ns()),
+            FlashOp::Copyback if self.gap.is_none() => (self.timing.read_ns.ns(), program_ns),
+            FlashOp::Copyback if is_sensed => (0, program_ns),
+            FlashOp::Copyback => (self.timing.read_ns.ns(), 0),
         };
-        self.dies[die].phase = Some((Phase::Array, Some(now + ns.ns())));
+        let end = if work_ns == 0 { Some(now + sense_ns) } else { None };
+        self.dies[die].phase = Some((Phase::Array, end));
+        if work_ns > 0 {
+            let progress = self.times(number).map_or(0, |times| times.min_progress_ns.ns());
+            (self.dies[die].work, self.dies[die].suspensions) = ([sense_ns, progress, work_ns], 0);
+            self.suspend_for_read(now, die);
+        }
+    }
+
+    /// The times of the suspensions of an operation; `None` if it runs to its end.
+    fn times(&self, n: usize) -> Option<SuspendTimes> {
+        match self.ops[n].1.kind {
+            _ if self.ops[n].1.class == Class::First => None,
+            FlashOp::Read => None,
+            FlashOp::Erase => self.suspend.erase,
+            FlashOp::Program | FlashOp::Copyback => self.suspend.program,
+        }
+    }
+
+    /// Whether the die programs or erases, and is not suspending this operation.
+    fn is_working(&self, die: usize) -> bool {
+        self.dies[die].phase == Some((Phase::Array, None)) && self.dies[die].ready.is_none()
+    }
+
+    /// One nanosecond of work in the array. Returns whether the operation has ended.
+    fn work(&mut self, die: usize) -> bool {
+        if !self.is_working(die) {
+            return false;
+        }
+        let [overhead, progress, left] = &mut self.dies[die].work;
+        if *overhead > 0 {
+            *overhead -= 1;
+        } else {
+            (*progress, *left) = (progress.saturating_sub(1), *left - 1);
+        }
+        *left == 0
+    }
+
+    /// Suspends the operation of a die if a host read is next and the operation has made enough progress.
+    fn suspend_for_read(&mut self, now: u64, die: usize) {
+        if !self.is_working(die) || self.dies[die].work[..2] != [0, 0] {
+            return;
+        }
+        let n = self.dies[die].batch[0];
+        let is_read_next = self.next(die).is_some_and(|n| self.ops[n].1.class == Class::HostRead);
+        let Some(times) =
+            self.times(n).filter(|times| is_read_next && self.dies[die].suspensions < times.max)
+        else {
+            return;
+        };
+        self.dies[die].suspensions += 1;
+        self.dies[die].ready = Some(now + times.enter_ns.ns());
+        self.suspensions[match self.ops[n].1.kind {
+            FlashOp::Erase => 2,
+            FlashOp::Copyback => 1,
+            _ => 0,
+        }] += 1;
+    }
+
+    /// The next operation of a die, if it were free: the first waiting operation of each class is a candidate. The
+    /// candidate of the best rank is served, and among equal ranks the oldest.
+    fn next(&self, die: usize) -> Option<usize> {
+        let rank = |class: Class| match (self.scheduler, class, self.promoted.contains(&(die as u32))) {
+            (Scheduler::Fcfs, ..) | (_, Class::First, _) => 0,
+            (_, Class::HostRead, _) => 1,
+            (_, Class::BeforeWrites, _) => 2,
+            (_, Class::HostWrite, _) => 3,
+            (_, Class::Background, promoted) => 4 - u32::from(promoted),
+        };
+        let NaiveDie { sensed, suspended, phase, .. } = &self.dies[die];
+        // Between the sense and the program of a copyback, not while the program is under way or suspended.
+        let in_gap = sensed.is_some() && suspended.is_none() && phase.is_none();
+        let waiting = &self.dies[die].waiting;
+        let heads = Class::ALL
+            .into_iter()
+            .filter(|&class| !in_gap || class == Class::HostRead)
+            .filter_map(|class| waiting.iter().copied().find(|&n| self.ops[n].1.class == class));
+        heads.min_by_key(|&n| (rank(self.ops[n].1.class), n))
     }
 
     fn start(&mut self, now: u64, die: usize) {
         if self.dies[die].phase.is_some() {
+            self.suspend_for_read(now, die);
             return;
         }
         let mut closed_plane = None;
-        if let Some(copyback) = self.dies[die].sensed {
+        if let Some(suspended) = &self.dies[die].suspended {
+            let n = suspended[0];
+            if self.next(die).is_none_or(|n| self.ops[n].1.class != Class::HostRead) {
+                let times = self.times(n).expect("the operation has been suspended");
+                let node = &mut self.dies[die];
+                node.batch = node.suspended.take().unwrap_or_default();
+                node.phase = Some((Phase::Array, None));
+                (node.work[0], node.work[1]) = (times.resume_ns.ns(), times.min_progress_ns.ns());
+                return;
+            }
+        } else if let Some(copyback) = self.dies[die].sensed {
             let held_plane = self.ops[copyback].1.plane;
             let mut reads =
                 self.dies[die].waiting.iter().filter(|&&n| self.ops[n].1.class == Class::HostRead);
@@ -902,23 +1187,8 @@ impl Naive<'_> {
         if self.dies[die].waiting.is_empty() {
             return;
         }
-        let in_gap = self.dies[die].sensed.is_some();
-        let rank = |class: Class| match (self.scheduler, class, self.promoted.contains(&(die as u32))) {
-            (Scheduler::Fcfs, ..) | (_, Class::First, _) => 0,
-            (_, Class::HostRead, _) => 1,
-            (_, Class::BeforeWrites, _) => 2,
-            (_, Class::HostWrite, _) => 3,
-            (_, Class::Background, promoted) => 4 - u32::from(promoted),
-        };
         let ops = self.ops;
-        // The first waiting operation of each class is a candidate. The candidate of the best rank is served, and among
-        // equal ranks the oldest.
-        let waiting = &self.dies[die].waiting;
-        let heads = Class::ALL
-            .into_iter()
-            .filter(|&class| !in_gap || class == Class::HostRead)
-            .filter_map(|class| waiting.iter().copied().find(|&n| ops[n].1.class == class));
-        let first = heads.min_by_key(|&n| (rank(ops[n].1.class), n)).expect("an operation waits");
+        let first = self.next(die).expect("an operation waits");
         let lead = ops[first].1;
         let mut batch = vec![first];
         if self.multi_plane && lead.kind != FlashOp::Copyback {
@@ -1003,8 +1273,15 @@ impl Naive<'_> {
         for now in 0.. {
             // A phase lasts at least 1 ns, so each die ends at most one phase in a nanosecond.
             for die in 0..self.dies.len() {
-                if self.dies[die].phase.is_some_and(|(_, end)| end == Some(now)) {
+                if self.work(die) || self.dies[die].phase.is_some_and(|(_, end)| end == Some(now)) {
                     self.end_phase(now, die);
+                } else if self.dies[die].ready == Some(now) {
+                    let node = &mut self.dies[die];
+                    (node.ready, node.phase) = (None, None);
+                    node.suspended = Some(std::mem::take(&mut node.batch));
+                    self.start(now, die);
+                } else {
+                    self.suspend_for_read(now, die);
                 }
             }
             let issued = self.ops[next..].iter().take_while(|op| op.0 == now).count();
@@ -1024,8 +1301,8 @@ impl Naive<'_> {
 
 #[test]
 fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
-    let (mut operations, mut retries, mut reads_in_gaps) = (0, 0, 0);
-    for case in 0..800 {
+    let (mut operations, mut retries, mut reads_in_gaps, mut suspensions) = (0, 0, 0, [0; 3]);
+    for case in 0..2000 {
         let mut stream = Stream::new(case, "device twin");
         let mut below = |n: u64| stream.below(n);
         // Half of the cases have four read levels, each slower than the level below; the others have one read level.
@@ -1089,14 +1366,24 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         if rig.spec.timing.scheduler == Scheduler::ReadFirst {
             let gaps = [None, Some(CopybackGap::OtherPlanes), Some(CopybackGap::AllPlanes)];
             rig.gap = gaps[below(3) as usize];
+            let mut of_kind = || {
+                (below(3) > 0).then(|| SuspendTimes {
+                    enter_ns: Span::from_ns(1 + below(6)),
+                    resume_ns: Span::from_ns(below(5)),
+                    min_progress_ns: Span::from_ns(below(2) * below(12)),
+                    max: 1 + below(4) as u32,
+                })
+            };
+            rig.spec.timing.suspend = SuspendSpec { program: of_kind(), erase: of_kind() };
         }
         let between = 1 + below(30);
         let most = rig.spec.ecc.levels.len().max(1) as u64;
         for _ in 0..60 {
             let class = Class::ALL[below(Class::ALL.len() as u64) as usize];
             let kind = kinds[below(kinds.len() as u64) as usize];
-            // With a gap, the class of host reads has reads only.
-            let is_read = class == Class::HostRead && rig.gap.is_some();
+            // For a gap or a suspension, the class of host reads has reads only.
+            let serves_reads = rig.gap.is_some() || rig.spec.timing.suspend != SuspendSpec::default();
+            let is_read = class == Class::HostRead && serves_reads;
             let op = op(if is_read { FlashOp::Read } else { kind }, below(dies) as u32)
                 .plane(below(dims[2]) as u32)
                 // Each block is programmed by only one class.
@@ -1126,17 +1413,29 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             tries: vec![0; rig.issued.len()],
             gap: rig.gap,
             reads_in_gaps: 0,
+            suspend: rig.spec.timing.suspend,
+            suspensions: [0; 3],
         };
         naive.run();
         reads_in_gaps += naive.reads_in_gaps;
+        suspensions.iter_mut().zip(naive.suspensions).for_each(|(sum, more)| *sum += more);
         retries += naive.tries.iter().map(|&tries| u64::from(tries)).sum::<u64>();
-        assert_eq!(rig.run().ends, naive.ends, "case {case}: {sets:?}\n{:?}", rig.issued);
+        let (run, suspend) = (rig.run(), rig.spec.timing.suspend);
+        let told = format!("case {case}: {sets:?} {:?} {suspend:?}\n{:?}", rig.gap, rig.issued);
+        assert_eq!(run.ends, naive.ends, "{told}");
+        let [programs, copybacks, erases] = naive.suspensions.map(u64::from);
+        let counted = run.device.suspensions();
+        assert_eq!([counted.programs, counted.erases], [programs + copybacks, erases], "{told}");
         operations += rig.issued.len();
     }
     assert!(retries > 1500, "only {retries} tries have failed");
     assert!(
         reads_in_gaps > 500,
         "only {reads_in_gaps} reads come between the sense and the program of a copyback"
+    );
+    assert!(
+        suspensions.iter().all(|&count| count > 200),
+        "only so many programs, copybacks and erases are suspended: {suspensions:?}"
     );
     println!("{operations} operations with {retries} retries end at the same nanosecond");
 }

@@ -146,6 +146,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         off_chip: OffChipRate::Unlimited,
         scheduler: Scheduler::ReadFirst,
         multi_plane: false,
+        suspend: SuspendSpec::default(),
     };
     assert_eq!(spec.timing, timing);
     assert_eq!(spec.host, HostSpec { link: None });

@@ -878,6 +878,31 @@ fn wrong_ages_are_errors() {
 }
 
 #[test]
+fn suspension_needs_the_scheduler_read_first_and_all_its_times() {
+    let of = |timing: &str| load_with(&format!("[timing]\n{timing}\n"), &[]);
+    let message = |timing: &str| of(timing).unwrap_err().to_string();
+    let half = "{ enter = \"9us\", resume = \"4us\", min_progress = \"0us\", max = 1 }";
+    for suspend in [format!("program = {half}"), format!("erase = {half}")] {
+        let suspend = format!("suspend = {{ {suspend} }}");
+        assert!(of(&suspend).is_ok());
+        let fcfs = message(&format!("{suspend}\nscheduler = \"fcfs\""));
+        assert!(
+            fcfs.contains("timing.suspend") && fcfs.contains("timing.scheduler = \"read-first\""),
+            "{fcfs}"
+        );
+    }
+    assert!(of("suspend = \"none\"\nscheduler = \"fcfs\"").is_ok());
+    assert!(of("suspend = { erase = \"none\" }\nscheduler = \"fcfs\"").is_ok());
+    let incomplete = message("suspend = { program = { enter = \"9us\" } }");
+    assert!(incomplete.contains("resume") && incomplete.contains("timing.suspend.program"), "{incomplete}");
+    let zero =
+        message("suspend.program = { enter = \"9us\", resume = \"4us\", min_progress = \"0us\", max = 0 }");
+    assert!(zero.contains("from 1"), "{zero}");
+    let unknown = message("suspend = { reads = \"none\" }");
+    assert!(unknown.contains("timing.suspend"), "{unknown}");
+}
+
+#[test]
 fn refresh_priorities_and_limits_without_effect_are_errors() {
     let errors =
         "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n[drive]\ncell = \"mlc\"\n[timing]\n";

@@ -36,7 +36,9 @@ pub use crate::power_loss::spec::PowerSpec;
 pub use crate::refresh::partial::spec::PartialSpec;
 pub use crate::refresh::partial::{Encoding, FullStrength};
 pub use crate::refresh::spec::{EcCacheSpec, FcrSpec, RefreshPolicySpec, RefreshPriority, RefreshSpec};
-pub use crate::sched::{CommandTimes, OffChipRate, ProgramTime, Scheduler, TimingSpec};
+pub use crate::sched::{
+    CommandTimes, OffChipRate, ProgramTime, Scheduler, SuspendSpec, SuspendTimes, TimingSpec,
+};
 pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
 pub use needs::{block_needs, demands, fit_to_writes, op_for_waf};
@@ -152,6 +154,7 @@ const RULES: &[&[Rule]] = &[
     geometry::RULES,
     host::spec::workload::RULES,
     times::RULES,
+    timing::RULES,
     read_levels::spec::RULES,
     reliability::RULES,
     write_cache::spec::RULES,

@@ -1,8 +1,11 @@
 //! The section `[timing]` of the spec.
 
-use crate::sched::{CommandTimes, OffChipRate, ProgramTime, Scheduler, TimingSpec};
+use crate::sched::{
+    CommandTimes, OffChipRate, ProgramTime, Scheduler, SuspendSpec, SuspendTimes, TimingSpec,
+};
 use crate::spec::{
-    Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Val, ValueKind, choices, key, num, param, plain, section,
+    Check, Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Params, Rule, Val, ValueKind, choices, int, key,
+    num, param, params, plain, section,
 };
 
 section! { for TimingSpec {
@@ -36,6 +39,12 @@ section! { for TimingSpec {
         "order in which a die serves its queues",
     ),
     multi_plane = key("timing.multi_plane", ValueKind::Bool, "false", "operations on several planes of a die at once"),
+    suspend = key(
+        "timing.suspend",
+        SUSPEND,
+        "\"none\"",
+        "whether a die suspends programs and erases to serve host reads",
+    ),
 } }
 
 const PROGRAM: ValueKind = ValueKind::Either(&[
@@ -139,3 +148,61 @@ choices! { for Scheduler {
     ReadFirst = "read-first": "host reads, then host writes, then background work",
     Fcfs = "fcfs": "strictly in order of arrival",
 } }
+
+const SUSPEND: ValueKind = ValueKind::Either(&[
+    ValueKind::Slot(&[plain("none", "every operation runs to its end")]),
+    ValueKind::Table(&[
+        param(
+            "program",
+            OF_OPERATION,
+            "\"none\"",
+            "suspension of programs, and of the programs of copybacks",
+        ),
+        param("erase", OF_OPERATION, "\"none\"", "suspension of erases"),
+    ]),
+]);
+
+const OF_OPERATION: ValueKind = ValueKind::Either(&[
+    ValueKind::Slot(&[plain("none", "these operations are not suspended")]),
+    ValueKind::Table(SuspendTimes::PARAMS),
+]);
+
+params! { for SuspendTimes {
+    enter_ns = param("enter", OVERHEAD, "", "time from the suspension until the die is ready for a read"),
+    resume_ns = param("resume", OVERHEAD, "", "time in which the die takes the operation up again"),
+    min_progress_ns = param(
+        "min_progress",
+        OVERHEAD,
+        "",
+        "least progress of the operation from its start or its last resumption to the next suspension",
+    ),
+    max = param("max", int(1, 1_000_000), "", "most suspensions of an operation, which then runs to its end"),
+} }
+
+impl FromVal for SuspendSpec {
+    fn from_val(val: &Val) -> Self {
+        let of = |name| match val.field(name) {
+            Val::Tag("none", None) => None,
+            times => Some(SuspendTimes::from_val(times)),
+        };
+        match val {
+            Val::Tag("none", None) => Self::default(),
+            _ => Self { program: of("program"), erase: of("erase") },
+        }
+    }
+}
+
+pub(super) const RULES: &[Rule] = &[suspend];
+
+/// Suspension serves a read before an older operation, so `fcfs` excludes it.
+fn suspend(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "timing.suspend";
+    let is_on = SuspendSpec::from_val(check.get(KEY)?) != SuspendSpec::default();
+    if is_on && check.is("timing.scheduler", "fcfs") {
+        let message =
+            "suspension lets host reads precede older operations, which timing.scheduler = \"fcfs\" excludes";
+        let remedy = "set timing.scheduler = \"read-first\", or timing.suspend = \"none\"";
+        check.error(&[KEY, "timing.scheduler"], message, remedy);
+    }
+    Some(())
+}

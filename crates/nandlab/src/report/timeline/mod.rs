@@ -30,6 +30,9 @@
 //! shared slice. Background operations, from GC to the write-backs of the write cache, belong to no request and have no
 //! arrow.
 //!
+//! **Suspension** (`timing.suspend`): an operation has a slice of array work until its die is ready for the host reads,
+//! and one more from its resumption on.
+//!
 //! **Power loss** ends requests and decoding at the time of the failure. Slices of dies and channels end when the last
 //! operation has ended or was torn; a slice that is cut short is marked `power_lost`.
 
@@ -106,6 +109,8 @@ struct UnderWay {
     first: Option<Transaction>,
     /// Request and operation of each arrow that ends at the next slice.
     arrows: Vec<(u64, u64)>,
+    /// The index of the last slice of the operation.
+    slice: Option<usize>,
 }
 
 /// Records the phases of the operations submitted first, and the requests submitted meanwhile.
@@ -124,6 +129,8 @@ pub struct Timeline {
     /// By slot of the host's requests: the last request in the slot.
     slots: Vec<Option<RecordedRequest>>,
     dies: Vec<UnderWay>,
+    /// By die the operation that is suspended; empty without suspensions.
+    suspended: Vec<UnderWay>,
 }
 
 impl Timeline {
@@ -137,6 +144,7 @@ impl Timeline {
             idle_requests: 0,
             slots: Vec::new(),
             dies: Vec::new(),
+            suspended: Vec::new(),
         }
     }
 
@@ -221,7 +229,7 @@ impl Watcher for Timeline {
             self.dies.resize(die.index() + 1, UnderWay::default());
         }
         let work = &mut self.dies[die.index()];
-        (work.pages, work.first) = (0, None);
+        (work.pages, work.first, work.slice) = (0, None, None);
         work.arrows.clear();
         self.begin(die, transaction);
     }
@@ -241,7 +249,23 @@ impl Watcher for Timeline {
         let slice = self.slices.len();
         let arrows = work.arrows.drain(..);
         self.arrows.extend(arrows.map(|(request, operation)| Arrow { slice, request, operation }));
+        work.slice = Some(slice);
         self.record([start, end], die, channel, Stage::Phase(phase), pages, &named);
+    }
+
+    fn on_suspend(&mut self, _: Time, ready: Time, die: DieId) {
+        if self.suspended.len() < self.dies.len() {
+            self.suspended.resize(self.dies.len(), UnderWay::default());
+        }
+        let work = std::mem::take(&mut self.dies[die.index()]);
+        if let Some(slice) = work.slice {
+            self.slices[slice].end = ready;
+        }
+        self.suspended[die.index()] = work;
+    }
+
+    fn on_resume(&mut self, _: Time, die: DieId) {
+        self.dies[die.index()] = std::mem::take(&mut self.suspended[die.index()]);
     }
 }
 
@@ -259,16 +283,16 @@ impl Probe for Timeline {
     /// Drops what was recorded in the warm-up, except the outstanding requests.
     fn on_results(&mut self, operations: u64) {
         let length = self.operations.end - self.operations.start;
-        let mut dies = std::mem::take(&mut self.dies);
-        for work in &mut dies {
-            work.first = None;
+        let (mut dies, mut suspended) = (std::mem::take(&mut self.dies), std::mem::take(&mut self.suspended));
+        for work in dies.iter_mut().chain(&mut suspended) {
+            (work.first, work.slice) = (None, None);
             work.arrows.clear();
         }
         let outstanding = |request: &RecordedRequest| request.end.is_none();
         let begun = |request| RecordedRequest { has_operation: false, is_recorded: true, ..request };
         let slots = self.slots.iter().map(|slot| slot.filter(outstanding).map(begun)).collect();
         let operations = operations..operations.saturating_add(length);
-        *self = Self { operations, dies, slots, ..Self::new(length) };
+        *self = Self { operations, dies, suspended, slots, ..Self::new(length) };
     }
 
     fn on_completed(&mut self, slot: RequestId, done: &Completion) {

@@ -95,6 +95,42 @@ fn an_arrow_leads_to_each_recorded_page_at_its_first_try() {
 }
 
 #[test]
+fn a_suspended_operation_has_a_slice_before_and_after_the_suspension() {
+    let mut timeline = Timeline::new(10);
+    let write = request(Op::Write, 0, 4096);
+    timeline.on_submitted(RequestId(0), 0, &write, 0);
+    let program = Transaction { kind: FlashOp::Program, ..read(0, Owner::Request(RequestId(0))) };
+    let partner = Transaction { kind: FlashOp::Program, ..read(1, Owner::Padding) };
+    timeline.on_issue(at(0), DIE, &program);
+    timeline.on_joined(at(0), DIE, &program, &partner);
+    timeline.on_phase(at(0), at(9), DIE, 0, Phase::Array, &program);
+    timeline.on_suspend(at(2), at(3), DIE);
+    let other = read(2, Owner::Padding);
+    timeline.on_issue(at(3), DIE, &other);
+    timeline.on_phase(at(3), at(5), DIE, 0, Phase::Array, &other);
+    timeline.on_resume(at(5), DIE);
+    timeline.on_phase(at(5), at(13), DIE, 0, Phase::Array, &program);
+    // The second suspension lasts until after the warm-up, so nothing of the program is drawn.
+    timeline.on_suspend(at(6), at(7), DIE);
+    complete(&mut timeline, 0, 0, write, 13);
+    assert_eq!(
+        events(&timeline, 13),
+        [
+            "write 4 KiB 0 4:0 0-13",
+            "s 0 4:0 0",
+            "program 0 1:1 0-3 pages=2",
+            "f 0 1:1 0",
+            "sense 2 1:1 3-5",
+            "program 0 1:1 5-7 pages=2",
+        ]
+    );
+    timeline.on_results(3);
+    timeline.on_resume(at(8), DIE);
+    timeline.on_phase(at(8), at(15), DIE, 0, Phase::Array, &program);
+    assert_eq!(events(&timeline, 15), Vec::<String>::new());
+}
+
+#[test]
 fn power_loss_ends_requests_decoding_and_operations() {
     let mut timeline = Timeline::new(10);
     let write = request(Op::Write, 0, 4096);

@@ -1,7 +1,8 @@
 //! `migration.copyback = "split"`: host reads between the sense and the program of a copyback.
 
-use super::{Device, Fifo};
+use super::Device;
 use crate::base::geometry::DieId;
+use crate::base::slab::Fifo;
 use crate::base::units::Time;
 use crate::sched::{Agenda, FlashOp, Slot, Transactions, Watcher};
 

@@ -13,65 +13,27 @@
 //! transfer ends when the slower of the two has carried the data, and occupies its channel until then. A page that a try
 //! does not decode crosses only the channel.
 
+mod channels;
 mod gap;
 mod power;
+mod state;
+mod suspend;
 
 pub use gap::CopybackGap;
+pub use state::{Ended, Phase};
 
 use super::agenda::{Agenda, NEVER};
 use super::channel::Channel;
 use super::partners::Partners;
-use super::pick::{Scheduler, Turns, Waiting, pick};
-use super::timing::{Timing, Way};
+use super::pick::{Scheduler, Waiting, pick};
+use super::timing::Timing;
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use super::watcher::Watcher;
 use crate::base::geometry::{DieId, Geometry};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
-
-/// The phase of a die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Phase {
-    /// No operation.
-    Idle,
-    /// Command and address cycles of a read, erase or copyback, on the channel.
-    Command,
-    /// Command and address cycles of a program, then data from the controller into the page register, on the channel.
-    TransferIn,
-    /// The array senses, programs or erases.
-    Array,
-    /// Data from the page register to the controller, on the channel.
-    TransferOut,
-}
-
-#[derive(Clone, Debug)]
-struct Die {
-    queues: [Fifo<Transaction>; Class::ALL.len()],
-    /// The transactions under way: one, or in a multi-plane operation one per plane.
-    batch: Fifo<Transaction>,
-    /// The copyback whose page has been sensed, while host reads go before its program.
-    held: Option<Slot>,
-    /// Whether the copyback under way has sensed its page.
-    is_sensed: bool,
-    kind: FlashOp,
-    phase: Phase,
-    channel: u16,
-    /// Number of planes of the die for which background work is urgent.
-    promoted: u16,
-    turns: Turns,
-    /// Cleanings that have the die to themselves (`gc.foreground = "blocking"`).
-    cleanings: u16,
-    /// The next die that waits for the same channel.
-    next_waiting: Option<DieId>,
-    /// Transactions queued or under way.
-    load: u32,
-    /// Whether the die is in [`Device::marked`].
-    is_marked: bool,
-    /// The time at which the die last started an operation.
-    since: Time,
-    busy_ns: Span,
-}
+use state::Die;
+use suspend::Suspender;
 
 /// The dies, channels and off-chip path of a drive. Clock `i` of the agenda belongs to die `i`.
 #[derive(Debug)]
@@ -91,17 +53,8 @@ pub struct Device {
     partners: Option<Partners>,
     /// The host reads between the sense and the program of a copyback; `None`: no reads.
     gap: Option<CopybackGap>,
-}
-
-/// The part of an operation that has ended on a die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Only a phase: the operation continues with its next phase.
-    Nothing,
-    /// The transfer out of a page, which has yet to be decoded.
-    Page(Slot),
-    /// The array operation of every transaction in the list that starts at this slot.
-    Batch(Slot),
+    /// `None` if operations are not suspended.
+    suspender: Option<Suspender>,
 }
 
 impl Device {
@@ -113,27 +66,11 @@ impl Device {
         multi_plane: bool,
         gap: Option<CopybackGap>,
     ) -> Self {
-        let die = |index| Die {
-            queues: [Fifo::default(); Class::ALL.len()],
-            batch: Fifo::default(),
-            held: None,
-            is_sensed: false,
-            kind: FlashOp::Read,
-            phase: Phase::Idle,
-            channel: geometry.channel_of(DieId(index)) as u16,
-            promoted: 0,
-            turns: Turns::default(),
-            cleanings: 0,
-            next_waiting: None,
-            load: 0,
-            is_marked: false,
-            since: Time::START,
-            busy_ns: Span::ZERO,
-        };
         Self {
-            dies: (0..geometry.dies).map(die).collect(),
+            dies: (0..geometry.dies).map(|index| Die::new(geometry, DieId(index))).collect(),
             channels: vec![Channel::default(); geometry.channels as usize].into(),
             off_chip_free_at: [Time::START; 2],
+            suspender: Suspender::new(timing.suspend, geometry.dies),
             timing,
             scheduler,
             cleaning_order: vec![0; geometry.dies as usize].into(),
@@ -183,7 +120,7 @@ impl Device {
     }
 
     /// The first transaction under way on a die; its partners follow it through [`Transaction::next`]. A copyback whose
-    /// program waits for a host read is not among them.
+    /// program waits for a host read is not among them, and neither are those of [`Device::suspended`].
     pub fn under_way(&self, die: DieId) -> Option<Slot> {
         self.dies[die.index()].batch.first()
     }
@@ -248,12 +185,13 @@ impl Device {
         self.mark(id);
     }
 
-    /// Adds a die, if it is free, to the end of the list of dies that [`Device::start`] starts, unless it is in the
-    /// list.
+    /// Adds a die, if it is free or may suspend its operation, to the end of the list of dies that [`Device::start`]
+    /// starts, unless it is in the list.
     #[inline(always)]
     fn mark(&mut self, id: DieId) {
         let die = &mut self.dies[id.index()];
-        if die.phase == Phase::Idle && !die.is_marked {
+        let may_start = die.phase == Phase::Idle || self.suspender.is_some() && die.phase == Phase::Array;
+        if may_start && !die.is_marked {
             die.is_marked = true;
             self.marked.push(id);
         }
@@ -321,6 +259,12 @@ impl Device {
                 self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferOut);
                 Ended::Nothing
             }
+            (Phase::Array, _)
+                if self.suspender.as_ref().is_some_and(|suspender| !suspender.is_end(id, now)) =>
+            {
+                self.on_suspend_clock(pool, agenda, watcher, now, id);
+                Ended::Nothing
+            }
             (Phase::Array, FlashOp::Copyback) if self.gap.is_some() && !die.is_sensed => {
                 die.held = die.batch.first();
                 (die.batch, die.is_sensed) = (Fifo::default(), true);
@@ -333,6 +277,9 @@ impl Device {
                 (die.batch, die.is_sensed) = (Fifo::default(), false);
                 die.load -= count(pool, Some(first));
                 Self::end(die, now);
+                if let Some(suspender) = &mut self.suspender {
+                    suspender.end(id);
+                }
                 Ended::Batch(first)
             }
             (Phase::TransferOut, _) => {
@@ -369,21 +316,22 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
-        let die = &mut self.dies[id.index()];
+        let die = &self.dies[id.index()];
         if die.phase != Phase::Idle {
+            if self.suspender.is_some() {
+                self.try_to_suspend(pool, agenda, watcher, now, id);
+            }
             return;
         }
         if die.load == 0 {
             agenda.set(id.0, NEVER);
             return;
         }
-        let mut waiting = Waiting {
-            first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
-            promoted: die.promoted > 0,
-        };
-        if die.cleanings > 0 {
-            waiting.leave_to_cleaning(self.cleaning_order[id.index()]);
+        if self.suspender.is_some() && self.resume(pool, agenda, watcher, now, id) {
+            return;
         }
+        let mut waiting = self.waiting(pool, id);
+        let die = &mut self.dies[id.index()];
         let mut without = None;
         if let Some(held) = die.held {
             let plane = pool[held].plane_in_die;
@@ -437,6 +385,20 @@ impl Device {
         }
     }
 
+    /// The heads of a die's queues, as far as the cleanings of the die let the die serve them.
+    #[inline(always)]
+    fn waiting(&self, pool: &Transactions, id: DieId) -> Waiting {
+        let die = &self.dies[id.index()];
+        let mut waiting = Waiting {
+            first: die.queues.map(|queue| queue.first().map(|slot| pool[slot].order)),
+            promoted: die.promoted > 0,
+        };
+        if die.cleanings > 0 {
+            waiting.leave_to_cleaning(self.cleaning_order[id.index()]);
+        }
+        waiting
+    }
+
     /// The number of planes in a die's operation.
     #[inline(always)]
     fn planes_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
@@ -462,108 +424,27 @@ impl Device {
     ) {
         let die = &mut self.dies[id.index()];
         let first = first_of(&die.batch, pool);
-        let ns = match die.kind {
-            FlashOp::Read => self.timing.read(first.level, first.tries > 0).sense_ns,
-            FlashOp::Program => self.timing.program_ns(u32::from(first.page)),
-            FlashOp::Erase => self.timing.erase_ns,
-            FlashOp::Copyback => {
-                let (sense, program) = (self.timing.read_ns, self.timing.program_ns(u32::from(first.page)));
-                match (self.gap, die.is_sensed) {
-                    (None, _) => sense + program,
-                    (Some(_), false) => sense,
-                    (Some(_), true) => program,
-                }
-            }
+        let program_ns = || self.timing.program_ns(u32::from(first.page));
+        let (sense_ns, rest_ns) = match die.kind {
+            FlashOp::Read => (self.timing.read(first.level, first.tries > 0).sense_ns, Span::ZERO),
+            FlashOp::Program => (Span::ZERO, program_ns()),
+            FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
+            FlashOp::Copyback => match (self.gap, die.is_sensed) {
+                (None, _) => (self.timing.read_ns, program_ns()),
+                (Some(_), false) => (self.timing.read_ns, Span::ZERO),
+                (Some(_), true) => (Span::ZERO, program_ns()),
+            },
         };
+        let end = now + sense_ns + rest_ns;
         die.phase = Phase::Array;
-        agenda.set(id.0, now + ns);
-        watcher.on_phase(now, now + ns, id, u32::from(die.channel), Phase::Array, first);
-    }
-
-    /// Takes the die's channel for `phase`, or waits for the channel.
-    #[inline]
-    fn ask_channel<W: Watcher>(
-        &mut self,
-        agenda: &mut Agenda,
-        watcher: &mut W,
-        pool: &Transactions,
-        now: Time,
-        id: DieId,
-        phase: Phase,
-    ) {
-        let die = &mut self.dies[id.index()];
-        die.phase = phase;
-        die.next_waiting = None;
-        let channel = &mut self.channels[die.channel as usize];
-        if !channel.is_taken() {
-            self.grant_channel(agenda, watcher, pool, now, id);
-            return;
-        }
-        agenda.set(id.0, NEVER);
-        let first = match channel.waiting {
-            None => id,
-            Some((first, last)) => {
-                self.dies[last.index()].next_waiting = Some(id);
-                first
-            }
-        };
-        channel.waiting = Some((first, id));
-    }
-
-    #[inline]
-    fn grant_channel<W: Watcher>(
-        &mut self,
-        agenda: &mut Agenda,
-        watcher: &mut W,
-        pool: &Transactions,
-        now: Time,
-        id: DieId,
-    ) {
-        let die = &self.dies[id.index()];
-        let first = first_of(&die.batch, pool);
-        let (command_ns, transfer_ns, pages) = match die.phase {
-            Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
-            // A page that this try does not decode is not sent over the off-chip path.
-            Phase::TransferOut => {
-                let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
-                let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
-                (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
-            }
-            Phase::TransferIn => {
-                let pages = self.planes_at_work(pool, die);
-                (self.command_ns(pool, die), pages * self.timing.transfer_ns, pages)
-            }
-            Phase::Idle | Phase::Array => unreachable!("this phase needs no channel"),
-        };
-        let data_from = now + command_ns;
-        let mut end = data_from + transfer_ns;
-        let way = if die.phase == Phase::TransferIn { Way::In } else { Way::Out } as usize;
-        let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns[way], first.part_bytes);
-        if off_chip_ns > Span::ZERO {
-            let free_at = &mut self.off_chip_free_at[usize::from(self.timing.off_chip_path[way])];
-            *free_at = (*free_at).max(data_from) + off_chip_ns;
-            end = end.max(*free_at);
-        }
-        let channel = &mut self.channels[die.channel as usize];
-        channel.take(now);
         agenda.set(id.0, end);
-        watcher.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
-    }
-
-    #[inline]
-    fn release_channel<W: Watcher>(
-        &mut self,
-        agenda: &mut Agenda,
-        watcher: &mut W,
-        pool: &Transactions,
-        now: Time,
-        id: DieId,
-    ) {
-        let channel = &mut self.channels[self.dies[id.index()].channel as usize];
-        channel.free(now);
-        if let Some((next, last)) = channel.waiting {
-            channel.waiting = self.dies[next.index()].next_waiting.map(|after| (after, last));
-            self.grant_channel(agenda, watcher, pool, now, next);
+        watcher.on_phase(now, end, id, u32::from(die.channel), Phase::Array, first);
+        if die.kind != FlashOp::Read
+            && let Some(suspender) = &mut self.suspender
+        {
+            suspender.begin(id, first, now + sense_ns, end);
+            // A host read may have come during the transfer of the page.
+            self.try_to_suspend(pool, agenda, watcher, now, id);
         }
     }
 }

@@ -1,16 +1,25 @@
 //! The device at power failure.
 
-use super::{Device, Phase, Turns, count};
+use super::{Device, Phase, count};
+use crate::base::geometry::DieId;
 use crate::base::slab::Fifo;
 use crate::base::units::Time;
+use crate::sched::pick::Turns;
 use crate::sched::{Class, Transactions};
 
 impl Device {
+    /// Whether power failure tears the program or erase of a die: the operation has begun in the array and has not
+    /// ended, or is suspended.
+    pub fn is_torn_now(&self, die: DieId) -> bool {
+        let is_sensing = self.is_sensing(die);
+        self.phase(die) == Phase::Array && !is_sensing || self.suspended(die).is_some()
+    }
+
     /// Whether a program with a submission number below `order` is queued or under way.
     pub fn has_program_before(&self, pool: &Transactions, order: u64) -> bool {
-        self.dies.iter().any(|die| {
-            let held = die.held;
-            die.queues.iter().chain([&die.batch]).map(Fifo::first).chain([held]).any(|first| {
+        self.dies.iter().zip(0..).any(|(die, id)| {
+            let apart = [die.held, self.suspended(DieId(id))];
+            die.queues.iter().chain([&die.batch]).map(Fifo::first).chain(apart).any(|first| {
                 let mut rest = first;
                 while let Some(slot) = rest {
                     if pool[slot].kind.programs() && pool[slot].order < order {
@@ -25,10 +34,12 @@ impl Device {
 
     /// At power failure, drops all queued transactions and all urgency. Operations under way continue.
     pub fn drop_queues(&mut self, pool: &Transactions) {
-        for die in &mut self.dies {
+        for (die, id) in self.dies.iter_mut().zip(0..) {
+            let suspended = self.suspender.as_ref().and_then(|suspender| suspender.suspended(DieId(id)));
             die.queues = [Fifo::default(); Class::ALL.len()];
             (die.promoted, die.turns, die.cleanings) = (0, Turns::default(), 0);
-            die.load = count(pool, die.batch.first()) + u32::from(die.held.is_some());
+            die.load =
+                count(pool, die.batch.first()) + count(pool, suspended) + u32::from(die.held.is_some());
         }
         if let Some(partners) = &mut self.partners {
             partners.clear();
@@ -37,12 +48,15 @@ impl Device {
 
     /// At power-off, ends all operations under way.
     pub fn stop(&mut self, now: Time) {
-        for die in &mut self.dies {
+        for (die, id) in self.dies.iter_mut().zip(0..) {
             if die.phase != Phase::Idle {
                 die.busy_ns += now - die.since;
             }
             (die.phase, die.batch, die.load) = (Phase::Idle, Fifo::default(), 0);
             (die.held, die.is_sensed) = (None, false);
+            if let Some(suspender) = &mut self.suspender {
+                suspender.end(DieId(id));
+            }
         }
         for channel in &mut self.channels {
             channel.free(now);

@@ -1,0 +1,95 @@
+//! The channels and the off-chip path of the device: who has them, and when a transfer ends.
+
+use super::{Device, Phase, first_of};
+use crate::base::geometry::DieId;
+use crate::base::units::{Span, Time};
+use crate::sched::{Agenda, NEVER, Transactions, Watcher, Way};
+
+impl Device {
+    /// Takes the die's channel for `phase`, or waits for the channel.
+    #[inline]
+    pub(super) fn ask_channel<W: Watcher>(
+        &mut self,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+        phase: Phase,
+    ) {
+        let die = &mut self.dies[id.index()];
+        die.phase = phase;
+        die.next_waiting = None;
+        let channel = &mut self.channels[die.channel as usize];
+        if !channel.is_taken() {
+            self.grant_channel(agenda, watcher, pool, now, id);
+            return;
+        }
+        agenda.set(id.0, NEVER);
+        let first = match channel.waiting {
+            None => id,
+            Some((first, last)) => {
+                self.dies[last.index()].next_waiting = Some(id);
+                first
+            }
+        };
+        channel.waiting = Some((first, id));
+    }
+
+    #[inline]
+    fn grant_channel<W: Watcher>(
+        &mut self,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+    ) {
+        let die = &self.dies[id.index()];
+        let first = first_of(&die.batch, pool);
+        let (command_ns, transfer_ns, pages) = match die.phase {
+            Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
+            // A page that this try does not decode is not sent over the off-chip path.
+            Phase::TransferOut => {
+                let transfer_ns = self.timing.read(first.level, first.tries > 0).transfer_ns;
+                let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
+                (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
+            }
+            Phase::TransferIn => {
+                let pages = self.planes_at_work(pool, die);
+                (self.command_ns(pool, die), pages * self.timing.transfer_ns, pages)
+            }
+            Phase::Idle | Phase::Array => unreachable!("this phase needs no channel"),
+        };
+        let data_from = now + command_ns;
+        let mut end = data_from + transfer_ns;
+        let way = if die.phase == Phase::TransferIn { Way::In } else { Way::Out } as usize;
+        let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns[way], first.part_bytes);
+        if off_chip_ns > Span::ZERO {
+            let free_at = &mut self.off_chip_free_at[usize::from(self.timing.off_chip_path[way])];
+            *free_at = (*free_at).max(data_from) + off_chip_ns;
+            end = end.max(*free_at);
+        }
+        let channel = &mut self.channels[die.channel as usize];
+        channel.take(now);
+        agenda.set(id.0, end);
+        watcher.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
+    }
+
+    #[inline]
+    pub(super) fn release_channel<W: Watcher>(
+        &mut self,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+    ) {
+        let channel = &mut self.channels[self.dies[id.index()].channel as usize];
+        channel.free(now);
+        if let Some((next, last)) = channel.waiting {
+            channel.waiting = self.dies[next.index()].next_waiting.map(|after| (after, last));
+            self.grant_channel(agenda, watcher, pool, now, next);
+        }
+    }
+}
