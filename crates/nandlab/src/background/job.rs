@@ -327,6 +327,9 @@ impl Background {
         let job = &mut self.jobs[plane.index()];
         let block = core.array.block(victim);
         if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.pins > 0 {
+            if !job.is_erasing && !job.stays && job.copies == 0 && block.valid == 0 {
+                core.close_replacing(victim);
+            }
             self.update_blocking(core, plane);
             return;
         }

@@ -3,7 +3,8 @@
 //!
 //! The flash programs a flash page once, as a whole. So the pages that are allocated one after another to the same flash
 //! page gather until the flash page is full. A flash page that is not full is closed: the rest is padding. A flash page
-//! with pages of the host is closed at the end of the event, because the host waits for it. A flash page that has only
+//! with pages of the host is closed at the end of the event, because the host waits for it, unless all of them are in the
+//! write buffer (`ftl.buffer`). A flash page that has only
 //! pages of a background job gathers until the job has read all its pages.
 //!
 //! Reads that are queued in the same event for pages of the same flash page are one flash read. It transfers the pages
@@ -14,7 +15,7 @@
 
 use super::Core;
 use crate::base::counters::counters;
-use crate::base::geometry::{Geometry, Lpn, PlaneId};
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
 use crate::flash::{DEAD_LPN, Stamp};
 use crate::ftl::{STREAMS, WriteStream};
 use crate::probe::Probe;
@@ -34,6 +35,8 @@ struct Gathering {
     /// The transactions of its first and of its last page.
     first: Slot,
     last: Slot,
+    /// Number of its pages that are in the write buffer.
+    buffered: u32,
 }
 
 /// The flash operations to which further pages can be added.
@@ -45,6 +48,8 @@ pub(crate) struct Units {
     due: Vec<(PlaneId, WriteStream, Slot)>,
     /// The first and the last transaction of every read queued in this event.
     reads: Vec<(Slot, Slot)>,
+    /// Number of pages of the write buffer whose flash pages are not full.
+    buffered: u32,
     pub(crate) stats: UnitsStats,
 }
 
@@ -56,6 +61,7 @@ impl Units {
             gathering: vec![None; streams].into(),
             due: Vec::new(),
             reads: Vec::new(),
+            buffered: 0,
             stats: UnitsStats::default(),
         }
     }
@@ -64,6 +70,11 @@ impl Units {
     #[inline(always)]
     fn are_parts(&self) -> bool {
         !self.gathering.is_empty()
+    }
+
+    /// Number of pages of the write buffer whose flash pages are not full.
+    pub(crate) fn buffered(&self) -> u32 {
+        self.buffered
     }
 }
 
@@ -85,23 +96,22 @@ impl<P: Probe> Core<P> {
         let goes_along = unit > 0;
         let slot = self.pool.insert(Transaction { goes_along, ..transaction });
         let place = &mut self.units.gathering[plane.index() * STREAMS + stream.index()];
-        let first = match place {
-            None => {
-                assert!(!goes_along, "a flash page begins with its first page");
-                *place = Some(Gathering { first: slot, last: slot });
-                slot
-            }
-            Some(page) => {
-                self.pool[page.last].more = Some(slot);
-                page.last = slot;
-                page.first
-            }
-        };
+        let is_buffered = matches!(transaction.owner, Owner::Buffered(_));
+        assert!(goes_along == place.is_some(), "a flash page begins with its first page");
+        let page = place.get_or_insert(Gathering { first: slot, last: slot, buffered: 0 });
+        if goes_along {
+            self.pool[page.last].more = Some(slot);
+        }
+        page.last = slot;
+        page.buffered += u32::from(is_buffered);
+        self.units.buffered += u32::from(is_buffered);
+        let Gathering { first, buffered, .. } = *page;
         let is_full = unit + 1 == self.geometry.units_per_page;
         if is_full {
             *place = None;
+            self.units.buffered -= buffered;
             self.enqueue(first);
-        } else if !matches!(transaction.owner, Owner::Job(_)) {
+        } else if !is_buffered && !matches!(transaction.owner, Owner::Job(_)) {
             self.units.due.push((plane, stream, first));
         }
     }
@@ -140,10 +150,56 @@ impl<P: Probe> Core<P> {
         }
     }
 
+    /// Closes all flash pages that gather pages of the write buffer.
+    #[inline(always)]
+    pub(crate) fn close_buffered(&mut self) {
+        if self.units.buffered > 0 {
+            for plane in (0..self.geometry.planes).map(PlaneId) {
+                self.close_flash_page(plane, WriteStream::Host);
+            }
+        }
+    }
+
+    /// Closes the flash page that has gathered pages of the write buffer for the longest time.
+    #[cold]
+    pub(crate) fn close_oldest_flash_page(&mut self) {
+        let age = |plane: &PlaneId| {
+            let place = self.units.gathering[plane.index() * STREAMS + WriteStream::Host.index()];
+            place.map_or(u64::MAX, |page| self.pool[page.first].order)
+        };
+        let oldest = (0..self.geometry.planes).map(PlaneId).min_by_key(age);
+        self.close_flash_page(oldest.expect("a drive has planes"), WriteStream::Host);
+    }
+
+    /// Closes the flash pages with pages of the write buffer that replace pages of `block`, whose erase waits for them.
+    #[inline(always)]
+    pub(crate) fn close_replacing(&mut self, block: BlockId) {
+        if self.units.buffered > 0 {
+            self.close_all_replacing(block);
+        }
+    }
+
+    #[inline(never)]
+    fn close_all_replacing(&mut self, block: BlockId) {
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            let place = self.units.gathering[plane.index() * STREAMS + WriteStream::Host.index()];
+            let mut rest = place.map(|page| page.first);
+            while let Some(slot) = rest {
+                let unit = &self.pool[slot];
+                if unit.replaces.is_some_and(|old| self.geometry.block_of(old) == block) {
+                    self.close_flash_page(plane, WriteStream::Host);
+                    break;
+                }
+                rest = unit.more;
+            }
+        }
+    }
+
     /// Fills the flash page that gathers in a stream of a plane with padding, if there is one, and queues its program.
     fn close_flash_page(&mut self, plane: PlaneId, stream: WriteStream) {
         let place = &mut self.units.gathering[plane.index() * STREAMS + stream.index()];
-        let Some(Gathering { first, last }) = place.take() else { return };
+        let Some(Gathering { first, last, buffered }) = place.take() else { return };
+        self.units.buffered -= buffered;
         let left = self.geometry.units_per_page - self.geometry.unit(self.pool[last].ppn) - 1;
         for _ in 0..left {
             let page = self.allocate(plane, stream).expect("a flash page that gathers has pages left");

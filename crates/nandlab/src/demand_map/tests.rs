@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::base::geometry::{BlockId, RequestId};
+use crate::base::units::MS;
 use crate::core::testing::{Event, PLANE, Setup, clear, decode, fill, next, unmap};
-use crate::host::Writes;
+use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
 use crate::write_cache::Caching;
@@ -275,17 +276,18 @@ fn a_write_that_has_waited_for_room_brings_its_evicted_entry_back() {
     let mut core = Setup { blocks: 4, ..setup() }.core();
     let mut mapping = Some(mapping(&core, 1));
     let mut writes = Writes::new(true, &core.geometry);
+    let mut host = Host::new(None, 0, MS, &setup().core().geometry);
     let (lpn, owner) = (Lpn(6 * ENTRIES), Owner::Request(RequestId(0)));
     fill(&mut core, WriteStream::Gc, 0..24);
     assert!(Map::has_entry(&mut mapping, &mut core, lpn, owner, Wants::Write));
-    writes.program_page(&mut core, &mut mapping, None::<&mut Caching>, owner, lpn);
+    writes.program_page(&mut core, &mut host, &mut mapping, None::<&mut Caching>, owner, lpn);
     assert_eq!(writes.count, 1);
     Map::keep_entry(&mut mapping, &mut core, Lpn(7 * ENTRIES));
     assert!(!mapping.as_ref().unwrap().demand.cache.contains(lpn));
     // Of the three free blocks two are the reserve.
     clear(&mut core, BlockId(0));
     clear(&mut core, BlockId(1));
-    writes.resume(&mut core, &mut mapping, None::<&mut Caching>, PLANE);
+    writes.resume(&mut core, &mut host, &mut mapping, None::<&mut Caching>, PLANE);
     assert_eq!(writes.count, 0);
     let mapping = mapping.unwrap();
     assert!(mapping.demand.cache.contains(lpn) && mapping.demand.has_changes(Tvpn(6)));

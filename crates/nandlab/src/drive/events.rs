@@ -136,8 +136,8 @@ impl<P: Probe> Drive<P> {
 
     /// Lets writes that wait for room in `plane` continue, as far as there is room.
     pub(super) fn resume_writes(&mut self, plane: PlaneId) {
-        let Path { map, writes, .. } = &mut self.path;
-        writes.resume(&mut self.core, map, self.caching.as_mut(), plane);
+        let Path { host, map, writes } = &mut self.path;
+        writes.resume(&mut self.core, host, map, self.caching.as_mut(), plane);
         // The writes start before the next operations of GC.
         self.core.start_dies();
     }
@@ -225,6 +225,7 @@ impl<P: Probe> Drive<P> {
         if clock == self.core.idle_clock() {
             self.core.agenda.set(clock, NEVER);
             self.core.state.is_idle = true;
+            self.core.close_buffered();
             self.with_cache(Caching::sync_more);
             self.with_background(|jobs, core, path, around| jobs.start_background(core, path, around));
             self.with_power(|power, core, kept| power.detect_when_idle(core, kept));
@@ -343,6 +344,7 @@ impl<P: Probe> Drive<P> {
             Owner::CachePage(slot) => {
                 self.with_cache(|cache, core, path| cache.on_written_back(core, path, slot, done));
             }
+            Owner::Buffered(epoch) => self.path.host.on_buffered_programmed(&mut self.core, epoch, done),
             Owner::TranslationPage(page) => {
                 let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
                 mapping.end_write_back(&mut self.core, page);

@@ -41,7 +41,7 @@ use crate::core::Parts;
 use crate::demand_map::{DemandMap, Mapping};
 use crate::flash::{Array, Ecc, Stamp};
 use crate::ftl::Ftl;
-use crate::host::{Host, Op, Oracle, Request, Writes};
+use crate::host::{Buffer, Host, Op, Oracle, Request, Writes};
 use crate::power_loss::Losses;
 use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
@@ -167,12 +167,15 @@ impl<P: Probe> Drive<P> {
             pace: Pace::default(),
             failure: None,
             path: Path {
-                host: Host::new(
-                    spec.host.link.as_ref(),
-                    spec.power.cut_after_requests,
-                    spec.gc.idle_after_ns,
-                    geometry,
-                ),
+                host: Host {
+                    buffer: Buffer::new(spec.ftl.buffer_bytes, geometry.page_bytes),
+                    ..Host::new(
+                        spec.host.link.as_ref(),
+                        spec.power.cut_after_requests,
+                        spec.gc.idle_after_ns,
+                        geometry,
+                    )
+                },
                 map: Mapping::new(&ftl.map, geometry, P::STAMPED),
                 writes: Writes::new(core.ftl.allocator.is_static(), geometry),
             },

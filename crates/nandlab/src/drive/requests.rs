@@ -49,6 +49,7 @@ impl<P: Probe> Drive<P> {
                 self.core.probe.on_flush_asked(id);
                 self.path.host.epochs.end_with(slot);
                 self.path.host.flushes += 1;
+                self.core.close_buffered();
                 self.with_cache(Caching::sync_more);
             }
         }
@@ -78,8 +79,15 @@ impl<P: Probe> Drive<P> {
                 self.with_cache(|cache, core, path| cache.fetch_mapped(core, &path.map, slot));
             }
             (Owner::CachePage(_), _) => {
-                let Path { map, writes, .. } = &mut self.path;
-                writes.program_page(&mut self.core, map, self.caching.as_mut(), waiter.owner, waiter.lpn);
+                let Path { host, map, writes } = &mut self.path;
+                writes.program_page(
+                    &mut self.core,
+                    host,
+                    map,
+                    self.caching.as_mut(),
+                    waiter.owner,
+                    waiter.lpn,
+                );
             }
             (owner, Wants::Read) => {
                 self.read_mapped(owner.request(), waiter.lpn);
@@ -203,6 +211,7 @@ impl<P: Probe> Drive<P> {
         }
         self.path.writes.program_page(
             &mut self.core,
+            &mut self.path.host,
             &mut self.path.map,
             self.caching.as_mut(),
             Owner::Request(request),
@@ -271,6 +280,7 @@ impl<P: Probe> Drive<P> {
         } else {
             self.path.writes.program_page(
                 &mut self.core,
+                &mut self.path.host,
                 &mut self.path.map,
                 self.caching.as_mut(),
                 Owner::Request(request),

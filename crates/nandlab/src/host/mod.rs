@@ -1,6 +1,7 @@
 //! The host's side of the drive: the requests from the link to their completion, with their statistics; flushes and
 //! deallocations; the allocation of flash pages to writes; the steady-state test; the oracle.
 
+mod buffer;
 mod epochs;
 mod link;
 mod oracle;
@@ -14,6 +15,7 @@ mod trims;
 mod writes;
 
 pub use crate::base::request::{Completion, FailReason, Op, Request};
+pub(crate) use buffer::Buffer;
 pub(crate) use epochs::{Epochs, Merging};
 pub(crate) use link::{Link, To as LinkEnd};
 pub use link::{LinkDirection, LinkState};
@@ -42,6 +44,8 @@ pub(crate) struct Host {
     pub(crate) link: Option<Box<Link>>,
     pub(crate) epochs: Epochs,
     pub(crate) merging: Merging,
+    /// The write buffer (`ftl.buffer`); `None` without one.
+    pub(crate) buffer: Option<Buffer>,
     /// Completions that the caller has not fetched yet.
     pub(crate) completions: Vec<Completion>,
     pub(crate) trims: Trims,
@@ -75,6 +79,7 @@ impl Host {
             link: link.map(|link| Box::new(Link::new(link))),
             epochs: Epochs::default(),
             merging: Merging::default(),
+            buffer: None,
             completions: Vec::new(),
             trims: Trims::default(),
             flushes: 0,

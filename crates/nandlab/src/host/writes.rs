@@ -55,6 +55,7 @@ impl Writes {
     pub(crate) fn program_page<P: Probe>(
         &mut self,
         core: &mut Core<P>,
+        host: &mut Host,
         map: &mut impl Map<P>,
         cache: Option<&mut impl WriteBacks<P>>,
         owner: Owner,
@@ -69,7 +70,7 @@ impl Writes {
             && let Some(plane) = plane
             && let Some(page) = core.allocate(plane, WriteStream::Host)
         {
-            self.program_in(core, map, cache, owner, lpn, page);
+            self.program_in(core, host, map, cache, (owner, lpn), page);
             return;
         }
         let waiter = core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));
@@ -123,12 +124,13 @@ impl Writes {
     fn program_in<P: Probe>(
         &mut self,
         core: &mut Core<P>,
+        host: &mut Host,
         map: &mut impl Map<P>,
         cache: Option<&mut impl WriteBacks<P>>,
-        owner: Owner,
-        lpn: Lpn,
+        (asked_by, lpn): (Owner, Lpn),
         page: AllocatedPage,
     ) {
+        let owner = host.buffered_owner(asked_by);
         let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
             let (sequence, is_lost) = cache.on_write_back_placed(slot);
@@ -148,12 +150,16 @@ impl Writes {
         if cause == Cause::Host {
             core.probe.on_write_admitted(lpn, sequence);
         }
+        if let (Owner::Buffered(_), Owner::Request(id)) = (owner, asked_by) {
+            host.on_buffered(core, id, lpn, sequence);
+        }
     }
 
     /// Allocates the pages that `plane` has now to the writes that wait for them.
     pub(crate) fn resume<P: Probe>(
         &mut self,
         core: &mut Core<P>,
+        host: &mut Host,
         map: &mut impl Map<P>,
         mut cache: Option<&mut impl WriteBacks<P>>,
         plane: PlaneId,
@@ -176,7 +182,7 @@ impl Writes {
             }
             let Some(page) = core.allocate(plane, WriteStream::Host) else { return };
             self.remove_first(core, list);
-            self.program_in(core, map, cache.as_deref_mut(), owner, lpn, page);
+            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), page);
         }
     }
 

@@ -133,6 +133,8 @@ pub enum Owner {
     Request(RequestId),
     /// The read half of a read-modify-write of a host request.
     Merge(RequestId),
+    /// A page in the write buffer (`ftl.buffer`), by the number of its flush epoch.
+    Buffered(u32),
     /// A page of the write cache that is fetched or written back.
     CachePage(CacheSlot),
     /// A translation page.

@@ -192,7 +192,7 @@ fn the_write_back_of_a_deallocated_page_ends_without_a_program() {
     assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(0)), "the page was dirty");
     clear(&mut bench.core, BlockId(0));
     let Bench { core, path, cache } = &mut bench;
-    path.writes.resume(core, &mut path.map, Some(cache), PLANE);
+    path.writes.resume(core, &mut path.host, &mut path.map, Some(cache), PLANE);
     bench.run();
     assert_eq!((bench.core.operations.programmed(), bench.path.writes.count), (0, 0));
     assert!(bench.completed_us(ids[2]).is_some(), "the deallocated page has left room in the budget");

@@ -40,8 +40,8 @@ impl Caching {
         if lacks {
             self.fetch(core, path, slot);
         } else if path.map.has_entry(core, lpn, Owner::CachePage(slot), Wants::Write) {
-            let DataPath { map, writes, .. } = path;
-            writes.program_page(core, map, Some(self), Owner::CachePage(slot), lpn);
+            let DataPath { host, map, writes } = path;
+            writes.program_page(core, host, map, Some(self), Owner::CachePage(slot), lpn);
         }
     }
 

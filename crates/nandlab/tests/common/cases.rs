@@ -107,6 +107,12 @@ const FOREGROUNDS: [&str; 2] = ["interleaved", "blocking"];
 const SLOWEST_US: u64 = 1100;
 
 impl Case {
+    /// Bytes of the write buffer, which needs a mapping unit below the page and excludes the write cache.
+    fn buffer(&self, schemes: &Schemes) -> u64 {
+        let drawn = [0, 4096, 3 * 4096, 1 << 20][Stream::new(self.seed, "write buffer").below(4) as usize];
+        if self.unit < 4096 && schemes.allows_units() && !schemes.has_cache { drawn } else { 0 }
+    }
+
     /// Whether the case has a mapping unit below the page.
     pub fn has_units(&self) -> bool {
         self.unit < 4096 && schemes(self).allows_units()
@@ -136,7 +142,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
          cell = 'mlc'\nop = {op}\nendurance = 1000000\n{}[timing]\ncommand = '{}'\ndecode = '{}'\n\
          program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n{}\
-         [ftl]\nmap = {}\nmapping_unit = '{}B'\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
+         [ftl]\nmap = {}\nmapping_unit = '{}B'\nbuffer = '{}B'\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
          pacing = '{}'\nforeground = '{}'\n{precondition}{}{}",
         case.seed >> 1,
         schemes.registers(scheduler),
@@ -147,6 +153,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         suspend(case.seed, scheduler),
         schemes.map,
         if schemes.allows_units() { case.unit } else { 4096 },
+        case.buffer(schemes),
         ORDERS[case.order],
         ["none", "dynamic", "static"][case.levelling],
         VICTIMS[case.victim],

@@ -1,9 +1,9 @@
 //! Mapping units below the flash page (`ftl.mapping_unit`): latencies, packing and write amplification by hand.
 
-use crate::common::{TINY, one, read_everything, settle, spec};
+use crate::common::{MS, TINY, at, one, read_everything, request, settle, spec};
 use nandlab::base::rng::Stream;
-use nandlab::drive::Drive;
-use nandlab::host::{Op, Oracle};
+use nandlab::drive::{Drive, IDLE_LIMIT};
+use nandlab::host::{Op, Oracle, Request};
 use nandlab::sched::{Cause, FlashOp};
 
 /// A page of 16 KiB at 2.5 ns per byte, and a unit of 4 KiB, in nanoseconds.
@@ -82,4 +82,53 @@ fn gc_reads_a_flash_page_once_and_packs_the_units() {
         );
         read_everything(&mut drive);
     }
+}
+
+/// Three writes of a unit are acknowledged at once and wait in the write buffer; with the fourth the flash page is full.
+#[test]
+fn the_write_buffer_acknowledges_at_once_and_programs_full_flash_pages() {
+    let sets = [UNITS, &["ftl.buffer=16KiB", "gc.idle_after=100ms"]].concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    for unit in 0..4 {
+        assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 0);
+        assert_eq!(one(&mut drive, Op::Write, unit * 4096, 4096), 0);
+        assert_eq!(one(&mut drive, Op::Read, unit * 4096, 4096), 0, "the page is in the buffer");
+    }
+    // The buffer has four units, all of them in the program: the next write waits for its end.
+    assert_eq!(one(&mut drive, Op::Write, 4 * 4096, 4096), PAGE + 900_000);
+    assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (1, 0));
+    // A flush programs the unit with three of padding. The next units go to another flash page, as does a FUA write.
+    assert_eq!(one(&mut drive, Op::Flush, 0, 0), PAGE + 900_000);
+    assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (2, 3));
+    let fua = Request { fua: true, ..request(&drive, Op::Write, 0, 4096) };
+    drive.submit(&fua).unwrap();
+    drive.run_until_idle(IDLE_LIMIT).unwrap();
+    assert_eq!(drive.stats().host[Op::Write as usize].max_ns, PAGE + 900_000);
+    assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (3, 6));
+}
+
+/// A unit that nothing follows is programmed once the host is idle.
+#[test]
+fn an_idle_host_ends_the_wait_in_the_write_buffer() {
+    let sets = [UNITS, &["ftl.buffer=16KiB", "gc.idle_after=100ms"]].concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    assert_eq!(one(&mut drive, Op::Write, 0, 4096), 0);
+    drive.advance(at(99 * MS));
+    assert_eq!(drive.outstanding(), 0);
+    drive.advance(at(100 * MS + PAGE + 900_000 - 1));
+    assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 0);
+    drive.advance(at(100 * MS + PAGE + 900_000));
+    assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (1, 3));
+}
+
+/// With a buffer of one flash page, units of four planes fill no flash page: the oldest is programmed with padding.
+#[test]
+fn a_full_buffer_programs_its_oldest_flash_page() {
+    let mut drive = Drive::new(&spec(TINY, &[UNITS, &["ftl.buffer=16KiB"]].concat()));
+    for plane in 0..4 {
+        assert_eq!(one(&mut drive, Op::Write, plane * 16_384, 4096), 0);
+    }
+    assert_eq!(one(&mut drive, Op::Write, 4 * 16_384, 4096), PAGE + 900_000);
+    // The fifth unit is in plane 0 again, with the first, which is the oldest.
+    assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (1, 2));
 }

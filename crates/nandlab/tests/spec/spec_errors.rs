@@ -32,8 +32,8 @@ fn unknown_keys_and_sections_are_errors() {
     );
     golden(
         "[ftl]\nidle_after = \"1ms\"\n",
-        "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, mapping_unit, allocation, \
-         wear_levelling, wear_gap",
+        "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, mapping_unit, buffer, \
+         allocation, wear_levelling, wear_gap",
     );
     let sections = "sections: drive, host, timing, ftl, gc, ecc, reliability, \
                     refresh, reclaim, \
@@ -1549,4 +1549,21 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
         );
     }
     assert!(load_with(text, &["refresh.policy=fcr"]).is_ok());
+}
+
+#[test]
+fn a_write_buffer_needs_units_and_room_for_a_page() {
+    let text = "[drive]\npage_size = \"16KiB\"\n";
+    let said = set_says(text, "ftl.buffer=64KiB");
+    assert!(
+        said.contains("a write buffer gathers mapping units, but ftl.mapping_unit is the page"),
+        "{said}"
+    );
+    let units = format!("{text}[ftl]\nmapping_unit = \"4KiB\"\n");
+    let said = set_says(&units, "ftl.buffer=8KiB");
+    assert!(said.contains("a write buffer of 8KiB has no room for a page"), "{said}");
+    let both = format!("{units}buffer = \"64KiB\"\n");
+    let said = set_says(&both, "cache.size=1MiB");
+    assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
+    assert!(load_with(&both, &[]).is_ok());
 }

@@ -125,6 +125,8 @@ section! {
     pub struct FtlSpec {
         pub map: MapSpec = demand_map::spec::MAP,
         pub mapping_unit: MappingUnit = units::MAPPING_UNIT,
+        /// Bytes of the write buffer; 0: none.
+        pub buffer_bytes: u64 = units::BUFFER,
         pub allocation: Allocation = ftl::spec::ALLOCATION,
         pub wear_levelling: WearLevelling = background::spec::WEAR_LEVELLING,
         /// Static wear levelling moves a block that lags the plane's mean P/E cycles by more than this.

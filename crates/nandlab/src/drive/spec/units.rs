@@ -52,6 +52,13 @@ pub(super) const MAPPING_UNIT: Key = key(
     "bytes that a map entry stands for, a power of two; several units share a flash page",
 );
 
+pub(super) const BUFFER: Key = key(
+    "ftl.buffer",
+    ValueKind::Size { min: 0, max: 1 << 30, step: 512 },
+    "\"0B\"",
+    "write buffer, which gathers the mapping units of host writes until they fill a flash page; 0: none",
+);
+
 /// The mapping units of a flash page that a spec's values give, before they are checked: at least 1.
 pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     let page = check.int("drive.page_size")?;
@@ -61,7 +68,7 @@ pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     }
 }
 
-pub(super) const RULES: &[Rule] = &[unit, together];
+pub(super) const RULES: &[Rule] = &[unit, buffer, together];
 
 fn unit(check: &mut Check<'_>) -> Option<()> {
     let &Val::Size(bytes) = check.get(PATH)? else { return None };
@@ -83,6 +90,32 @@ fn unit(check: &mut Check<'_>) -> Option<()> {
         let message = format!("expected at most {BLOCK_UNITS_MAX} mapping units in a block, found {units}");
         let remedy = format!("set a larger {PATH}, or fewer drive.pages_per_block");
         check.error(&[PATH, "drive.pages_per_block"], message, remedy);
+    }
+    Some(())
+}
+
+/// The write buffer gathers units, and holds a flash page of them at least.
+fn buffer(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ftl.buffer";
+    let (bytes, page) = (check.int(KEY)?, check.int("drive.page_size")?);
+    if bytes == 0 {
+        return None;
+    }
+    if per_page(check)? == 1 {
+        let message = format!("a write buffer gathers mapping units, but {PATH} is the page");
+        let remedy = format!("set {PATH} below the page, such as \"4KiB\", or {KEY} = \"0B\"");
+        check.error(&[KEY, PATH], message, remedy);
+    } else if bytes < page {
+        let message = format!("a write buffer of {} has no room for a page", show_size(bytes));
+        check.error(
+            &[KEY, "drive.page_size"],
+            message,
+            format!("set {KEY} = \"{}\" at least", show_size(page)),
+        );
+    }
+    if check.int("cache.size")? >= page {
+        let message = "a write cache and a write buffer cannot be simulated together yet";
+        check.error(&[KEY, "cache.size"], message, format!("set {KEY} = \"0B\" or cache.size = \"0B\""));
     }
     Some(())
 }

@@ -1,0 +1,105 @@
+//! `ftl.buffer`: a write buffer, which gathers the mapping units of small host writes until they fill a flash page.
+//!
+//! A page of a host write is in the buffer from its admission until its program has ended. It is acknowledged as soon as
+//! the buffer has room for it. The flash page that it shares with others is programmed when it is full; before that,
+//! when a flush asks for it, when the host is idle (`gc.idle_after`), when GC waits for a page that it replaces, or when
+//! the buffer is full of pages whose flash pages are not. FUA writes do not use the buffer.
+
+use super::Host;
+use crate::base::geometry::{Lpn, RequestId};
+use crate::core::Core;
+use crate::probe::Probe;
+use crate::sched::{Owner, Transaction};
+use std::collections::VecDeque;
+
+/// The pages in the write buffer.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    /// The largest number of acknowledged pages whose program has not ended.
+    capacity: u32,
+    /// The number of these pages.
+    pages: u32,
+    /// The pages that found the buffer full, in the order of admission: request, LPN and sequence number.
+    waiting: VecDeque<(RequestId, Lpn, u64)>,
+}
+
+impl Buffer {
+    /// A buffer of `bytes` bytes; `None` if it has no room for a page of `page_bytes` bytes.
+    pub(crate) fn new(bytes: u64, page_bytes: u32) -> Option<Self> {
+        let capacity = u32::try_from(bytes / u64::from(page_bytes)).unwrap_or(u32::MAX);
+        (capacity > 0).then(|| Self { capacity, pages: 0, waiting: VecDeque::new() })
+    }
+}
+
+impl Host {
+    /// The owner of the program of a page: the write buffer instead of the request, if the page goes through the
+    /// buffer. The page then joins the open flush epoch.
+    #[inline]
+    pub(super) fn buffered_owner(&mut self, owner: Owner) -> Owner {
+        match owner {
+            // While a flush is outstanding, the pages that it waits for do not wait for others.
+            Owner::Request(id)
+                if self.buffer.is_some() && self.flushes == 0 && !self.requests.request(id).fua =>
+            {
+                Owner::Buffered(self.epochs.join_page() as u32)
+            }
+            other => other,
+        }
+    }
+
+    /// A page of request `id` has been admitted with this sequence number: acknowledges the page if the buffer has room.
+    #[inline(never)]
+    pub(super) fn on_buffered<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        id: RequestId,
+        lpn: Lpn,
+        sequence: u64,
+    ) {
+        let buffer = self.buffer.as_mut().expect("the page is in the write buffer");
+        if buffer.pages < buffer.capacity {
+            buffer.pages += 1;
+            self.acknowledge(core, id, lpn, sequence);
+            return;
+        }
+        buffer.waiting.push_back((id, lpn, sequence));
+        self.make_room(core);
+    }
+
+    /// If pages wait for room in the buffer and no program will make room, because the flash page of every page in the
+    /// buffer is not full, closes the oldest flash page.
+    fn make_room<P: Probe>(&self, core: &mut Core<P>) {
+        if let Some(buffer) = &self.buffer
+            && !buffer.waiting.is_empty()
+            && core.units.buffered() == buffer.pages + buffer.waiting.len() as u32
+        {
+            core.close_oldest_flash_page();
+        }
+    }
+
+    fn acknowledge<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId, lpn: Lpn, sequence: u64) {
+        core.probe.on_write_acknowledged(lpn, sequence);
+        self.page_done(core, id);
+    }
+
+    /// The program of a page of the buffer has ended; the page belongs to `epoch`.
+    #[inline(never)]
+    pub(crate) fn on_buffered_programmed<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        epoch: u32,
+        done: &Transaction,
+    ) {
+        if P::STAMPED {
+            core.probe.on_write_durable(done.lpn, core.array.stamp(done.ppn).sequence);
+        }
+        let buffer = self.buffer.as_mut().expect("the page is in the write buffer");
+        match buffer.waiting.pop_front() {
+            Some((id, lpn, sequence)) => self.acknowledge(core, id, lpn, sequence),
+            None => buffer.pages -= 1,
+        }
+        self.make_room(core);
+        self.epochs.leave_page(epoch.into());
+        self.complete_flushes(core);
+    }
+}
