@@ -151,8 +151,8 @@ impl Ftl {
     }
 
     /// Allocates the next page of `stream` in `plane`, if necessary in a newly opened block. The host's stream leaves
-    /// the plane its reserve and the pages promised to a job. `None` if the stream has no page left and may not take a
-    /// free block.
+    /// the plane its reserve and, in a block shared with GC, the pages for copies ([`Plane::has_room`]). `None` if the
+    /// stream has no page left and may not take a free block.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -164,7 +164,7 @@ impl Ftl {
         let state = &self.planes[plane.index()];
         let mut keep = 0;
         if stream == WriteStream::Host {
-            if state.promised_pages > 0 && !state.has_room(self.reserve_blocks) {
+            if self.shares_first_block && !state.has_room(self.reserve_blocks, true) {
                 return None;
             }
             keep = self.reserve_blocks + state.promised_blocks;

@@ -144,11 +144,13 @@ impl Plane {
     }
 
     /// Whether the host's stream can allocate a page and leave the job the pages promised to it. A free block beyond the
-    /// reserve has room for all of these.
+    /// reserve has room for all of these. `shares_first_block`: GC moves pages to the open block of the host. Without a
+    /// free block this block then takes copies only, because recovery can erase a block of copies to regain a free block.
     #[inline]
-    pub(super) fn has_room(&self, reserve_blocks: u32) -> bool {
+    pub(super) fn has_room(&self, reserve_blocks: u32, shares_first_block: bool) -> bool {
         let open = self.open[WriteStream::Host.index()];
-        open.end - open.next > self.promised_pages || self.free_blocks() > reserve_blocks
+        let is_for_copies = shares_first_block && self.free.is_empty();
+        open.end - open.next > self.promised_pages && !is_for_copies || self.free_blocks() > reserve_blocks
     }
 
     /// Erased blocks that are not promised to a job.

@@ -92,7 +92,7 @@ impl Ftl {
         {
             return Some(plane);
         }
-        let Self { allocator, planes, reserve_blocks, taken_blocks, .. } = self;
+        let Self { allocator, planes, reserve_blocks, taken_blocks, shares_first_block, .. } = self;
         let is_any_ample = !allocator.is_static()
             && planes.iter().any(|state| {
                 !state.is_worn_out && !state.leaves_little_garbage(geometry, *taken_blocks, state.valid)
@@ -103,7 +103,7 @@ impl Ftl {
             let is_full = is_any_ample && state.leaves_little_garbage(geometry, *taken_blocks, state.valid);
             let open = state.open[WriteStream::Host.index()];
             let room = state.free_blocks() * geometry.pages_per_block + open.room();
-            (!is_full && state.has_room(*reserve_blocks)).then_some(room)
+            (!is_full && state.has_room(*reserve_blocks, *shares_first_block)).then_some(room)
         })
     }
 
@@ -117,7 +117,7 @@ impl Ftl {
     /// Whether the host's stream can allocate a page in `plane` now.
     #[inline]
     pub fn has_room(&self, plane: PlaneId) -> bool {
-        self.planes[plane.index()].has_room(self.reserve_blocks)
+        self.planes[plane.index()].has_room(self.reserve_blocks, self.shares_first_block)
     }
 
     /// The page that `stream` would allocate now in `plane`; `None` if there is no such page.

@@ -223,3 +223,40 @@ fn a_drive_fails_after_16_erases_per_block_that_give_a_waiting_write_no_page() {
     let failure = drive.run_until_idle(IDLE).unwrap_err();
     assert_eq!(failure, Failure::InVain { erases: 16 * 8 + 1 });
 }
+
+/// Power fails at each event in turn, on a drive without a capacitor whose GC shares the open block of the host. A torn
+/// program takes a page of the open block that GC needs if the plane has no free block.
+#[test]
+fn gc_in_a_shared_block_continues_after_a_torn_program() {
+    const CUTS: u64 = 600;
+    let (spec, needs) = drive(&["migration.first_block='shared'", "gc.pacing='none'", "drive.cell='slc'"], 0);
+    assert_eq!(spec.capacitor.capacitance_f, 0.0);
+    let (mut torn, mut torn_without_free_block) = (0, 0);
+    for cut in 0..CUTS {
+        let mut drive = Drive::with_probe(&spec, Oracle::default());
+        let mut stream = Stream::new(7, "shared");
+        for lpn in 0..needs.host_pages {
+            write(&mut drive, lpn);
+        }
+        for _ in 0..200 + cut {
+            while drive.outstanding() < 8 {
+                let lpn = stream.below(needs.host_pages);
+                let request = request(&drive, Op::Write, lpn * 4096, 4096);
+                drive.submit(&request).unwrap();
+            }
+            assert!(drive.advance_by_event(Time::NEVER), "cut {cut}: {:?}", drive.failure());
+            drive.completions();
+        }
+        let has_free_block = !drive.ftl().planes[0].free.is_empty();
+        let loss = drive.cut_power();
+        torn += loss.torn_programs;
+        torn_without_free_block += if has_free_block { 0 } else { loss.torn_programs };
+        for _ in 0..60 {
+            write(&mut drive, stream.below(needs.host_pages));
+            assert!(drive.failure().is_none(), "cut {cut}: {:?}", drive.failure());
+        }
+        drive.audit().unwrap_or_else(|e| panic!("cut {cut}: {e}"));
+    }
+    println!("{torn} programs torn, {torn_without_free_block} of these without a free block");
+    assert!(torn > torn_without_free_block && torn_without_free_block > 20);
+}
