@@ -4,8 +4,8 @@
 //! The flash programs a flash page once, as a whole. So the pages that are allocated one after another to the same flash
 //! page gather until the flash page is full. A flash page that is not full is closed: the rest is padding. A flash page
 //! with pages of the host is closed at the end of the event, because the host waits for it, unless all of them are in the
-//! write buffer (`ftl.buffer`). A flash page that has only
-//! pages of a background job gathers until the job has read all its pages.
+//! write buffer (`ftl.buffer`). A flash page that has only pages of a background job gathers until the job has read all
+//! its pages.
 //!
 //! Reads that are queued in the same event for pages of the same flash page are one flash read. It transfers the pages
 //! that were asked for.
@@ -78,6 +78,12 @@ impl Units {
     }
 }
 
+/// The index in [`Units::gathering`] of a stream of a plane.
+#[inline(always)]
+fn place_of(plane: PlaneId, stream: WriteStream) -> usize {
+    plane.index() * STREAMS + stream.index()
+}
+
 impl<P: Probe> Core<P> {
     /// Queues a program to the next page of a stream, or adds it to the flash page that gathers.
     #[inline(always)]
@@ -95,7 +101,7 @@ impl<P: Probe> Core<P> {
         let unit = self.geometry.unit(transaction.ppn);
         let goes_along = unit > 0;
         let slot = self.pool.insert(Transaction { goes_along, ..transaction });
-        let place = &mut self.units.gathering[plane.index() * STREAMS + stream.index()];
+        let place = &mut self.units.gathering[place_of(plane, stream)];
         let is_buffered = matches!(transaction.owner, Owner::Buffered(_));
         assert!(goes_along == place.is_some(), "a flash page begins with its first page");
         let page = place.get_or_insert(Gathering { first: slot, last: slot, buffered: 0 });
@@ -131,7 +137,7 @@ impl<P: Probe> Core<P> {
     fn close_due(&mut self) {
         for index in 0..self.units.due.len() {
             let (plane, stream, first) = self.units.due[index];
-            let place = self.units.gathering[plane.index() * STREAMS + stream.index()];
+            let place = self.units.gathering[place_of(plane, stream)];
             if place.is_some_and(|page| page.first == first) {
                 self.close_flash_page(plane, stream);
             }
@@ -164,7 +170,7 @@ impl<P: Probe> Core<P> {
     #[cold]
     pub(crate) fn close_oldest_flash_page(&mut self) {
         let age = |plane: &PlaneId| {
-            let place = self.units.gathering[plane.index() * STREAMS + WriteStream::Host.index()];
+            let place = self.units.gathering[place_of(*plane, WriteStream::Host)];
             place.map_or(u64::MAX, |page| self.pool[page.first].order)
         };
         let oldest = (0..self.geometry.planes).map(PlaneId).min_by_key(age);
@@ -182,7 +188,7 @@ impl<P: Probe> Core<P> {
     #[inline(never)]
     fn close_all_replacing(&mut self, block: BlockId) {
         for plane in (0..self.geometry.planes).map(PlaneId) {
-            let place = self.units.gathering[plane.index() * STREAMS + WriteStream::Host.index()];
+            let place = self.units.gathering[place_of(plane, WriteStream::Host)];
             let mut rest = place.map(|page| page.first);
             while let Some(slot) = rest {
                 let unit = &self.pool[slot];
@@ -197,7 +203,7 @@ impl<P: Probe> Core<P> {
 
     /// Fills the flash page that gathers in a stream of a plane with padding, if there is one, and queues its program.
     fn close_flash_page(&mut self, plane: PlaneId, stream: WriteStream) {
-        let place = &mut self.units.gathering[plane.index() * STREAMS + stream.index()];
+        let place = &mut self.units.gathering[place_of(plane, stream)];
         let Some(Gathering { first, last, buffered }) = place.take() else { return };
         self.units.buffered -= buffered;
         let left = self.geometry.units_per_page - self.geometry.unit(self.pool[last].ppn) - 1;

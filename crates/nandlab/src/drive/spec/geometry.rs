@@ -52,10 +52,15 @@ pub(super) const PAGE_SIZE: Rule = page_size;
 
 fn page_size(check: &mut Check<'_>) -> Option<()> {
     let bytes = check.int("drive.page_size").filter(|bytes| !bytes.is_power_of_two())?;
+    no_power_of_two(check, "drive.page_size", bytes);
+    Some(())
+}
+
+/// Reports that the size `bytes` of `key` is no power of two.
+pub(super) fn no_power_of_two(check: &mut Check<'_>, key: &str, bytes: u64) {
     let nearest = show_size(bytes.next_power_of_two());
     let message = format!("expected a power of two, found {bytes} bytes");
-    check.error(&["drive.page_size"], message, format!("write \"{nearest}\", or another power of two"));
-    Some(())
+    check.error(&[key], message, format!("write \"{nearest}\", or another power of two"));
 }
 
 pub(super) const RULES: &[Rule] = &[endurance, program, layers_of_a_block];

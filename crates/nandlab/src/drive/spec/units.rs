@@ -74,9 +74,7 @@ fn unit(check: &mut Check<'_>) -> Option<()> {
     let &Val::Size(bytes) = check.get(PATH)? else { return None };
     let page = check.int("drive.page_size")?;
     if !bytes.is_power_of_two() {
-        let nearest = show_size(bytes.next_power_of_two());
-        let message = format!("expected a power of two, found {bytes} bytes");
-        check.error(&[PATH], message, format!("write \"{nearest}\", or another power of two"));
+        super::geometry::no_power_of_two(check, PATH, bytes);
     } else if bytes > page {
         let (bytes, page) = (show_size(bytes), show_size(page));
         let message = format!("a mapping unit of {bytes} is larger than a page of {page}");
