@@ -120,7 +120,7 @@ impl Background {
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
         }
         if self.jobs[plane.index()].reads == 0 {
-            core.close_flash_pages_of_job(plane);
+            core.close_programs_of_job(plane);
         }
         if self.jobs[plane.index()].stays {
             self.end_staying_job(core, path, around, plane);
@@ -231,20 +231,20 @@ impl Background {
             }
         }
         self.move_page(core, path, around, plane, read);
-        self.close_last_flash_page(core, plane);
+        self.close_last_program(core, plane);
     }
 
-    /// Once the job of a plane has read the last page of its victim, no page of the job follows in the flash page that
-    /// gathers.
+    /// Once the job of a plane has read the last page of its victim, no page of the job follows in the programming unit
+    /// that gathers.
     #[inline]
-    fn close_last_flash_page<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+    fn close_last_program<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &self.jobs[plane.index()];
-        if core.geometry.units_per_page > 1
+        if core.geometry.pages_per_program > 1
             && job.reads == 0
             && let Some(victim) = core.victim(plane)
             && core.ftl.next_valid(&core.geometry, victim, job.next_page).is_none()
         {
-            core.close_flash_pages_of_job(plane);
+            core.close_programs_of_job(plane);
         }
     }
 

@@ -4,8 +4,17 @@
 //! the die's id times the planes per die. PPNs number the physical pages of the whole drive, LPNs the logical pages.
 //!
 //! A *page* is a mapping unit (`ftl.mapping_unit`): the bytes that a map entry stands for. A *flash page*, which the
-//! flash senses and programs as a whole, has [`Geometry::units_per_page`] pages with consecutive PPNs. By default the
-//! mapping unit is the flash page.
+//! flash senses as a whole, has [`Geometry::units_per_page`] pages with consecutive PPNs. By default the mapping unit is
+//! the flash page.
+//!
+//! A *block* is a superblock (`ftl.superblock`): the blocks that are filled, collected and erased as one. A *flash
+//! block* is one of its [`Geometry::planes_per_block`] members, one in each plane of a group; the group has one
+//! [`PlaneId`]. By default the group is a single plane. Row r of a block consists of flash page r of every member, in
+//! the order of the planes.
+//!
+//! A *programming unit* is what one program operation writes: a flash page, or with `drive.program_order = "one-shot"`
+//! all flash pages of a wordline of every member, which are consecutive rows. It has
+//! [`Geometry::pages_per_program`] pages with consecutive PPNs.
 
 pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
 
@@ -36,6 +45,52 @@ pub struct DriveSpec {
     pub endurance: u32,
     /// Page registers of a plane.
     pub registers: u32,
+    /// What one program operation writes.
+    pub program_order: ProgramOrder,
+}
+
+/// `drive.program_order`: the flash pages that one program operation writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramOrder {
+    /// One flash page.
+    Page,
+    /// All flash pages of a wordline.
+    OneShot,
+}
+
+/// `ftl.superblock`: the blocks that are filled, collected, erased and retired as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Superblock {
+    /// One block.
+    Plane,
+    /// One block of every plane of a die.
+    Die,
+}
+
+/// How the FTL divides the flash memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Mapping units of a flash page, a power of two.
+    pub units_per_page: u32,
+    /// The blocks that are filled and erased as one.
+    pub superblock: Superblock,
+}
+
+impl Default for Layout {
+    /// Mapping by flash page, every block by itself.
+    fn default() -> Self {
+        Self { units_per_page: 1, superblock: Superblock::Plane }
+    }
+}
+
+impl Superblock {
+    /// The blocks of a superblock.
+    pub fn planes(self, drive: &DriveSpec) -> u32 {
+        match self {
+            Self::Plane => 1,
+            Self::Die => drive.planes_per_die,
+        }
+    }
 }
 
 /// `drive.cell`: the type of the flash cells.
@@ -46,6 +101,17 @@ pub enum Cell {
     Mlc,
     Mlc3d,
     Tlc3d,
+}
+
+impl Cell {
+    /// Bits of a cell.
+    pub fn bits(self) -> u32 {
+        match self {
+            Cell::Slc => 1,
+            Cell::Mlc | Cell::Mlc3d => 2,
+            Cell::Tlc3d => 3,
+        }
+    }
 }
 
 /// Divides by a fixed 32-bit number with a multiplication. Exact for every 32-bit dividend.
@@ -110,6 +176,12 @@ pub struct Geometry {
     pub pages_per_plane: u32,
     /// Pages (mapping units) of a flash page, a power of two.
     pub units_per_page: u32,
+    /// Flash blocks of a block, one for each plane of the group that has one [`PlaneId`].
+    pub planes_per_block: u32,
+    /// Flash pages of a programming unit.
+    pub flash_pages_per_program: u32,
+    /// Pages (mapping units) of a programming unit.
+    pub pages_per_program: u32,
     /// Pages that the host can address: raw pages / (1 + OP), rounded down.
     pub logical_pages: u32,
     pub cell: Cell,
@@ -117,6 +189,8 @@ pub struct Geometry {
     by_page: Divisor,
     by_block: Divisor,
     by_plane: Divisor,
+    by_program: Divisor,
+    by_row: Divisor,
 }
 
 impl Geometry {
@@ -125,18 +199,28 @@ impl Geometry {
     /// # Panics
     /// If the drive has 2^32 - 1 pages or more; the spec check rejects such a drive.
     pub fn new(drive: &DriveSpec) -> Self {
-        Self::with_units(drive, 1)
+        Self::with(drive, Layout::default())
     }
 
-    /// The geometry of a validated `[drive]` section with `units_per_page` mapping units in a flash page.
+    /// The geometry of a validated `[drive]` section that the FTL divides by `layout`.
     ///
     /// # Panics
     /// If the drive has 2^32 - 1 mapping units or more; the spec check rejects such a drive.
-    pub fn with_units(drive: &DriveSpec, units_per_page: u32) -> Self {
-        let pages_per_block = drive.pages_per_block * units_per_page;
+    pub fn with(drive: &DriveSpec, layout: Layout) -> Self {
+        let Layout { units_per_page, superblock } = layout;
+        let planes_per_block = superblock.planes(drive);
+        let planes_per_die = drive.planes_per_die / planes_per_block;
+        let pages_per_row = units_per_page * planes_per_block;
+        let pages_per_block = drive.pages_per_block * pages_per_row;
+        let rows_per_program = match drive.program_order {
+            ProgramOrder::Page => None,
+            ProgramOrder::OneShot => Some(drive.cell.bits()),
+        };
+        let flash_pages_per_program = rows_per_program.map_or(1, |rows| rows * planes_per_block);
+        let pages_per_program = flash_pages_per_program * units_per_page;
         let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
         let dies = drive.channels * dies_per_channel;
-        let planes = dies * drive.planes_per_die;
+        let planes = dies * planes_per_die;
         let blocks = u64::from(planes) * u64::from(drive.blocks_per_plane);
         let pages = blocks * u64::from(pages_per_block);
         assert!(pages < u64::from(u32::MAX), "a drive of {pages} pages does not fit 32-bit page numbers");
@@ -145,7 +229,7 @@ impl Geometry {
             dies_per_channel,
             chips_per_channel: drive.chips_per_channel,
             dies_per_chip: drive.dies_per_chip,
-            planes_per_die: drive.planes_per_die,
+            planes_per_die,
             blocks_per_plane: drive.blocks_per_plane,
             pages_per_block,
             page_bytes: drive.page_size_bytes / units_per_page,
@@ -155,12 +239,17 @@ impl Geometry {
             pages: pages as u32,
             pages_per_plane: drive.blocks_per_plane * pages_per_block,
             units_per_page,
+            planes_per_block,
+            flash_pages_per_program,
+            pages_per_program,
             logical_pages: logical_pages(pages, drive.op) as u32,
             cell: drive.cell,
             layers: drive.layers,
             by_page: Divisor::new(pages_per_block),
             by_block: Divisor::new(drive.blocks_per_plane),
-            by_plane: Divisor::new(drive.planes_per_die),
+            by_plane: Divisor::new(planes_per_die),
+            by_program: Divisor::new(pages_per_program),
+            by_row: Divisor::new(pages_per_row),
         }
     }
 
@@ -184,9 +273,19 @@ impl Geometry {
         self.pages / self.units_per_page
     }
 
-    /// Flash pages of a block.
-    pub fn flash_pages_per_block(&self) -> u32 {
-        self.pages_per_block / self.units_per_page
+    /// Rows of a block: flash pages of a flash block.
+    pub fn rows_per_block(&self) -> u32 {
+        self.pages_per_block / (self.units_per_page * self.planes_per_block)
+    }
+
+    /// Flash blocks of the drive.
+    pub fn flash_blocks(&self) -> u32 {
+        self.blocks * self.planes_per_block
+    }
+
+    /// Planes of a die.
+    pub fn flash_planes_per_die(&self) -> u32 {
+        self.planes_per_die * self.planes_per_block
     }
 
     /// The first page of the flash page of `ppn`.
@@ -196,10 +295,30 @@ impl Geometry {
         Ppn(ppn.0 & !(self.units_per_page - 1))
     }
 
-    /// The position of a page in its flash page, from 0.
+    /// The position of a page in its programming unit, from 0.
     #[inline(always)]
-    pub fn unit(&self, ppn: Ppn) -> u32 {
-        ppn.0 & (self.units_per_page - 1)
+    pub fn place_in_program(&self, ppn: Ppn) -> u32 {
+        // A block has a whole number of programming units.
+        self.by_program.split(ppn.0).1
+    }
+
+    /// The row of page `page` of a block: the number of its flash page in its flash block.
+    #[inline(always)]
+    pub fn row(&self, page: u32) -> u32 {
+        self.by_row.divide(page)
+    }
+
+    /// The flash block of page `page` of a block, by its number in the block.
+    #[inline(always)]
+    pub fn member(&self, page: u32) -> u32 {
+        if self.planes_per_block == 1 { 0 } else { self.by_row.split(page).1 / self.units_per_page }
+    }
+
+    /// The number in its die of the plane of page `page` of `block`.
+    #[inline(always)]
+    pub fn plane_in_die(&self, block: BlockId, page: u32) -> u32 {
+        let (_, group) = self.by_plane.split(self.plane_of(block).0);
+        group * self.planes_per_block + self.member(page)
     }
 
     /// The block of a page, and the page's number in it.
@@ -257,19 +376,14 @@ impl Geometry {
         die.0 / self.dies_per_channel
     }
 
-    /// Flash pages of one wordline, one for each bit of a cell.
+    /// Flash pages of one wordline of a flash block, one for each bit of a cell.
     pub fn pages_per_wordline(&self) -> u32 {
-        match self.cell {
-            Cell::Slc => 1,
-            Cell::Mlc | Cell::Mlc3d => 2,
-            Cell::Tlc3d => 3,
-        }
+        self.cell.bits()
     }
 
     /// The kind of page `page` of a block. The flash pages of a wordline have consecutive numbers.
     pub fn kind(&self, page: u32) -> PageKind {
-        let page = page / self.units_per_page;
-        match (self.pages_per_wordline(), page % self.pages_per_wordline()) {
+        match (self.pages_per_wordline(), self.row(page) % self.pages_per_wordline()) {
             (1, _) => PageKind::Slc,
             (_, 0) => PageKind::Lsb,
             (3, 1) => PageKind::Csb,
@@ -280,18 +394,17 @@ impl Geometry {
     /// The layer of page `page` of a block, from 0 at the bottom. The pages are spread evenly over the layers, in
     /// ascending order.
     pub fn layer(&self, page: u32) -> u32 {
-        let page = u64::from(page / self.units_per_page);
-        (page * u64::from(self.layers) / u64::from(self.flash_pages_per_block())) as u32
+        let row = u64::from(self.row(page));
+        (row * u64::from(self.layers) / u64::from(self.rows_per_block())) as u32
     }
 
     /// Shows a page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page in
     /// the block.
     pub fn show(&self, ppn: Ppn) -> impl fmt::Display + use<> {
         let (block, page) = self.split(ppn);
-        let plane = self.plane_of(block);
-        let die = self.die_of(plane);
+        let die = self.die_of(self.plane_of(block));
         let (channel, die_in_channel) = (self.channel_of(die), die.0 % self.dies_per_channel);
-        let (plane, block) = (plane.0 % self.planes_per_die, block.0 % self.blocks_per_plane);
+        let (plane, block) = (self.plane_in_die(block, page), block.0 % self.blocks_per_plane);
         fmt::from_fn(move |f| write!(f, "c{channel}.d{die_in_channel}.p{plane}.b{block}.pg{page}"))
     }
 }

@@ -2,15 +2,16 @@
 
 use crate::sched::{Cause, FlashOp};
 
-/// The number of ended flash operations, by kind and cause.
+/// The flash pages that have been read, programmed and copied back, and the flash blocks that have been erased, by kind
+/// of operation and cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations(pub [[u64; Cause::ALL.len()]; 4]);
 
 impl Operations {
-    /// Counts an operation that has ended.
+    /// Counts an operation on `count` flash pages, or for an erase flash blocks, that has ended.
     #[inline(always)]
-    pub(crate) fn on_ended(&mut self, kind: FlashOp, cause: Cause) {
-        self.0[kind as usize][cause as usize] += 1;
+    pub(crate) fn on_ended(&mut self, kind: FlashOp, cause: Cause, count: u32) {
+        self.0[kind as usize][cause as usize] += u64::from(count);
     }
 
     /// The operations that have ended since `then`.

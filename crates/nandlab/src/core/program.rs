@@ -231,7 +231,7 @@ impl<P: Probe> Core<P> {
         let (block, page) = self.geometry.split(ppn);
         let plane = self.geometry.plane_of(block);
         let die = self.geometry.die_of(plane);
-        let plane_in_die = (plane.0 - die.0 * self.geometry.planes_per_die) as u8;
+        let plane_in_die = self.geometry.plane_in_die(block, page) as u8;
         let page = page as u16;
         Transaction { ppn, lpn, owner, kind, cause, class, page, plane_in_die, die, ..Transaction::EMPTY }
     }
@@ -254,9 +254,20 @@ impl<P: Probe> Core<P> {
         }
     }
 
+    /// Counts a flash operation that has ended.
+    #[inline(always)]
+    pub(crate) fn count_ended(&mut self, kind: FlashOp, cause: Cause) {
+        let count = match kind {
+            FlashOp::Program => self.geometry.flash_pages_per_program,
+            FlashOp::Erase => self.geometry.planes_per_block,
+            FlashOp::Read | FlashOp::Copyback => 1,
+        };
+        self.operations.on_ended(kind, cause, count);
+    }
+
     /// Ends the erase of a block: the block becomes free, or retires.
     pub(crate) fn end_erase(&mut self, block: BlockId, cause: Cause) {
-        self.operations.on_ended(FlashOp::Erase, cause);
+        self.count_ended(FlashOp::Erase, cause);
         self.array.erase(&self.geometry, block);
         self.ftl.release(&self.geometry, &mut self.array, block, self.room.endurance);
     }

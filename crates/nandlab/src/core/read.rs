@@ -170,7 +170,7 @@ impl<P: Probe> Core<P> {
         let condition = Condition {
             pe_cycles: state.pe_cycles,
             age_s: copied.programmed.age_s(self.physics.age_clock.at(self.now)),
-            reads: state.reads,
+            reads: self.array.reads_of(&self.geometry, block, page),
             copybacks: state.copybacks,
             kind: self.geometry.kind(page),
         };

@@ -181,8 +181,8 @@ impl<P: Probe> Core<P> {
     /// wordline unused.
     pub(crate) fn gains(&self, block: BlockId) -> bool {
         let unused = u32::from(self.state.is_guarded && self.geometry.cell == Cell::Mlc);
-        // The job may leave its last flash page with only one page of data.
-        let padding = self.geometry.units_per_page - 1;
+        // The job may leave its last programming unit with only one page of data.
+        let padding = self.geometry.pages_per_program - 1;
         self.valid_pages(block) + unused + padding < self.geometry.pages_per_block
     }
 
@@ -280,9 +280,9 @@ impl<P: Probe> Core<P> {
     /// translation pages, and must not take a free block that the job under way or an emergency flush may need.
     pub(crate) fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let stream = WriteStream::Mapping;
-        // The page takes a whole flash page, and may close one that the job has begun.
-        let units = self.geometry.units_per_page;
-        self.stream_room(plane, stream) >= units + self.pages_to_move(plane, stream).next_multiple_of(units)
+        // The page takes a whole programming unit, and may close one that the job has begun.
+        let unit = self.geometry.pages_per_program;
+        self.stream_room(plane, stream) >= unit + self.pages_to_move(plane, stream).next_multiple_of(unit)
             && self.ftl.has_mapping_room(plane)
     }
 

@@ -94,6 +94,7 @@ impl Setup {
             op: 0.0,
             endurance: self.endurance,
             registers: 1,
+            program_order: crate::base::geometry::ProgramOrder::Page,
         });
         geometry.logical_pages = self.logical_pages;
         let level = |level: u8| LevelSpec {
@@ -147,7 +148,7 @@ impl Setup {
         let needs = BlockNeeds::new(&Demands {
             planes: self.planes.into(),
             pages_per_block: self.pages.into(),
-            units_per_page: 1,
+            pages_per_program: 1,
             page_bytes: self.page_bytes.into(),
             logical_pages: self.logical_pages.into(),
             shares_first_block: false,
@@ -259,7 +260,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
         core.end_erase(block, done.cause);
         return;
     }
-    core.operations.on_ended(done.kind, done.cause);
+    core.count_ended(done.kind, done.cause);
     if done.is_in_place() {
         return;
     }
@@ -283,8 +284,8 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
 pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     let read = core.pool.remove(slot);
     let block = core.geometry.block_of(read.ppn);
-    core.array.read(block, read.page.into());
-    core.operations.on_ended(FlashOp::Read, read.cause);
+    core.array.read(&core.geometry, block, read.page.into());
+    core.count_ended(FlashOp::Read, read.cause);
     core.unpin(block);
     read
 }

@@ -1,11 +1,10 @@
-//! Mapping units smaller than the flash page (`ftl.mapping_unit`): several pages are programmed or read by one flash
-//! operation.
+//! Programming units and flash pages of several pages (`drive.program_order`, `ftl.mapping_unit`): several pages are
+//! programmed or read by one flash operation.
 //!
-//! The flash programs a flash page once, as a whole. So the pages that are allocated one after another to the same flash
-//! page gather until the flash page is full. A flash page that is not full is closed: the rest is padding. A flash page
-//! with pages of the host is closed at the end of the event, because the host waits for it, unless all of them are in the
-//! write buffer (`ftl.buffer`). A flash page that has only pages of a background job gathers until the job has read all
-//! its pages.
+//! The flash programs a programming unit once, as a whole. So the pages that are allocated one after another to the same
+//! programming unit gather until it is full. A unit that is not full is closed: the rest is padding. A unit with pages
+//! of the host is closed at the end of the event, because the host waits for it, unless all of them are in the write
+//! buffer (`ftl.buffer`). A unit that has only pages of a background job gathers until the job has read all its pages.
 //!
 //! Reads that are queued in the same event for pages of the same flash page are one flash read. It transfers the pages
 //! that were asked for.
@@ -22,14 +21,14 @@ use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
 
 counters! {
-    /// Mapping units that share a flash page (`ftl.mapping_unit`).
+    /// Programs of several mapping units (`ftl.mapping_unit`, `drive.program_order`).
     pub struct UnitsStats {
-        /// Mapping units without data that filled a flash page whose program could not wait.
+        /// Mapping units without data that filled a programming unit whose program could not wait.
         pub padding: u64, sum of units;
     }
 }
 
-/// A flash page that is not full yet.
+/// A programming unit that is not full yet.
 #[derive(Clone, Copy, Debug)]
 struct Gathering {
     /// The transactions of its first and of its last page.
@@ -42,37 +41,40 @@ struct Gathering {
 /// The flash operations to which further pages can be added.
 #[derive(Debug)]
 pub(crate) struct Units {
-    /// By plane and stream; empty if the mapping unit is the flash page.
+    /// By plane and stream; empty if a program writes one page.
     gathering: Box<[Option<Gathering>]>,
-    /// The flash pages to be closed at the end of the event, with the transaction of the first page.
+    /// The programming units to be closed at the end of the event, with the transaction of the first page.
     due: Vec<(PlaneId, WriteStream, Slot)>,
     /// The first and the last transaction of every read queued in this event.
     reads: Vec<(Slot, Slot)>,
-    /// Number of pages of the write buffer whose flash pages are not full.
+    /// Whether the mapping unit is smaller than the flash page.
+    joins_reads: bool,
+    /// Number of pages of the write buffer whose programming units are not full.
     buffered: u32,
     pub(crate) stats: UnitsStats,
 }
 
 impl Units {
-    /// The state in which no flash page gathers.
+    /// The state in which no programming unit gathers.
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        let streams = if geometry.units_per_page == 1 { 0 } else { geometry.planes as usize * STREAMS };
+        let streams = if geometry.pages_per_program == 1 { 0 } else { geometry.planes as usize * STREAMS };
         Self {
             gathering: vec![None; streams].into(),
             due: Vec::new(),
             reads: Vec::new(),
+            joins_reads: geometry.units_per_page > 1,
             buffered: 0,
             stats: UnitsStats::default(),
         }
     }
 
-    /// Whether the mapping unit is smaller than the flash page.
+    /// Whether a program writes several pages.
     #[inline(always)]
     fn are_parts(&self) -> bool {
         !self.gathering.is_empty()
     }
 
-    /// Number of pages of the write buffer whose flash pages are not full.
+    /// Number of pages of the write buffer whose programming units are not full.
     pub(crate) fn buffered(&self) -> u32 {
         self.buffered
     }
@@ -85,7 +87,7 @@ fn place_of(plane: PlaneId, stream: WriteStream) -> usize {
 }
 
 impl<P: Probe> Core<P> {
-    /// Queues a program to the next page of a stream, or adds it to the flash page that gathers.
+    /// Queues a program to the next page of a stream, or adds it to the programming unit that gathers.
     #[inline(always)]
     pub(super) fn queue_or_gather(&mut self, transaction: Transaction, stream: WriteStream) {
         if self.units.are_parts() {
@@ -98,12 +100,12 @@ impl<P: Probe> Core<P> {
     #[inline(never)]
     fn gather(&mut self, transaction: Transaction, stream: WriteStream) {
         let plane = self.geometry.plane_of(self.geometry.block_of(transaction.ppn));
-        let unit = self.geometry.unit(transaction.ppn);
-        let goes_along = unit > 0;
+        let position = self.geometry.place_in_program(transaction.ppn);
+        let goes_along = position > 0;
         let slot = self.pool.insert(Transaction { goes_along, ..transaction });
         let place = &mut self.units.gathering[place_of(plane, stream)];
         let is_buffered = matches!(transaction.owner, Owner::Buffered(_));
-        assert!(goes_along == place.is_some(), "a flash page begins with its first page");
+        assert!(goes_along == place.is_some(), "a programming unit begins with its first page");
         let page = place.get_or_insert(Gathering { first: slot, last: slot, buffered: 0 });
         if goes_along {
             self.pool[page.last].more = Some(slot);
@@ -112,7 +114,7 @@ impl<P: Probe> Core<P> {
         page.buffered += u32::from(is_buffered);
         self.units.buffered += u32::from(is_buffered);
         let Gathering { first, buffered, .. } = *page;
-        let is_full = unit + 1 == self.geometry.units_per_page;
+        let is_full = position + 1 == self.geometry.pages_per_program;
         if is_full {
             *place = None;
             self.units.buffered -= buffered;
@@ -122,7 +124,8 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Ends the event for flash pages and reads that are still open: closes the flash pages for which the host waits.
+    /// Ends the event for programming units and reads that are still open: closes the programming units for which the
+    /// host waits.
     #[inline(always)]
     pub(super) fn end_gathering(&mut self) {
         if self.units.are_parts() {
@@ -139,45 +142,46 @@ impl<P: Probe> Core<P> {
             let (plane, stream, first) = self.units.due[index];
             let place = self.units.gathering[place_of(plane, stream)];
             if place.is_some_and(|page| page.first == first) {
-                self.close_flash_page(plane, stream);
+                self.close_program(plane, stream);
             }
         }
         self.units.due.clear();
     }
 
-    /// Closes the flash pages of a plane that gather pages of its job: the job has read all its pages. Translation pages
-    /// and data are never in one block, so the flash page of another stream than the job's is due at the end of the event.
+    /// Closes the programming units of a plane that gather pages of its job: the job has read all its pages. Translation
+    /// pages and data are never in one block, so the unit of another stream than the job's is due at the end of the event.
     #[inline(always)]
-    pub(crate) fn close_flash_pages_of_job(&mut self, plane: PlaneId) {
+    pub(crate) fn close_programs_of_job(&mut self, plane: PlaneId) {
         if self.units.are_parts() {
             for stream in WriteStream::all().filter(|&stream| stream != WriteStream::Host) {
-                self.close_flash_page(plane, stream);
+                self.close_program(plane, stream);
             }
         }
     }
 
-    /// Closes all flash pages that gather pages of the write buffer.
+    /// Closes all programming units that gather pages of the write buffer.
     #[inline(always)]
     pub(crate) fn close_buffered(&mut self) {
         if self.units.buffered > 0 {
             for plane in (0..self.geometry.planes).map(PlaneId) {
-                self.close_flash_page(plane, WriteStream::Host);
+                self.close_program(plane, WriteStream::Host);
             }
         }
     }
 
-    /// Closes the flash page that has gathered pages of the write buffer for the longest time.
+    /// Closes the programming unit that has gathered pages of the write buffer for the longest time.
     #[cold]
-    pub(crate) fn close_oldest_flash_page(&mut self) {
+    pub(crate) fn close_oldest_program(&mut self) {
         let age = |plane: &PlaneId| {
             let place = self.units.gathering[place_of(*plane, WriteStream::Host)];
             place.map_or(u64::MAX, |page| self.pool[page.first].order)
         };
         let oldest = (0..self.geometry.planes).map(PlaneId).min_by_key(age);
-        self.close_flash_page(oldest.expect("a drive has planes"), WriteStream::Host);
+        self.close_program(oldest.expect("a drive has planes"), WriteStream::Host);
     }
 
-    /// Closes the flash pages with pages of the write buffer that replace pages of `block`, whose erase waits for them.
+    /// Closes the programming units with pages of the write buffer that replace pages of `block`, whose erase waits for
+    /// them.
     #[inline(always)]
     pub(crate) fn close_replacing(&mut self, block: BlockId) {
         if self.units.buffered > 0 {
@@ -193,7 +197,7 @@ impl<P: Probe> Core<P> {
             while let Some(slot) = rest {
                 let unit = &self.pool[slot];
                 if unit.replaces.is_some_and(|old| self.geometry.block_of(old) == block) {
-                    self.close_flash_page(plane, WriteStream::Host);
+                    self.close_program(plane, WriteStream::Host);
                     break;
                 }
                 rest = unit.more;
@@ -201,17 +205,18 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Fills the flash page that gathers in a stream of a plane with padding, if there is one, and queues its program.
-    fn close_flash_page(&mut self, plane: PlaneId, stream: WriteStream) {
+    /// Fills the programming unit that gathers in a stream of a plane with padding, if there is one, and queues its
+    /// program.
+    fn close_program(&mut self, plane: PlaneId, stream: WriteStream) {
         let place = &mut self.units.gathering[place_of(plane, stream)];
         let Some(Gathering { first, last, buffered }) = place.take() else { return };
         self.units.buffered -= buffered;
-        let left = self.geometry.units_per_page - self.geometry.unit(self.pool[last].ppn) - 1;
+        let left = self.geometry.pages_per_program - self.geometry.place_in_program(self.pool[last].ppn) - 1;
         for _ in 0..left {
-            let page = self.allocate(plane, stream).expect("a flash page that gathers has pages left");
+            let page = self.allocate(plane, stream).expect("a programming unit that gathers has pages left");
             self.array.stage(page.ppn, Lpn(DEAD_LPN), Stamp::default());
         }
-        self.pool[last].skips += left as u8;
+        self.pool[last].skips += left as u16;
         self.units.stats.padding += u64::from(left);
         self.enqueue(first);
     }
@@ -220,7 +225,7 @@ impl<P: Probe> Core<P> {
     /// read is a flash operation of its own.
     #[inline(always)]
     pub(super) fn go_along(&mut self, read: &Transaction) -> Option<Slot> {
-        if self.units.are_parts() { self.go_along_with(read) } else { None }
+        if self.units.joins_reads { self.go_along_with(read) } else { None }
     }
 
     #[inline(never)]
@@ -248,7 +253,7 @@ impl<P: Probe> Core<P> {
     /// Notes that `slot` is a read of its own, to which reads of the same flash page may be added.
     #[inline(always)]
     pub(super) fn may_go_along(&mut self, slot: Slot) {
-        if self.units.are_parts() {
+        if self.units.joins_reads {
             self.units.reads.push((slot, slot));
         }
     }
@@ -256,6 +261,6 @@ impl<P: Probe> Core<P> {
     /// Bytes that the read of one page transfers; 0 if the page is the flash page.
     #[inline(always)]
     pub(super) fn unit_bytes(&self) -> u32 {
-        if self.units.are_parts() { self.geometry.page_bytes } else { 0 }
+        if self.units.joins_reads { self.geometry.page_bytes } else { 0 }
     }
 }

@@ -289,7 +289,7 @@ impl<P: Probe> Drive<P> {
     fn on_programmed(&mut self, done: &Transaction) {
         // The program that ends the stage `syncing` is not part of the measurement.
         let is_measured = self.power.is_draining();
-        self.core.operations.on_ended(done.kind, done.cause);
+        self.core.count_ended(done.kind, done.cause);
         match done.owner {
             Owner::Job(plane) if done.is_in_place() => self.on_reprogrammed(plane, done),
             _ => self.on_page_programmed(done),

@@ -69,7 +69,7 @@ impl<P: Probe> Drive<P> {
         }
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             for stream in WriteStream::all() {
-                while self.core.ftl.is_amid_flash_page(&self.core.geometry, plane, stream) {
+                while self.core.ftl.is_amid_program(&self.core.geometry, plane, stream) {
                     self.core.program_now(plane, stream, Lpn(DEAD_LPN), 0, |_| ());
                 }
             }

@@ -272,7 +272,7 @@ impl<P: Probe> Drive<P> {
         let (from, page) = core.geometry.split(source);
         let to = core.geometry.block_of(done.ppn);
         schemes.copyback.stats.on_copyback(core.array.block(to).copybacks);
-        core.array.read(from, page);
+        core.array.read(&core.geometry, from, page);
         core.take_over_errors(source, done.ppn);
         // If the host has written the LPN meanwhile, the copy is invalid.
         if core.ftl.map.get(done.lpn) == Some(source) {

@@ -39,8 +39,8 @@ pub struct Block {
     pub closed_at: Time,
     /// Program/erase cycles.
     pub pe_cycles: u32,
-    /// Page reads since the last erase. If pages have been copied back to the block, at least the reads that each
-    /// source block had at the copyback.
+    /// Page reads since the last erase, of a superblock those of its most-read flash block. If pages have been copied
+    /// back to the block, at least the reads that each source block had at the copyback.
     pub reads: u32,
     /// Operations under way or queued that need the block not to be erased. A block with pins cannot be erased.
     pub pins: u32,
@@ -98,6 +98,8 @@ pub struct Keeps {
 pub struct Array {
     /// The state of each block.
     pub blocks: Huge<Block>,
+    /// Page reads of each flash block since its last erase; empty if each is a block, whose [`Block::reads`] counts them.
+    reads: Huge<u32>,
     /// OOB: the LPN of each page.
     lpn: Huge<u32>,
     /// OOB: the sequence number of each page; empty unless [`Keeps::sequences`].
@@ -117,7 +119,9 @@ impl Array {
     pub fn new(geometry: &Geometry, pe_cycles: u32, keeps: Keeps) -> Self {
         let block = Block { pe_cycles, ..Block::default() };
         let pages = geometry.pages as usize;
+        let is_apart = geometry.planes_per_block > 1;
         Self {
+            reads: Huge::zeroed(if is_apart { geometry.flash_blocks() as usize } else { 0 }),
             blocks: Huge::filled(block, geometry.blocks as usize),
             // Recovery may read the OOB of any page, so the OOB of an unprogrammed page must state that the page is
             // empty.
@@ -336,12 +340,28 @@ impl Array {
         u32::from(state.programmed)
     }
 
-    /// Counts the sensing of a page of `block`.
+    /// Counts the sensing of page `page` of `block`.
     #[inline(always)]
-    pub fn read(&mut self, block: BlockId, page: u32) {
-        let state = self.block_mut(block);
+    pub fn read(&mut self, geometry: &Geometry, block: BlockId, page: u32) {
+        let state = &mut self.blocks[block.index()];
         assert!(page < u32::from(state.programmed), "read of unprogrammed page {page} of block {}", block.0);
-        state.reads += 1;
+        if self.reads.is_empty() {
+            state.reads += 1;
+        } else {
+            let reads = &mut self.reads[flash_block(geometry, block, page)];
+            *reads += 1;
+            state.reads = state.reads.max(*reads);
+        }
+    }
+
+    /// Page reads of the flash block of page `page` of `block` since its last erase.
+    #[inline(always)]
+    pub fn reads_of(&self, geometry: &Geometry, block: BlockId, page: u32) -> u32 {
+        if self.reads.is_empty() {
+            self.block(block).reads
+        } else {
+            self.reads[flash_block(geometry, block, page)]
+        }
     }
 
     /// Counts the erase of `block`, which has ended, and makes its pages readable and unmarked. If the array keeps sequence
@@ -359,6 +379,10 @@ impl Array {
         state.copybacks = 0;
         state.is_partial = false;
         state.reprograms = 0;
+        if !self.reads.is_empty() {
+            let first = flash_block(geometry, block, 0);
+            self.reads[first..first + geometry.planes_per_block as usize].fill(0);
+        }
         let first = geometry.page(block, 0).index();
         let pages = first..first + geometry.pages_per_block as usize;
         if self.keeps_sequences() {
@@ -415,4 +439,10 @@ mod tests {
             assert_eq!(array.stamp(Ppn(0)).corrected, then);
         }
     }
+}
+
+/// The index of the flash block of page `page` of `block`.
+#[inline(always)]
+fn flash_block(geometry: &Geometry, block: BlockId, page: u32) -> usize {
+    (block.0 * geometry.planes_per_block + geometry.member(page)) as usize
 }

@@ -152,7 +152,7 @@ impl FlushPages {
         let (block, page) = (on_die.blocks[on_die.at], on_die.page);
         on_die.at += 1;
         let ppn = geometry.page(block, page);
-        Some(AllocatedPage { ppn, opened: page == 0, skips: skips(page) as u8 })
+        Some(AllocatedPage { ppn, opened: page == 0, skips: skips(page) as u16 })
     }
 
     /// The blocks taken by the flush that have unused pages.
@@ -226,12 +226,13 @@ mod tests {
             op: 1.0,
             endurance: 1000,
             registers: 1,
+            program_order: crate::base::geometry::ProgramOrder::Page,
         });
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
         let needs = BlockNeeds::new(&Demands {
             planes: 4,
             pages_per_block: pages.into(),
-            units_per_page: 1,
+            pages_per_program: 1,
             page_bytes: 4096,
             logical_pages: geometry.logical_pages.into(),
             shares_first_block: false,

@@ -468,9 +468,9 @@ impl Ftl {
         self.victim.on_closed(plane, within);
     }
 
-    /// Whether GC can gain pages in `plane`, because a full block has a flash page's worth of invalid pages.
+    /// Whether GC can gain pages in `plane`, because a full block has a programming unit's worth of invalid pages.
     pub fn has_garbage(&self, geometry: &Geometry, plane: PlaneId) -> bool {
-        u32::from(self.index.fewest(plane)) + geometry.units_per_page <= geometry.pages_per_block
+        u32::from(self.index.fewest(plane)) + geometry.pages_per_program <= geometry.pages_per_block
     }
 
     /// The victim that the policy picks; `None` if no full block has an invalid page. The policy may pick a full block

@@ -28,14 +28,14 @@ pub struct Need {
 /// The values of a spec from which the needs follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Demands {
-    /// Planes of the drive.
+    /// Planes of the drive; planes whose blocks form superblocks are one.
     pub planes: u64,
     /// Pages of a block.
     pub pages_per_block: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Pages (mapping units) of a flash page.
-    pub units_per_page: u64,
+    /// Pages (mapping units) of a programming unit.
+    pub pages_per_program: u64,
     /// Logical pages of the drive.
     pub logical_pages: u64,
     /// Whether GC moves pages to the open block of the host (`migration.first_block = "shared"`).
@@ -83,8 +83,8 @@ pub struct BlockNeeds {
     pub host_pages: u64,
     /// Pages of a block.
     pub pages_per_block: u64,
-    /// Pages (mapping units) of a flash page.
-    pub units_per_page: u64,
+    /// Pages (mapping units) of a programming unit.
+    pub pages_per_program: u64,
 }
 
 /// The garbage, in blocks, that GC always needs in order to gain pages.
@@ -114,7 +114,7 @@ impl BlockNeeds {
             flush: need("the emergency flush", flush_blocks > 0, 0, flush_blocks),
             host_pages: d.logical_pages.div_ceil(d.planes),
             pages_per_block: d.pages_per_block,
-            units_per_page: d.units_per_page,
+            pages_per_program: d.pages_per_program,
         }
     }
 
@@ -167,9 +167,9 @@ impl BlockNeeds {
     }
 
     /// Garbage, in pages, that may be spread so thinly over the `blocks_per_plane` blocks of a plane that no block has a
-    /// flash page's worth, without which emptying a block gains nothing. 0 if the mapping unit is the flash page.
+    /// programming unit's worth, without which emptying a block gains nothing. 0 if a program writes one page.
     pub fn thin_pages(&self, blocks_per_plane: u64) -> u64 {
-        blocks_per_plane * (self.units_per_page - 1)
+        blocks_per_plane * (self.pages_per_program - 1)
     }
 
     /// Whether a plane of `blocks_per_plane` blocks has room for the valid pages and all needs.

@@ -89,7 +89,7 @@ impl OpenBlock {
         // The last wordline of a block with an odd number of pages has only one page.
         let skips = u32::from(self.lsb_only && self.next + 1 < self.end);
         self.next += 1 + skips;
-        AllocatedPage { ppn, opened: false, skips: skips as u8 }
+        AllocatedPage { ppn, opened: false, skips: skips as u16 }
     }
 
     /// Pages of the block that can still be allocated.
@@ -108,7 +108,7 @@ pub struct AllocatedPage {
     /// Whether a block was opened for the page.
     pub opened: bool,
     /// Pages after the allocated page that remain erased.
-    pub skips: u8,
+    pub skips: u16,
 }
 
 /// A plane.

@@ -88,7 +88,7 @@ impl Ftl {
     #[inline]
     pub fn choose_plane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<PlaneId> {
         if let Allocator::Dynamic { plane: Some(plane), .. } = self.allocator
-            && self.is_amid_flash_page(geometry, plane, WriteStream::Host)
+            && self.is_amid_program(geometry, plane, WriteStream::Host)
         {
             return Some(plane);
         }
@@ -107,11 +107,11 @@ impl Ftl {
         })
     }
 
-    /// Whether the last flash page of a stream has pages left.
+    /// Whether the last programming unit of a stream has pages left.
     #[inline]
-    pub fn is_amid_flash_page(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
+    pub fn is_amid_program(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
-        open.next < open.end && geometry.unit(Ppn(open.next)) > 0
+        open.next < open.end && geometry.place_in_program(Ppn(open.next)) > 0
     }
 
     /// Whether the host's stream can allocate a page in `plane` now.

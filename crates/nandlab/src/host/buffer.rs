@@ -73,7 +73,7 @@ impl Host {
             && !buffer.waiting.is_empty()
             && core.units.buffered() == buffer.pages + buffer.waiting.len() as u32
         {
-            core.close_oldest_flash_page();
+            core.close_oldest_program();
         }
     }
 

@@ -221,7 +221,7 @@ impl Rounds {
         let window = &self.ends[rounds.saturating_sub(ROUNDS)..];
         let (begin, end) = (window[0], window[window.len() - 1]);
         let erased = ratio(
-            ((end.erases - begin.erases) * u64::from(geometry.flash_pages_per_block())) as f64,
+            ((end.erases - begin.erases) * u64::from(geometry.rows_per_block())) as f64,
             (end.pages - begin.pages) as f64,
         );
         let judged = |values: &[f64]| steady_state(values).expect("there are enough rounds");
@@ -319,6 +319,7 @@ mod tests {
             op: 0.25,
             endurance: 3000,
             registers: 1,
+            program_order: crate::base::geometry::ProgramOrder::Page,
         })
     }
 

@@ -259,8 +259,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         self.core.pool.remove(slot);
         let block = self.core.geometry.block_of(read.ppn);
         self.core.array.block_mut(block).pins -= 1;
-        self.core.operations.on_ended(FlashOp::Read, Cause::Gc);
-        self.core.array.read(block, read.page.into());
+        self.core.count_ended(FlashOp::Read, Cause::Gc);
+        self.core.array.read(&self.core.geometry, block, read.page.into());
         if flush.is_over || flush.next >= pages {
             flush.cleanings.by_die.remove(&read.die);
         } else if self.core.ftl.map.get(read.lpn) == Some(read.ppn) {

@@ -260,7 +260,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                     while let Some(slot) = rest {
                         let done = self.core.pool[slot];
                         rest = done.next;
-                        self.core.operations.on_ended(done.kind, done.cause);
+                        self.core.count_ended(done.kind, done.cause);
                         if done.kind == FlashOp::Erase {
                             let block = self.core.geometry.block_of(done.ppn);
                             self.schemes.on_erased(self.core, block);

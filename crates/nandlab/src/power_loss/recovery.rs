@@ -208,7 +208,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let state = self.core.array.block_mut(block);
         let is_worn_out = state.pe_cycles >= self.core.room.endurance;
         state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
-        self.core.operations.on_ended(FlashOp::Erase, Cause::Gc);
+        self.core.count_ended(FlashOp::Erase, Cause::Gc);
         let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
         self.busy_ns[die.index()] += self.core.device.timing().erase_ns;
         self.recovery.erased_blocks += 1;
@@ -377,7 +377,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if programmed == self.core.geometry.pages_per_block {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
-        self.core.operations.on_ended(FlashOp::Program, Cause::Flush);
+        self.core.count_ended(FlashOp::Program, Cause::Flush);
         let timing = self.core.device.timing();
         self.busy_ns[self.die_of_page(place.ppn).index()] +=
             timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
@@ -429,7 +429,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.core.array.erase(&self.core.geometry, victim);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.core.room.endurance);
         self.schemes.on_erased(self.core, victim);
-        self.core.operations.on_ended(FlashOp::Erase, Cause::Gc);
+        self.core.count_ended(FlashOp::Erase, Cause::Gc);
         self.busy_ns[self.core.geometry.die_of(plane).index()] += self.core.device.timing().erase_ns;
         Some(())
     }

@@ -55,9 +55,9 @@ impl Reads {
             (core.geometry.block_of(read.ppn), u32::from(read.page), read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
         let (partner, part_bytes) = (read.partner, read.part_bytes);
-        core.array.read(block, page);
+        core.array.read(&core.geometry, block, page);
         if !read.is_uncorrectable() || level == core.physics.ecc.levels() {
-            core.operations.on_ended(FlashOp::Read, cause);
+            core.operations.on_ended(FlashOp::Read, cause, 1);
             if core.physics.ecc.has_levels() {
                 self.stats.on_last_try(read);
             }

@@ -26,7 +26,7 @@ fn reclaim(policy: ReclaimPolicySpec) -> Reclaim {
 fn sense(core: &mut Core<NoProbe>, reclaim: &mut Reclaim, block: BlockId, count: u32) -> usize {
     while core.wakes.pop().is_some() {}
     for _ in 0..count {
-        core.array.read(block, 0);
+        core.array.read(&core.geometry, block, 0);
         reclaim.on_read(core, core.geometry.page(block, 0), 1);
     }
     std::iter::from_fn(|| core.wakes.pop()).filter(|wake| matches!(wake, Wake::Due(PLANE))).count()

@@ -1,13 +1,13 @@
 //! `timing.multi_plane`: one operation on several planes of a die.
 //!
 //! The die executes the first transaction of a queue together with at most one partner from each other plane of the
-//! die. The partner is the plane's first waiting transaction in the same queue with the same kind and page number; the
-//! partner of an erase is an erase of any block. A read with other read references cannot be a partner. A program
-//! cannot be a partner while an earlier program of its block waits, because the pages of a block are programmed in
-//! order.
+//! die. The partner is the plane's first waiting transaction in the same queue with the same kind and row, the number of
+//! the flash page in its flash block; the partner of an erase is an erase of any block. A read with other read
+//! references cannot be a partner. A program cannot be a partner while an earlier program of its block waits, because
+//! the pages of a block are programmed in order.
 //!
 //! No queue is searched for a partner. Each waiting transaction except a copyback is in a second list, that of its class,
-//! plane, kind and page number. Programs and copybacks are in a list of their block, except programs in place. These
+//! plane, kind and row. Programs and copybacks are in a list of their block, except programs in place. These
 //! lists have the order of the queue, so only the first transaction of a list is examined.
 
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
@@ -22,7 +22,7 @@ type Ends = Option<(Slot, Slot)>;
 struct QueueLinks {
     /// The transaction before this one in the queue.
     before: Option<Slot>,
-    /// The next transaction with the same class, plane, kind and page number.
+    /// The next transaction with the same class, plane, kind and row.
     alike: Option<Slot>,
     /// The next program of the same block.
     in_block: Option<Slot>,
@@ -32,12 +32,12 @@ struct QueueLinks {
 #[derive(Debug)]
 pub(super) struct Partners {
     planes_per_die: usize,
-    /// Flash pages of a block.
-    pages_per_block: usize,
-    /// Binary logarithm of the pages of a flash page.
-    unit_bits: u32,
+    /// Rows of a block.
+    rows: usize,
+    /// Divides a page's number in its block by the pages of a row.
+    by_row: Divisor,
     block_of: Divisor,
-    /// The lists by die, class, plane, kind and page number.
+    /// The lists by die, class, plane, kind and row.
     alike: Box<[Ends]>,
     /// For each block the list of its waiting programs and copybacks. Programs in place are in no such list, because
     /// they need no order.
@@ -48,27 +48,32 @@ pub(super) struct Partners {
 
 impl Partners {
     pub(super) fn new(geometry: &Geometry) -> Self {
-        let (planes, pages) = (geometry.planes as usize, geometry.flash_pages_per_block() as usize);
+        let (planes, rows) = Self::size(geometry);
         Self {
-            planes_per_die: geometry.planes_per_die as usize,
-            pages_per_block: pages,
-            unit_bits: geometry.units_per_page.trailing_zeros(),
+            planes_per_die: geometry.flash_planes_per_die() as usize,
+            rows,
+            by_row: Divisor::new(geometry.units_per_page * geometry.planes_per_block),
             block_of: Divisor::new(geometry.pages_per_block),
-            alike: vec![None; Self::lists(planes, pages)].into(),
+            alike: vec![None; Self::lists(planes, rows)].into(),
             in_block: vec![None; geometry.blocks as usize].into(),
             links: Vec::new(),
         }
     }
 
-    /// The number of lists in [`Partners::alike`]: for each class and plane, reads and programs by page number, and
-    /// erases.
-    const fn lists(planes: usize, pages_per_block: usize) -> usize {
-        Class::ALL.len() * planes * (2 * pages_per_block + 1)
+    /// The planes of the drive, and the rows of a block.
+    fn size(geometry: &Geometry) -> (usize, usize) {
+        ((geometry.dies * geometry.flash_planes_per_die()) as usize, geometry.rows_per_block() as usize)
+    }
+
+    /// The number of lists in [`Partners::alike`]: for each class and plane, reads and programs by row, and erases.
+    const fn lists(planes: usize, rows: usize) -> usize {
+        Class::ALL.len() * planes * (2 * rows + 1)
     }
 
     /// Bytes of memory for the ends of all lists.
     pub(super) fn bytes(geometry: &Geometry) -> u64 {
-        let lists = Self::lists(geometry.planes as usize, geometry.flash_pages_per_block() as usize);
+        let (planes, rows) = Self::size(geometry);
+        let lists = Self::lists(planes, rows);
         ((lists + geometry.blocks as usize) * size_of::<Ends>()) as u64
     }
 
@@ -81,16 +86,16 @@ impl Partners {
     /// The index in `alike` of the list of transactions that are like `of`, but on plane `plane` of the die. `None` for
     /// a copyback, which has no partners.
     fn list(&self, of: &Transaction, plane: usize) -> Option<usize> {
-        let pages = self.pages_per_block;
-        let page = usize::from(of.page >> self.unit_bits);
+        let rows = self.rows;
+        let row = self.by_row.divide(of.page.into()) as usize;
         let within = match of.kind {
-            FlashOp::Read => page,
-            FlashOp::Program => pages + page,
-            FlashOp::Erase => 2 * pages,
+            FlashOp::Read => row,
+            FlashOp::Program => rows + row,
+            FlashOp::Erase => 2 * rows,
             FlashOp::Copyback => return None,
         };
         let queue = Class::ALL.len() * of.die.index() + of.class as usize;
-        Some((queue * self.planes_per_die + plane) * (2 * pages + 1) + within)
+        Some((queue * self.planes_per_die + plane) * (2 * rows + 1) + within)
     }
 
     /// The block in which `of` must be programmed in order; `None` for reads, erases and programs in place.

@@ -151,14 +151,19 @@ pub struct Timing {
     commands: [Span; 4],
     /// The suspension of programs and erases.
     pub suspend: SuspendSpec,
-    /// The largest number of planes in one operation; 1 without `timing.multi_plane`.
+    /// The largest number of planes in one read; 1 without `timing.multi_plane`.
     planes: u32,
+    /// The largest number of programs or erases in one operation; 1 without `timing.multi_plane`.
+    blocks: u32,
     /// The costs of a first try, by level; then the costs of a try that follows a failed try, by level.
     reads: Box<[ReadCost]>,
     levels: usize,
     /// Bytes of a flash page.
     page_bytes: u64,
-    units_per_page: u32,
+    /// Pages (mapping units) of a programming unit.
+    pages_per_program: u32,
+    /// Flash pages or blocks of an operation on one block, by [`FlashOp`].
+    widths: [u32; 4],
     program_ns: Box<[Span]>,
 }
 
@@ -205,10 +210,12 @@ impl Timing {
                 [read_ns, program_ns, erase_ns, copyback_ns]
             },
             suspend: spec.suspend,
-            planes: if spec.multi_plane { geometry.planes_per_die } else { 1 },
+            planes: if spec.multi_plane { geometry.flash_planes_per_die() } else { 1 },
+            blocks: if spec.multi_plane { geometry.planes_per_die } else { 1 },
             levels: first.len(),
             page_bytes: bytes,
-            units_per_page: geometry.units_per_page,
+            pages_per_program: geometry.pages_per_program,
+            widths: [1, geometry.flash_pages_per_program, geometry.planes_per_block, 1],
             reads: first.into_iter().chain(again).collect(),
             program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
         }
@@ -217,18 +224,20 @@ impl Timing {
     /// Time to write a block of `pages_per_block` pages, one page after another: transfers in and programs, without
     /// command cycles.
     pub fn block_write_ns(&self, pages_per_block: u32) -> Span {
-        let flash_pages = (0..pages_per_block).step_by(self.units_per_page as usize);
-        flash_pages.map(|page| self.transfer_ns + self.program_ns(page)).sum()
+        let transfer_ns = u64::from(self.width(FlashOp::Program)) * self.transfer_ns;
+        let programs = (0..pages_per_block).step_by(self.pages_per_program as usize);
+        programs.map(|page| transfer_ns + self.program_ns(page)).sum()
     }
 
     /// The longest time that one operation occupies a channel. The candidates: the transfer out of a page, at any read
     /// level; the command cycles of a multi-plane program with its transfers in; the command cycles of another
     /// operation.
     pub fn longest_transfer_ns(&self) -> Span {
-        let planes = u64::from(self.planes);
+        let (planes, blocks) = (u64::from(self.planes), u64::from(self.blocks));
         let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
-        let programs = (1..=planes)
-            .map(|planes| self.command_of_planes_ns(FlashOp::Program, planes) + planes * self.transfer_ns);
+        let programs = (1..=blocks)
+            .map(|programs| programs * u64::from(self.width(FlashOp::Program)))
+            .map(|pages| self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns);
         let others = [FlashOp::Read, FlashOp::Erase, FlashOp::Copyback].map(|kind| {
             let planes = if kind == FlashOp::Copyback { 1 } else { planes };
             self.command_ns(kind).max(self.command_of_planes_ns(kind, planes))
@@ -261,6 +270,12 @@ impl Timing {
         let on_channel = on_channel + levels * self.command_ns(FlashOp::Read);
         let elsewhere: Span = tries.iter().map(|cost| cost.sense_ns + cost.decode_ns).sum();
         [on_channel + elsewhere, on_channel]
+    }
+
+    /// Flash pages, or for an erase flash blocks, of an operation on one block.
+    #[inline(always)]
+    pub fn width(&self, kind: FlashOp) -> u32 {
+        self.widths[kind as usize]
     }
 
     /// Channel time of the command cycles of an operation on one plane.

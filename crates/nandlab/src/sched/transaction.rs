@@ -215,7 +215,7 @@ pub struct Transaction {
     /// Failed tries of a read so far.
     pub tries: u8,
     /// Pages after the programmed page that remain erased.
-    pub skips: u8,
+    pub skips: u16,
     /// Whether this is the sub-read of a combination page.
     pub is_part: bool,
     /// Whether the page of this sub-read has been transferred out.

@@ -107,15 +107,28 @@ const FOREGROUNDS: [&str; 2] = ["interleaved", "blocking"];
 const SLOWEST_US: u64 = 1100;
 
 impl Case {
-    /// Bytes of the write buffer, which needs a mapping unit below the page and excludes the write cache.
+    /// Bytes of the write buffer, which needs programs of several mapping units and excludes the write cache.
     fn buffer(&self, schemes: &Schemes) -> u64 {
-        let drawn = [0, 4096, 3 * 4096, 1 << 20][Stream::new(self.seed, "write buffer").below(4) as usize];
-        if self.unit < 4096 && schemes.allows_units() && !schemes.has_cache { drawn } else { 0 }
+        let [of_die, one_shot] = self.division(schemes);
+        let planes = if of_die { u64::from(self.geometry[3]) } else { 1 };
+        let program = if one_shot { 2 * planes * 4096 } else { 4096 };
+        let drawn =
+            [0, program, 3 * program, 1 << 20][Stream::new(self.seed, "write buffer").below(4) as usize];
+        let gathers = one_shot || self.unit < 4096 && schemes.allows_units();
+        if gathers && !schemes.has_cache { drawn } else { 0 }
     }
 
-    /// Whether the case has a mapping unit below the page.
+    /// Whether superblocks span the planes of a die, and whether a program writes a wordline.
+    fn division(&self, schemes: &Schemes) -> [bool; 2] {
+        let mut stream = Stream::new(self.seed, "superblocks and program order");
+        let [of_die, one_shot] = [0, 1].map(|_| stream.below(3) == 0);
+        [of_die && self.multi_plane && schemes.allows_units(), one_shot && schemes.allows_units()]
+    }
+
+    /// Whether the case has a mapping unit below the page, superblocks or one-shot programs.
     pub fn has_units(&self) -> bool {
-        self.unit < 4096 && schemes(self).allows_units()
+        let schemes = schemes(self);
+        schemes.allows_units() && (self.unit < 4096 || self.division(&schemes) != [false; 2])
     }
 }
 
@@ -128,6 +141,8 @@ fn schemes(case: &Case) -> Schemes {
 /// Returns the text of the spec, with `attempt / 2` blocks per plane more than the case.
 fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     let [channels, chips, dies, planes, blocks, pages] = case.geometry;
+    let [of_die, one_shot] = case.division(schemes);
+    let pages = if one_shot { pages.next_multiple_of(2) } else { pages };
     let blocks = blocks + attempt as u32 / 2;
     let valid = (1.7 / (1.0 + op)).min(0.45);
     let precondition = [
@@ -140,19 +155,26 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
-         cell = 'mlc'\nop = {op}\nendurance = 1000000\n{}[timing]\ncommand = '{}'\ndecode = '{}'\n\
-         program = {{ lsb = '300us', msb = '{SLOWEST_US}us' }}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n{}\
-         [ftl]\nmap = {}\nmapping_unit = '{}B'\nbuffer = '{}B'\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
+         cell = 'mlc'\nop = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}[timing]\ncommand = '{}'\ndecode = '{}'\n\
+         program = {}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n{}\
+         [ftl]\nmap = {}\nmapping_unit = '{}B'\nsuperblock = '{}'\nbuffer = '{}B'\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
          pacing = '{}'\nforeground = '{}'\n{precondition}{}{}",
         case.seed >> 1,
+        if one_shot { "one-shot" } else { "page" },
         schemes.registers(scheduler),
         if case.command { "300ns" } else { "0us" },
         if case.decode { "15us" } else { "0us" },
+        if one_shot {
+            format!("'{SLOWEST_US}us'")
+        } else {
+            format!("{{ lsb = '300us', msb = '{SLOWEST_US}us' }}")
+        },
         OFF_CHIP[case.off_chip],
         case.multi_plane,
         suspend(case.seed, scheduler),
         schemes.map,
         if schemes.allows_units() { case.unit } else { 4096 },
+        if of_die { "die" } else { "plane" },
         case.buffer(schemes),
         ORDERS[case.order],
         ["none", "dynamic", "static"][case.levelling],
@@ -282,8 +304,8 @@ impl Case {
         assert_eq!(drive.stats().failed.iter().sum::<u64>() > 0, counters.media_errors > 0);
         let has_levels = drive.ecc().has_levels();
         assert!(!has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(FlashOp::Read));
-        // The bounds do not consider that a flash page is programmed with only some of its mapping units.
-        if drive.geometry().units_per_page == 1 {
+        // The bounds do not consider that a programming unit is programmed with only some of its mapping units.
+        if drive.geometry().pages_per_program == 1 {
             self.check_amplification(&drive, before, most_valid);
         }
         read_everything(&mut drive);

@@ -66,7 +66,7 @@ fn the_host_reads_what_it_wrote() {
     }
 }
 
-/// Cases with several mapping units in a flash page.
+/// Cases with several mapping units in a flash page, superblocks of all planes of a die, or one-shot programs.
 #[test]
 fn the_host_reads_what_it_wrote_in_units_below_the_page() {
     let drawn =

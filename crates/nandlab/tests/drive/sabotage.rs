@@ -301,7 +301,7 @@ fn the_array_refuses_illegal_operations() {
         std::panic::catch_unwind(act).is_err()
     };
     assert!(!panics(&|array| assert!(array.program(BlockId(0), 1) > 0)));
-    assert!(!panics(&|array| array.read(BlockId(0), 0)));
+    assert!(!panics(&|array| array.read(&geometry, BlockId(0), 0)));
     assert!(!panics(&|array| array.erase(&geometry, BlockId(0))));
     assert!(
         panics(&|array| assert!(array.program(BlockId(0), 0) > 0)),
@@ -312,8 +312,11 @@ fn the_array_refuses_illegal_operations() {
         panics(&|array| assert!(array.program(BlockId(1), 0) > 0)),
         "a program in a block that is not open is accepted"
     );
-    assert!(panics(&|array| array.read(BlockId(0), 1)), "the read of an unprogrammed page is accepted");
-    assert!(panics(&|array| array.read(BlockId(1), 0)), "the read of an erased block is accepted");
+    assert!(
+        panics(&|array| array.read(&geometry, BlockId(0), 1)),
+        "the read of an unprogrammed page is accepted"
+    );
+    assert!(panics(&|array| array.read(&geometry, BlockId(1), 0)), "the read of an erased block is accepted");
     let pinned = |array: &mut Array| {
         array.block_mut(BlockId(0)).pins = 1;
         array.erase(&geometry, BlockId(0));

@@ -132,3 +132,97 @@ fn a_full_buffer_programs_its_oldest_flash_page() {
     // The fifth unit is in plane 0 again, with the first, which is the oldest.
     assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (1, 2));
 }
+
+/// Two planes of three-bit cells with two pages of 16 KiB a row: a program of a wordline writes 12 units of 4 KiB.
+const ONE_SHOT: &[&str] = &[
+    "drive.page_size=16KiB",
+    "ftl.mapping_unit=4KiB",
+    "drive.cell=3d-tlc",
+    "drive.layers=4",
+    "drive.pages_per_block=12",
+    "drive.channels=1",
+    "drive.planes_per_die=1",
+    "drive.op=1.0",
+    "drive.program_order=one-shot",
+];
+
+/// A wordline has three flash pages, transferred one after another and programmed in one tPROG. Reads are by flash page.
+#[test]
+fn a_one_shot_program_writes_a_wordline() {
+    let mut drive = Drive::new(&spec(TINY, ONE_SHOT));
+    assert_eq!(one(&mut drive, Op::Write, 0, 48 << 10), 3 * PAGE + 900_000);
+    assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 3);
+    assert_eq!(drive.stats().waf(), Some(1.0));
+    assert_eq!(one(&mut drive, Op::Read, 0, 48 << 10), 3 * (50_000 + PAGE) + 15_000);
+    assert_eq!(flash(&drive, FlashOp::Read, Cause::Host), 3);
+    // A single unit takes a whole program, of which eleven units are padding.
+    assert_eq!(one(&mut drive, Op::Write, 0, 4096), 3 * PAGE + 900_000);
+    assert_eq!(drive.stats().units.padding, 11);
+    assert_eq!(drive.stats().waf(), Some(96.0 / 52.0));
+}
+
+/// With the page as the mapping unit a program writes three pages.
+#[test]
+fn a_write_buffer_gathers_a_wordline() {
+    let sets = [ONE_SHOT, &["ftl.mapping_unit=page", "ftl.buffer=48KiB"]].concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    for page in 0..3 {
+        assert_eq!(one(&mut drive, Op::Write, page << 14, 1 << 14), 0);
+    }
+    assert_eq!(one(&mut drive, Op::Flush, 0, 0), 3 * PAGE + 900_000);
+    assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (3, 0));
+    // The flush programs one page with two of padding.
+    assert_eq!(one(&mut drive, Op::Write, 0, 1 << 14), 0);
+    assert_eq!(one(&mut drive, Op::Flush, 0, 0), 3 * PAGE + 900_000);
+    assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (6, 2));
+}
+
+/// The settings of [`ONE_SHOT`] with two planes, whose blocks form superblocks.
+const SUPERBLOCKS: &[&str] = &["drive.planes_per_die=2", "ftl.superblock=die", "timing.multi_plane=true"];
+
+/// A program writes the wordlines of both planes: 96 KiB. A flash page of each plane is read by one operation.
+#[test]
+fn a_one_shot_program_of_a_superblock_writes_a_wordline_of_every_plane() {
+    let mut drive = Drive::new(&spec(TINY, &[ONE_SHOT, SUPERBLOCKS].concat()));
+    let geometry = drive.geometry();
+    assert_eq!((geometry.planes, geometry.blocks, geometry.pages_per_block), (1, 16, 2 * 12 * 4));
+    assert_eq!(geometry.pages_per_program, 24);
+    assert_eq!(one(&mut drive, Op::Write, 0, 96 << 10), 6 * PAGE + 900_000);
+    assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 6);
+    // Flash pages 0 and 1 are in the two planes of row 0, page 2 is in the first plane of row 1.
+    assert_eq!(one(&mut drive, Op::Read, 0, 32 << 10), 50_000 + 2 * PAGE + 15_000);
+    assert_eq!(one(&mut drive, Op::Read, 16 << 10, 32 << 10), 2 * (50_000 + PAGE) + 15_000);
+    assert_eq!(drive.stats().flash_total(FlashOp::Read), 4);
+}
+
+/// Every superblock is erased by one operation, which counts as an erase of two blocks. The wear is that of each block.
+#[test]
+fn a_superblock_is_erased_as_one() {
+    for order in ["page", "one-shot"] {
+        let order = format!("drive.program_order={order}");
+        let sets = [ONE_SHOT, SUPERBLOCKS, &[&order]].concat();
+        let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
+        let pages = drive.geometry().logical_bytes() / 16_384;
+        let mut stream = Stream::new(1, "superblocks");
+        for _ in 0..20 * pages {
+            one(&mut drive, Op::Write, stream.below(pages) * 16_384, 16_384);
+        }
+        settle(&mut drive);
+        drive.audit().unwrap();
+        let erases = drive.stats().flash_total(FlashOp::Erase);
+        let cycles: u32 = drive.array().blocks.iter().map(|block| block.pe_cycles).sum();
+        assert!(cycles > 100);
+        assert_eq!(erases, 2 * u64::from(cycles));
+        read_everything(&mut drive);
+    }
+}
+
+/// In page order the pages of a row are programmed by multi-plane programs.
+#[test]
+fn the_planes_of_a_superblock_are_programmed_together_in_page_order() {
+    let sets = [ONE_SHOT, SUPERBLOCKS, &["drive.program_order=page"]].concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    assert_eq!(one(&mut drive, Op::Write, 0, 64 << 10), 2 * (2 * PAGE + 900_000));
+    assert_eq!(one(&mut drive, Op::Read, 0, 64 << 10), 2 * (50_000 + 2 * PAGE) + 15_000);
+    assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 4);
+}

@@ -134,6 +134,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         op: 0.07,
         endurance: 3000,
         registers: 1,
+        program_order: ProgramOrder::Page,
     };
     assert_eq!(spec.drive, drive);
     let timing = TimingSpec {

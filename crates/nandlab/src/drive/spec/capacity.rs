@@ -54,10 +54,11 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
     for (count, path) in counts.iter_mut().zip(COUNTS) {
         *count = check.int(path)?;
     }
-    let units_per_page = super::units::per_page(check)?;
-    counts[1] *= units_per_page;
+    let layout = super::units::layout(check)?;
+    counts[1] *= layout.units_per_page * layout.planes_per_block;
+    counts[5] /= layout.planes_per_block;
     let [blocks_per_plane, pages_per_block, outer @ ..] = counts;
-    let (op, page_bytes) = (check.num("drive.op")?, check.int("drive.page_size")? / units_per_page);
+    let (op, page_bytes) = (check.num("drive.op")?, check.int("drive.page_size")? / layout.units_per_page);
     // The ranges of the keys, and at most 2^11 units in a page, keep this product below 2^63.
     let pages: u64 = counts.iter().product();
     if pages > PAGES_MAX {
@@ -78,7 +79,7 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
             planes,
             pages_per_block,
             page_bytes,
-            units_per_page,
+            pages_per_program: layout.pages_per_program,
             logical_pages: logical_pages(pages, op),
             shares_first_block: check.is("migration.first_block", "shared"),
             levels_wear: check.is("ftl.wear_levelling", "static"),
@@ -117,7 +118,7 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     }
     let thin_blocks = needs.thin_pages(c.blocks_per_plane) as f64 / c.pages_per_block as f64;
     if thin_blocks > 0.0 {
-        parts.push(format!("{thin_blocks:.1} of garbage that is less than a page in each block"));
+        parts.push(format!("{thin_blocks:.1} of garbage that is less than a program in each block"));
     }
     let message = format!(
         "a plane has {:.1} blocks beyond its logical pages and needs {:.1}: {}",

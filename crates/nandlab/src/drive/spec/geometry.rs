@@ -1,6 +1,6 @@
 //! The section `[drive]` of the spec.
 
-use crate::base::geometry::{Cell, DriveSpec};
+use crate::base::geometry::{Cell, DriveSpec, ProgramOrder};
 use crate::spec::{
     Check, Choices, Key, Rule, Val, ValueKind, When, choices, int, key, num, section, show_size,
 };
@@ -37,6 +37,17 @@ section! { for DriveSpec {
     )
     .when(When::Is("migration.copyback", &["split"]))
         => |values, path| values.get(path).map_or(1, |registers| registers.int() as u32),
+    program_order = key(
+        "drive.program_order",
+        ValueKind::Slot(ProgramOrder::CHOICES),
+        "\"page\"",
+        "what one program operation of a plane writes",
+    ),
+} }
+
+choices! { for ProgramOrder {
+    Page = "page": "a page",
+    OneShot = "one-shot": "all pages of a wordline",
 } }
 
 const STACKED: When = When::Is("drive.cell", &["3d-mlc", "3d-tlc"]);

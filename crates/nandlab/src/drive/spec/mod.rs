@@ -16,8 +16,8 @@ mod timing;
 mod units;
 
 pub use crate::background::spec::{GcForeground, GcPacing, GcSpec};
-use crate::base::geometry::Geometry;
-pub use crate::base::geometry::{Cell, DriveSpec};
+pub use crate::base::geometry::{Cell, DriveSpec, ProgramOrder, Superblock};
+use crate::base::geometry::{Geometry, Layout};
 pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use crate::copyback::CopybackLimitSpec;
 pub use crate::copyback::spec::{MigrationPolicySpec, MigrationSpec};
@@ -108,7 +108,8 @@ sections! {
 impl Spec {
     /// The geometry of the drive.
     pub fn geometry(&self) -> Geometry {
-        Geometry::with_units(&self.drive, self.ftl.mapping_unit.per_page(&self.drive))
+        let units_per_page = self.ftl.mapping_unit.per_page(&self.drive);
+        Geometry::with(&self.drive, Layout { units_per_page, superblock: self.ftl.superblock })
     }
 
     /// Whether the spec injects a power loss or has a capacitor.
@@ -127,6 +128,7 @@ section! {
         pub mapping_unit: MappingUnit = units::MAPPING_UNIT,
         /// Bytes of the write buffer; 0: none.
         pub buffer_bytes: u64 = units::BUFFER,
+        pub superblock: Superblock = units::SUPERBLOCK,
         pub allocation: Allocation = ftl::spec::ALLOCATION,
         pub wear_levelling: WearLevelling = background::spec::WEAR_LEVELLING,
         /// Static wear levelling moves a block that lags the plane's mean P/E cycles by more than this.

@@ -1,27 +1,21 @@
 //! The blocks that the mechanisms of a spec need in each plane.
 
 use super::Spec;
-use crate::base::geometry::logical_pages;
 use crate::demand_map::MapSpec;
 use crate::ftl::WearLevelling;
 use crate::ftl::needs::{BlockNeeds, Demands, Fitted, fit, op_for};
 
 /// The properties of a spec on which the needs depend.
 pub fn demands(spec: &Spec) -> Demands {
-    let d = &spec.drive;
-    let planes = [d.channels, d.chips_per_channel, d.dies_per_chip, d.planes_per_die];
-    let planes: u64 = planes.into_iter().map(u64::from).product();
-    let units_per_page = u64::from(spec.ftl.mapping_unit.per_page(d));
-    let pages_per_block = u64::from(d.pages_per_block) * units_per_page;
-    let page_bytes = u64::from(d.page_size_bytes) / units_per_page;
-    let pages = planes * u64::from(d.blocks_per_plane) * pages_per_block;
+    let geometry = spec.geometry();
+    let page_bytes = u64::from(geometry.page_bytes);
     let has_capacitor = spec.capacitor.capacitance_f > 0.0;
     Demands {
-        planes,
-        pages_per_block,
+        planes: geometry.planes.into(),
+        pages_per_block: geometry.pages_per_block.into(),
         page_bytes,
-        units_per_page,
-        logical_pages: logical_pages(pages, d.op),
+        pages_per_program: geometry.pages_per_program.into(),
+        logical_pages: geometry.logical_pages.into(),
         shares_first_block: spec.migration.shares_first_block(),
         levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
         has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),

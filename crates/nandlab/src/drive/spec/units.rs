@@ -1,9 +1,10 @@
-//! The key `ftl.mapping_unit`, and its rules.
+//! The keys `ftl.mapping_unit`, `ftl.superblock` and `ftl.buffer`, and the rules on how the FTL divides the flash memory.
 
-use crate::base::geometry::DriveSpec;
+use crate::base::geometry::{Cell, DriveSpec, Superblock};
 use crate::copyback::spec::MigrationPolicySpec;
 use crate::refresh::spec::RefreshPolicySpec;
-use crate::spec::{Check, FromVal, Key, Rule, Val, ValueKind, key, plain, show_size};
+use crate::sched::ProgramTime;
+use crate::spec::{Check, Choices, FromVal, Key, Rule, Val, ValueKind, choices, key, plain, show_size};
 
 /// `ftl.mapping_unit`: the bytes that a map entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +40,8 @@ const PATH: &str = "ftl.mapping_unit";
 /// The largest number of mapping units of a flash page.
 const UNITS_MAX: u64 = 64;
 
-/// The largest number of mapping units of a block.
-const BLOCK_UNITS_MAX: u64 = 1 << 15;
+/// The largest number of mapping units of a superblock.
+const BLOCK_UNITS_MAX: u64 = (1 << 16) - 2;
 
 pub(super) const MAPPING_UNIT: Key = key(
     PATH,
@@ -56,8 +57,43 @@ pub(super) const BUFFER: Key = key(
     "ftl.buffer",
     ValueKind::Size { min: 0, max: 1 << 30, step: 512 },
     "\"0B\"",
-    "write buffer, which gathers the mapping units of host writes until they fill a flash page; 0: none",
+    "write buffer, which gathers host writes until they fill what one program writes; 0: none",
 );
+
+pub(super) const SUPERBLOCK: Key = key(
+    "ftl.superblock",
+    ValueKind::Slot(Superblock::CHOICES),
+    "\"plane\"",
+    "the blocks that are filled, collected, erased and retired as one",
+);
+
+choices! { for Superblock {
+    Plane = "plane": "one block",
+    Die = "die": "one block of every plane of a die",
+} }
+
+/// How the FTL divides the flash memory, by values that are not checked yet.
+pub(super) struct LayoutValues {
+    pub(super) units_per_page: u64,
+    pub(super) planes_per_block: u64,
+    pub(super) pages_per_program: u64,
+}
+
+pub(super) fn layout(check: &Check<'_>) -> Option<LayoutValues> {
+    let units_per_page = per_page(check)?;
+    let is_of_die = check.is("ftl.superblock", "die");
+    let planes_per_block = if is_of_die { check.int("drive.planes_per_die")? } else { 1 };
+    let flash_pages = if is_one_shot(check) { bits(check)? * planes_per_block } else { 1 };
+    Some(LayoutValues { units_per_page, planes_per_block, pages_per_program: units_per_page * flash_pages })
+}
+
+fn is_one_shot(check: &Check<'_>) -> bool {
+    check.is("drive.program_order", "one-shot")
+}
+
+fn bits(check: &Check<'_>) -> Option<u64> {
+    Some(Cell::from_val(check.get("drive.cell")?).bits().into())
+}
 
 /// The mapping units of a flash page that a spec's values give, before they are checked: at least 1.
 pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
@@ -68,7 +104,7 @@ pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     }
 }
 
-pub(super) const RULES: &[Rule] = &[unit, buffer, together];
+pub(super) const RULES: &[Rule] = &[unit, superblock, one_shot, buffer, together];
 
 fn unit(check: &mut Check<'_>) -> Option<()> {
     let &Val::Size(bytes) = check.get(PATH)? else { return None };
@@ -83,32 +119,77 @@ fn unit(check: &mut Check<'_>) -> Option<()> {
         let least = show_size(page / UNITS_MAX);
         let message = format!("expected at most {UNITS_MAX} mapping units in a page, found {}", page / bytes);
         check.error(&[PATH, "drive.page_size"], message, format!("set {PATH} = \"{least}\" at least"));
-    } else if page / bytes * check.int("drive.pages_per_block")? > BLOCK_UNITS_MAX {
-        let units = page / bytes * check.int("drive.pages_per_block")?;
-        let message = format!("expected at most {BLOCK_UNITS_MAX} mapping units in a block, found {units}");
-        let remedy = format!("set a larger {PATH}, or fewer drive.pages_per_block");
-        check.error(&[PATH, "drive.pages_per_block"], message, remedy);
     }
     Some(())
 }
 
-/// The write buffer gathers units, and holds a flash page of them at least.
+fn superblock(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ftl.superblock";
+    let LayoutValues { units_per_page, planes_per_block, .. } = layout(check)?;
+    let pages = units_per_page * planes_per_block * check.int("drive.pages_per_block")?;
+    if pages > BLOCK_UNITS_MAX {
+        let message =
+            format!("expected at most {BLOCK_UNITS_MAX} mapping units in a superblock, found {pages}");
+        let remedy = format!("set a larger {PATH}, {KEY} = \"plane\", or fewer drive.pages_per_block");
+        check.error(&[PATH, KEY, "drive.pages_per_block"], message, remedy);
+    }
+    if planes_per_block > 1 && !matches!(check.get("timing.multi_plane")?, Val::Bool(true)) {
+        let message = "the blocks of a superblock are erased by one operation of several planes";
+        check.error(
+            &[KEY, "timing.multi_plane"],
+            message,
+            format!("set timing.multi_plane = true, or {KEY} = \"plane\""),
+        );
+    }
+    Some(())
+}
+
+/// A one-shot program writes whole wordlines, in one time.
+fn one_shot(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "drive.program_order";
+    if !is_one_shot(check) {
+        return None;
+    }
+    let (bits, pages) = (bits(check)?, check.int("drive.pages_per_block")?);
+    if !pages.is_multiple_of(bits) {
+        let message = format!("a block of {pages} pages has no whole number of wordlines of {bits} pages");
+        let more = pages.next_multiple_of(bits);
+        let remedy = format!("set drive.pages_per_block = {more}, or {KEY} = \"page\"");
+        check.error(&[KEY, "drive.pages_per_block", "drive.cell"], message, remedy);
+    }
+    if matches!(ProgramTime::from_val(check.get("timing.program")?), ProgramTime::ByKind { .. }) {
+        let message = "a one-shot program writes all pages of a wordline, so it has no times by page kind";
+        let remedy = format!(
+            "write one time or {{ fastest, slowest }}, the time of a wordline, or set {KEY} = \"page\""
+        );
+        check.error(&["timing.program", KEY], message, remedy);
+    }
+    Some(())
+}
+
+/// The write buffer gathers pages, and holds a programming unit of them at least.
 fn buffer(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ftl.buffer";
     let (bytes, page) = (check.int(KEY)?, check.int("drive.page_size")?);
     if bytes == 0 {
         return None;
     }
-    if per_page(check)? == 1 {
-        let message = format!("a write buffer gathers mapping units, but {PATH} is the page");
-        let remedy = format!("set {PATH} below the page, such as \"4KiB\", or {KEY} = \"0B\"");
+    let LayoutValues { units_per_page, pages_per_program, .. } = layout(check)?;
+    let unit = page / units_per_page * pages_per_program;
+    if pages_per_program == 1 {
+        let message =
+            format!("a write buffer gathers mapping units, but {PATH} is the page, which a program writes");
+        let remedy = format!(
+            "set {PATH} below the page, such as \"4KiB\", drive.program_order = \"one-shot\", or {KEY} = \"0B\""
+        );
         check.error(&[KEY, PATH], message, remedy);
-    } else if bytes < page {
-        let message = format!("a write buffer of {} has no room for a page", show_size(bytes));
+    } else if bytes < unit {
+        let message =
+            format!("a write buffer of {} has no room for what one program writes", show_size(bytes));
         check.error(
-            &[KEY, "drive.page_size"],
+            &[KEY, "drive.page_size", "drive.program_order", "ftl.superblock"],
             message,
-            format!("set {KEY} = \"{}\" at least", show_size(page)),
+            format!("set {KEY} = \"{}\" at least", show_size(unit)),
         );
     }
     if check.int("cache.size")? >= page {
@@ -118,11 +199,15 @@ fn buffer(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// The mechanisms that work by page and not yet by mapping unit.
+/// The mechanisms that know one block and one page a program, and neither mapping units, superblocks nor programming
+/// units yet.
 fn together(check: &mut Check<'_>) -> Option<()> {
-    if per_page(check)? == 1 {
-        return None;
-    }
+    let LayoutValues { units_per_page, planes_per_block, .. } = layout(check)?;
+    let divisions = [
+        (PATH, "a mapping unit below the page", "page", units_per_page > 1),
+        ("ftl.superblock", "superblocks of several planes", "plane", planes_per_block > 1),
+        ("drive.program_order", "one-shot programs", "page", is_one_shot(check)),
+    ];
     let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
     let others: [(&str, &str, bool); 6] = [
@@ -141,11 +226,10 @@ fn together(check: &mut Check<'_>) -> Option<()> {
         ("power.cut_after_requests", "power loss", check.int("power.cut_after_requests").unwrap_or(0) > 0),
         ("power.cut_at", "power loss", check.get("power.cut_at").is_some()),
     ];
-    for (key, what, is_on) in others {
-        if is_on {
-            let message =
-                format!("{what} and a mapping unit below the page cannot be simulated together yet");
-            check.error(&[PATH, key], message, format!("set {PATH} = \"page\", or leave out {key}"));
+    for (path, division, default, _) in divisions.into_iter().filter(|division| division.3) {
+        for (key, what, _) in others.into_iter().filter(|other| other.2) {
+            let message = format!("{what} and {division} cannot be simulated together yet");
+            check.error(&[path, key], message, format!("set {path} = \"{default}\", or leave out {key}"));
         }
     }
     Some(())

@@ -56,7 +56,7 @@ impl Device {
                 (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
             }
             Phase::TransferIn => {
-                let pages = self.planes_at_work(pool, die);
+                let pages = self.pages_at_work(pool, die);
                 (self.command_ns(pool, die), pages * self.timing.transfer_ns, pages)
             }
             Phase::Idle | Phase::Array => unreachable!("this phase needs no channel"),

@@ -75,7 +75,7 @@ impl Device {
             scheduler,
             cleaning_order: vec![0; geometry.dies as usize].into(),
             marked: Vec::with_capacity(geometry.dies as usize),
-            partners: (multi_plane && geometry.planes_per_die > 1).then(|| Partners::new(geometry)),
+            partners: (multi_plane && geometry.flash_planes_per_die() > 1).then(|| Partners::new(geometry)),
             gap,
         }
     }
@@ -399,18 +399,19 @@ impl Device {
         waiting
     }
 
-    /// The number of planes in a die's operation.
+    /// The number of flash pages, or for an erase flash blocks, in a die's operation.
     #[inline(always)]
-    fn planes_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
-        if self.partners.is_some() { count(pool, die.batch.first()).into() } else { 1 }
+    fn pages_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
+        let width = self.timing.width(die.kind);
+        u64::from(if self.partners.is_some() { width * count(pool, die.batch.first()) } else { width })
     }
 
     /// Channel time of the command cycles of a die's operation.
     #[inline(always)]
     fn command_ns(&self, pool: &Transactions, die: &Die) -> Span {
-        match self.planes_at_work(pool, die) {
+        match self.pages_at_work(pool, die) {
             1 => self.timing.command_ns(die.kind),
-            planes => self.timing.command_of_planes_ns(die.kind, planes),
+            pages => self.timing.command_of_planes_ns(die.kind, pages),
         }
     }
 
