@@ -14,13 +14,13 @@ const CASES: u64 = 350;
 /// Requests of a case.
 const REQUESTS: u32 = 3000;
 
+fn from_environment(name: &str) -> Option<u64> {
+    let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{name} is not a number"));
+    std::env::var(name).ok().map(number)
+}
+
 #[test]
 fn the_host_reads_what_it_wrote() {
-    let from_environment = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .map(|n| n.parse::<u64>().unwrap_or_else(|_| panic!("{name} is not a number")))
-    };
     let minutes = from_environment("NANDLAB_SOAK_MINUTES");
     let asked = from_environment("NANDLAB_SOAK_CASES");
     let cases = asked.unwrap_or(if minutes.is_some() { u64::MAX } else { CASES });
@@ -69,9 +69,11 @@ fn the_host_reads_what_it_wrote() {
 /// Cases with several mapping units in a flash page, superblocks of all planes of a die, or one-shot programs.
 #[test]
 fn the_host_reads_what_it_wrote_in_units_below_the_page() {
-    let drawn =
-        (0..).map(|seed| Case { schemes: ([seed % 2 == 0, false, false, false], seed), ..Case::draw(seed) });
-    for case in drawn.filter(Case::has_units).take(40) {
+    let first = from_environment("NANDLAB_SOAK_SEED").unwrap_or(0);
+    let cases = from_environment("NANDLAB_SOAK_CASES").unwrap_or(40);
+    let drawn = (first..)
+        .map(|seed| Case { schemes: ([seed % 2 == 0, false, false, false], seed), ..Case::draw(seed) });
+    for case in drawn.filter(Case::has_units).take(cases as usize) {
         std::panic::catch_unwind(|| case.play(1000))
             .unwrap_or_else(|_| panic!("{case:?}\n{}", case.spec().0));
     }

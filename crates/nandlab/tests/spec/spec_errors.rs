@@ -33,7 +33,7 @@ fn unknown_keys_and_sections_are_errors() {
     golden(
         "[ftl]\nidle_after = \"1ms\"\n",
         "run.toml:2: ftl.idle_after: unknown key\n  remedy: did you mean gc.idle_after? [ftl] has: map, mapping_unit, buffer, \
-         allocation, wear_levelling, wear_gap",
+         superblock, allocation, wear_levelling, wear_gap",
     );
     let sections = "sections: drive, host, timing, ftl, gc, ecc, reliability, \
                     refresh, reclaim, \
@@ -1527,7 +1527,7 @@ fn a_mapping_unit_is_a_power_of_two_of_at_most_a_page() {
     assert!(many.contains("at most 64 mapping units in a page, found 128"), "{many}");
     let of_block = "[drive]\npage_size = \"16KiB\"\npages_per_block = 16384\n";
     let many = set_says(of_block, "ftl.mapping_unit=4KiB");
-    assert!(many.contains("at most 32768 mapping units in a block, found 65536"), "{many}");
+    assert!(many.contains("at most 65534 mapping units in a superblock, found 65536"), "{many}");
 }
 
 #[test]
@@ -1549,6 +1549,32 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
         );
     }
     assert!(load_with(text, &["refresh.policy=fcr"]).is_ok());
+    for (set, what) in [
+        ("ftl.superblock=die", "superblocks of several planes"),
+        ("drive.program_order=one-shot", "one-shot programs"),
+    ] {
+        let text = "[power]\ncut_at = \"1s\"\n[timing]\nmulti_plane = true\n";
+        let said = set_says(text, set);
+        assert!(said.contains(&format!("power loss and {what} cannot be simulated together yet")), "{said}");
+    }
+}
+
+#[test]
+fn superblocks_need_multi_plane_operations_and_one_shot_programs_whole_wordlines() {
+    assert_eq!(
+        set_says("[drive]\nplanes_per_die = 4\n", "ftl.superblock=die"),
+        "--set: ftl.superblock: the blocks of a superblock are erased by one operation of several planes\n  remedy: set \
+         timing.multi_plane = true, or ftl.superblock = \"plane\""
+    );
+    assert!(load_with("[drive]\nplanes_per_die = 1\n", &["ftl.superblock=die"]).is_ok());
+    assert_eq!(
+        set_says("[drive]\ncell = \"3d-tlc\"\nblocks_per_plane = 512\n", "drive.program_order=one-shot"),
+        "--set: drive.program_order: a block of 64 pages has no whole number of wordlines of 3 pages\n  remedy: set \
+         drive.pages_per_block = 66, or drive.program_order = \"page\""
+    );
+    let by_kind = "[timing]\nprogram = { lsb = \"300us\", msb = \"1ms\" }\n";
+    let said = set_says(by_kind, "drive.program_order=one-shot");
+    assert!(said.contains("a one-shot program writes all pages of a wordline, so it has no times"), "{said}");
 }
 
 #[test]
@@ -1561,7 +1587,7 @@ fn a_write_buffer_needs_units_and_room_for_a_page() {
     );
     let units = format!("{text}[ftl]\nmapping_unit = \"4KiB\"\n");
     let said = set_says(&units, "ftl.buffer=8KiB");
-    assert!(said.contains("a write buffer of 8KiB has no room for a page"), "{said}");
+    assert!(said.contains("a write buffer of 8KiB has no room for what one program writes"), "{said}");
     let both = format!("{units}buffer = \"64KiB\"\n");
     let said = set_says(&both, "cache.size=1MiB");
     assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
