@@ -403,6 +403,12 @@ impl Array {
     }
 }
 
+/// The index of the flash block of page `page` of `block`.
+#[inline(always)]
+fn flash_block(geometry: &Geometry, block: BlockId, page: u32) -> usize {
+    (block.0 * geometry.planes_per_block + geometry.member(page)) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -439,10 +445,4 @@ mod tests {
             assert_eq!(array.stamp(Ppn(0)).corrected, then);
         }
     }
-}
-
-/// The index of the flash block of page `page` of `block`.
-#[inline(always)]
-fn flash_block(geometry: &Geometry, block: BlockId, page: u32) -> usize {
-    (block.0 * geometry.planes_per_block + geometry.member(page)) as usize
 }
