@@ -2,6 +2,7 @@
 //! page is still valid after the read, a program in the same plane. The victim is erased when it has neither valid
 //! pages nor pins.
 
+use super::copybacks::Rest;
 use super::spec::GcForeground;
 use super::{Around, Background, Job, PREFETCH_PAGES};
 use crate::base::geometry::{BlockId, PlaneId};
@@ -10,6 +11,17 @@ use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Transaction};
+
+/// A step of a job.
+enum Step {
+    /// This page of the victim is moved off-chip.
+    Read(u32),
+    /// A flash page has been copied back, or waits for others that are copied back with it, or has to be moved
+    /// off-chip.
+    CopiedBack,
+    /// No page is left.
+    Over,
+}
 
 impl Background {
     /// Starts a job in a plane without a job.
@@ -90,43 +102,112 @@ impl Background {
     ) {
         loop {
             let Some(victim) = core.victim(plane) else { return };
-            let job = &mut self.jobs[plane.index()];
-            if job.copies == self.copies_max {
+            if self.jobs[plane.index()].copies >= self.copies_max {
                 self.update_blocking(core, plane);
                 return;
             }
-            let Some(page) = core.ftl.next_valid(&core.geometry, victim, job.next_page) else {
-                break;
+            let page = match self.next_step(core, &path.map, around, plane, victim) {
+                Step::Read(page) => page,
+                Step::CopiedBack => continue,
+                Step::Over => break,
             };
-            job.next_page = page + 1;
+            let job = &mut self.jobs[plane.index()];
             job.copies += 1;
-            let (cause, copyback, start, class) = (job.cause(), job.copyback, job.start, job.class);
+            job.reads += 1;
+            let (cause, start, class) = (job.cause(), job.start, job.class);
             let ppn = core.geometry.page(victim, page);
             let lpn = core.array.lpn(ppn);
             Self::prefetch_copy(core, &path.map, victim, page + PREFETCH_PAGES);
-            if let Some(stream) = copyback {
-                let copied = around.copy_back(core, CopyBack { plane, stream, source: ppn, lpn, cause });
-                if let Some(queued) = copied {
-                    core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
-                    continue;
-                }
-                // From now on pages may go off-chip. The host cannot open the block kept for them.
-                self.jobs[plane.index()].promises = true;
-                self.promise(core, plane);
-            }
             let owner = Owner::Job(plane);
-            self.jobs[plane.index()].reads += 1;
             let page_level = core.page_level(&path.map, lpn);
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
         }
-        if self.jobs[plane.index()].reads == 0 {
-            core.close_programs_of_job(plane);
-        }
+        self.close_last_program(core, plane);
         if self.jobs[plane.index()].stays {
             self.end_staying_job(core, path, around, plane);
         } else {
             self.erase_when_empty(core, path, plane);
         }
+    }
+
+    /// The next step of a job that has not finished with all pages of its victim.
+    #[inline]
+    fn next_step<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        map: &impl Map<P>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+        victim: BlockId,
+    ) -> Step {
+        let job = &mut self.jobs[plane.index()];
+        if let Some(stream) = job.copyback {
+            return self.next_step_of_copybacks(core, map, around, plane, victim, stream);
+        }
+        match core.ftl.next_valid(&core.geometry, victim, job.next_page) {
+            Some(page) => {
+                job.next_page = page + 1;
+                Step::Read(page)
+            }
+            None => Step::Over,
+        }
+    }
+
+    /// As [`Background::next_step`], in a job that copies flash pages back where the limit allows it. A flash page waits
+    /// until others fill the programming unit with it. Those that wait when no other follows are moved off-chip.
+    fn next_step_of_copybacks<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        map: &impl Map<P>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        stream: WriteStream,
+    ) -> Step {
+        let (job, waiting) = (&mut self.jobs[plane.index()], &mut self.waiting[plane.index()]);
+        if job.rest.next < job.rest.end {
+            let page = core.ftl.next_valid(&core.geometry, victim, job.rest.next);
+            if let Some(page) = page.filter(|&page| page < job.rest.end) {
+                job.rest.next = page + 1;
+                return Step::Read(page);
+            }
+            job.rest = Rest::default();
+        }
+        if let Some(next) = core.ftl.next_page(&core.geometry, plane, stream)
+            && let Some(sources) = waiting.take(&core.geometry, next)
+        {
+            job.copies += sources.iter().map(|&first| core.valid_in_flash_page(first)).sum::<u32>();
+            let queued = around.copy_back(core, CopyBack { plane, stream, sources, cause: job.cause() });
+            core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
+            return Step::CopiedBack;
+        }
+        let Some(page) = core.ftl.next_valid(&core.geometry, victim, job.next_page) else {
+            let Some(first) = waiting.pop() else { return Step::Over };
+            job.rest = Rest::of(&core.geometry, first);
+            around.on_left_over();
+            return Step::CopiedBack;
+        };
+        Self::prefetch_copy(core, map, victim, page + PREFETCH_PAGES);
+        let first = core.geometry.first_unit(core.geometry.page(victim, page));
+        let all = Rest::of(&core.geometry, first);
+        job.next_page = all.end;
+        if around.may_copy_back(core, plane, stream, first) {
+            waiting.push(&core.geometry, first);
+        } else {
+            job.rest = all;
+            // From now on pages may go off-chip. The host cannot open the block kept for them.
+            job.promises = true;
+            self.promise(core, plane);
+        }
+        Step::CopiedBack
+    }
+
+    /// Whether the job of a plane has pages of its victim left to copy.
+    fn has_more<P: Probe>(&self, core: &Core<P>, plane: PlaneId, victim: BlockId) -> bool {
+        let job = &self.jobs[plane.index()];
+        let waits = self.waiting.get(plane.index()).is_some_and(|waiting| !waiting.is_empty());
+        let next = core.ftl.next_valid(&core.geometry, victim, job.next_page);
+        waits || job.rest.next < job.rest.end || next.is_some()
     }
 
     /// Ends the job of a block that stays, once the job has finished with all pages.
@@ -238,11 +319,10 @@ impl Background {
     /// that gathers.
     #[inline]
     fn close_last_program<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        let job = &self.jobs[plane.index()];
         if core.geometry.pages_per_program > 1
-            && job.reads == 0
+            && self.jobs[plane.index()].reads == 0
             && let Some(victim) = core.victim(plane)
-            && core.ftl.next_valid(&core.geometry, victim, job.next_page).is_none()
+            && !self.has_more(core, plane, victim)
         {
             core.close_programs_of_job(plane);
         }

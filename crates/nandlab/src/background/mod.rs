@@ -7,6 +7,7 @@
 //! The sources are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
 //! (`pacing.rs`). Jobs call refresh, read reclaim and copybacks through the trait `Around`.
 
+mod copybacks;
 pub mod gc;
 mod job;
 pub(crate) mod notes;
@@ -19,13 +20,14 @@ mod wear;
 
 pub use stats::GcStats;
 
-use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, Map, NextJob, Part, Queued, Refreshed, Space, Work};
 use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
+use copybacks::{Rest, Waiting};
 use pacing::Pacing;
 use spec::{GcPacing, GcSpec};
 
@@ -64,6 +66,8 @@ pub(crate) struct Job {
     start: Start,
     /// The page of the victim at which the search for the next valid page starts.
     next_page: u32,
+    /// What is left of a flash page that is not copied back, in a job that copies back.
+    rest: Rest,
     /// Number of copies under way.
     copies: u32,
     /// Number of these whose page is being read.
@@ -102,8 +106,15 @@ pub(crate) trait Around<P: Probe> {
         job: &NextJob,
     ) -> Option<WriteStream>;
 
-    /// Queues the copyback of a page; `None` if the page has to be moved off-chip.
-    fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued>;
+    /// Whether the flash page that begins with `page` may be copied back to `stream`; if not, its pages have to be moved
+    /// off-chip.
+    fn may_copy_back(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream, page: Ppn) -> bool;
+
+    /// A flash page that could be copied back is moved off-chip, because too few others fill a programming unit with it.
+    fn on_left_over(&mut self);
+
+    /// Queues the copyback of flash pages that may be copied back.
+    fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued;
 
     /// The program that moves a combination page to page `to` has been queued.
     fn on_moved(&mut self, core: &mut Core<P>, lpn: Lpn, to: Ppn);
@@ -113,6 +124,8 @@ pub(crate) trait Around<P: Probe> {
 #[derive(Debug)]
 pub(crate) struct Background {
     jobs: Box<[Job]>,
+    /// By plane the flash pages of its job that wait for a copyback; empty without copybacks.
+    waiting: Box<[Waiting]>,
     /// `None` without pacing: of urgent GC and host writes, the die serves the one that has waited longer.
     pacing: Option<Pacing>,
     gc: GcSpec,
@@ -130,11 +143,15 @@ impl Background {
         wear_levelling: WearLevelling,
         wear_gap: u32,
         copies_max: u32,
-        planes: u32,
+        copies_back: bool,
+        geometry: &Geometry,
     ) -> Self {
+        let planes = geometry.planes as usize;
+        let waiting = if copies_back { planes } else { 0 };
         Self {
-            jobs: vec![Job::default(); planes as usize].into(),
-            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(planes)),
+            jobs: vec![Job::default(); planes].into(),
+            waiting: vec![Waiting::new(geometry); waiting].into(),
+            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(geometry.planes)),
             gc: gc.clone(),
             levels_wear: wear_levelling == WearLevelling::Static,
             wear_gap,
@@ -146,6 +163,7 @@ impl Background {
     /// Drops all jobs at power loss.
     pub(crate) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
         self.jobs.fill(Job::default());
+        self.waiting.iter_mut().for_each(Waiting::clear);
         if let Some(pacing) = &mut self.pacing {
             pacing.forget();
         }

@@ -48,7 +48,13 @@ impl Around<NoProbe> for Others {
         None
     }
 
-    fn copy_back(&mut self, _: &mut Core<NoProbe>, _: CopyBack) -> Option<Queued> {
+    fn may_copy_back(&mut self, _: &mut Core<NoProbe>, _: PlaneId, _: WriteStream, _: Ppn) -> bool {
+        unreachable!("copyback_stream returns no stream")
+    }
+
+    fn on_left_over(&mut self) {}
+
+    fn copy_back(&mut self, _: &mut Core<NoProbe>, _: CopyBack<'_>) -> Queued {
         unreachable!("copyback_stream returns no stream")
     }
 
@@ -81,7 +87,7 @@ impl Bench {
             map: MapInRam::default(),
             writes: Writes::new(true, &core.geometry),
         };
-        let jobs = Background::new(&gc, setup.levelling, 2, 4, setup.planes);
+        let jobs = Background::new(&gc, setup.levelling, 2, 4, false, &core.geometry);
         Self { core, path, others: Others::default(), jobs, log: Vec::new() }
     }
 

@@ -20,13 +20,13 @@ pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, VictimView, make};
 pub use spec::CopybackLimitSpec;
 pub use stats::{MigrationStats, MigrationSummary};
 
-use crate::base::geometry::{BlockId, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, Geometry, PageKind, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued, Scheme};
 use crate::flash::{AgeStamp, Block, Condition};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::Cause;
-use spec::MigrationPolicySpec;
+use spec::MigrationSpec;
 
 /// The migration policy with its limit and counters.
 #[derive(Debug)]
@@ -35,17 +35,23 @@ pub(crate) struct Migration {
     limit: CopybackLimit,
     /// The highest number of copybacks in a row that the limit allows (Mcpb); 0: no copybacks.
     copybacks_max: u8,
+    /// Valid pages of a flash page from which it is copied back.
+    valid_min: u32,
     pub(crate) stats: MigrationStats,
 }
 
 impl<P: Probe> Scheme<P> for Migration {}
 
 impl Migration {
-    pub(crate) fn new(spec: &MigrationPolicySpec) -> Self {
+    pub(crate) fn new(spec: &MigrationSpec, geometry: &Geometry) -> Self {
+        let MigrationSpec { policy, valid_min, .. } = spec;
+        let units = f64::from(geometry.units_per_page);
         Self {
-            policy: make(spec.name),
-            limit: CopybackLimit::new(&spec.limit),
-            copybacks_max: spec.copybacks_max(),
+            policy: make(policy.name),
+            limit: CopybackLimit::new(&policy.limit),
+            copybacks_max: policy.copybacks_max(),
+            // 1e-9 absorbs rounding.
+            valid_min: ((valid_min * units - 1e-9).ceil() as u32).max(1),
             stats: MigrationStats::default(),
         }
     }
@@ -92,8 +98,18 @@ impl Migration {
         // may use up an open block that it shares before the first page is refused, so this room counts as none.
         let stream = WriteStream::Copyback(copybacks);
         let valid = core.valid_pages(victim);
+        let (copied, left) = self.pages_to_copy_back(core, victim, valid);
+        // Pages without valid data are copied with the others, and must not take what the erase gives.
+        let moved = copied + left;
+        if moved > valid && moved + core.geometry.pages_per_program > core.geometry.pages_per_block {
+            self.stats.victims_without_gain += 1;
+            return None;
+        }
         let free = core.ftl.planes[plane.index()].free.len();
-        let blocks = |stream| core.ftl.blocks_for(&core.geometry, plane, stream, valid);
+        let blocks = |stream| {
+            let pages = if stream == off_chip { valid } else { copied };
+            core.ftl.blocks_for(&core.geometry, plane, stream, pages)
+        };
         let is_shared = core.ftl.shares_first_block && off_chip == WriteStream::Gc;
         let off_chip_blocks = if is_shared { 1 } else { blocks(off_chip) };
         if blocks(stream) + off_chip_blocks + core.ftl.flush_reserve_blocks() > free {
@@ -104,44 +120,94 @@ impl Migration {
         Some(stream)
     }
 
-    /// Queues the copyback of a page; returns `None` if the limit does not allow the copyback or the page is partially
-    /// refreshed.
+    /// The pages of the flash pages of a victim that have enough valid pages for a copyback, at most, and the valid pages
+    /// of the others.
+    fn pages_to_copy_back<P: Probe>(&self, core: &Core<P>, victim: BlockId, valid: u32) -> (u32, u32) {
+        let units = core.geometry.units_per_page;
+        if units == 1 {
+            return (valid, 0);
+        }
+        let firsts = (0..core.geometry.pages_per_block).step_by(units as usize);
+        let counts = firsts.map(|page| core.valid_in_flash_page(core.geometry.page(victim, page)));
+        counts.fold((0, 0), |(copied, left), count| {
+            if count >= self.valid_min { (copied + units, left) } else { (copied, left + count) }
+        })
+    }
+
+    /// Whether the flash page that begins with `first` may be copied back to `stream`: the limit allows the copyback of
+    /// all its valid pages, enough of its pages are valid, and none is partially refreshed.
     #[inline(never)]
-    pub(crate) fn copy_back<P: Probe>(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued> {
-        let CopyBack { plane, stream, source, .. } = copyback;
+    pub(crate) fn may_copy_back<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        plane: PlaneId,
+        stream: WriteStream,
+        first: Ppn,
+    ) -> bool {
         let _inside = core.inside.enter(Part::Copyback);
         // A partially refreshed page has to be merged with its susceptible bits, off-chip.
-        if core.parts.is_marked(source) {
-            return None;
+        if core.parts.is_marked(first) {
+            return false;
         }
-        let destination = core.ftl.next_page(&core.geometry, plane, stream);
-        if !destination.is_some_and(|page| self.may_copy_back(core, source, page, stream.copybacks())) {
-            self.stats.refused += 1;
-            return None;
+        if core.valid_in_flash_page(first) < self.valid_min {
+            self.stats.too_few_valid += 1;
+            return false;
         }
+        let next = core.ftl.next_page(&core.geometry, plane, stream);
+        let may = next.is_some_and(|next| self.limit_allows(core, first, next, stream.copybacks()));
+        self.stats.refused += u64::from(!may);
+        may
+    }
+
+    /// Queues the copyback of flash pages that may be copied back.
+    #[inline(never)]
+    pub(crate) fn copy_back<P: Probe>(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued {
+        let CopyBack { stream, sources, .. } = copyback;
+        let _inside = core.inside.enter(Part::Copyback);
         let queued = core.copy_back(copyback);
         let queued = queued.expect("copyback_stream has found room for all pages of the victim");
         let block = core.geometry.block_of(queued.ppn);
         // This is also checked in release builds, because a page copied back too often may be uncorrectable.
-        assert!(
-            core.array.block(block).copybacks == stream.copybacks()
-                && self.may_copy_back(core, source, queued.ppn, stream.copybacks()),
-            "{} is copied back beyond its limit",
-            core.geometry.show(source),
-        );
-        Some(queued)
+        for &source in sources {
+            assert!(
+                core.array.block(block).copybacks == stream.copybacks()
+                    && self.limit_allows(core, source, queued.ppn, stream.copybacks()),
+                "{} is copied back beyond its limit",
+                core.geometry.show(source),
+            );
+            self.stats.dead_units +=
+                u64::from(core.geometry.units_per_page - core.valid_in_flash_page(source));
+        }
+        queued
     }
 
-    /// Whether the limit allows copying the page at `source` back to the page `destination`; this is copyback number
-    /// `copybacks` in a row.
-    fn may_copy_back<P: Probe>(
+    /// Whether the limit allows copying the valid pages of the flash page at `first` back to the programming unit that
+    /// begins with `next`, or to the one after it.
+    fn limit_allows<P: Probe>(&mut self, core: &mut Core<P>, first: Ppn, next: Ppn, copybacks: u8) -> bool {
+        let (block, page) = core.geometry.split(next);
+        let (units, planes) = (core.geometry.units_per_page, core.geometry.planes_per_block);
+        // A flash page that waits for others may go to any page of the wordline.
+        let waits = core.geometry.flash_pages_per_program > 1 || planes > 1;
+        let rows = if waits { core.geometry.pages_per_wordline() } else { 1 };
+        let pages = (first.0..first.0 + units).map(Ppn);
+        let mut pairs =
+            pages.flat_map(|source| (0..rows).map(move |row| (source, page + row * units * planes)));
+        pairs.all(|(source, page)| {
+            let kind = core.geometry.kind(page);
+            !core.ftl.is_valid(&core.geometry, source) || self.allows(core, source, block, kind, copybacks)
+        })
+    }
+
+    /// Whether the limit allows copying the page at `source` back to a page of `kind` of `block`; this is copyback
+    /// number `copybacks` in a row.
+    fn allows<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         source: Ppn,
-        destination: Ppn,
+        block: BlockId,
+        kind: PageKind,
         copybacks: u8,
     ) -> bool {
-        let (block, page) = core.geometry.split(destination);
         let Block { reads: reads_from, reprograms: reprograms_from, .. } =
             *core.array.block(core.geometry.block_of(source));
         let Block { pe_cycles, reads, reprograms, .. } = *core.array.block(block);
@@ -156,7 +222,7 @@ impl Migration {
             let reprograms = f64::from(reprograms.max(reprograms_from));
             (age_s, reads.max(reads_from), core.physics.reprogram_error * reprograms)
         };
-        let condition = Condition { pe_cycles, age_s, reads, copybacks, kind: core.geometry.kind(page) };
+        let condition = Condition { pe_cycles, age_s, reads, copybacks, kind };
         let Physics { ecc, reliability, .. } = &mut core.physics;
         self.limit.allows(&condition, carried, ecc, reliability)
     }

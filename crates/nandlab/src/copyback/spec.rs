@@ -5,7 +5,7 @@ use crate::base::policy::PolicyInfo;
 use crate::base::units::Span;
 use crate::sched::CopybackGap;
 use crate::spec::{
-    AGE, Check, Choices, FromVal, Param, Policy, Rule, Val, ValueKind, choices, int, key, param, plain,
+    AGE, Check, Choices, FromVal, Param, Policy, Rule, Val, ValueKind, choices, int, key, num, param, plain,
     section, with,
 };
 use std::sync::LazyLock;
@@ -27,6 +27,13 @@ section! {
             int(1, 256),
             "4",
             "most copies of a background job under way at a time",
+        ),
+        /// The share of the mapping units of a flash page that must be valid for a copyback.
+        pub valid_min: f64 = key(
+            "migration.valid_min",
+            num(0.0, 1.0),
+            "0.75",
+            "least share of a flash page's mapping units that must be valid for a copyback, which copies all of them",
         ),
         /// The open block to which GC moves pages off-chip.
         pub first_block: FirstBlock = key(

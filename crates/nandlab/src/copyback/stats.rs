@@ -13,10 +13,21 @@ counters! {
         pub by_count: [u64; COPYBACKS_MAX as usize], sum of pages, reshaped "by_count";
         /// Pages of victims chosen for copyback that were moved off-chip because the limit allowed no copyback of them.
         pub refused: u64, sum of pages, life "refused_copybacks";
+        /// Flash pages of victims chosen for copyback that were moved off-chip because too few of their mapping units were
+        /// valid (`migration.valid_min`).
+        pub too_few_valid: u64, sum of pages;
+        /// Flash pages of victims chosen for copyback that were moved off-chip because too few others filled a
+        /// programming unit with them.
+        pub left_over: u64, sum of pages;
+        /// Mapping units without valid data that were copied back with others of their flash page.
+        pub dead_units: u64, sum of units;
         /// Victims chosen for copyback; the limit may have refused some of their pages.
         pub victims_copied_back: u64, sum of blocks;
         /// Victims that the policy moved off-chip although the highest limit would have allowed a copyback.
         pub victims_off_chip: u64, sum of blocks;
+        /// Victims that were moved off-chip because copybacks would have copied so many units without valid data that
+        /// the erase would have gained nothing.
+        pub victims_without_gain: u64, sum of blocks;
         /// Victims that were moved off-chip because their plane had too few free blocks to open one for copybacks.
         pub victims_without_room: u64, sum of blocks;
     }

@@ -1,5 +1,6 @@
 //! Copybacks on a bare core with blocks of four pages and at most two copybacks in a row.
 
+use super::spec::{CopybackCourse, FirstBlock, MigrationPolicySpec};
 use super::*;
 use crate::base::geometry::Lpn;
 use crate::core::testing::{Event, PLANE, Setup, fill, next};
@@ -13,7 +14,15 @@ fn setup() -> Setup {
 }
 
 fn migration(policy: &'static str, limit: CopybackLimitSpec) -> Migration {
-    Migration::new(&MigrationPolicySpec { name: policy, limit })
+    let policy = MigrationPolicySpec { name: policy, limit };
+    let spec = MigrationSpec {
+        policy,
+        in_flight: 4,
+        valid_min: 0.75,
+        first_block: FirstBlock::Own,
+        copyback: CopybackCourse::Whole,
+    };
+    Migration::new(&spec, &setup().core().geometry)
 }
 
 fn greedy() -> Migration {
@@ -30,8 +39,11 @@ fn stream(migration: &mut Migration, core: &mut Core<NoProbe>, block: BlockId) -
 /// refused.
 fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: WriteStream) -> Option<Ppn> {
     let source = core.ftl.map.get(Lpn(lpn)).expect("the LPN is mapped");
-    let copyback = CopyBack { plane: PLANE, stream, source, lpn: Lpn(lpn), cause: Cause::Gc };
-    let queued = migration.copy_back(core, copyback)?;
+    if !migration.may_copy_back(core, PLANE, stream, source) {
+        return None;
+    }
+    let copyback = CopyBack { plane: PLANE, stream, sources: &[source], cause: Cause::Gc };
+    let queued = migration.copy_back(core, copyback);
     assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(source), "the map changes at the end of the copyback");
     assert!(core.array.block(core.geometry.block_of(source)).pins > 0);
     loop {

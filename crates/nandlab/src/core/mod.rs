@@ -6,6 +6,7 @@
 //! `program`, `copy_back`, `erase`.
 
 mod at_once;
+mod copy_back;
 mod inside;
 mod job;
 mod known;
@@ -24,6 +25,7 @@ mod units;
 mod waiters;
 mod wake;
 
+pub(crate) use copy_back::CopyBack;
 pub(crate) use inside::{Inside, Part};
 pub(crate) use job::{NextJob, Refreshed};
 pub(crate) use known::KnownErrors;
@@ -31,7 +33,7 @@ pub use levels::ReadLevels;
 pub(crate) use map::Map;
 pub use operations::Operations;
 pub use parts::Parts;
-pub(crate) use program::{CopyBack, Maps, Program, Queued, To};
+pub(crate) use program::{Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
 pub(crate) use scheme::Scheme;

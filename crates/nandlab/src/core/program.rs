@@ -1,5 +1,6 @@
-//! The verbs that change flash: program, copy back, erase. Each queues one transaction.
+//! The verbs that program and erase. Each queues one operation, or adds a page to a program.
 
+use super::copy_back::NoRoom;
 use super::{Core, Part, Wake};
 use crate::base::geometry::{BlockId, Cell, Lpn, PlaneId, Ppn};
 use crate::base::slab::Node;
@@ -47,20 +48,6 @@ impl Program {
         Self { to, lpn: Lpn(DEAD_LPN), stamp: Stamp::default(), maps: Maps::Nothing, owner, cause, class }
     }
 }
-
-/// A copyback: a page and the stream of the same plane that receives its copy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CopyBack {
-    pub(crate) plane: PlaneId,
-    pub(crate) stream: WriteStream,
-    pub(crate) source: Ppn,
-    pub(crate) lpn: Lpn,
-    pub(crate) cause: Cause,
-}
-
-/// The error that the plane has no page left for a stream.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NoRoom;
 
 /// A page whose program or copyback is in the queue of its die.
 #[derive(Clone, Copy, Debug)]
@@ -110,22 +97,6 @@ impl<P: Probe> Core<P> {
             let plane = self.geometry.plane_of(self.geometry.block_of(ppn));
             self.wake(Wake::Space(plane));
         }
-        Ok(Queued { ppn, opened })
-    }
-
-    /// Queues the copyback of a page to another block of its plane. The map changes when the copyback has ended.
-    ///
-    /// # Errors
-    /// [`NoRoom`] when the plane has no page left for the stream; nothing has changed then.
-    pub(crate) fn copy_back(&mut self, copyback: CopyBack) -> Result<Queued, NoRoom> {
-        let CopyBack { plane, stream, source, lpn, cause } = copyback;
-        let AllocatedPage { ppn, opened, skips } = self.allocate(plane, stream).ok_or(NoRoom)?;
-        self.array.stage(ppn, lpn, self.array.stamp(source));
-        let owner = Owner::Job(plane);
-        let mut transaction = self.transaction(FlashOp::Copyback, ppn, lpn, owner, cause, Class::Background);
-        (transaction.skips, transaction.replaces) = (skips, Some(source));
-        self.pin(source);
-        self.queue(transaction);
         Ok(Queued { ppn, opened })
     }
 
@@ -258,9 +229,9 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn count_ended(&mut self, kind: FlashOp, cause: Cause) {
         let count = match kind {
-            FlashOp::Program => self.geometry.flash_pages_per_program,
+            FlashOp::Program | FlashOp::Copyback => self.geometry.flash_pages_per_program,
             FlashOp::Erase => self.geometry.planes_per_block,
-            FlashOp::Read | FlashOp::Copyback => 1,
+            FlashOp::Read => 1,
         };
         self.operations.on_ended(kind, cause, count);
     }

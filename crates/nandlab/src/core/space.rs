@@ -2,7 +2,7 @@
 //! emptied.
 
 use super::{Core, Wake};
-use crate::base::geometry::{BlockId, Cell, PlaneId};
+use crate::base::geometry::{BlockId, Cell, PlaneId, Ppn};
 use crate::flash::BlockState;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -184,6 +184,12 @@ impl<P: Probe> Core<P> {
         // The job may leave its last programming unit with only one page of data.
         let padding = self.geometry.pages_per_program - 1;
         self.valid_pages(block) + unused + padding < self.geometry.pages_per_block
+    }
+
+    /// Number of valid pages of the flash page that begins with `first`.
+    pub(crate) fn valid_in_flash_page(&self, first: Ppn) -> u32 {
+        let pages = (first.0..first.0 + self.geometry.units_per_page).map(Ppn);
+        pages.filter(|&page| self.ftl.is_valid(&self.geometry, page)).count() as u32
     }
 
     /// The block with the fewest valid pages of a plane, among the full blocks that a job may empty with a gain and

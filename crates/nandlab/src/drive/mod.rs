@@ -151,9 +151,10 @@ impl<P: Probe> Drive<P> {
         let (cut_at, clock_scale) = (spec.power.cut_at_ns, spec.reliability.clock_scale);
         // Pages wait for the others of their programming unit, so copies are counted in programming units.
         let copies = spec.migration.in_flight * geometry.pages_per_program;
+        let copies_back = spec.migration.policy.copybacks_max() > 0;
         let (ftl, gc) = (&spec.ftl, &spec.gc);
         let mut drive = Self {
-            background: Background::new(gc, ftl.wear_levelling, ftl.wear_gap, copies, geometry.planes),
+            background: Background::new(gc, ftl.wear_levelling, ftl.wear_gap, copies, copies_back, geometry),
             power: PowerBackup::new(
                 &spec.capacitor,
                 build::budget(spec),

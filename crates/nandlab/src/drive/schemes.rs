@@ -53,7 +53,7 @@ macro_rules! schemes {
 
 // The order decides which scheme's job comes first.
 schemes! {
-    copyback: Migration = |spec, core| Migration::new(&spec.migration.policy);
+    copyback: Migration = |spec, core| Migration::new(&spec.migration, &core.geometry);
     refreshing: Refreshing = |spec, core| Refreshing::new(&spec.refresh, spec.seed, core);
     reclaim: crate::reclaim::Reclaim = |spec, core| crate::reclaim::Reclaim::new(&spec.reclaim, core.geometry.planes);
 }

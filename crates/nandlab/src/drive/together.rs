@@ -17,7 +17,7 @@ use crate::host::{DataPath, Trims};
 use crate::power_loss::{self, Outage, Recovery, Return};
 use crate::probe::Probe;
 use crate::refresh::{Partial, Refreshing};
-use crate::sched::Transaction;
+use crate::sched::{Owner, Transaction};
 use crate::write_cache::Caching;
 
 /// The path of a page between host and flash, with the demand map of this drive.
@@ -55,7 +55,15 @@ impl<P: Probe> Around<P> for Jobs<'_> {
         schemes.copyback.copyback_stream(core, plane, victim, job, buffer)
     }
 
-    fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack) -> Option<Queued> {
+    fn may_copy_back(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream, page: Ppn) -> bool {
+        self.schemes.copyback.may_copy_back(core, plane, stream, page)
+    }
+
+    fn on_left_over(&mut self) {
+        self.schemes.copyback.stats.left_over += 1;
+    }
+
+    fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued {
         self.schemes.copyback.copy_back(core, copyback)
     }
 
@@ -271,11 +279,13 @@ impl<P: Probe> Drive<P> {
         let source = done.replaces.expect("a copyback has a source");
         let (from, page) = core.geometry.split(source);
         let to = core.geometry.block_of(done.ppn);
-        schemes.copyback.stats.on_copyback(core.array.block(to).copybacks);
-        core.array.read(&core.geometry, from, page);
+        if core.geometry.first_unit(done.ppn) == done.ppn {
+            schemes.copyback.stats.on_copyback(core.array.block(to).copybacks);
+            core.array.read(&core.geometry, from, page);
+        }
         core.take_over_errors(source, done.ppn);
-        // If the host has written the LPN meanwhile, the copy is invalid.
-        if core.ftl.map.get(done.lpn) == Some(source) {
+        // If the host has written the LPN meanwhile, or had done so before, the copy is invalid.
+        if done.owner != Owner::Padding && core.ftl.map.get(done.lpn) == Some(source) {
             core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
             let plane = core.geometry.plane_of(from);
             path.map.on_moved(core, plane, done.lpn, false);

@@ -398,8 +398,9 @@ fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
     let source = fill(&mut core, WriteStream::Host, [0]);
     let from = core.geometry.block_of(source);
     core.array.block_mut(from).reads = 6;
-    let (stream, lpn, cause) = (WriteStream::Copyback(1), Lpn(0), Cause::Gc);
-    let queued = core.copy_back(crate::core::CopyBack { plane: PLANE, stream, source, lpn, cause }).unwrap();
+    let (stream, cause) = (WriteStream::Copyback(1), Cause::Gc);
+    let copyback = crate::core::CopyBack { plane: PLANE, stream, sources: &[source], cause };
+    let queued = core.copy_back(copyback).unwrap();
     start(&mut core);
     let mut loss = PowerLoss { energy_j: 1.0, ..PowerLoss::default() };
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };

@@ -215,7 +215,12 @@ impl Timing {
             levels: first.len(),
             page_bytes: bytes,
             pages_per_program: geometry.pages_per_program,
-            widths: [1, geometry.flash_pages_per_program, geometry.planes_per_block, 1],
+            widths: [
+                1,
+                geometry.flash_pages_per_program,
+                geometry.planes_per_block,
+                geometry.flash_pages_per_program,
+            ],
             reads: first.into_iter().chain(again).collect(),
             program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
         }
@@ -239,7 +244,7 @@ impl Timing {
             .map(|programs| programs * u64::from(self.width(FlashOp::Program)))
             .map(|pages| self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns);
         let others = [FlashOp::Read, FlashOp::Erase, FlashOp::Copyback].map(|kind| {
-            let planes = if kind == FlashOp::Copyback { 1 } else { planes };
+            let planes = if kind == FlashOp::Copyback { self.width(kind).into() } else { planes };
             self.command_ns(kind).max(self.command_of_planes_ns(kind, planes))
         });
         programs.chain(others).chain([reads]).max().unwrap_or_default()

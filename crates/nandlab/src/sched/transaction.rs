@@ -216,6 +216,8 @@ pub struct Transaction {
     pub tries: u8,
     /// Pages after the programmed page that remain erased.
     pub skips: u16,
+    /// The number of array operations with which a copyback senses its pages, one after another.
+    pub senses: u8,
     /// Whether this is the sub-read of a combination page.
     pub is_part: bool,
     /// Whether the page of this sub-read has been transferred out.
@@ -263,6 +265,7 @@ impl Node for Transaction {
         needed: 1,
         tries: 0,
         skips: 0,
+        senses: 1,
         is_part: false,
         has_arrived: false,
         goes_along: false,

@@ -122,7 +122,9 @@ impl Case {
     fn division(&self, schemes: &Schemes) -> [bool; 2] {
         let mut stream = Stream::new(self.seed, "superblocks and program order");
         let [of_die, one_shot] = [0, 1].map(|_| stream.below(3) == 0);
-        [of_die && self.multi_plane && schemes.allows_units(), one_shot && schemes.allows_units()]
+        // A split copyback of several planes needs two registers in each.
+        let of_die = of_die && self.multi_plane && schemes.split != 1;
+        [of_die && schemes.allows_units(), one_shot && schemes.allows_units()]
     }
 
     /// Whether the case has a mapping unit below the page, superblocks or one-shot programs.

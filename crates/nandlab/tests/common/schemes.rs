@@ -44,7 +44,7 @@ pub struct Schemes {
     /// erases.
     shares: bool,
     /// The number of registers with which copybacks are split, unless the scheduler is `fcfs`; 0: they are not split.
-    split: u64,
+    pub split: u64,
     pub cache: String,
     /// The value of `cache.sync` if the sync policy is `smart`.
     smart: String,
@@ -162,8 +162,9 @@ impl Schemes {
             shares: (seed / 13).is_multiple_of(3),
             split: if migration == "'off-chip'" { 0 } else { seed / 5 % 3 },
             migration: format!(
-                "[migration]\npolicy = {migration}\nin_flight = {}\n",
-                [4, 1, 2, 16][(seed / 7 % 4) as usize]
+                "[migration]\npolicy = {migration}\nin_flight = {}\nvalid_min = {}\n",
+                [4, 1, 2, 16][(seed / 7 % 4) as usize],
+                [0.75, 0.0, 1.0][(seed / 11 % 3) as usize]
             ),
             cache: String::new(),
             smart: smart(seed),
@@ -266,10 +267,8 @@ impl Schemes {
 
     /// Whether the settings allow a mapping unit below the page.
     pub fn allows_units(&self) -> bool {
-        let moves_off_chip = self.migration.contains("off-chip") || self.migration.contains("limit = 0");
         let refresh = self.refresh;
-        moves_off_chip
-            && !self.shares
+        !self.shares
             && !self.has_capacitor
             && !["partial", "in_place", "ec-cache"].iter().any(|policy| refresh.contains(policy))
     }

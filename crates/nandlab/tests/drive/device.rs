@@ -184,6 +184,7 @@ impl Rig {
                     needed: op.needed,
                     tries: 0,
                     skips: 0,
+                    senses: 1,
                     partner: None,
                     more: None,
                     goes_along: false,

@@ -226,3 +226,84 @@ fn the_planes_of_a_superblock_are_programmed_together_in_page_order() {
     assert_eq!(one(&mut drive, Op::Read, 0, 64 << 10), 2 * (50_000 + 2 * PAGE) + 15_000);
     assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 4);
 }
+
+const COPYBACK: &[&str] = &[
+    "migration.policy.rcopyback-greedy={ limit = 2 }",
+    "timing.command={ copyback = '300ns' }",
+    "ftl.buffer=96KiB",
+    "drive.blocks_per_plane=32",
+];
+
+/// Random writes of `size` bytes to a drive with one-shot programs and copybacks.
+fn with_copybacks(size: u64, sets: &[&[&str]]) -> Drive<Oracle> {
+    let sets = [ONE_SHOT, COPYBACK, &sets.concat()].concat();
+    let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
+    let places = drive.geometry().logical_bytes() / size;
+    let mut stream = Stream::new(1, "copybacks");
+    for _ in 0..20 * places {
+        one(&mut drive, Op::Write, stream.below(places) * size, size);
+    }
+    settle(&mut drive);
+    drive.audit().unwrap();
+    read_everything(&mut drive);
+    drive
+}
+
+/// A copyback copies three flash pages, which are sensed one after another and programmed in one tPROG. The other pages
+/// of a victim, fewer than three, are read and programmed with padding.
+#[test]
+fn a_copyback_fills_a_one_shot_program() {
+    let sets: &[&str] = &["ftl.mapping_unit=page", "ftl.buffer=48KiB"];
+    let drive = with_copybacks(16_384, &[sets]);
+    let stats = drive.stats();
+    let [reads, programs, erases, copybacks] =
+        [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
+            .map(|kind| stats.flash_total(kind));
+    assert!(copybacks > 300 && copybacks.is_multiple_of(3) && programs.is_multiple_of(3));
+    assert_eq!(stats.migration.by_count.iter().sum::<u64>(), copybacks);
+    let (left_over, victims) = (stats.migration.left_over, stats.migration.victims_copied_back);
+    assert!(left_over > 0 && left_over <= 2 * victims, "{left_over} of {victims} victims");
+    let busy = reads * (50_000 + PAGE)
+        + programs / 3 * (3 * PAGE + 900_000)
+        + erases * 3_500_000
+        + copybacks / 3 * (3 * 300 + 3 * 50_000 + 900_000);
+    assert_eq!(drive.die_busy_ns().ns(), busy);
+}
+
+/// With two planes in a superblock, a copyback copies three flash pages of each. One sense covers both planes if their
+/// pages are in the same row, so a copyback has three to six.
+#[test]
+fn a_copyback_of_a_superblock_fills_a_program_of_both_planes() {
+    let drive = with_copybacks(16_384, &[SUPERBLOCKS, &["ftl.mapping_unit=page"]]);
+    let stats = drive.stats();
+    let [reads, programs, erases, copybacks] =
+        [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
+            .map(|kind| stats.flash_total(kind));
+    assert!(copybacks > 300 && copybacks.is_multiple_of(6));
+    let busy = |senses: u64| {
+        programs / 6 * (6 * PAGE + 900_000)
+            + erases / 2 * 3_500_000
+            + copybacks / 6 * (6 * 300 + senses * 50_000 + 900_000)
+    };
+    let reads = [reads / 2, reads].map(|senses| senses * 50_000 + reads * PAGE);
+    let range = busy(3) + reads[0]..=busy(6) + reads[1];
+    assert!(range.contains(&drive.die_busy_ns().ns()), "{range:?} {}", drive.die_busy_ns().ns());
+}
+
+/// A flash page is copied back as a whole: units that are not valid go along, unless too few are valid.
+#[test]
+fn dead_units_are_copied_back_with_the_others_and_counted() {
+    let of = |valid_min: &str| {
+        let set = format!("migration.valid_min={valid_min}");
+        let drive = with_copybacks(4096, &[&[&set, "ftl.buffer=48KiB", "drive.op=3"]]);
+        let migration = drive.stats().migration.clone();
+        let copied = 4 * migration.by_count.iter().sum::<u64>();
+        (copied, migration.dead_units, migration.too_few_valid)
+    };
+    let (copied, dead, too_few) = of("0");
+    assert!(copied > 100 && too_few == 0 && dead > copied / 4, "{dead} of {copied}");
+    let (copied, dead, too_few) = of("0.75");
+    assert!(too_few > 0 && dead > 0 && dead <= copied / 4, "{dead} of {copied}");
+    let (copied, dead, too_few) = of("1");
+    assert!(copied > 0 && too_few > 0 && dead == 0, "{dead} of {copied}");
+}

@@ -210,8 +210,14 @@ fn together(check: &mut Check<'_>) -> Option<()> {
     ];
     let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
+    let copies_back = migration.copybacks_max() > 0;
+    let of_planes = planes_per_block > 1 && check.int("drive.registers").unwrap_or(1) == 1;
     let others: [(&str, &str, bool); 6] = [
-        ("migration.policy", "copybacks", migration.copybacks_max() > 0),
+        (
+            "migration.copyback",
+            "split copybacks of several planes with one register each",
+            of_planes && check.is("migration.copyback", "split"),
+        ),
         (
             "migration.first_block",
             "a first block that GC shares with the host",

@@ -430,11 +430,14 @@ impl Device {
             FlashOp::Read => (self.timing.read(first.level, first.tries > 0).sense_ns, Span::ZERO),
             FlashOp::Program => (Span::ZERO, program_ns()),
             FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
-            FlashOp::Copyback => match (self.gap, die.is_sensed) {
-                (None, _) => (self.timing.read_ns, program_ns()),
-                (Some(_), false) => (self.timing.read_ns, Span::ZERO),
-                (Some(_), true) => (Span::ZERO, program_ns()),
-            },
+            FlashOp::Copyback => {
+                let sense_ns = u64::from(first.senses) * self.timing.read_ns;
+                match (self.gap, die.is_sensed) {
+                    (None, _) => (sense_ns, program_ns()),
+                    (Some(_), false) => (sense_ns, Span::ZERO),
+                    (Some(_), true) => (Span::ZERO, program_ns()),
+                }
+            }
         };
         let end = now + sense_ns + rest_ns;
         die.phase = Phase::Array;

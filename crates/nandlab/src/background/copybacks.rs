@@ -1,0 +1,78 @@
+//! The flash pages of a job that wait for a copyback: a copyback fills a programming unit, which may need several flash
+//! pages of every flash plane.
+
+use crate::base::geometry::{Geometry, Ppn};
+use std::collections::VecDeque;
+
+/// The flash pages of a victim that are going to be copied back, by their first pages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waiting {
+    /// By flash plane of the block.
+    planes: Box<[VecDeque<Ppn>]>,
+    /// The flash pages of the next copyback, in the order of the programming unit.
+    sources: Vec<Ppn>,
+}
+
+impl Waiting {
+    pub(super) fn new(geometry: &Geometry) -> Self {
+        let planes = vec![VecDeque::new(); geometry.planes_per_block as usize];
+        Self { planes: planes.into(), sources: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, geometry: &Geometry, flash_page: Ppn) {
+        self.planes[Self::plane(geometry, flash_page)].push_back(flash_page);
+    }
+
+    fn plane(geometry: &Geometry, page: Ppn) -> usize {
+        geometry.member(geometry.split(page).1) as usize
+    }
+
+    /// Takes the flash pages that fill the programming unit that begins with `next`; `None` if a plane has too few.
+    pub(super) fn take(&mut self, geometry: &Geometry, next: Ppn) -> Option<&[Ppn]> {
+        let pages = geometry.flash_pages_per_program as usize;
+        let planes = if pages == 1 {
+            let plane = Self::plane(geometry, next);
+            &mut self.planes[plane..=plane]
+        } else {
+            &mut self.planes
+        };
+        let rows = pages / planes.len();
+        if planes.iter().any(|plane| plane.len() < rows) {
+            return None;
+        }
+        self.sources.clear();
+        for _ in 0..rows {
+            self.sources.extend(planes.iter_mut().filter_map(VecDeque::pop_front));
+        }
+        Some(&self.sources)
+    }
+
+    /// Takes a flash page that no copyback has room for.
+    pub(super) fn pop(&mut self) -> Option<Ppn> {
+        self.planes.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.planes.iter().all(VecDeque::is_empty)
+    }
+
+    /// Drops all flash pages at power loss.
+    pub(super) fn clear(&mut self) {
+        self.planes.iter_mut().for_each(VecDeque::clear);
+    }
+}
+
+/// The pages of a flash page, by their numbers in its block, from `next` on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rest {
+    pub(super) next: u32,
+    pub(super) end: u32,
+}
+
+impl Rest {
+    /// All pages of the flash page that begins with `first`.
+    pub(super) fn of(geometry: &Geometry, first: Ppn) -> Self {
+        let (_, next) = geometry.split(first);
+        Self { next, end: next + geometry.units_per_page }
+    }
+}

@@ -1,0 +1,74 @@
+//! The verb that copies flash pages back.
+
+use super::{Core, Queued};
+use crate::base::geometry::{PlaneId, Ppn};
+use crate::ftl::{AllocatedPage, WriteStream};
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, FlashOp, Owner, Slot};
+
+/// A copyback, which fills the next programming unit of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyBack<'a> {
+    pub(crate) plane: PlaneId,
+    pub(crate) stream: WriteStream,
+    /// The flash pages that are copied, by their first pages. Each is in the flash plane of its place in the programming
+    /// unit, in whose order they are.
+    pub(crate) sources: &'a [Ppn],
+    pub(crate) cause: Cause,
+}
+
+/// The error that the plane has no page left for a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoRoom;
+
+impl<P: Probe> Core<P> {
+    /// Queues a copyback. The map changes when the copyback has ended. A flash page is copied as a whole, with its pages
+    /// that are not valid; the owner of the others is the job of the plane.
+    ///
+    /// # Errors
+    /// [`NoRoom`] when the plane has no page left for the stream; nothing has changed then.
+    pub(crate) fn copy_back(&mut self, copyback: CopyBack<'_>) -> Result<Queued, NoRoom> {
+        let CopyBack { plane, stream, sources, cause } = copyback;
+        let mut chain: Option<(Slot, Slot, Queued)> = None;
+        for &first in sources {
+            for source in (first.0..first.0 + self.geometry.units_per_page).map(Ppn) {
+                let AllocatedPage { ppn, opened, skips } = match (self.allocate(plane, stream), &chain) {
+                    (Some(page), _) => page,
+                    (None, None) => return Err(NoRoom),
+                    (None, Some(_)) => unreachable!("a block has a whole number of programming units"),
+                };
+                let lpn = self.array.lpn(source);
+                self.array.stage(ppn, lpn, self.array.stamp(source));
+                let is_valid = self.ftl.is_valid(&self.geometry, source);
+                let owner = if is_valid { Owner::Job(plane) } else { Owner::Padding };
+                let mut transaction =
+                    self.transaction(FlashOp::Copyback, ppn, lpn, owner, cause, Class::Background);
+                (transaction.skips, transaction.replaces) = (skips, Some(source));
+                transaction.goes_along = chain.is_some();
+                self.pin(source);
+                let slot = self.pool.insert(transaction);
+                chain = Some(match chain {
+                    None => (slot, slot, Queued { ppn, opened }),
+                    Some((lead, last, queued)) => {
+                        self.pool[last].more = Some(slot);
+                        (lead, slot, queued)
+                    }
+                });
+            }
+        }
+        let (lead, _, queued) = chain.expect("a copyback has a source");
+        self.pool[lead].senses = self.senses(sources);
+        self.enqueue(lead);
+        Ok(queued)
+    }
+
+    /// The number of array operations that sense these flash pages: one senses pages of the same row in several planes.
+    /// The pages of a wordline are sensed one after another.
+    fn senses(&self, sources: &[Ppn]) -> u8 {
+        let row = |source: &Ppn| self.geometry.row(self.geometry.split(*source).1);
+        let of_bit = |pages: &[Ppn]| {
+            (0..pages.len()).filter(|&i| !pages[..i].iter().any(|p| row(p) == row(&pages[i]))).count()
+        };
+        sources.chunks(self.geometry.planes_per_block as usize).map(of_bit).sum::<usize>() as u8
+    }
+}
