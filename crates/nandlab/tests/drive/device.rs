@@ -4,7 +4,7 @@
 //! for this it replays all issued operations on a fresh device.
 
 use crate::common::spec;
-use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
+use nandlab::base::geometry::{BlockId, DieId, Geometry, Layout, Lpn, Superblock};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{CommandTimes, Scheduler, Spec, SuspendSpec, SuspendTimes};
@@ -40,10 +40,12 @@ struct Op {
     level: u8,
     /// Lowest read level that decodes the page.
     needed: u8,
+    /// Array operations that sense the pages of a copyback.
+    senses: u8,
 }
 
 fn op(kind: FlashOp, die: u32) -> Op {
-    Op { kind, class: Class::Background, die, plane: 0, block: 0, page: 0, level: 1, needed: 1 }
+    Op { kind, class: Class::Background, die, plane: 0, block: 0, page: 0, level: 1, needed: 1, senses: 1 }
 }
 
 fn read(die: u32) -> Op {
@@ -104,6 +106,7 @@ impl Watcher for Phases {
 
 struct Rig {
     spec: Spec,
+    superblock: Superblock,
     gap: Option<CopybackGap>,
     issued: Vec<(u64, Op)>,
     promoted: Vec<u32>,
@@ -133,7 +136,12 @@ impl Run {
 
 impl Rig {
     fn new(text: &str, sets: &[&str]) -> Self {
-        Self { spec: spec(text, sets), gap: None, issued: Vec::new(), promoted: Vec::new(), now: 0 }
+        let (superblock, issued, promoted) = (Superblock::Plane, Vec::new(), Vec::new());
+        Self { spec: spec(text, sets), superblock, gap: None, issued, promoted, now: 0 }
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry::with(&self.spec.drive, Layout { units_per_page: 1, superblock: self.superblock })
     }
 
     /// Sets the time at which the next operations are issued.
@@ -150,7 +158,7 @@ impl Rig {
 
     /// Replays the operations `issued` on a fresh device up to the time `until`.
     fn replay(&self, issued: &[(u64, Op)], until: u64) -> Run {
-        let geometry = Geometry::new(&self.spec.drive);
+        let geometry = self.geometry();
         let timing = Timing::new(&self.spec.timing, &self.spec.ecc, &geometry);
         let dies = &self.spec.timing;
         let mut device = Device::new(&geometry, timing, dies.scheduler, dies.multi_plane, self.gap);
@@ -167,8 +175,10 @@ impl Rig {
                 && (at < time)
             {
                 pending.next();
-                let plane = op.die * geometry.planes_per_die + op.plane;
-                let ppn = geometry.page(BlockId(plane * geometry.blocks_per_plane + op.block), op.page);
+                let members = geometry.planes_per_block;
+                let plane = op.die * geometry.planes_per_die + op.plane / members;
+                let page = op.page * members + op.plane % members;
+                let ppn = geometry.page(BlockId(plane * geometry.blocks_per_plane + op.block), page);
                 let slot = pool.insert(Transaction {
                     order: 0,
                     ppn,
@@ -184,14 +194,14 @@ impl Rig {
                     needed: op.needed,
                     tries: 0,
                     skips: 0,
-                    senses: 1,
+                    senses: op.senses,
                     partner: None,
                     more: None,
                     goes_along: false,
                     part_bytes: 0,
                     is_part: false,
                     has_arrived: false,
-                    page: op.page as u16,
+                    page: page as u16,
                     plane_in_die: op.plane as u8,
                     die: DieId(op.die),
                 });
@@ -989,6 +999,9 @@ struct Naive<'a> {
     promoted: Vec<u32>,
     multi_plane: bool,
     planes: u32,
+    superblock: Superblock,
+    /// Flash pages that a program or copyback of one block writes, and blocks that an erase of a superblock erases.
+    width: [u64; 2],
     dies_per_channel: usize,
     /// Number of failed tries of each operation.
     tries: Vec<u8>,
@@ -1007,8 +1020,8 @@ impl Naive<'_> {
     }
 
     fn commands_ns(&self, die: usize) -> u64 {
+        let (pages, command) = (self.pages(die), &self.command);
         let batch = &self.dies[die].batch;
-        let (pages, command) = (batch.len() as u64, &self.command);
         let (each, together) = match self.ops[batch[0]].1.kind {
             FlashOp::Read => (command.read_ns, command.multi_plane_read_ns),
             FlashOp::Program => (command.program_ns, command.multi_plane_program_ns),
@@ -1018,6 +1031,18 @@ impl Naive<'_> {
         if pages > 1 { together.map_or(pages * each.ns(), Span::ns) } else { each.ns() }
     }
 
+    /// Flash pages or blocks of a die's operation.
+    fn pages(&self, die: usize) -> u64 {
+        let batch = &self.dies[die].batch;
+        let [pages, blocks] = self.width;
+        batch.len() as u64
+            * match self.ops[batch[0]].1.kind {
+                FlashOp::Read => 1,
+                FlashOp::Program | FlashOp::Copyback => pages,
+                FlashOp::Erase => blocks,
+            }
+    }
+
     fn grant(&mut self, now: u64, channel: usize) {
         let (holder, queue) = &mut self.channels[channel];
         if holder.is_some() || queue.is_empty() {
@@ -1025,7 +1050,7 @@ impl Naive<'_> {
         }
         let die = queue.remove(0);
         *holder = Some(die);
-        let pages = self.dies[die].batch.len() as u64;
+        let pages = self.pages(die);
         let out = self.dies[die].batch[0];
         let (level, is_retry) = self.level(out);
         // Only the data of a try that decodes takes the off-chip path.
@@ -1063,14 +1088,16 @@ impl Naive<'_> {
         let (level, is_retry) = self.level(number);
         let first = self.ops[number].1;
         let is_sensed = self.dies[die].sensed == Some(number);
-        let program_ns = self.timing.program_ns(first.page).ns();
+        let members = if self.superblock == Superblock::Die { self.planes } else { 1 };
+        let program_ns = self.timing.program_ns(first.page * members).ns();
+        let sense = u64::from(first.senses) * self.timing.read_ns.ns();
         let (sense_ns, work_ns) = match first.kind {
             FlashOp::Read => (self.timing.read(level, is_retry).sense_ns.ns(), 0),
             FlashOp::Program => (0, program_ns),
             FlashOp::Erase => (0, self.timing.erase_ns.ns()),
-            FlashOp::Copyback if self.gap.is_none() => (self.timing.read_ns.ns(), program_ns),
+            FlashOp::Copyback if self.gap.is_none() => (sense, program_ns),
             FlashOp::Copyback if is_sensed => (0, program_ns),
-            FlashOp::Copyback => (self.timing.read_ns.ns(), 0),
+            FlashOp::Copyback => (sense, 0),
         };
         let end = if work_ns == 0 { Some(now + sense_ns) } else { None };
         self.dies[die].phase = Some((Phase::Array, end));
@@ -1204,8 +1231,12 @@ impl Naive<'_> {
                 };
                 let Some(partner) = on_plane.clone().find(alike) else { continue };
                 // The pages of a block are programmed in order.
+                let is_of_die = self.superblock == Superblock::Die;
+                let earlier = of_class.iter().copied().take_while(|&n| n != partner);
+                let mut earlier =
+                    earlier.filter(|n| !batch.contains(n) && (is_of_die || ops[*n].1.plane == plane));
                 let overtakes = lead.kind == FlashOp::Program
-                    && on_plane.take_while(|&n| n != partner).any(|n| {
+                    && earlier.any(|n| {
                         ops[n].1.kind != FlashOp::Read
                             && ops[n].1.kind != FlashOp::Erase
                             && ops[n].1.block == ops[partner].1.block
@@ -1335,6 +1366,8 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             }
         };
         let dims = [1 + below(3), 1 + below(3), 1 + below(4)];
+        let mut divided = Stream::new(case, "superblocks and one-shot programs");
+        let [one_shot, of_die] = [0, 1].map(|_| divided.below(3) == 0);
         let pick = |of: &[&str], n: u64| of[n as usize].to_owned();
         let sets = [
             format!("drive.channels={}", dims[0]),
@@ -1342,7 +1375,12 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             format!("drive.planes_per_die={}", dims[2]),
             "drive.page_size=512B".to_owned(),
             format!("timing.read={}ns", 1 + below(20)),
-            format!("timing.program={{ lsb = '{}ns', msb = '{}ns' }}", 1 + below(40), 1 + below(60)),
+            if one_shot {
+                format!("timing.program={}ns", 1 + below(60))
+            } else {
+                format!("timing.program={{ lsb = '{}ns', msb = '{}ns' }}", 1 + below(40), 1 + below(60))
+            },
+            format!("drive.program_order={}", if one_shot { "one-shot" } else { "page" }),
             format!("timing.erase={}ns", 1 + below(100)),
             // A page takes 1 to 10 ns on the channel, and up to some ns on the off-chip path.
             format!("timing.channel_ns_per_byte={}", (1 + below(10)) as f64 / 512.0),
@@ -1357,6 +1395,10 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         let levels = levels(&mut below);
         let sets: Vec<&str> = sets.iter().chain(&levels).map(String::as_str).collect();
         let mut rig = Rig::new(FOUR_DIES, &sets);
+        let of_die = of_die && rig.spec.timing.multi_plane;
+        if of_die {
+            rig.superblock = Superblock::Die;
+        }
         let dies = dims[0] * dims[1];
         // A case may omit some kinds of operations.
         let kinds: Vec<FlashOp> = [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
@@ -1367,6 +1409,9 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
         if rig.spec.timing.scheduler == Scheduler::ReadFirst {
             let gaps = [None, Some(CopybackGap::OtherPlanes), Some(CopybackGap::AllPlanes)];
             rig.gap = gaps[below(3) as usize];
+            if of_die && rig.gap == Some(CopybackGap::OtherPlanes) {
+                rig.gap = Some(CopybackGap::AllPlanes);
+            }
             let mut of_kind = || {
                 (below(3) > 0).then(|| SuspendTimes {
                     enter_ns: Span::from_ns(1 + below(6)),
@@ -1377,6 +1422,8 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             };
             rig.spec.timing.suspend = SuspendSpec { program: of_kind(), erase: of_kind() };
         }
+        let members = if of_die { dims[2] } else { 1 };
+        let width = [if one_shot { 2 * members } else { 1 }, members];
         let between = 1 + below(30);
         let most = rig.spec.ecc.levels.len().max(1) as u64;
         for _ in 0..60 {
@@ -1385,18 +1432,27 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             // For a gap or a suspension, the class of host reads has reads only.
             let serves_reads = rig.gap.is_some() || rig.spec.timing.suspend != SuspendSpec::default();
             let is_read = class == Class::HostRead && serves_reads;
-            let op = op(if is_read { FlashOp::Read } else { kind }, below(dies) as u32)
+            let mut op = op(if is_read { FlashOp::Read } else { kind }, below(dies) as u32)
                 .plane(below(dims[2]) as u32)
                 // Each block is programmed by only one class.
                 .block(3 * class as u32 + below(3) as u32)
                 .page(below(3) as u32)
                 .class(class)
                 .levels(1 + below(most) as u8, 1 + below(most) as u8);
+            // An operation of a superblock, or a program of a wordline, begins in its first page.
+            let programs = op.kind.programs();
+            if of_die && (op.kind == FlashOp::Erase || one_shot && programs) {
+                op.plane = 0;
+            }
+            if one_shot && programs {
+                op.page = op.page / 2 * 2;
+            }
+            op.senses = if op.kind == FlashOp::Copyback { 1 + divided.below(width[0]) as u8 } else { 1 };
             let now = rig.now + below(between);
             rig.at(now).issue(op);
         }
         rig.promoted = (0..dies as u32).filter(|_| below(3) == 0).collect();
-        let geometry = Geometry::new(&rig.spec.drive);
+        let geometry = rig.geometry();
         let mut naive = Naive {
             ops: &rig.issued,
             dies: vec![NaiveDie::default(); dies as usize],
@@ -1410,6 +1466,8 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             promoted: rig.promoted.clone(),
             multi_plane: rig.spec.timing.multi_plane,
             planes: dims[2] as u32,
+            superblock: rig.superblock,
+            width,
             dies_per_channel: dims[1] as usize,
             tries: vec![0; rig.issued.len()],
             gap: rig.gap,
