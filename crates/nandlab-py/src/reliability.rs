@@ -107,12 +107,21 @@ fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometr
     let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));
     let count = Ecc::new(&spec.ecc).levels();
+    // The mean of the pages of a wordline.
+    let pages = geometry.pages_per_wordline().min(geometry.flash_pages_per_block());
+    let sense_ns = |timing: &Timing, level: u8, is_retry: bool| -> Span {
+        let sum: Span = (0..pages)
+            .map(|page| timing.read(page * geometry.units_per_page, level, is_retry).sense_ns)
+            .sum();
+        sum / u64::from(pages)
+    };
     // Each try is a read of its own; only the data of the last try, which decodes, takes the off-chip path.
     let us = |timing: &Timing, from: u8, to: u8| {
         let tries = (from..=to).map(|level| {
-            let cost = timing.read(level, level > from);
+            let cost = timing.read(0, level, level > from);
             let off_chip_ns = if level == to { timing.off_chip_ns[Way::Out as usize] } else { Span::ZERO };
-            timing.command.read_ns + cost.sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
+            let sense_ns = sense_ns(timing, level, level > from);
+            timing.command.read_ns + sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
         });
         tries.sum::<Span>().ns() as f64 * 1e-3
     };
@@ -122,9 +131,9 @@ fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometr
     let columns = vec![
         Column::new("level", Values::U64((1..=count).map(u64::from).collect())),
         column("rber_max", &limit),
-        column("sense_us", &|level| timing.read(level, false).sense_ns.ns() as f64 * 1e-3),
-        column("transfer_us", &|level| timing.read(level, false).transfer_ns.ns() as f64 * 1e-3),
-        column("decode_us", &|level| timing.read(level, false).decode_ns.ns() as f64 * 1e-3),
+        column("sense_us", &|level| sense_ns(timing, level, false).ns() as f64 * 1e-3),
+        column("transfer_us", &|level| timing.read(0, level, false).transfer_ns.ns() as f64 * 1e-3),
+        column("decode_us", &|level| timing.read(0, level, false).decode_ns.ns() as f64 * 1e-3),
         column("direct_us", &|level| us(timing, level, level)),
         column("full_us", &|level| us(&full, 1, level)),
         column("incremental_us", &|level| us(&incremental, 1, level)),

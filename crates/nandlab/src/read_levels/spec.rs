@@ -1,11 +1,11 @@
 //! The section `[ecc]` of the spec.
 
-use crate::base::units::SECOND;
-use crate::base::units::US;
+use crate::base::geometry::KindTimes;
+use crate::base::units::{SECOND, Span, US};
 use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel};
 use crate::spec::{
-    AGE, Check, Choices, FromVal, OPERATION, OVERHEAD, Param, Policy, Rule, Val, ValueKind, above_0, choices,
-    int, key, param, plain, section, show_num, show_time, with,
+    AGE, Check, Choices, FromVal, OVERHEAD, Param, Policy, READ, Rule, Val, ValueKind, above_0, choices, int,
+    key, param, plain, section, show_num, show_time, with,
 };
 
 section! { for EccSpec {
@@ -29,7 +29,7 @@ const LEVELS: ValueKind = ValueKind::Either(&[
 
 const LEVEL: &[Param] = &[
     param("rber_max", RBER_MAX, "", "the level decodes every RBER below this"),
-    param("sense", OPERATION, "", "sensing time on the die"),
+    param("sense", READ, "", "sensing time on the die: for every page, or by page kind"),
     param("transfer", OVERHEAD, "", "transfer time of a page on the channel"),
     param("decode", OVERHEAD, "", "decoding time in the controller"),
 ];
@@ -52,7 +52,7 @@ impl FromVal for LevelSpec {
     fn from_val(val: &Val) -> Self {
         Self {
             rber_max: val.field("rber_max").num(),
-            sense_ns: val.field("sense").span(),
+            sense: KindTimes::from_val(val.field("sense")),
             transfer_ns: val.field("transfer").span(),
             decode_ns: val.field("decode").span(),
         }
@@ -65,7 +65,7 @@ fn laldpc() -> Vec<LevelSpec> {
     let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];
     let level = |(extra, rber_max): (u64, f64)| LevelSpec {
         rber_max,
-        sense_ns: (50 + 14 * extra) * US,
+        sense: KindTimes::uniform((50 + 14 * extra) * US),
         transfer_ns: (20 + 10 * extra) * US,
         decode_ns: 15 * US,
     };
@@ -161,8 +161,12 @@ fn ascending(check: &mut Check<'_>) -> Option<()> {
             let remedy = "order the levels by rising rber_max";
             check.error_in_list(KEY, i, "rber_max", message, remedy);
         }
-        for name in ["sense", "transfer"] {
-            let (low, high) = (before.field(name).int(), level.field(name).int());
+        let senses = [before, level].map(|level| KindTimes::from_val(level.field("sense")));
+        let [low, high] = senses.map(|KindTimes { lsb_ns, csb_ns, msb_ns }| [lsb_ns, csb_ns, msb_ns]);
+        let falls =
+            (0..3).find(|&kind| high[kind] < low[kind]).map(|kind| [low[kind], high[kind]].map(Span::ns));
+        let transfers = [before, level].map(|level| level.field("transfer").int());
+        for (name, [low, high]) in [("sense", falls.unwrap_or_default()), ("transfer", transfers)] {
             if high < low {
                 let (low, high) = (show_time(low), show_time(high));
                 let message = format!("expected at least the {low} of the level before it, found {high}");

@@ -7,7 +7,7 @@ use crate::common::spec;
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
-use nandlab::drive::spec::{CommandTimes, Scheduler, Spec, SuspendSpec, SuspendTimes};
+use nandlab::drive::spec::{Cell, CommandTimes, Retry, Scheduler, Spec, SuspendSpec, SuspendTimes};
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
@@ -40,10 +40,12 @@ struct Op {
     level: u8,
     /// Lowest read level that decodes the page.
     needed: u8,
+    /// The page of block 0 that a copyback copies; `None`: the page that it programs.
+    source: Option<u32>,
 }
 
 fn op(kind: FlashOp, die: u32) -> Op {
-    Op { kind, class: Class::Background, die, plane: 0, block: 0, page: 0, level: 1, needed: 1 }
+    Op { kind, class: Class::Background, die, plane: 0, block: 0, page: 0, level: 1, needed: 1, source: None }
 }
 
 fn read(die: u32) -> Op {
@@ -77,6 +79,10 @@ impl Op {
 
     fn class(self, class: Class) -> Self {
         Self { class, ..self }
+    }
+
+    fn source(self, source: u32) -> Self {
+        Self { source: Some(source), ..self }
     }
 
     fn levels(self, level: u8, needed: u8) -> Self {
@@ -174,7 +180,9 @@ impl Rig {
                     ppn,
                     lpn: Lpn(0),
                     owner: Owner::FlushPage(number as u32),
-                    replaces: None,
+                    replaces: op
+                        .source
+                        .map(|page| geometry.page(BlockId(plane * geometry.blocks_per_plane), page)),
                     next: None,
                     kind: op.kind,
                     cause: Cause::Host,
@@ -352,6 +360,29 @@ fn program_time_follows_the_page_kind() {
     for (page, ms) in [(0, 1), (1, 2), (2, 3), (3, 1), (4, 2), (5, 3)] {
         rig.assert_earliest_ready_at(program(0).page(page), T + ms * 1_000_000);
     }
+}
+
+#[test]
+fn tr_follows_the_page_kind() {
+    let read_by_kind = "timing.read={ lsb = '40us', csb = '90us', msb = '60us' }";
+    let sets = [read_by_kind, "timing.program={ lsb = '1ms', csb = '5ms', msb = '3ms' }", "drive.cell=tlc"];
+    let rig = Rig::new(FOUR_DIES, &sets);
+    for (page, us, ms) in [(0, 40, 1), (1, 90, 5), (2, 60, 3), (3, 40, 1), (4, 90, 5), (5, 60, 3)] {
+        rig.assert_earliest_ready_at(read(0).page(page), us * 1_000 + T)
+            .assert_earliest_ready_at(program(0).page(page), T + ms * 1_000_000)
+            // The source of a copyback is sensed.
+            .assert_earliest_ready_at(copyback(0).source(page), us * 1_000 + 1_000_000)
+            .assert_earliest_ready_at(copyback(0).page(page).source(0), 40_000 + ms * 1_000_000);
+    }
+    // Without a time of its own a CSB page takes the mean; a cell of two bits has no CSB pages.
+    let mean = "timing.read={ lsb = '40us', msb = '60us' }";
+    let tlc = Rig::new(FOUR_DIES, &[mean, "drive.cell=tlc"]);
+    tlc.assert_earliest_ready_at(read(0).page(1), 50_000 + T);
+    Rig::new(FOUR_DIES, &[mean]).assert_earliest_ready_at(read(0).page(1), 60_000 + T);
+    // The planes of a multi-plane read sense pages of the same number.
+    let mut planes = multi_plane(2, &[mean]);
+    planes.issue(read(0).page(1)).issue(read(0).plane(1).page(1));
+    assert_eq!(planes.ends(), [E, E + 60_000 + T, E + 60_000 + 2 * T]);
 }
 
 #[test]
@@ -983,6 +1014,7 @@ struct Naive<'a> {
     has_two_paths: bool,
     ends: Vec<Option<u64>>,
     timing: Timing,
+    spec: &'a Spec,
     command: CommandTimes,
     scheduler: Scheduler,
     promoted: Vec<u32>,
@@ -1003,6 +1035,21 @@ impl Naive<'_> {
     /// Returns the read level of the operation's next try, and whether a try at the level below has failed.
     fn level(&self, n: usize) -> (u8, bool) {
         (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
+    }
+
+    /// Time of sensing page `page` of a block, from the text of the spec: the time of the page's kind at the level, less
+    /// that at the level below if the controller keeps the result of a failed try.
+    fn sense_ns(&self, page: u32, level: u8, is_retry: bool) -> u64 {
+        let (timing, ecc) = (&self.spec.timing, &self.spec.ecc);
+        let at = |level: u8| {
+            let times = ecc.levels.get(usize::from(level) - 1).map_or(timing.read, |level| level.sense);
+            match (self.spec.drive.cell, page % 2, page % 3) {
+                (Cell::Mlc, 0, _) | (Cell::Tlc, _, 0) => times.lsb_ns.ns(),
+                (Cell::Tlc, _, 1) => times.csb_ns.ns(),
+                _ => times.msb_ns.ns(),
+            }
+        };
+        if is_retry && ecc.retry == Retry::Incremental { at(level) - at(level - 1) } else { at(level) }
     }
 
     fn commands_ns(&self, die: usize) -> u64 {
@@ -1031,7 +1078,7 @@ impl Naive<'_> {
         let decodes = u64::from(level >= self.ops[out].1.needed);
         let transfer_in_ns = self.timing.transfer_ns.ns();
         let commands = self.commands_ns(die);
-        let transfer_out_ns = self.timing.read(level, is_retry).transfer_ns.ns();
+        let transfer_out_ns = self.timing.read(0, level, is_retry).transfer_ns.ns();
         let (phase, end) = self.dies[die].phase.as_mut().expect("the die waits for the channel in a phase");
         let (mut until, mut path) = match phase {
             Phase::Command => (now + commands, 0),
@@ -1063,13 +1110,14 @@ impl Naive<'_> {
         let first = self.ops[number].1;
         let is_sensed = self.dies[die].sensed == Some(number);
         let program_ns = self.timing.program_ns(first.page).ns();
+        let copied_ns = self.sense_ns(first.source.unwrap_or(first.page), 1, false);
         let (sense_ns, work_ns) = match first.kind {
-            FlashOp::Read => (self.timing.read(level, is_retry).sense_ns.ns(), 0),
+            FlashOp::Read => (self.sense_ns(first.page, level, is_retry), 0),
             FlashOp::Program => (0, program_ns),
             FlashOp::Erase => (0, self.timing.erase_ns.ns()),
-            FlashOp::Copyback if self.gap.is_none() => (self.timing.read_ns.ns(), program_ns),
+            FlashOp::Copyback if self.gap.is_none() => (copied_ns, program_ns),
             FlashOp::Copyback if is_sensed => (0, program_ns),
-            FlashOp::Copyback => (self.timing.read_ns.ns(), 0),
+            FlashOp::Copyback => (copied_ns, 0),
         };
         let end = if work_ns == 0 { Some(now + sense_ns) } else { None };
         self.dies[die].phase = Some((Phase::Array, end));
@@ -1304,6 +1352,9 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
     let (mut operations, mut retries, mut reads_in_gaps, mut suspensions) = (0, 0, 0, [0; 3]);
     for case in 0..2000 {
         let mut stream = Stream::new(case, "device twin");
+        let mut by_page = Stream::new(case, "page kinds");
+        let cell = ["mlc", "mlc", "tlc"][by_page.below(3) as usize];
+        let by_kind = by_page.below(2) == 0;
         let mut below = |n: u64| stream.below(n);
         // Half of the cases have four read levels, each slower than the level below; the others have one read level.
         let levels = |below: &mut dyn FnMut(u64) -> u64| {
@@ -1312,9 +1363,15 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             }
             let (mut sense, mut transfer) = (0, 0);
             let mut level = |number| {
+                let (lsb, csb) = (sense + 1, sense + 3);
                 (sense, transfer) = (sense + 1 + below(15), transfer + 1 + below(8));
+                let times = match (by_kind, cell) {
+                    (false, _) => format!("'{sense}ns'"),
+                    (true, "mlc") => format!("{{ lsb = '{lsb}ns', msb = '{sense}ns' }}"),
+                    (true, _) => format!("{{ lsb = '{lsb}ns', csb = '{csb}ns', msb = '{sense}ns' }}"),
+                };
                 format!(
-                    "{{ rber_max = 0.00{number}, sense = '{sense}ns', transfer = '{transfer}ns', decode = '1ns' }}"
+                    "{{ rber_max = 0.00{number}, sense = {times}, transfer = '{transfer}ns', decode = '1ns' }}"
                 )
             };
             let table: Vec<String> = (1..=4).map(&mut level).collect();
@@ -1340,7 +1397,14 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             format!("drive.chips_per_channel={}", dims[1]),
             format!("drive.planes_per_die={}", dims[2]),
             "drive.page_size=512B".to_owned(),
-            format!("timing.read={}ns", 1 + below(20)),
+            format!("drive.cell='{cell}'"),
+            match (by_kind, cell, 1 + below(20)) {
+                (false, _, read) => format!("timing.read={read}ns"),
+                (true, "mlc", read) => format!("timing.read={{ lsb = '{read}ns', msb = '{}ns' }}", 21 - read),
+                (true, _, read) => {
+                    format!("timing.read={{ lsb = '{read}ns', csb = '{}ns', msb = '9ns' }}", 2 * read)
+                }
+            },
             format!("timing.program={{ lsb = '{}ns', msb = '{}ns' }}", 1 + below(40), 1 + below(60)),
             format!("timing.erase={}ns", 1 + below(100)),
             // A page takes 1 to 10 ns on the channel, and up to some ns on the off-chip path.
@@ -1390,7 +1454,8 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
                 .block(3 * class as u32 + below(3) as u32)
                 .page(below(3) as u32)
                 .class(class)
-                .levels(1 + below(most) as u8, 1 + below(most) as u8);
+                .levels(1 + below(most) as u8, 1 + below(most) as u8)
+                .source(by_page.below(8) as u32);
             let now = rig.now + below(between);
             rig.at(now).issue(op);
         }
@@ -1404,6 +1469,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             has_two_paths: matches!(rig.spec.timing.off_chip, OffChipRate::Separate { .. }),
             ends: vec![None; rig.issued.len()],
             timing: Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry),
+            spec: &rig.spec,
             command: rig.spec.timing.command,
             scheduler: rig.spec.timing.scheduler,
             promoted: rig.promoted.clone(),

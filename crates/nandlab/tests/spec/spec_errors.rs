@@ -944,8 +944,8 @@ fn wrong_units_and_values_out_of_range_are_errors() {
     is(
         "timing.read",
         "true",
-        "expected a time, found true",
-        &time.replace("write it as", "write a time such as"),
+        "expected a time or a table, found true",
+        "write a time such as \"50us\" or { lsb = \"50us\", csb = \"mean\", msb = \"50us\" }",
     );
     is("timing.read", "\"0us\"", "\"0us\" is out of range", "a value from 1ns to 10s");
     is("drive.page_size", "4096", "expected a size, found the number 4096 without a unit", size);
@@ -1059,18 +1059,43 @@ fn two_sets_of_one_table_report_an_error_once() {
 fn wrong_program_times_are_errors() {
     golden(
         "[timing]\nprogram = { lsb = \"1ms\" }\n",
-        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page; a CSB page takes \
-         the mean of lsb and msb)",
+        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page)",
     );
     golden(
         "[timing]\nprogram = { even = \"1ms\" }\n",
         "run.toml:2: timing.program: expected a time or a table, found a table of even\n  remedy: write a time such as \
-         \"50us\" or { lsb = \"50us\", msb = \"50us\" } or { fastest = \"50us\", slowest = \"50us\" }",
+         \"50us\" or { lsb = \"50us\", csb = \"mean\", msb = \"50us\" } or { fastest = \"50us\", slowest = \"50us\" }",
     );
     golden(
         "[drive]\ncell = \"slc\"\n[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n",
         "run.toml:4: timing.program: a cell of \"slc\" has no MSB pages\n  remedy: write one time, or set drive.cell = \
-         \"mlc\", \"3d-mlc\" or \"3d-tlc\"",
+         \"mlc\", \"tlc\", \"3d-mlc\" or \"3d-tlc\"",
+    );
+    golden(
+        "[drive]\ncell = \"slc\"\n[timing]\nread = { lsb = \"40us\", msb = \"60us\" }\n",
+        "run.toml:4: timing.read: a cell of \"slc\" has no MSB pages\n  remedy: write one time, or set drive.cell = \
+         \"mlc\", \"tlc\", \"3d-mlc\" or \"3d-tlc\"",
+    );
+    for key in ["read", "program"] {
+        golden(
+            &format!("[timing]\n{key} = {{ lsb = \"40us\", csb = \"60us\", msb = \"60us\" }}\n"),
+            &format!(
+                "run.toml:2: timing.{key}: a cell of \"mlc\" has no CSB pages\n  remedy: take csb out, or set \
+                 drive.cell = \"tlc\" or \"3d-tlc\""
+            ),
+        );
+    }
+    golden(
+        "[ecc]\nlevels = [{ rber_max = 0.01, sense = { lsb = \"40us\", csb = \"60us\", msb = \"60us\" }, \
+         transfer = \"1us\", decode = \"1us\" }]\n",
+        "run.toml:2: ecc.levels: a cell of \"mlc\" has no CSB pages\n  remedy: take csb out, or set drive.cell = \
+         \"tlc\" or \"3d-tlc\"",
+    );
+    golden(
+        "[ecc]\nlevels = [{ rber_max = 0.01, sense = { lsb = \"40us\", msb = \"60us\" }, transfer = \"1us\", \
+         decode = \"1us\" }, { rber_max = 0.02, sense = \"50us\", transfer = \"1us\", decode = \"1us\" }]\n",
+        "run.toml:2: ecc.levels[1].sense: expected at least the 60us of the level before it, found 50us\n  remedy: \
+         write at least \"60us\"",
     );
     golden(
         "[timing]\nprogram = { fastest = \"1ms\", slowest = \"2ms\" }\n",

@@ -8,6 +8,7 @@ mod start;
 
 pub use start::{Hints, RETRY_ROWS_MAX, RetryRow, RetryTable};
 
+use crate::base::geometry::KindTimes;
 use crate::base::units::Span;
 
 /// Section `[ecc]` of the spec: read levels, start policy and retries.
@@ -28,7 +29,7 @@ pub struct LevelSpec {
     /// The level decodes every RBER below this limit.
     pub rber_max: f64,
     /// Time of the sensing on the die.
-    pub sense_ns: Span,
+    pub sense: KindTimes,
     /// Time of a page's transfer on the channel.
     pub transfer_ns: Span,
     /// Time of decoding a page.
@@ -153,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_level_decodes_every_rber_below_its_limit() {
-        let level = |rber_max| LevelSpec { rber_max, sense_ns: US, transfer_ns: US, decode_ns: US };
+        let level =
+            |rber_max| LevelSpec { rber_max, sense: KindTimes::uniform(US), transfer_ns: US, decode_ns: US };
         let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(level).to_vec();
         let ecc = Ecc::new(&EccSpec { levels, start: StartLevel::First, retry: Retry::Full });
         // LaLDPC, Table II: an RBER at the limit of a level needs the next level.

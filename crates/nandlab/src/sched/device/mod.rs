@@ -425,13 +425,17 @@ impl Device {
         let die = &mut self.dies[id.index()];
         let first = first_of(&die.batch, pool);
         let program_ns = || self.timing.program_ns(u32::from(first.page));
+        let copied_ns = || self.timing.copied_ns(first.replaces.unwrap_or(first.ppn));
         let (sense_ns, rest_ns) = match die.kind {
-            FlashOp::Read => (self.timing.read(first.level, first.tries > 0).sense_ns, Span::ZERO),
+            // The pages of a multi-plane operation have the same number, and so the same kind.
+            FlashOp::Read => {
+                (self.timing.read(first.page.into(), first.level, first.tries > 0).sense_ns, Span::ZERO)
+            }
             FlashOp::Program => (Span::ZERO, program_ns()),
             FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
             FlashOp::Copyback => match (self.gap, die.is_sensed) {
-                (None, _) => (self.timing.read_ns, program_ns()),
-                (Some(_), false) => (self.timing.read_ns, Span::ZERO),
+                (None, _) => (copied_ns(), program_ns()),
+                (Some(_), false) => (copied_ns(), Span::ZERO),
                 (Some(_), true) => (Span::ZERO, program_ns()),
             },
         };
