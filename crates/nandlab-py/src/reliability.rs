@@ -33,7 +33,11 @@ pub(crate) fn reliability<'py>(
             return None;
         }
         let ecc = Ecc::new(&spec.ecc);
-        let is_by_kind = matches!(&spec.reliability.rber, RberSpec::Vth(vth) if vth.per_page_kind);
+        let is_by_kind = match &spec.reliability.rber {
+            RberSpec::Vth(vth) => vth.per_page_kind,
+            RberSpec::VthTlc(_) => true,
+            RberSpec::None | RberSpec::Table(_) => false,
+        };
         let mut rows = Rows::default();
         for (name, kind) in kinds(&geometry, is_by_kind) {
             for &age_s in &age_s {

@@ -42,6 +42,7 @@ mod results;
 mod sabotage;
 mod snapshot;
 mod space;
+mod tlc;
 mod together;
 mod twin;
 mod twin_agrees;

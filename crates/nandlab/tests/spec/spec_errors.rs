@@ -797,6 +797,15 @@ fn wrong_error_rates_are_errors() {
         "run.toml:6: reliability.rber: \"vth\" describes cells of two bits, but drive.cell = \"slc\"\n  remedy: set \
          drive.cell = \"mlc\" or \"3d-mlc\", or reliability.rber to a table or \"none\"",
     );
+    golden(
+        "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth-tlc\"\n",
+        "run.toml:4: reliability.rber: \"vth-tlc\" describes cells of three bits, but drive.cell = \"mlc\"\n  remedy: set \
+         reliability.rber = \"vth\", a table or \"none\", or drive.cell = \"tlc\" or \"3d-tlc\"",
+    );
+    for cell in ["tlc", "3d-tlc"] {
+        let sets = [&format!("drive.cell={cell}"), "reliability.rber='vth-tlc'", "ecc.levels='laldpc'"];
+        load_with("", &sets).unwrap_or_else(|e| panic!("{e}"));
+    }
     let text = set_says("[drive]\npreset = \"laldpc-32g\"\n", "drive.cell=3d-tlc");
     assert!(text.starts_with("--set: drive.cell: \"vth\" describes"), "{text}");
     load_with("[drive]\npreset = \"laldpc-32g\"\n", &["drive.cell=3d-mlc"]).unwrap_or_else(|e| panic!("{e}"));
