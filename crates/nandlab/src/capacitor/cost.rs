@@ -330,7 +330,7 @@ mod tests {
                     .rev()
                     .find(|only| is_lsb_enough || pages_per_block >= required + 2 * only)
                     .expect("with none the block has all pages");
-                let is_used = |page: &u64| page % 3 == 0 || page / 3 >= lsb_only;
+                let is_used = |page: &u64| page.is_multiple_of(3) || page / 3 >= lsb_only;
                 let block: Vec<u64> = (0..pages_per_block).filter(is_used).collect();
                 let walk = |count: u64| -> f64 {
                     let pages = block.iter().cycle().take(count as usize);
