@@ -28,7 +28,7 @@ pub(crate) fn reliability<'py>(
     let geometry = spec.loaded.spec.geometry();
     let tables = py.detach(|| {
         let spec = &spec.loaded.spec;
-        let mut model = Reliability::new(&spec.reliability);
+        let mut model = Reliability::new(&spec.reliability).with_entries(Ecc::new(&spec.ecc).entries());
         if model.is_none() {
             return None;
         }
@@ -82,7 +82,14 @@ struct Rows {
 impl Rows {
     fn add(&mut self, model: &mut Reliability, ecc: &Ecc, name: &str, at: &Condition) {
         let rber = model.rber_after_copybacks(at);
-        let level = ecc.level_for(rber);
+        // The entries of a read-retry table are without the errors of copybacks.
+        let level = match ecc.entries().len() {
+            0 => ecc.level_for(rber),
+            entries => {
+                let decodes = |&entry: &usize| model.rber_read_for(at, entry) < ecc.limit();
+                (0..entries).find(decodes).unwrap_or(entries) as u8 + 1
+            }
+        };
         self.kind.push(name.to_owned());
         self.pe_cycles.push(at.pe_cycles.into());
         self.age_s.push(at.age_s.into());

@@ -99,6 +99,7 @@ impl Setup {
         let level = |level: u8| LevelSpec {
             rber_max: READ_DISTURB * (f64::from(level) + 0.5),
             sense: KindTimes::uniform(u64::from(level) * 50 * US),
+            read_for_s: None,
             transfer_ns: 10 * US,
             decode_ns: u64::from(level) * 20 * US,
         };

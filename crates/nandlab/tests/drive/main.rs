@@ -39,6 +39,7 @@ mod read_levels;
 mod refresh;
 mod reliability;
 mod results;
+mod retry;
 mod sabotage;
 mod snapshot;
 mod space;

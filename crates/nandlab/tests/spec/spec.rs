@@ -468,7 +468,7 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
 /// A level with times in microseconds.
 fn level(rber_max: f64, sense: u64, transfer: u64, decode: u64) -> LevelSpec {
     let sense = KindTimes::uniform(sense * US);
-    LevelSpec { rber_max, sense, transfer_ns: transfer * US, decode_ns: decode * US }
+    LevelSpec { rber_max, sense, transfer_ns: transfer * US, decode_ns: decode * US, read_for_s: None }
 }
 
 #[test]
@@ -590,10 +590,10 @@ fn policies_are_listed_by_slot() {
         nandlab::background::gc::POLICIES.len(),
         "the listed victim policies are not those of the table"
     );
-    assert_eq!(names("ecc.levels"), ["none", "laldpc"]);
+    assert_eq!(names("ecc.levels"), ["none", "laldpc", "retry"]);
     assert_eq!(names("ecc.start"), ["first", "ideal", "last-level", "block-level", "drive-level", "table"]);
     assert_eq!(names("ecc.retry"), ["full", "incremental"]);
-    assert_eq!(names("reliability.rber"), ["none", "vth", "table"]);
+    assert_eq!(names("reliability.rber"), ["none", "vth", "vth-tlc", "table"]);
     assert!(names("workload.format").is_empty() && names("drive.cell").is_empty());
     for row in &rows {
         assert!(row.description.len() > 5 && !row.description.contains('\n'), "{row:?}");

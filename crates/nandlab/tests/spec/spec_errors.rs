@@ -679,13 +679,15 @@ fn wrong_read_levels_are_errors() {
     let form = "{ rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\" }";
     golden(
         "[ecc]\nlevels = \"laldcp\"\n",
-        "run.toml:2: ecc.levels: unknown value \"laldcp\"\n  remedy: did you mean \"laldpc\"? choices: \"none\", \"laldpc\"",
+        "run.toml:2: ecc.levels: unknown value \"laldcp\"\n  remedy: did you mean \"laldpc\"? choices: \"none\", \"laldpc\", { \
+         retry = { rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\", entries = [{ age = \"50us\" }] } }",
     );
     golden(
         "[ecc]\nlevels = 7\n",
         &format!(
             "run.toml:2: ecc.levels: expected one of its choices or a list, found the number 7\n  remedy: write one of \"none\", \
-             \"laldpc\" or a list of {form}"
+             \"laldpc\", {{ retry = {{ rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\", entries = \
+             [{{ age = \"50us\" }}] }} }} or a list of {form}"
         ),
     );
     golden(
@@ -772,11 +774,53 @@ fn settings_of_read_levels_without_read_levels_are_errors() {
 }
 
 #[test]
+fn read_retry_tables_exclude_what_relies_on_stronger_levels() {
+    let text = |ages: &str, more: &str| {
+        let entries =
+            ages.split(' ').map(|age| format!("{{ age = \"{age}\" }}")).collect::<Vec<_>>().join(", ");
+        format!(
+            "[ecc]\nlevels.retry = {{ rber_max = 0.01, sense = \"50us\", transfer = \"1us\", decode = \"1us\", entries = \
+             [{entries}] }}\n{more}"
+        )
+    };
+    let vth = "[reliability]\nrber = \"vth\"\n";
+    load_with(&text("1d 30d", vth), &["ecc.start=last-level"]).unwrap_or_else(|e| panic!("{e}"));
+    load_with(&text("1d 30d", vth), &["refresh.policy=fcr"]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        &text("30d 30d", vth),
+        "run.toml:2: ecc.levels: retry.entries[1].age: expected more than the age before it, at least a second\n  remedy: \
+         order the entries by rising age, from above 0",
+    );
+    golden(
+        &text("30d", ""),
+        "run.toml:2: ecc.levels: \"retry\" needs the voltages of reliability.rber = \"vth\" or \"vth-tlc\"\n  remedy: set \
+         reliability.rber to one of these, or ecc.levels to a list of levels",
+    );
+    let said = |set: &str| set_says(&text("30d", vth), set);
+    for (set, message) in [
+        (
+            "ecc.start=block-level",
+            "ecc.start: \"block-level\" may start at an entry beyond the one that decodes the page",
+        ),
+        ("ecc.retry=incremental", "ecc.retry: each entry of a read-retry table is a whole read"),
+        (
+            "refresh.policy={ fcr = { full_strength = true } }",
+            "refresh.policy: this refresh needs read levels",
+        ),
+        ("refresh.policy=ec-cache", "refresh.policy: this refresh needs read levels"),
+        ("refresh.policy=partial", "refresh.policy: this refresh needs read levels"),
+    ] {
+        assert!(said(set).contains(message), "{set}: {}", said(set));
+    }
+}
+
+#[test]
 fn wrong_error_rates_are_errors() {
     golden(
         "[reliability]\nrber = \"vht\"\n",
         "run.toml:2: reliability.rber: unknown value \"vht\"\n  remedy: did you mean \"vth\"? choices: \"none\", { vth \
-         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false } }, { table = \"FILE\" }",
+         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false } }, { vth-tlc = { sigma \
+         = 1.0, shift = 1.0, sensing_step = 3.0 } }, { table = \"FILE\" }",
     );
     golden(
         "[reliability]\nrber = \"table\"\n",

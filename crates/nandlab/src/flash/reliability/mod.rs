@@ -164,10 +164,10 @@ impl Exact {
         }
     }
 
-    fn rber_unadjusted(&self, pe_cycles: f64, age_s: f64) -> [f64; 3] {
+    fn rber_read_for(&self, pe_cycles: f64, age_s: f64, read_for_s: f64) -> [f64; 3] {
         match self {
-            Self::Mlc(vth) => by_kind(vth.rber_unadjusted(pe_cycles, age_s)),
-            Self::Tlc(vth) => vth.rber_unadjusted(pe_cycles, age_s),
+            Self::Mlc(vth) => by_kind(vth.rber_read_for(pe_cycles, age_s, read_for_s)),
+            Self::Tlc(vth) => vth.rber_read_for(pe_cycles, age_s, read_for_s),
         }
     }
 
@@ -189,6 +189,8 @@ struct VthModel {
     rber: Grid<3>,
     /// The RBER at the references of unaged data.
     sensed: Grid<3>,
+    /// By entry of the read-retry table: the age in seconds for whose data its references are optimal, and the RBER.
+    entries: Vec<(f64, Grid<3>)>,
     susceptible: Grid<3>,
 }
 
@@ -211,7 +213,14 @@ impl VthModel {
     }
 
     fn new(exact: Exact, which: [u8; 4]) -> Self {
-        Self { exact, which, rber: Grid::new(), sensed: Grid::new(), susceptible: Grid::new() }
+        Self {
+            exact,
+            which,
+            rber: Grid::new(),
+            sensed: Grid::new(),
+            entries: Vec::new(),
+            susceptible: Grid::new(),
+        }
     }
 
     fn which(&self, kind: PageKind) -> usize {
@@ -271,12 +280,33 @@ impl Reliability {
             (Model::Vth(model), CopybackErrors::Propagate(References::Default)) => {
                 let which = model.which(page.kind);
                 let exact = &model.exact;
-                let compute = |pe_cycles: f64, age_s: f64| exact.rber_unadjusted(pe_cycles, age_s);
+                let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_for(pe_cycles, age_s, 0.0);
                 let aged = model.sensed.at(which, page.pe_cycles, page.age_s, compute);
                 self.with_disturbance(aged, page)
             }
             _ => self.rber(page),
         }
+    }
+
+    /// Adds the entries of a read-retry table for [`Reliability::rber_read_for`]: the ages in seconds for whose data the
+    /// references are optimal. A model without voltages has no use for them.
+    pub fn with_entries(mut self, entries: &[u32]) -> Self {
+        if let Model::Vth(model) = &mut self.model {
+            model.entries = entries.iter().map(|&age_s| (f64::from(age_s), Grid::new())).collect();
+        }
+        self
+    }
+
+    /// The RBER of a page, 0 to 0.5, read with entry `entry` of the read-retry table ([`Reliability::with_entries`]). It
+    /// has the precision of [`Reliability::rber`].
+    pub fn rber_read_for(&mut self, page: &Condition, entry: usize) -> f64 {
+        let Model::Vth(model) = &mut self.model else { return self.rber(page) };
+        let which = model.which(page.kind);
+        let exact = &model.exact;
+        let (read_for_s, grid) = &mut model.entries[entry];
+        let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_for(pe_cycles, age_s, *read_for_s);
+        let aged = grid.at(which, page.pe_cycles, page.age_s, compute);
+        self.with_disturbance(aged, page)
     }
 
     /// The RBER of a page after `page.copybacks` copybacks in a row and then `page.age_s` of retention, 0 to 0.5: the

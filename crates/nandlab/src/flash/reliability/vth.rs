@@ -91,8 +91,13 @@ impl Vth {
     /// As [`Vth::rber`], but with the read references that are optimal at age 0, which a read without feedback from
     /// decoding uses. Assumption: the default references of a device follow its wear.
     pub fn rber_unadjusted(&self, pe_cycles: f64, age_s: f64) -> PerKind {
-        match (self.states(pe_cycles, 0.0), self.states(pe_cycles, age_s)) {
-            (Some(young), Some(states)) => Self::rber_at(&states, references(&young)),
+        self.rber_read_for(pe_cycles, age_s, 0.0)
+    }
+
+    /// As [`Vth::rber`], but with the read references that are optimal for data of `read_for_s` seconds.
+    pub fn rber_read_for(&self, pe_cycles: f64, age_s: f64, read_for_s: f64) -> PerKind {
+        match (self.states(pe_cycles, read_for_s), self.states(pe_cycles, age_s)) {
+            (Some(others), Some(states)) => Self::rber_at(&states, references(&others)),
             _ => PerKind { lsb: 0.5, msb: 0.5 },
         }
     }

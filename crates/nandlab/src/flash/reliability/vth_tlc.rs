@@ -79,8 +79,13 @@ impl VthTlc {
     /// As [`VthTlc::rber`], but with the read references that are optimal at age 0. Assumption: the default references
     /// of a device follow its wear.
     pub fn rber_unadjusted(&self, pe_cycles: f64, age_s: f64) -> [f64; 3] {
-        match (self.states(pe_cycles, 0.0), self.states(pe_cycles, age_s)) {
-            (Some(young), Some(states)) => rber_at(&states, references(&young)),
+        self.rber_read_for(pe_cycles, age_s, 0.0)
+    }
+
+    /// As [`VthTlc::rber`], but with the read references that are optimal for data of `read_for_s` seconds.
+    pub fn rber_read_for(&self, pe_cycles: f64, age_s: f64, read_for_s: f64) -> [f64; 3] {
+        match (self.states(pe_cycles, read_for_s), self.states(pe_cycles, age_s)) {
+            (Some(others), Some(states)) => rber_at(&states, references(&others)),
             _ => [0.5; 3],
         }
     }
