@@ -28,12 +28,16 @@ pub(crate) fn reliability<'py>(
     let geometry = spec.loaded.spec.geometry();
     let tables = py.detach(|| {
         let spec = &spec.loaded.spec;
-        let mut model = Reliability::new(&spec.reliability);
+        let mut model = Reliability::new(&spec.reliability).with_entries(Ecc::new(&spec.ecc).entries());
         if model.is_none() {
             return None;
         }
         let ecc = Ecc::new(&spec.ecc);
-        let is_by_kind = matches!(&spec.reliability.rber, RberSpec::Vth(vth) if vth.per_page_kind);
+        let is_by_kind = match &spec.reliability.rber {
+            RberSpec::Vth(vth) => vth.per_page_kind,
+            RberSpec::VthTlc(_) => true,
+            RberSpec::None | RberSpec::Table(_) => false,
+        };
         let mut rows = Rows::default();
         for (name, kind) in kinds(&geometry, is_by_kind) {
             for &age_s in &age_s {
@@ -78,7 +82,14 @@ struct Rows {
 impl Rows {
     fn add(&mut self, model: &mut Reliability, ecc: &Ecc, name: &str, at: &Condition) {
         let rber = model.rber_after_copybacks(at);
-        let level = ecc.level_for(rber);
+        // The entries of a read-retry table are without the errors of copybacks.
+        let level = match ecc.entries().len() {
+            0 => ecc.level_for(rber),
+            entries => {
+                let decodes = |&entry: &usize| model.rber_read_for(at, entry) < ecc.limit();
+                (0..entries).find(decodes).unwrap_or(entries) as u8 + 1
+            }
+        };
         self.kind.push(name.to_owned());
         self.pe_cycles.push(at.pe_cycles.into());
         self.age_s.push(at.age_s.into());
@@ -107,12 +118,21 @@ fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometr
     let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));
     let count = Ecc::new(&spec.ecc).levels();
+    // The mean of the pages of a wordline.
+    let pages = geometry.pages_per_wordline().min(geometry.flash_pages_per_block());
+    let sense_ns = |timing: &Timing, level: u8, is_retry: bool| -> Span {
+        let sum: Span = (0..pages)
+            .map(|page| timing.read(page * geometry.units_per_page, level, is_retry).sense_ns)
+            .sum();
+        sum / u64::from(pages)
+    };
     // Each try is a read of its own; only the data of the last try, which decodes, takes the off-chip path.
     let us = |timing: &Timing, from: u8, to: u8| {
         let tries = (from..=to).map(|level| {
-            let cost = timing.read(level, level > from);
+            let cost = timing.read(0, level, level > from);
             let off_chip_ns = if level == to { timing.off_chip_ns[Way::Out as usize] } else { Span::ZERO };
-            timing.command.read_ns + cost.sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
+            let sense_ns = sense_ns(timing, level, level > from);
+            timing.command.read_ns + sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
         });
         tries.sum::<Span>().ns() as f64 * 1e-3
     };
@@ -122,9 +142,9 @@ fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometr
     let columns = vec![
         Column::new("level", Values::U64((1..=count).map(u64::from).collect())),
         column("rber_max", &limit),
-        column("sense_us", &|level| timing.read(level, false).sense_ns.ns() as f64 * 1e-3),
-        column("transfer_us", &|level| timing.read(level, false).transfer_ns.ns() as f64 * 1e-3),
-        column("decode_us", &|level| timing.read(level, false).decode_ns.ns() as f64 * 1e-3),
+        column("sense_us", &|level| sense_ns(timing, level, false).ns() as f64 * 1e-3),
+        column("transfer_us", &|level| timing.read(0, level, false).transfer_ns.ns() as f64 * 1e-3),
+        column("decode_us", &|level| timing.read(0, level, false).decode_ns.ns() as f64 * 1e-3),
         column("direct_us", &|level| us(timing, level, level)),
         column("full_us", &|level| us(&full, 1, level)),
         column("incremental_us", &|level| us(&incremental, 1, level)),

@@ -18,6 +18,7 @@
 
 pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
 
+use crate::base::units::Span;
 use std::fmt;
 
 /// The number of logical pages of a drive with `pages` physical pages.
@@ -99,6 +100,7 @@ impl Superblock {
 pub enum Cell {
     Slc,
     Mlc,
+    Tlc,
     Mlc3d,
     Tlc3d,
 }
@@ -109,7 +111,7 @@ impl Cell {
         match self {
             Cell::Slc => 1,
             Cell::Mlc | Cell::Mlc3d => 2,
-            Cell::Tlc3d => 3,
+            Cell::Tlc | Cell::Tlc3d => 3,
         }
     }
 }
@@ -155,6 +157,38 @@ pub enum PageKind {
     Csb,
     /// Most significant bit: programmed last, slow.
     Msb,
+}
+
+/// A time of an operation on a page, for each page kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindTimes {
+    /// SLC and LSB pages.
+    pub lsb_ns: Span,
+    /// CSB pages.
+    pub csb_ns: Span,
+    /// MSB pages.
+    pub msb_ns: Span,
+}
+
+impl KindTimes {
+    /// The same time for every page.
+    pub fn uniform(ns: Span) -> Self {
+        Self { lsb_ns: ns, csb_ns: ns, msb_ns: ns }
+    }
+
+    /// Times of LSB and MSB pages, and their mean for CSB pages.
+    pub fn new(lsb_ns: Span, msb_ns: Span) -> Self {
+        Self { lsb_ns, csb_ns: Span::from_ns(lsb_ns.ns().midpoint(msb_ns.ns())), msb_ns }
+    }
+
+    /// The time of a page of this kind.
+    pub fn of(&self, kind: PageKind) -> Span {
+        match kind {
+            PageKind::Slc | PageKind::Lsb => self.lsb_ns,
+            PageKind::Csb => self.csb_ns,
+            PageKind::Msb => self.msb_ns,
+        }
+    }
 }
 
 /// The geometry of a drive: the spec's values, and the numbers that follow from them.
@@ -379,6 +413,25 @@ impl Geometry {
     /// Flash pages of one wordline of a flash block, one for each bit of a cell.
     pub fn pages_per_wordline(&self) -> u32 {
         self.cell.bits()
+    }
+
+    /// Flash pages of a wordline that are programmed one after another, so that a torn program also destroys the pages
+    /// before it: those of a planar cell of several bits in page order. 1 for SLC and for 3D cells, where no page depends on another.
+    #[inline]
+    pub fn dependent_pages(&self) -> u32 {
+        match self.cell {
+            // The pages of a one-shot program are torn together.
+            _ if self.flash_pages_per_program > 1 => 1,
+            Cell::Mlc => 2,
+            Cell::Tlc => 3,
+            Cell::Slc | Cell::Mlc3d | Cell::Tlc3d => 1,
+        }
+    }
+
+    /// The number of pages of its wordline on which page `page` of a block depends ([`Geometry::dependent_pages`]).
+    #[inline]
+    pub fn depends_on(&self, page: u32) -> u32 {
+        self.row(page) % self.dependent_pages()
     }
 
     /// The kind of page `page` of a block. The flash pages of a wordline have consecutive numbers.

@@ -4,6 +4,7 @@
 use super::Capacitor;
 use super::FlushMethod;
 use crate::base::geometry::{Cell, Geometry};
+use crate::ftl::lsb_only_wordlines;
 use crate::sched::{FlashOp, Timing, Way};
 
 /// Energy of an emergency flush by its number of pages, in the worst case: every die is erasing a block when power
@@ -11,7 +12,7 @@ use crate::sched::{FlashOp, Timing, Way};
 ///
 /// `plain` uses the pages of a block in order, so every plane may begin at slow pages. `csw` uses the reserved blocks
 /// as `ftl/flush_pages.rs` does: on 3D cells the first page of all blocks, then the next page of all blocks; on planar
-/// MLC LSB pages only, or LSB and MSB pages by Eq. 6 and 7. Dies whose erase ends early write more pages than the
+/// MLC and TLC LSB pages only, or LSB pages and whole wordlines by Eq. 6 and 7. Dies whose erase ends early write more pages than the
 /// others, so `csw` uses slower pages on these dies; the number of these pages is bounded by the time of an erase.
 #[derive(Clone, Debug, Default)]
 pub struct FlushCost {
@@ -22,7 +23,7 @@ pub struct FlushCost {
     kinds: Box<[(f64, f64)]>,
     /// Joules per page beyond the pages of `kinds`.
     beyond_j: f64,
-    /// The plan of `csw` on planar MLC, in place of `kinds`.
+    /// The plan of `csw` on planar MLC and TLC, in place of `kinds`.
     plan: Option<LsbFirst>,
 }
 
@@ -135,13 +136,17 @@ impl FlushCost {
                 let kinds = kinds.map(|(nth, time)| (planes, page_with_gc_j(time, share(nth)))).collect();
                 (kinds, page_with_gc_j(mean, share(1)), None, more_j)
             }
-            (FlushMethod::Csw, Cell::Mlc) => {
+            (FlushMethod::Csw, Cell::Mlc | Cell::Tlc) => {
+                let wordline = geometry.dependent_pages() as usize;
+                // The pages of a wordline that a block does not have cost nothing.
+                let dearest = |kind: usize| {
+                    times.iter().copied().skip(kind).step_by(wordline).reduce(f64::max).map_or(0.0, page_j)
+                };
                 let plan = LsbFirst {
                     dies: geometry.dies.into(),
                     blocks: (blocks * geometry.planes_per_die).into(),
                     pages_per_block: times.len() as u64,
-                    lsb_j: page_j(times.iter().copied().step_by(2).fold(0.0, f64::max)),
-                    msb_j: page_j(times.iter().copied().skip(1).step_by(2).fold(fastest, f64::max)),
+                    by_kind_j: (0..wordline).map(dearest).collect(),
                 };
                 (Vec::new(), page_j(slowest), Some(plan), ahead_j)
             }
@@ -188,16 +193,15 @@ impl FlushCost {
     }
 }
 
-/// The pages of `csw` on planar MLC: LSB pages only, or LSB and MSB pages by Eq. 6 and 7.
+/// The pages of `csw` on planar MLC or TLC: LSB pages only, or LSB pages and whole wordlines by Eq. 6 and 7.
 #[derive(Clone, Debug)]
 struct LsbFirst {
     dies: u64,
     /// Reserved blocks of each die.
     blocks: u64,
     pages_per_block: u64,
-    /// Joules of an LSB page and of an MSB page.
-    lsb_j: f64,
-    msb_j: f64,
+    /// Joules of a page, by its position in the wordline: LSB, (CSB,) MSB.
+    by_kind_j: Box<[f64]>,
 }
 
 impl LsbFirst {
@@ -211,20 +215,29 @@ impl LsbFirst {
     fn cost_j(&self, pages: u64) -> f64 {
         let (each, more) = (pages / self.dies, pages % self.dies);
         let required = pages.div_ceil(self.dies * self.blocks);
-        let msb =
-            (self.dies - more) * self.msb_pages(each, required) + more * self.msb_pages(each + 1, required);
-        (pages - msb) as f64 * self.lsb_j + msb as f64 * self.msb_j
+        let mut lsb = pages;
+        let mut joules = 0.0;
+        for kind in 1..self.by_kind_j.len() {
+            let count = (self.dies - more) * self.count(kind as u64, each, required)
+                + more * self.count(kind as u64, each + 1, required);
+            lsb -= count;
+            joules += count as f64 * self.by_kind_j[kind];
+        }
+        lsb as f64 * self.by_kind_j[0] + joules
     }
 
-    /// The MSB pages among `pages` pages of a die, if the flush requires `required` pages of each block.
-    fn msb_pages(&self, pages: u64, required: u64) -> u64 {
-        if required <= self.pages_per_block / 2 {
+    /// The pages at position `kind` of their wordline, from 1, among `pages` pages of a die, if the flush requires
+    /// `required` pages of each block.
+    fn count(&self, kind: u64, pages: u64, required: u64) -> u64 {
+        let wordline = self.by_kind_j.len() as u64;
+        if required <= self.pages_per_block / wordline {
             return 0;
         }
-        // The pages of a block: `lsb_only` LSB pages, then LSB and MSB pages in turn.
-        let lsb_only = self.pages_per_block - required;
-        let of_block = |pages: u64| pages.saturating_sub(lsb_only) / 2;
-        pages / required * of_block(required) + of_block(pages % required)
+        // The pages of a block: `lsb_only` LSB pages, then whole wordlines.
+        let lsb_only = lsb_only_wordlines(self.pages_per_block, wordline, required);
+        let of_block = |pages: u64| (pages.saturating_sub(lsb_only) + wordline - 1 - kind) / wordline;
+        let used = self.pages_per_block - (wordline - 1) * lsb_only;
+        pages / used * of_block(used) + of_block(pages % used)
     }
 
     /// The largest number of pages, at most [`LsbFirst::room`], that take at most `energy_j` joules.
@@ -297,10 +310,35 @@ mod tests {
 
     #[test]
     fn lsb_first_counts_the_msb_pages_of_equations_6_and_7() {
-        let plan = LsbFirst { dies: 1, blocks: 7, pages_per_block: 8, lsb_j: 1.0, msb_j: 100.0 };
+        let plan = LsbFirst { dies: 1, blocks: 7, pages_per_block: 8, by_kind_j: [1.0, 100.0].into() };
         // 40 pages require six pages of each block: six blocks with 4 LSB and 2 MSB pages, and a seventh with 3 LSB
         // pages and 1 MSB page.
         assert_eq!([28, 29, 40, 56].map(|pages| plan.cost_j(pages)), [28.0, 523.0 + 1.0, 1327.0, 2828.0]);
         assert_eq!([0.5, 28.0, 60.0, 1327.0, 1e9].map(|energy| plan.pages(energy)), [0, 28, 28, 40, 56]);
+    }
+
+    /// The same counts as a walk over the pages of the blocks, one after another, with each block's pages in order.
+    #[test]
+    fn lsb_first_counts_the_pages_of_tlc_as_a_walk_over_the_blocks_does() {
+        for pages_per_block in [3, 4, 5, 8, 12, 13] {
+            let plan = LsbFirst { dies: 2, blocks: 3, pages_per_block, by_kind_j: [1.0, 100.0, 1e4].into() };
+            for pages in 0..=plan.room() {
+                let required = pages.div_ceil(6);
+                let is_lsb_enough = required <= pages_per_block / 3;
+                // Each LSB-only wordline gives up two pages; as many as leave `required` pages.
+                let lsb_only = (0..=pages_per_block.div_ceil(3))
+                    .rev()
+                    .find(|only| is_lsb_enough || pages_per_block >= required + 2 * only)
+                    .expect("with none the block has all pages");
+                let is_used = |page: &u64| page.is_multiple_of(3) || page / 3 >= lsb_only;
+                let block: Vec<u64> = (0..pages_per_block).filter(is_used).collect();
+                let walk = |count: u64| -> f64 {
+                    let pages = block.iter().cycle().take(count as usize);
+                    pages.map(|page| plan.by_kind_j[(page % 3) as usize]).sum()
+                };
+                let expected = walk(pages / 2) + walk(pages.div_ceil(2));
+                assert_eq!(plan.cost_j(pages), expected, "{pages} of blocks of {pages_per_block}");
+            }
+        }
     }
 }

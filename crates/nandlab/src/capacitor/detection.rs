@@ -186,7 +186,7 @@ impl PowerBackup {
         core.look_for_dead();
         self.guard.planes_left = 0;
         self.guard.from = 0;
-        if core.geometry.cell == crate::base::geometry::Cell::Mlc {
+        if core.geometry.dependent_pages() > 1 {
             for plane in (0..core.geometry.planes).map(PlaneId) {
                 self.guard(core, plane);
             }
@@ -215,18 +215,17 @@ impl PowerBackup {
 
     /// Fills the open wordline of a stream with padding pages.
     pub(super) fn pad<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream) {
-        if !core.ftl.is_amid_wordline(&core.geometry, plane, stream) {
-            return;
-        }
         // Padding has the class of the stream's other programs, so that the pages of the block are programmed in order.
         // Before the programs of a later job it needs the class of refresh, the first in which jobs program.
         let class = match stream {
             WriteStream::Host => Class::HostWrite,
             stream => core.class_of(stream, core.refresh_class),
         };
-        let to = To::Stream(plane, stream);
-        let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
-        core.program(padding).expect("the open block has a page left in its wordline");
+        while core.ftl.is_amid_wordline(&core.geometry, plane, stream) {
+            let to = To::Stream(plane, stream);
+            let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
+            core.program(padding).expect("the open block has a page left in its wordline");
+        }
     }
 
     /// A plane's job is over.

@@ -2,6 +2,7 @@
 
 use super::{Core, Queued};
 use crate::base::geometry::{PlaneId, Ppn};
+use crate::base::units::Span;
 use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot};
@@ -57,18 +58,23 @@ impl<P: Probe> Core<P> {
             }
         }
         let (lead, _, queued) = chain.expect("a copyback has a source");
-        self.pool[lead].senses = self.senses(sources);
+        self.pool[lead].sense_ns = self.sense_ns(sources);
         self.enqueue(lead);
         Ok(queued)
     }
 
-    /// The number of array operations that sense these flash pages: one senses pages of the same row in several planes.
-    /// The pages of a wordline are sensed one after another.
-    fn senses(&self, sources: &[Ppn]) -> u8 {
-        let row = |source: &Ppn| self.geometry.row(self.geometry.split(*source).1);
-        let of_bit = |pages: &[Ppn]| {
-            (0..pages.len()).filter(|&i| !pages[..i].iter().any(|p| row(p) == row(&pages[i]))).count()
-        };
-        sources.chunks(self.geometry.planes_per_block as usize).map(of_bit).sum::<usize>() as u8
+    /// The time of sensing these flash pages: one array operation senses those of the same row in several planes. The
+    /// pages of a wordline are sensed one after another.
+    fn sense_ns(&self, sources: &[Ppn]) -> Span {
+        let row = |source: Ppn| self.geometry.row(self.geometry.split(source).1);
+        let mut sum = Span::ZERO;
+        for together in sources.chunks(self.geometry.planes_per_block as usize) {
+            for (index, &source) in together.iter().enumerate() {
+                if !together[..index].iter().any(|&other| row(other) == row(source)) {
+                    sum += self.device.timing().copied_ns(source);
+                }
+            }
+        }
+        sum
     }
 }

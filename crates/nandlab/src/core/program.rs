@@ -2,7 +2,7 @@
 
 use super::copy_back::NoRoom;
 use super::{Core, Part, Wake};
-use crate::base::geometry::{BlockId, Cell, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::base::slab::Node;
 use crate::flash::{BlockState, DEAD_LPN, Stamp};
 use crate::ftl::{AllocatedPage, WriteStream};
@@ -123,11 +123,11 @@ impl<P: Probe> Core<P> {
     /// loss may tear a program, no later page of a stream of jobs may share a wordline with a copy, so the rest of such
     /// a wordline stays erased.
     pub(crate) fn end_wordlines(&mut self, plane: PlaneId) {
-        if !self.state.is_guarded || self.geometry.cell != Cell::Mlc {
+        if !self.state.is_guarded || self.geometry.dependent_pages() == 1 {
             return;
         }
         for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {
-            if self.ftl.is_amid_wordline(&self.geometry, plane, stream) {
+            while self.ftl.is_amid_wordline(&self.geometry, plane, stream) {
                 let skipped = self.allocate(plane, stream).expect("a stream amid a wordline has a page left");
                 let block = self.geometry.block_of(skipped.ppn);
                 if self.array.skip(block, 1) == self.geometry.pages_per_block {

@@ -214,8 +214,24 @@ impl<P: Probe> Core<P> {
         if corrected == AgeStamp::LOST {
             return self.physics.ecc.levels() + 1;
         }
+        if !self.physics.ecc.entries().is_empty() {
+            return self.needed_entry(ppn, block, page, corrected);
+        }
         let rber = self.rber_in(ppn, block, page, corrected);
         self.physics.ecc.level_for((rber - self.physics.known.of(ppn)).max(0.0))
+    }
+
+    /// The first entry of the read-retry table that decodes a page now, as a level from 1. The number of levels + 1 if no
+    /// entry does.
+    #[inline(never)]
+    fn needed_entry(&mut self, ppn: Ppn, block: BlockId, page: u32, corrected: AgeStamp) -> u8 {
+        let entries = self.physics.ecc.entries().len();
+        let decodes = |&entry: &usize| {
+            let model = |model: &mut Reliability, at: &Condition| model.rber_read_for(at, entry);
+            let rber = self.rber_by(ppn, block, page, corrected, model);
+            rber < self.physics.ecc.limit()
+        };
+        (0..entries).find(decodes).unwrap_or(entries) as u8 + 1
     }
 
     /// The AgeStamp of data that is written now.

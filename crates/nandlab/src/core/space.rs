@@ -2,7 +2,7 @@
 //! emptied.
 
 use super::{Core, Wake};
-use crate::base::geometry::{BlockId, Cell, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, PlaneId, Ppn};
 use crate::flash::BlockState;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -177,10 +177,10 @@ impl<P: Probe> Core<P> {
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_blocks())
     }
 
-    /// Whether emptying a block gains pages. While power loss may tear a program, the job may leave one page of a
-    /// wordline unused.
+    /// Whether emptying a block gains pages. While power loss may tear a program, the job may leave all pages of a
+    /// wordline but one unused.
     pub(crate) fn gains(&self, block: BlockId) -> bool {
-        let unused = u32::from(self.state.is_guarded && self.geometry.cell == Cell::Mlc);
+        let unused = if self.state.is_guarded { self.geometry.dependent_pages() - 1 } else { 0 };
         // The job may leave its last programming unit with only one page of data.
         let padding = self.geometry.pages_per_program - 1;
         self.valid_pages(block) + unused + padding < self.geometry.pages_per_block

@@ -6,7 +6,7 @@
 //! L x 20 us.
 
 use super::{Config, Core, Map, Wake, Wants};
-use crate::base::geometry::{BlockId, Cell, DieId, DriveSpec, Geometry, Lpn, PlaneId, Ppn, Tvpn};
+use crate::base::geometry::{BlockId, Cell, DieId, DriveSpec, Geometry, KindTimes, Lpn, PlaneId, Ppn, Tvpn};
 use crate::base::units::{MS, Span, US};
 use crate::flash::{
     AgeClock, Array, BlockState, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
@@ -99,7 +99,8 @@ impl Setup {
         geometry.logical_pages = self.logical_pages;
         let level = |level: u8| LevelSpec {
             rber_max: READ_DISTURB * (f64::from(level) + 0.5),
-            sense_ns: u64::from(level) * 50 * US,
+            sense: KindTimes::uniform(u64::from(level) * 50 * US),
+            read_for_s: None,
             transfer_ns: 10 * US,
             decode_ns: u64::from(level) * 20 * US,
         };
@@ -171,10 +172,14 @@ impl Setup {
     }
 
     fn timing(&self) -> TimingSpec {
-        let by_kind = ProgramTime::ByKind { lsb_ns: 100 * US, msb_ns: 300 * US };
+        let by_kind = ProgramTime::ByKind(KindTimes::new(100 * US, 300 * US));
         TimingSpec {
-            read_ns: 50 * US,
-            program: if self.cell == Cell::Mlc { by_kind } else { ProgramTime::Uniform(200 * US) },
+            read: KindTimes::uniform(50 * US),
+            program: if matches!(self.cell, Cell::Mlc | Cell::Tlc) {
+                by_kind
+            } else {
+                ProgramTime::Uniform(200 * US)
+            },
             erase_ns: MS,
             channel_ns_per_byte: 10_000.0 / f64::from(self.page_bytes),
             command: CommandTimes::uniform(Span::ZERO),

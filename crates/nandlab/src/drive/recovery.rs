@@ -30,7 +30,7 @@ impl<P: Probe> Drive<P> {
             }
             let found = on_return.read_oobs(trims);
             on_return.recovery.scanned_pages = found.scanned.iter().sum();
-            let scan_ns = on_return.scan_ns(&found.scanned, channel_ns_per_byte);
+            let scan_ns = on_return.scan_ns(&found, channel_ns_per_byte);
             (found, scan_ns)
         });
         let before = self.start_afresh();

@@ -14,5 +14,5 @@ pub use ecc::{
 pub(crate) use reliability::RBER_MAX;
 pub use reliability::{
     Condition, CopybackErrors, PageVariation, RberSpec, RberTable, References, Reliability, ReliabilitySpec,
-    Retention, VthSpec, binomial,
+    Retention, VthSpec, VthTlcSpec, binomial,
 };

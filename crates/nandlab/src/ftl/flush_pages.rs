@@ -3,10 +3,11 @@
 //! `plain` takes the next page of the host's stream, as a host write does. `csw` (capacitance-saving writing, Section
 //! IV-C of the aging-capacitor paper) takes the fast pages of free blocks.
 //!
-//! On planar MLC the fast pages are the LSB pages. Eq. 6 gives the number of pages that the flush requires of each free
-//! block. If this is at most half of a block, only LSB pages are used. If it is more, Eq. 7 gives the number of
-//! wordlines at the start of the block of which only the LSB page is used. The blocks of a die are filled one after the
-//! other: every block takes LSB pages in the same proportion, and the flush may leave blocks free.
+//! On planar MLC and TLC the fast pages are the LSB pages. Eq. 6 gives the number of pages that the flush requires of
+//! each free block. If LSB pages are enough, only these are used. If not, Eq. 7 gives the number of wordlines at the
+//! start of the block of which only the LSB page is used. The paper has Eq. 7 for MLC; for TLC, where each of these
+//! wordlines leaves two pages erased, it is derived ([`lsb_only_wordlines`]). The blocks of a die are filled one after
+//! the other: every block takes LSB pages in the same proportion, and the flush may leave blocks free.
 //!
 //! On 3D cells the fast pages are in the lowest layers. Each die writes the first page of every free block, one block
 //! after the other, then the next page of every block, and so on (Section IV-C-3, Fig. 3). A block is taken only for
@@ -52,6 +53,8 @@ pub struct FlushPages {
     turn: usize,
     /// The number of wordlines at the start of each block of which only the LSB page is used.
     lsb_only: u32,
+    /// Pages of a wordline that depend on one another.
+    wordline: u32,
     /// The largest number of blocks of a die that are written page by page together.
     set: usize,
 }
@@ -79,9 +82,11 @@ impl FlushPages {
         let per_block = geometry.pages_per_block;
         let (lsb_only, set) = match geometry.cell {
             Cell::Slc => (0, 1),
-            // Eq. 7: pages of a block less the pages required of the block.
-            Cell::Mlc if required > per_block / 2 => (per_block.saturating_sub(required), 1),
-            Cell::Mlc => (per_block.div_ceil(2), 1),
+            Cell::Mlc | Cell::Tlc => (
+                lsb_only_wordlines(per_block.into(), geometry.dependent_pages().into(), required.into())
+                    as u32,
+                1,
+            ),
             Cell::Mlc3d | Cell::Tlc3d => (0, together.map_or(usize::MAX, |blocks| blocks.max(1) as usize)),
         };
         Self {
@@ -90,6 +95,7 @@ impl FlushPages {
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
             lsb_only,
+            wordline: geometry.dependent_pages(),
             set,
         }
     }
@@ -129,7 +135,7 @@ impl FlushPages {
         ftl: &mut Ftl,
     ) -> Option<AllocatedPage> {
         let end = geometry.pages_per_block;
-        let skips = skips(self.lsb_only, end);
+        let skips = skips(self.lsb_only, self.wordline, end);
         let on_die = &mut self.dies[die.index()];
         while on_die.at == on_die.blocks.len() {
             // Only a set whose first pages are being written takes further blocks.
@@ -158,7 +164,7 @@ impl FlushPages {
     /// The blocks taken by the flush that have unused pages.
     pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
         self.dies.iter().flat_map(move |die| {
-            let behind = die.page + 1 + skips(self.lsb_only, pages_per_block)(die.page);
+            let behind = die.page + 1 + skips(self.lsb_only, self.wordline, pages_per_block)(die.page);
             let next = move |index: usize| if index < die.at { behind } else { die.page };
             let set = die.blocks.iter().enumerate().skip(die.first);
             set.filter(move |&(index, _)| next(index) < pages_per_block).map(|(_, &block)| block)
@@ -166,10 +172,23 @@ impl FlushPages {
     }
 }
 
-/// For a page of a block, the pages after it that the flush leaves erased: the MSB page of a wordline of which only the
-/// LSB page is used.
-fn skips(lsb_only: u32, pages_per_block: u32) -> impl Fn(u32) -> u32 {
-    move |page| u32::from(page.is_multiple_of(2) && page / 2 < lsb_only && page + 1 < pages_per_block)
+/// Eq. 7: the number of wordlines at the start of a block of which only the LSB page is used, if `required` pages of
+/// the block are required. `wordline` is the number of pages of a wordline. A wordline with only its LSB page has
+/// `wordline - 1` pages less than a whole one.
+pub fn lsb_only_wordlines(pages_per_block: u64, wordline: u64, required: u64) -> u64 {
+    if required <= pages_per_block / wordline {
+        return pages_per_block.div_ceil(wordline);
+    }
+    pages_per_block.saturating_sub(required) / (wordline - 1)
+}
+
+/// For a page of a block, the pages after it that the flush leaves erased: the other pages of a wordline of which only
+/// the LSB page is used.
+fn skips(lsb_only: u32, wordline: u32, pages_per_block: u32) -> impl Fn(u32) -> u32 {
+    move |page| {
+        let is_skipped = page.is_multiple_of(wordline) && page / wordline < lsb_only;
+        if is_skipped { (wordline - 1).min(pages_per_block - page - 1) } else { 0 }
+    }
 }
 
 /// Eq. 6: the number of pages required of each free block, if each die provides as many blocks as the die with the
@@ -222,7 +241,7 @@ mod tests {
             pages_per_block: pages,
             page_size_bytes: 4096,
             cell,
-            layers: if cell == Cell::Mlc { 1 } else { pages },
+            layers: if matches!(cell, Cell::Mlc | Cell::Tlc) { 1 } else { pages },
             op: 1.0,
             endurance: 1000,
             registers: 1,
@@ -301,5 +320,26 @@ mod tests {
         // Seven pages of each of eight blocks of eight pages: one wordline has only an LSB page.
         let found = pages_by_die(&mut bench(Cell::Mlc, 8, [2; 4]), 56, None);
         assert_eq!(found, [0; 4].map(|_| vec![0, 2, 3, 4, 5, 6, 7, 0, 2, 3, 4, 5, 6, 7]));
+    }
+
+    #[test]
+    fn planar_tlc_uses_lsb_pages_first_and_then_whole_wordlines() {
+        let pages = |count| pages_by_die(&mut bench(Cell::Tlc, 12, [2; 4]), count, None)[0].clone();
+        // Four pages of each of eight blocks: the four LSB pages are enough.
+        assert_eq!(pages(32), [0, 3, 6, 9, 0, 3, 6, 9]);
+        // Six pages of each block: three LSB pages and one whole wordline.
+        assert_eq!(pages(48), [0, 3, 6, 9, 10, 11, 0, 3, 6, 9, 10, 11]);
+        // Five pages need the whole wordline too: a wordline of TLC adds two pages at once.
+        assert_eq!(pages(40), [0, 3, 6, 9, 10, 11, 0, 3, 6, 9]);
+        // Twelve pages: all of them.
+        assert_eq!(pages(96), [(0..12).collect::<Vec<_>>(), (0..12).collect()].concat());
+    }
+
+    /// A block of eight pages has wordlines of three, three and two pages.
+    #[test]
+    fn the_last_wordline_of_planar_tlc_may_be_incomplete() {
+        let found = pages_by_die(&mut bench(Cell::Tlc, 8, [1; 4]), 12, None);
+        // Three pages are required of each block: more than the two wordlines that are whole.
+        assert_eq!(found[0], [0, 3, 6]);
     }
 }

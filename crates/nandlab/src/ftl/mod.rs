@@ -15,13 +15,13 @@ mod room;
 pub(crate) mod spec;
 mod victim;
 
-pub use flush_pages::{FlushMethod, FlushPages};
+pub use flush_pages::{FlushMethod, FlushPages, lsb_only_wordlines};
 pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
 pub use plane::{AllocatedPage, COPYBACKS_MAX, Plane, STREAMS, WriteStream};
 pub use victim::{Candidates, LeastValid, VictimPolicy};
 
-use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::Time;
 use crate::flash::{Array, BlockState};
@@ -290,13 +290,13 @@ impl Ftl {
 
     /// Whether a stream uses only LSB pages.
     pub fn is_lsb_only(&self, plane: PlaneId, stream: WriteStream) -> bool {
-        self.planes[plane.index()].open[self.open_of(stream)].lsb_only
+        self.planes[plane.index()].open[self.open_of(stream)].skips > 0
     }
 
-    /// Whether a stream's next page is the MSB page of a wordline whose LSB page is allocated.
+    /// Whether a stream's next page depends on pages of its wordline that are allocated ([`Geometry::depends_on`]).
     pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
-        open.next < open.end && geometry.cell == Cell::Mlc && geometry.split(Ppn(open.next)).1 % 2 == 1
+        open.next < open.end && geometry.depends_on(geometry.split(Ppn(open.next)).1) > 0
     }
 
     /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a
@@ -307,7 +307,7 @@ impl Ftl {
             "the stream is amid a wordline"
         );
         let index = self.open_of(stream);
-        self.planes[plane.index()].open[index].lsb_only = is_on && geometry.cell == Cell::Mlc;
+        self.planes[plane.index()].open[index].skips = if is_on { geometry.dependent_pages() - 1 } else { 0 };
     }
 
     /// Whether an LPN is the LPN of a combination page.
@@ -572,7 +572,7 @@ impl Ftl {
             next.map_or(OpenBlock::default(), |next| {
                 let (block, _) = geometry.split(next);
                 let end = geometry.page(block, 0).0 + geometry.pages_per_block;
-                OpenBlock { next: next.0, end, lsb_only: false }
+                OpenBlock { next: next.0, end, skips: 0 }
             })
         });
     }

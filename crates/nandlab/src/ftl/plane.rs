@@ -76,9 +76,9 @@ pub const STREAMS: usize = 5 + COPYBACKS_MAX as usize;
 pub(super) struct OpenBlock {
     pub(super) next: u32,
     pub(super) end: u32,
-    /// Whether only LSB pages are used, because power loss during a program of an MSB page would also destroy the LSB
-    /// page of the wordline.
-    pub(super) lsb_only: bool,
+    /// Pages after each allocated page that stay erased. Above 0 only LSB pages are used, because power loss during the
+    /// program of another page would also destroy the pages of the wordline before it.
+    pub(super) skips: u32,
 }
 
 impl OpenBlock {
@@ -86,8 +86,8 @@ impl OpenBlock {
     #[inline(always)]
     pub(super) fn take(&mut self) -> AllocatedPage {
         let ppn = Ppn(self.next);
-        // The last wordline of a block with an odd number of pages has only one page.
-        let skips = u32::from(self.lsb_only && self.next + 1 < self.end);
+        // The last wordline of a block may have fewer pages.
+        let skips = self.skips.min(self.end - self.next - 1);
         self.next += 1 + skips;
         AllocatedPage { ppn, opened: false, skips: skips as u16 }
     }
@@ -96,7 +96,7 @@ impl OpenBlock {
     #[inline(always)]
     pub(super) fn room(&self) -> u32 {
         let pages = self.end - self.next;
-        if self.lsb_only { pages.div_ceil(2) } else { pages }
+        if self.skips > 0 { pages.div_ceil(1 + self.skips) } else { pages }
     }
 }
 

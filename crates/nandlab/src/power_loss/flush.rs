@@ -154,13 +154,14 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         torn_erases
     }
 
-    /// Tears a page that was being programmed. If it is the MSB page of a planar MLC wordline, also tears the LSB page
-    /// of the wordline. Recovery finds out whether the LSB page had the newest data of its LPN.
+    /// Tears a page that was being programmed, and the pages of its wordline on which it depends
+    /// ([`Geometry::depends_on`](crate::base::geometry::Geometry::depends_on)). Recovery finds out whether these had the
+    /// newest data of their LPNs.
     fn tear_page(&mut self, ppn: Ppn, loss: &mut PowerLoss) {
         self.core.array.tear(ppn);
         let (_, page) = self.core.geometry.split(ppn);
-        if self.core.geometry.cell == Cell::Mlc && page % 2 == 1 {
-            let partner = Ppn(ppn.0 - 1);
+        for before in 1..=self.core.geometry.depends_on(page) {
+            let partner = Ppn(ppn.0 - before);
             self.record_torn(partner, loss);
             self.core.array.tear(partner);
         }
@@ -419,12 +420,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Whether a page counts as fast: any SLC page, an LSB page of planar MLC, or on 3D flash a page in the faster half
-    /// of the layers.
+    /// Whether a page counts as fast: any SLC page, an LSB page of planar MLC or TLC, or on 3D flash a page in the faster
+    /// half of the layers.
     fn is_fast(&self, page: u32) -> bool {
         match self.core.geometry.cell {
             Cell::Slc => true,
-            Cell::Mlc => page.is_multiple_of(2),
+            Cell::Mlc | Cell::Tlc => self.core.geometry.depends_on(page) == 0,
             Cell::Mlc3d | Cell::Tlc3d => 2 * page < self.core.geometry.pages_per_block,
         }
     }

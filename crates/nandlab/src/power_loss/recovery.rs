@@ -13,7 +13,7 @@
 
 use super::Recovery;
 use super::Schemes;
-use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Core;
@@ -35,6 +35,8 @@ pub(crate) struct Found {
     whole: BTreeMap<u32, Ppn>,
     /// By die: number of pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
+    /// By die: time of sensing these pages.
+    sensed_ns: Vec<Span>,
 }
 
 /// By LPN: pages with the same data.
@@ -72,11 +74,14 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             pages: Huge::zeroed(self.core.ftl.map.len() as usize),
             whole: self.core.array.partial_pages().map(|ppn| (self.core.array.lpn(ppn).0, ppn)).collect(),
             scanned: vec![0; self.core.geometry.dies as usize],
+            sensed_ns: vec![Span::ZERO; self.core.geometry.dies as usize],
         };
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             let programmed = u32::from(self.core.array.block(block).programmed);
             let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
             found.scanned[die.index()] += u64::from(programmed);
+            let timing = self.core.device.timing();
+            found.sensed_ns[die.index()] += (0..programmed).map(|page| timing.read_ns(page)).sum();
             for ppn in (0..programmed).map(|page| self.core.geometry.page(block, page)) {
                 let lpn = self.core.array.lpn(ppn);
                 if lpn.0 == DEAD_LPN || self.core.array.is_torn(ppn) {
@@ -102,14 +107,14 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
-    /// Time to read all OOBs; `scanned`: by die, the number of pages.
-    pub(crate) fn scan_ns(&self, scanned: &[u64], channel_ns_per_byte: f64) -> Span {
+    /// Time to read all OOBs.
+    pub(crate) fn scan_ns(&self, found: &Found, channel_ns_per_byte: f64) -> Span {
         let timing = self.core.device.timing();
         let oob_ns = transfer_ns(OOB_BYTES, channel_ns_per_byte);
-        let sense_ns = timing.read(1, false).sense_ns;
-        let on_die = scanned.iter().map(|&pages| pages * (timing.command.read_ns + sense_ns + oob_ns)).max();
+        let of_die = found.scanned.iter().zip(&found.sensed_ns);
+        let on_die = of_die.map(|(&pages, &ns)| pages * (timing.command.read_ns + oob_ns) + ns).max();
         let mut on_channel = vec![Span::ZERO; self.core.geometry.channels as usize];
-        for (die, &pages) in scanned.iter().enumerate() {
+        for (die, &pages) in found.scanned.iter().enumerate() {
             on_channel[self.core.geometry.channel_of(DieId(die as u32)) as usize] +=
                 pages * (timing.command.read_ns + oob_ns);
         }
@@ -264,10 +269,14 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         partly.sort_by_key(|&block| (self.core.array.block(block).programmed, block.0));
         let mut open = [None; STREAMS];
         for block in partly {
-            // While programs may be torn, the rest of a half programmed wordline is skipped.
+            // While programs may be torn, the rest of a partly programmed wordline is skipped.
             let programmed = u32::from(self.core.array.block(block).programmed);
-            let is_amid = self.core.geometry.cell == Cell::Mlc && programmed % 2 == 1;
-            let next = programmed + u32::from(is_amid && self.is_guarded);
+            let next = match self.core.geometry.depends_on(programmed) {
+                amid if amid > 0 && self.is_guarded => {
+                    (programmed + self.core.geometry.dependent_pages() - amid).min(pages_per_block)
+                }
+                _ => programmed,
+            };
             let copybacks = self.core.array.block(block).copybacks;
             let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
                 if self.core.ftl.is_combination(lpn) {
@@ -324,8 +333,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let lpn = self.core.array.lpn(ppn);
             let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.array.is_partial(old));
             let (true, Some(old)) = (self.core.ftl.map.get(lpn) == Some(ppn), old) else { continue };
-            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
-            self.busy_ns[self.die_of_page(old).index()] += self.read_ns();
+            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns(ppn);
+            self.busy_ns[self.die_of_page(old).index()] += self.read_ns(old);
             let is_lost = self.core.array.is_lost(ppn) || self.core.array.is_lost(old);
             whole.push((lpn, ppn, self.stamp_in_recovery(ppn, is_lost)));
         }
@@ -347,9 +356,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.core.geometry.die_of(self.core.geometry.plane_of(self.core.geometry.block_of(ppn)))
     }
 
-    fn read_ns(&self) -> Span {
+    fn read_ns(&self, ppn: Ppn) -> Span {
         let timing = self.core.device.timing();
-        let read = timing.read(1, false);
+        let read = timing.read(self.core.geometry.split(ppn).1, 1, false);
         timing.command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
     }
 
@@ -420,7 +429,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let stamp = self.stamp_in_recovery(ppn, self.core.array.is_lost(ppn));
             let (lpn, is_partial) = (self.core.array.lpn(ppn), self.core.array.is_partial(ppn));
             let place = self.core.ftl.allocate(&self.core.geometry, &mut self.core.array, plane, stream)?;
-            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
+            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns(ppn);
             if is_partial {
                 self.core.array.mark_partial(place.ppn);
             }

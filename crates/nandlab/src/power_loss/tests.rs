@@ -125,6 +125,31 @@ fn a_torn_msb_page_destroys_the_lsb_page_of_its_wordline() {
     }
 }
 
+/// The CSB page of planar TLC takes the LSB page with it, the MSB page both.
+#[test]
+fn a_torn_page_of_planar_tlc_destroys_the_pages_of_its_wordline_before_it() {
+    for before in 0..3u64 {
+        let setup = Setup { cell: Cell::Tlc, pages: 9, ..Setup::default() };
+        let mut core = setup.core();
+        // The first wordline is complete.
+        fill(&mut core, WriteStream::Host, 1..4 + before as u32);
+        let torn = program(&mut core, 8);
+        reach_array(&mut core);
+        let mut loss = PowerLoss::default();
+        tear(&mut core, &mut loss);
+        let mut lost: Vec<_> = (4..4 + before).map(|number| (Lpn(number as u32), number)).collect();
+        lost.sort_unstable();
+        loss.lost_with_wordline.sort_unstable();
+        assert_eq!((loss.torn_programs, &loss.lost_with_wordline), (1, &lost));
+        let first = torn.0 - 3 - before as u32;
+        let found: Vec<u64> = (first..=torn.0).map(|ppn| core.array.is_torn(Ppn(ppn)).into()).collect();
+        assert_eq!(found, [vec![0; 3], vec![1; 1 + before as usize]].concat());
+        recover(&mut core, &setup, &Trims::default());
+        let found: Vec<_> = (4..4 + before).map(|lpn| core.ftl.map.get(Lpn(lpn as u32))).collect();
+        assert!(found.iter().all(Option::is_none), "{found:?}");
+    }
+}
+
 #[test]
 fn a_program_still_in_its_transfer_tears_no_page() {
     let mut core = Setup { cell: Cell::Mlc, ..Setup::default() }.core();

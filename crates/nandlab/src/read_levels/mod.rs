@@ -62,12 +62,15 @@ impl Reads {
                 self.stats.on_last_try(read);
             }
         }
-        let cost = *core.device.timing().read(level, is_retry);
+        let cost = *core.device.timing().read(page, level, is_retry);
         if !core.physics.ecc.has_levels() {
             // No further try can follow, so the block of the page is unpinned. The two blocks of a pread remain pinned
             // until both sub-reads have left their dies.
             if partner.is_none() {
                 core.unpin(block);
+            }
+            if cause == Cause::Host {
+                self.stats.host_flash_ns += cost.sense_ns;
             }
         } else if cause == Cause::Host {
             self.stats.host_flash_ns +=
@@ -81,7 +84,7 @@ impl Reads {
                 core.unpin(core.geometry.block_of(part.ppn));
             }
             let level = read.level.max(part.level);
-            (first, level, core.device.timing().read(level, false).decode_ns)
+            (first, level, core.device.timing().read(page, level, false).decode_ns)
         } else {
             (slot, level, cost.decode_ns)
         };

@@ -1,11 +1,11 @@
 //! The section `[ecc]` of the spec.
 
-use crate::base::units::SECOND;
-use crate::base::units::US;
+use crate::base::geometry::KindTimes;
+use crate::base::units::{SECOND, Span, US};
 use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel};
 use crate::spec::{
-    AGE, Check, Choices, FromVal, OPERATION, OVERHEAD, Param, Policy, Rule, Val, ValueKind, above_0, choices,
-    int, key, param, plain, section, show_num, show_time, with,
+    AGE, Check, Choices, FromVal, OVERHEAD, Param, Policy, READ, Rule, Val, ValueKind, above_0, choices, int,
+    key, param, plain, section, show_num, show_time, with,
 };
 
 section! { for EccSpec {
@@ -23,16 +23,31 @@ const LEVELS: ValueKind = ValueKind::Either(&[
     ValueKind::Slot(&[
         plain("none", "no read levels: every read decodes, with the latencies of [timing]"),
         plain("laldpc", "LaLDPC, Tables I and II: seven levels"),
+        with(
+            "retry",
+            TABLE,
+            "a read-retry table: level 1 reads with the default references, each further level with those of an entry",
+        ),
     ]),
     ValueKind::List(LEVEL, LEVELS_MAX),
 ]);
 
 const LEVEL: &[Param] = &[
     param("rber_max", RBER_MAX, "", "the level decodes every RBER below this"),
-    param("sense", OPERATION, "", "sensing time on the die"),
+    param("sense", READ, "", "sensing time on the die: for every page, or by page kind"),
     param("transfer", OVERHEAD, "", "transfer time of a page on the channel"),
     param("decode", OVERHEAD, "", "decoding time in the controller"),
 ];
+
+const TABLE: &[Param] = &[
+    param("rber_max", RBER_MAX, "", "a read decodes every RBER below this"),
+    param("sense", READ, "", "sensing time on the die: for every page, or by page kind"),
+    param("transfer", OVERHEAD, "", "transfer time of a page on the channel"),
+    param("decode", OVERHEAD, "", "decoding time in the controller"),
+    param("entries", ValueKind::List(ENTRY, LEVELS_MAX - 1), "", "the entries, in the order of the tries"),
+];
+
+const ENTRY: &[Param] = &[param("age", AGE, "", "the references are optimal for data of this age")];
 
 /// The upper limit is 0.5: at this RBER a bit carries no information.
 const RBER_MAX: ValueKind = above_0(0.5);
@@ -42,6 +57,13 @@ impl FromVal for Vec<LevelSpec> {
         match val {
             Val::Tag("none", None) => Vec::new(),
             Val::Tag("laldpc", None) => laldpc(),
+            Val::Tag("retry", Some(table)) => {
+                let entries = table.field("entries").list().iter().map(|entry| entry.field("age").int());
+                let ages = [0].into_iter().chain(entries);
+                let level = LevelSpec::from_val(table);
+                ages.map(|ns| LevelSpec { read_for_s: Some(ns.div_ceil(SECOND.ns()) as u32), ..level })
+                    .collect()
+            }
             Val::List(levels) => levels.iter().map(LevelSpec::from_val).collect(),
             _ => val.is_no("table of read levels"),
         }
@@ -52,9 +74,10 @@ impl FromVal for LevelSpec {
     fn from_val(val: &Val) -> Self {
         Self {
             rber_max: val.field("rber_max").num(),
-            sense_ns: val.field("sense").span(),
+            sense: KindTimes::from_val(val.field("sense")),
             transfer_ns: val.field("transfer").span(),
             decode_ns: val.field("decode").span(),
+            read_for_s: None,
         }
     }
 }
@@ -65,9 +88,10 @@ fn laldpc() -> Vec<LevelSpec> {
     let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];
     let level = |(extra, rber_max): (u64, f64)| LevelSpec {
         rber_max,
-        sense_ns: (50 + 14 * extra) * US,
+        sense: KindTimes::uniform((50 + 14 * extra) * US),
         transfer_ns: (20 + 10 * extra) * US,
         decode_ns: 15 * US,
+        read_for_s: None,
     };
     (0..).zip(limits).map(level).collect()
 }
@@ -145,7 +169,7 @@ choices! { for Retry {
         "a further try takes the sensing and transfer time that its level adds, and its decoding time",
 } }
 
-pub(crate) const RULES: &[Rule] = &[ascending, table];
+pub(crate) const RULES: &[Rule] = &[ascending, table, entries];
 
 /// Each level needs a higher RBER limit than the level before it, and at least the same sensing and transfer times,
 /// because an incremental retry takes the difference of the times.
@@ -161,8 +185,12 @@ fn ascending(check: &mut Check<'_>) -> Option<()> {
             let remedy = "order the levels by rising rber_max";
             check.error_in_list(KEY, i, "rber_max", message, remedy);
         }
-        for name in ["sense", "transfer"] {
-            let (low, high) = (before.field(name).int(), level.field(name).int());
+        let senses = [before, level].map(|level| KindTimes::from_val(level.field("sense")));
+        let [low, high] = senses.map(|KindTimes { lsb_ns, csb_ns, msb_ns }| [lsb_ns, csb_ns, msb_ns]);
+        let falls =
+            (0..3).find(|&kind| high[kind] < low[kind]).map(|kind| [low[kind], high[kind]].map(Span::ns));
+        let transfers = [before, level].map(|level| level.field("transfer").int());
+        for (name, [low, high]) in [("sense", falls.unwrap_or_default()), ("transfer", transfers)] {
             if high < low {
                 let (low, high) = (show_time(low), show_time(high));
                 let message = format!("expected at least the {low} of the level before it, found {high}");
@@ -190,5 +218,45 @@ fn table(check: &mut Check<'_>) -> Option<()> {
     );
     let remedy = format!("write a level from 1 to {levels}, or set ecc.levels with more levels");
     check.error(&[KEY, "ecc.levels"], message, remedy);
+    Some(())
+}
+
+/// A read-retry table needs a model of voltages and excludes what relies on a higher level decoding more.
+fn entries(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ecc.levels";
+    let Val::Tag("retry", Some(table)) = check.get(KEY)?.clone() else { return None };
+    let ages: Vec<u64> = table.field("entries").list().iter().map(|entry| entry.field("age").int()).collect();
+    let ages: Vec<u64> = [0].into_iter().chain(ages).map(|ns| ns.div_ceil(SECOND.ns())).collect();
+    if let Some(entry) = ages.windows(2).position(|pair| pair[0] >= pair[1]) {
+        let message =
+            format!("retry.entries[{entry}].age: expected more than the age before it, at least a second");
+        check.error(&[KEY], message, "order the entries by rising age, from above 0");
+    }
+    if !check.tag("reliability.rber")?.starts_with("vth") {
+        let message = "\"retry\" needs the voltages of reliability.rber = \"vth\" or \"vth-tlc\"";
+        let remedy = "set reliability.rber to one of these, or ecc.levels to a list of levels";
+        check.error(&[KEY, "reliability.rber"], message, remedy);
+    }
+    let start = check.tag("ecc.start")?;
+    if !["first", "ideal", "last-level"].contains(&start) {
+        let message = format!("\"{start}\" may start at an entry beyond the one that decodes the page");
+        let remedy = "set ecc.start = \"first\", \"last-level\" or \"ideal\"";
+        check.error(&["ecc.start", KEY], message, remedy);
+    }
+    if check.is("ecc.retry", "incremental") {
+        let message = "each entry of a read-retry table is a whole read";
+        check.error(&["ecc.retry", KEY], message, "set ecc.retry = \"full\"");
+    }
+    let full = match check.get("refresh.policy")? {
+        Val::Tag("fcr", Some(fcr)) => matches!(fcr.field("full_strength"), Val::Bool(true)),
+        Val::Tag(policy, _) => ["ec-cache", "partial"].contains(policy),
+        _ => false,
+    };
+    if full {
+        let message =
+            "this refresh needs read levels of which a higher one decodes more, not a read-retry table";
+        let remedy = "set refresh.policy = \"fcr\" without full_strength or \"none\", or ecc.levels to a list of levels";
+        check.error(&["refresh.policy", KEY], message, remedy);
+    }
     Some(())
 }

@@ -32,16 +32,17 @@ counters! {
         pub host_uncorrectable: u64, sum of pages, summary "host.uncorrectable";
         /// Host page reads whose first try was above read level 1.
         pub host_soft_starts: u64, sum of pages, summary "host.soft_starts";
-        /// Time of sensing, transfer and decoding of host page reads, for all tries; waiting is not counted.
+        /// Time of sensing, transfer and decoding of host page reads, for all tries; waiting is not counted. Without
+        /// `ecc.levels` only the time of sensing is counted read by read.
         pub host_flash_ns: Span, sum of us, reshaped "host.flash_read_us";
     }
 }
 
 impl EccStats {
     /// The counters of a drive without read levels, where no read is counted one by one: `reads` page reads,
-    /// `host_reads` of them for the host, each of which takes `read_ns`.
-    pub(crate) fn without_levels(reads: u64, host_reads: u64, read_ns: Span) -> Self {
-        let mut stats = Self { host_flash_ns: host_reads * read_ns, ..Self::default() };
+    /// `host_reads` of them for the host, which took `sensed_ns` for sensing, and `rest_ns` each for the rest.
+    pub(crate) fn without_levels(reads: u64, host_reads: u64, sensed_ns: Span, rest_ns: Span) -> Self {
+        let mut stats = Self { host_flash_ns: sensed_ns + host_reads * rest_ns, ..Self::default() };
         stats.levels[1] = reads;
         (stats.host_levels[1], stats.host_needed[1]) = (host_reads, host_reads);
         stats

@@ -438,10 +438,11 @@ fn ecc<P: Probe>(drive: &Drive<P>) -> EccSummary {
     if drive.ecc().has_levels() {
         return stats.ecc.summary(drive.ecc().levels());
     }
-    let cost = drive.device().timing().read(1, false);
+    let cost = drive.device().timing().read(0, 1, false);
     let host = stats.flash[FlashOp::Read as usize][Cause::Host as usize];
-    let read_ns = cost.sense_ns + cost.transfer_ns + cost.decode_ns;
-    EccStats::without_levels(stats.flash_total(FlashOp::Read), host, read_ns).summary(drive.ecc().levels())
+    let (sensed_ns, rest_ns) = (stats.ecc.host_flash_ns, cost.transfer_ns + cost.decode_ns);
+    let all = stats.flash_total(FlashOp::Read);
+    EccStats::without_levels(all, host, sensed_ns, rest_ns).summary(drive.ecc().levels())
 }
 
 /// `refresh` of the summary.

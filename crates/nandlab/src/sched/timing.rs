@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use super::transaction::FlashOp;
-use crate::base::geometry::{Geometry, PageKind};
+use crate::base::geometry::{Divisor, Geometry, KindTimes, PageKind, Ppn};
 use crate::base::units::{Span, transfer_ns};
 use crate::flash::{EccSpec, LevelSpec, Retry};
 
@@ -10,7 +10,8 @@ use crate::flash::{EccSpec, LevelSpec, Retry};
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct TimingSpec {
-    pub read_ns: Span,
+    /// tR.
+    pub read: KindTimes,
     pub program: ProgramTime,
     pub erase_ns: Span,
     pub channel_ns_per_byte: f64,
@@ -96,13 +97,8 @@ pub struct SuspendTimes {
 pub enum ProgramTime {
     /// The same tPROG for every page.
     Uniform(Span),
-    /// By page kind (`{ lsb, msb }`); the CSB page of TLC has the mean of the two times.
-    ByKind {
-        /// LSB page.
-        lsb_ns: Span,
-        /// MSB page.
-        msb_ns: Span,
-    },
+    /// By page kind (`{ lsb, csb, msb }`).
+    ByKind(KindTimes),
     /// By layer (`{ fastest, slowest }`), linear from the bottom layer (fastest) to the top layer (slowest).
     ByLayer {
         /// Bottom layer.
@@ -135,8 +131,6 @@ pub struct ReadCost {
 /// Phase times of a drive, computed once from the spec.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Time of sensing a page into the page register (tR), at the first read level.
-    pub read_ns: Span,
     /// Time of erasing a block (tBERS).
     pub erase_ns: Span,
     /// Time of the transfer of a page into the page register, over the channel.
@@ -155,11 +149,17 @@ pub struct Timing {
     planes: u32,
     /// The largest number of programs or erases in one operation; 1 without `timing.multi_plane`.
     blocks: u32,
-    /// The costs of a first try, by level; then the costs of a try that follows a failed try, by level.
+    /// For LSB, CSB and MSB pages in turn: the costs of a first try, by level; then the costs of a try that follows a
+    /// failed try, by level.
     reads: Box<[ReadCost]>,
+    /// By page of a block, the index in `reads` of the first cost of its kind.
+    rows: Box<[u16]>,
     levels: usize,
+    by_block: Divisor,
     /// Bytes of a flash page.
     page_bytes: u64,
+    /// Pages (mapping units) of a row of a block.
+    pages_per_row: u32,
     /// Pages (mapping units) of a programming unit.
     pages_per_program: u32,
     /// Flash pages or blocks of an operation on one block, by [`FlashOp`].
@@ -173,25 +173,33 @@ impl Timing {
         let bytes = u64::from(geometry.flash_page_bytes());
         let page_at = |rate: f64| transfer_ns(bytes, 1e9 / rate);
         let transfer_ns = transfer_ns(bytes, spec.channel_ns_per_byte);
-        let cost = |level: &LevelSpec| ReadCost {
-            sense_ns: level.sense_ns,
-            transfer_ns: level.transfer_ns,
-            decode_ns: level.decode_ns,
-        };
-        let mut first: Vec<ReadCost> = ecc.levels.iter().map(cost).collect();
-        if first.is_empty() {
-            first.push(ReadCost { sense_ns: spec.read_ns, transfer_ns, decode_ns: spec.decode_ns });
-        }
-        let mut again = first.clone();
-        if ecc.retry == Retry::Incremental {
-            // The controller keeps the result of the sensing at the lower level.
-            for level in 1..first.len() {
-                again[level].sense_ns -= first[level - 1].sense_ns;
-                again[level].transfer_ns -= first[level - 1].transfer_ns;
+        let levels = ecc.levels.len().max(1);
+        let costs = |kind: PageKind| {
+            let cost = |level: &LevelSpec| ReadCost {
+                sense_ns: level.sense.of(kind),
+                transfer_ns: level.transfer_ns,
+                decode_ns: level.decode_ns,
+            };
+            let mut first: Vec<ReadCost> = ecc.levels.iter().map(cost).collect();
+            if first.is_empty() {
+                first.push(ReadCost { sense_ns: spec.read.of(kind), transfer_ns, decode_ns: spec.decode_ns });
             }
-        }
+            let mut again = first.clone();
+            if ecc.retry == Retry::Incremental {
+                // The controller keeps the result of the sensing at the lower level.
+                for level in 1..levels {
+                    again[level].sense_ns -= first[level - 1].sense_ns;
+                    again[level].transfer_ns -= first[level - 1].transfer_ns;
+                }
+            }
+            [first, again].concat()
+        };
+        let row = |page: u32| match geometry.kind(page) {
+            PageKind::Slc | PageKind::Lsb => 0,
+            PageKind::Csb => 2 * levels as u16,
+            PageKind::Msb => 4 * levels as u16,
+        };
         Self {
-            read_ns: first[0].sense_ns,
             erase_ns: spec.erase_ns,
             transfer_ns,
             off_chip_ns: match spec.off_chip {
@@ -212,8 +220,10 @@ impl Timing {
             suspend: spec.suspend,
             planes: if spec.multi_plane { geometry.flash_planes_per_die() } else { 1 },
             blocks: if spec.multi_plane { geometry.planes_per_die } else { 1 },
-            levels: first.len(),
+            levels,
+            by_block: Divisor::new(geometry.pages_per_block),
             page_bytes: bytes,
+            pages_per_row: geometry.units_per_page * geometry.planes_per_block,
             pages_per_program: geometry.pages_per_program,
             widths: [
                 1,
@@ -221,7 +231,8 @@ impl Timing {
                 geometry.planes_per_block,
                 geometry.flash_pages_per_program,
             ],
-            reads: first.into_iter().chain(again).collect(),
+            reads: [PageKind::Lsb, PageKind::Csb, PageKind::Msb].map(costs).concat().into(),
+            rows: (0..geometry.pages_per_block).map(row).collect(),
             program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
         }
     }
@@ -252,7 +263,8 @@ impl Timing {
 
     /// The longest time of one try of a read on the die and in the decoder, without its transfers.
     pub fn longest_try_ns(&self) -> Span {
-        self.reads.iter().map(|cost| cost.sense_ns + cost.decode_ns).max().unwrap_or_default()
+        let costs = self.kinds().flat_map(|kind| &self.reads[2 * kind * self.levels..][..2 * self.levels]);
+        costs.map(|cost| cost.sense_ns + cost.decode_ns).max().unwrap_or_default()
     }
 
     /// The longest time from power failure until a die has taken a suspended operation up again; 0 without suspensions.
@@ -270,10 +282,11 @@ impl Timing {
     pub fn longest_read_ns(&self) -> [Span; 2] {
         let levels = u64::from(self.levels as u32);
         // A policy may begin at any level, with a first try.
-        let tries = &self.reads[..self.levels];
-        let on_channel: Span = tries.iter().map(|cost| cost.transfer_ns.max(self.off_chip_ns[0])).sum();
+        let tries = |kind: usize| &self.reads[2 * kind * self.levels..][..self.levels];
+        let on_channel: Span = tries(0).iter().map(|cost| cost.transfer_ns.max(self.off_chip_ns[0])).sum();
         let on_channel = on_channel + levels * self.command_ns(FlashOp::Read);
-        let elsewhere: Span = tries.iter().map(|cost| cost.sense_ns + cost.decode_ns).sum();
+        let elsewhere = |kind| tries(kind).iter().map(|cost| cost.sense_ns + cost.decode_ns).sum::<Span>();
+        let elsewhere = self.kinds().map(elsewhere).max().unwrap_or_default();
         [on_channel + elsewhere, on_channel]
     }
 
@@ -302,11 +315,36 @@ impl Timing {
         }
     }
 
-    /// The cost of a try at `level`. `is_retry` states that the try follows a failed try at the level below.
+    /// The cost of a try at `level` for page `page` of a block. `is_retry` states that the try follows a failed try at
+    /// the level below. Only the time of sensing depends on the page.
     #[inline(always)]
-    pub fn read(&self, level: u8, is_retry: bool) -> &ReadCost {
+    pub fn read(&self, page: u32, level: u8, is_retry: bool) -> &ReadCost {
         let behind = if is_retry { self.levels } else { 0 };
-        &self.reads[usize::from(level) - 1 + behind]
+        &self.reads[usize::from(self.rows[page as usize]) + usize::from(level) - 1 + behind]
+    }
+
+    /// Time of sensing page `page` of a block into the page register (tR), at the first read level.
+    #[inline(always)]
+    pub fn read_ns(&self, page: u32) -> Span {
+        self.read(page, 1, false).sense_ns
+    }
+
+    /// Time of sensing the page that a copyback copies ([`Timing::read_ns`]).
+    #[inline(always)]
+    pub fn copied_ns(&self, source: Ppn) -> Span {
+        self.read_ns(self.by_block.split(source.0).1)
+    }
+
+    /// The shortest tR of a page.
+    pub fn shortest_read_ns(&self) -> Span {
+        self.kinds().map(|kind| self.reads[2 * kind * self.levels].sense_ns).min().unwrap_or_default()
+    }
+
+    /// The page kinds of a block, as numbers from 0 for LSB.
+    fn kinds(&self) -> impl Iterator<Item = usize> {
+        // A wordline has at most three pages, which are the first ones of a block.
+        let first = self.rows.iter().step_by(self.pages_per_row as usize).take(3);
+        first.map(|&row| usize::from(row) / (2 * self.levels))
     }
 
     /// The time on the channel or the off-chip path for `part_bytes` of a page, if the whole page takes `page_ns`. 0
@@ -329,11 +367,7 @@ impl Timing {
 fn program_ns(spec: &TimingSpec, geometry: &Geometry, page: u32) -> Span {
     match spec.program {
         ProgramTime::Uniform(ns) => ns,
-        ProgramTime::ByKind { lsb_ns, msb_ns } => match geometry.kind(page) {
-            PageKind::Slc | PageKind::Lsb => lsb_ns,
-            PageKind::Csb => Span::from_ns(lsb_ns.ns().midpoint(msb_ns.ns())),
-            PageKind::Msb => msb_ns,
-        },
+        ProgramTime::ByKind(times) => times.of(geometry.kind(page)),
         ProgramTime::ByLayer { fastest_ns, slowest_ns } => {
             let top = u64::from(geometry.layers.max(2) - 1);
             fastest_ns + (slowest_ns - fastest_ns) * u64::from(geometry.layer(page)) / top

@@ -2,6 +2,7 @@
 
 use crate::base::geometry::{CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
 use crate::base::slab::{Id, Node, Slab};
+use crate::base::units::Span;
 
 /// A flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,8 +217,8 @@ pub struct Transaction {
     pub tries: u8,
     /// Pages after the programmed page that remain erased.
     pub skips: u16,
-    /// The number of array operations with which a copyback senses its pages, one after another.
-    pub senses: u8,
+    /// The time in which a copyback senses its pages, one after another.
+    pub sense_ns: Span,
     /// Whether this is the sub-read of a combination page.
     pub is_part: bool,
     /// Whether the page of this sub-read has been transferred out.
@@ -265,7 +266,7 @@ impl Node for Transaction {
         needed: 1,
         tries: 0,
         skips: 0,
-        senses: 1,
+        sense_ns: Span::ZERO,
         is_part: false,
         has_arrived: false,
         goes_along: false,

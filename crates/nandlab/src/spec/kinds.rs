@@ -1,7 +1,9 @@
 //! Kinds of values, and constructors for kinds, parameters and the choices of a slot.
 
-use super::kind::{Param, Payload, Policy, Range, ValueKind};
+use super::kind::{Param, Payload, Policy, Range, Val, ValueKind};
 use super::quantity::Dimension;
+use super::section::FromVal;
+use crate::base::geometry::KindTimes;
 use crate::base::policy::{ParamInfo, PolicyInfo};
 use crate::base::units::Span;
 
@@ -81,6 +83,19 @@ pub(crate) const COUNT: ValueKind = int(0, i64::MAX as u64);
 pub(crate) const OPERATION_NS_MAX: u64 = 10_000_000_000;
 /// Time of a flash operation, at least 1 ns.
 pub(crate) const OPERATION: ValueKind = ValueKind::Time { min: 1, max: OPERATION_NS_MAX };
+/// tR: one time, or a time for each page kind.
+pub(crate) const READ: ValueKind = ValueKind::Either(&[
+    OPERATION,
+    ValueKind::Table(&[
+        param("lsb", OPERATION, "", "tR of an LSB page"),
+        param("csb", CSB, "\"mean\"", "tR of a CSB page"),
+        param("msb", OPERATION, "", "tR of an MSB page"),
+    ]),
+]);
+
+/// Time of a CSB page: a time of its own, or the mean of LSB and MSB page.
+pub(crate) const CSB: ValueKind =
+    ValueKind::Either(&[OPERATION, ValueKind::Slot(&[plain("mean", "the mean of lsb and msb")])]);
 /// Time of an overhead, which may be 0.
 pub(crate) const OVERHEAD: ValueKind = ValueKind::Time { min: 0, max: OPERATION_NS_MAX };
 /// A span of simulated time, which may be 0.
@@ -93,3 +108,16 @@ pub(crate) const JOULES: ValueKind = ValueKind::Si(Dimension::Energy);
 pub(crate) const WATTS: ValueKind = ValueKind::Si(Dimension::Power);
 pub(crate) const OHMS: ValueKind = ValueKind::Si(Dimension::Resistance);
 pub(crate) const VOLTS: ValueKind = ValueKind::Si(Dimension::Voltage);
+
+impl FromVal for KindTimes {
+    fn from_val(val: &Val) -> Self {
+        if !matches!(val, Val::Table(_)) {
+            return Self::uniform(val.span());
+        }
+        let times = Self::new(val.field("lsb").span(), val.field("msb").span());
+        match val.field("csb") {
+            Val::Tag("mean", None) => times,
+            csb => Self { csb_ns: csb.span(), ..times },
+        }
+    }
+}

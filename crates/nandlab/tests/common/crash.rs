@@ -21,6 +21,15 @@ use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Pages of a wordline that are programmed one after another.
+fn planar_bits(cell: Cell) -> u32 {
+    match cell {
+        Cell::Mlc => 2,
+        Cell::Tlc => 3,
+        _ => 1,
+    }
+}
+
 /// Limit of the simulated time of a run, in seconds.
 const SECONDS_MAX: f64 = 3600.0;
 
@@ -197,6 +206,9 @@ impl Plan {
         let on = combination(seed);
         let two_bits = ["mlc", "mlc", "mlc", "mlc", "3d-mlc"];
         let cell = if on[0] { one_of(&two_bits) } else { one_of(&["slc", "mlc", "mlc", "3d-mlc", "3d-tlc"]) };
+        // Derived from the seed, so that the draws of the other settings do not change.
+        let is_planar = Stream::new(seed, "planar tlc").below(3) == 0;
+        let cell = if is_planar && !on[0] && cell.ends_with("lc") && cell != "slc" { "tlc" } else { cell };
         let order = one_of(&["CWDP", "dynamic", "PDWC", "dynamic"]);
         let wear = one_of(&["none", "none", "dynamic", "static"]);
         let scheduler = one_of(&["fcfs", "read-first"]);
@@ -214,6 +226,7 @@ impl Plan {
         let schemes = Schemes::draw(seed, on, &facts);
         let program = match cell {
             "mlc" => format!("{{ lsb = '300us', msb = '{slowest_us}us' }}"),
+            "tlc" => format!("{{ lsb = '200us', msb = '{slowest_us}us' }}"),
             "slc" => "'300us'".into(),
             _ => format!("{{ fastest = '300us', slowest = '{slowest_us}us' }}"),
         };
@@ -391,9 +404,8 @@ impl<'a> Run<'a> {
                 continue;
             };
             torn.push(ppn);
-            if geometry.cell == Cell::Mlc && geometry.split(ppn).1 % 2 == 1 {
-                torn.push(Ppn(ppn.0 - 1));
-            }
+            let bits = planar_bits(geometry.cell);
+            torn.extend((1..=geometry.split(ppn).1 % bits).map(|before| Ppn(ppn.0 - before)));
         }
         torn
     }
@@ -418,9 +430,11 @@ impl<'a> Run<'a> {
             loss.spent_j <= loss.energy_j * (1.0 + 1e-9),
             "the flush spent more energy than the capacitor had: {loss:?}"
         );
-        assert!(loss.torn_programs as usize >= torn.iter().filter(|_| geometry.cell != Cell::Mlc).count());
+        assert!(
+            loss.torn_programs as usize >= torn.iter().filter(|_| planar_bits(geometry.cell) == 1).count()
+        );
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
-        if geometry.cell != Cell::Mlc && !is_in_place || plan.has_capacitor() {
+        if planar_bits(geometry.cell) == 1 && !is_in_place || plan.has_capacitor() {
             assert!(loss.lost_with_wordline.is_empty(), "older data was lost with its wordline: {loss:?}");
         }
         if plan.has_capacitor() && stage != "recharging" {

@@ -28,6 +28,16 @@ impl Plan {
             ("3d-tlc", "{ fastest = '250us', slowest = '1000us' }", "layers = 6\n"),
             ("3d-tlc", "{ lsb = '300us', msb = '1200us' }", "layers = 3\n"),
         ][pick(6) as usize];
+        // Derived from the seed, so that the draws of the other settings do not change.
+        let planar = [
+            "'700us'",
+            "{ lsb = '300us', msb = '1200us' }",
+            "{ lsb = '200us', csb = '1500us', msb = '900us' }",
+        ];
+        let (cell, program, layers) = match seed % 12 {
+            nth @ 0..3 => ("tlc", planar[nth as usize], ""),
+            _ => (cell, program, layers),
+        };
         let pages_per_block = 12 * (1 + pick(2));
         let (channels, chips, dies, planes) = (1 + pick(2), 1 + pick(2), 1 + pick(2), 1 + pick(2));
         let cache_pages = 4 + pick(60);

@@ -7,7 +7,7 @@ use crate::common::spec;
 use nandlab::base::geometry::{BlockId, DieId, Geometry, Layout, Lpn, Superblock};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
-use nandlab::drive::spec::{CommandTimes, Scheduler, Spec, SuspendSpec, SuspendTimes};
+use nandlab::drive::spec::{Cell, CommandTimes, Retry, Scheduler, Spec, SuspendSpec, SuspendTimes};
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
@@ -40,12 +40,15 @@ struct Op {
     level: u8,
     /// Lowest read level that decodes the page.
     needed: u8,
+    /// The page of block 0 that a copyback copies; `None`: the page that it programs.
+    source: Option<u32>,
     /// Array operations that sense the pages of a copyback.
     senses: u8,
 }
 
 fn op(kind: FlashOp, die: u32) -> Op {
-    Op { kind, class: Class::Background, die, plane: 0, block: 0, page: 0, level: 1, needed: 1, senses: 1 }
+    let (class, source) = (Class::Background, None);
+    Op { kind, class, die, plane: 0, block: 0, page: 0, level: 1, needed: 1, source, senses: 1 }
 }
 
 fn read(die: u32) -> Op {
@@ -79,6 +82,10 @@ impl Op {
 
     fn class(self, class: Class) -> Self {
         Self { class, ..self }
+    }
+
+    fn source(self, source: u32) -> Self {
+        Self { source: Some(source), ..self }
     }
 
     fn levels(self, level: u8, needed: u8) -> Self {
@@ -179,12 +186,15 @@ impl Rig {
                 let plane = op.die * geometry.planes_per_die + op.plane / members;
                 let page = op.page * members + op.plane % members;
                 let ppn = geometry.page(BlockId(plane * geometry.blocks_per_plane + op.block), page);
+                let first = BlockId(plane * geometry.blocks_per_plane);
+                let source = op.source.map(|page| geometry.page(first, page * members));
+                let sense_ns = device.timing().copied_ns(source.unwrap_or(ppn));
                 let slot = pool.insert(Transaction {
                     order: 0,
                     ppn,
                     lpn: Lpn(0),
                     owner: Owner::FlushPage(number as u32),
-                    replaces: None,
+                    replaces: source,
                     next: None,
                     kind: op.kind,
                     cause: Cause::Host,
@@ -194,7 +204,7 @@ impl Rig {
                     needed: op.needed,
                     tries: 0,
                     skips: 0,
-                    senses: op.senses,
+                    sense_ns: u64::from(op.senses) * sense_ns,
                     partner: None,
                     more: None,
                     goes_along: false,
@@ -363,6 +373,29 @@ fn program_time_follows_the_page_kind() {
     for (page, ms) in [(0, 1), (1, 2), (2, 3), (3, 1), (4, 2), (5, 3)] {
         rig.assert_earliest_ready_at(program(0).page(page), T + ms * 1_000_000);
     }
+}
+
+#[test]
+fn tr_follows_the_page_kind() {
+    let read_by_kind = "timing.read={ lsb = '40us', csb = '90us', msb = '60us' }";
+    let sets = [read_by_kind, "timing.program={ lsb = '1ms', csb = '5ms', msb = '3ms' }", "drive.cell=tlc"];
+    let rig = Rig::new(FOUR_DIES, &sets);
+    for (page, us, ms) in [(0, 40, 1), (1, 90, 5), (2, 60, 3), (3, 40, 1), (4, 90, 5), (5, 60, 3)] {
+        rig.assert_earliest_ready_at(read(0).page(page), us * 1_000 + T)
+            .assert_earliest_ready_at(program(0).page(page), T + ms * 1_000_000)
+            // The source of a copyback is sensed.
+            .assert_earliest_ready_at(copyback(0).source(page), us * 1_000 + 1_000_000)
+            .assert_earliest_ready_at(copyback(0).page(page).source(0), 40_000 + ms * 1_000_000);
+    }
+    // Without a time of its own a CSB page takes the mean; a cell of two bits has no CSB pages.
+    let mean = "timing.read={ lsb = '40us', msb = '60us' }";
+    let tlc = Rig::new(FOUR_DIES, &[mean, "drive.cell=tlc"]);
+    tlc.assert_earliest_ready_at(read(0).page(1), 50_000 + T);
+    Rig::new(FOUR_DIES, &[mean]).assert_earliest_ready_at(read(0).page(1), 60_000 + T);
+    // The planes of a multi-plane read sense pages of the same number.
+    let mut planes = multi_plane(2, &[mean]);
+    planes.issue(read(0).page(1)).issue(read(0).plane(1).page(1));
+    assert_eq!(planes.ends(), [E, E + 60_000 + T, E + 60_000 + 2 * T]);
 }
 
 #[test]
@@ -994,6 +1027,7 @@ struct Naive<'a> {
     has_two_paths: bool,
     ends: Vec<Option<u64>>,
     timing: Timing,
+    spec: &'a Spec,
     command: CommandTimes,
     scheduler: Scheduler,
     promoted: Vec<u32>,
@@ -1017,6 +1051,21 @@ impl Naive<'_> {
     /// Returns the read level of the operation's next try, and whether a try at the level below has failed.
     fn level(&self, n: usize) -> (u8, bool) {
         (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
+    }
+
+    /// Time of sensing page `page` of a block, from the text of the spec: the time of the page's kind at the level, less
+    /// that at the level below if the controller keeps the result of a failed try.
+    fn sense_ns(&self, page: u32, level: u8, is_retry: bool) -> u64 {
+        let (timing, ecc) = (&self.spec.timing, &self.spec.ecc);
+        let at = |level: u8| {
+            let times = ecc.levels.get(usize::from(level) - 1).map_or(timing.read, |level| level.sense);
+            match (self.spec.drive.cell, page % 2, page % 3) {
+                (Cell::Mlc, 0, _) | (Cell::Tlc, _, 0) => times.lsb_ns.ns(),
+                (Cell::Tlc, _, 1) => times.csb_ns.ns(),
+                _ => times.msb_ns.ns(),
+            }
+        };
+        if is_retry && ecc.retry == Retry::Incremental { at(level) - at(level - 1) } else { at(level) }
     }
 
     fn commands_ns(&self, die: usize) -> u64 {
@@ -1057,7 +1106,7 @@ impl Naive<'_> {
         let decodes = u64::from(level >= self.ops[out].1.needed);
         let transfer_in_ns = self.timing.transfer_ns.ns();
         let commands = self.commands_ns(die);
-        let transfer_out_ns = self.timing.read(level, is_retry).transfer_ns.ns();
+        let transfer_out_ns = self.timing.read(0, level, is_retry).transfer_ns.ns();
         let (phase, end) = self.dies[die].phase.as_mut().expect("the die waits for the channel in a phase");
         let (mut until, mut path) = match phase {
             Phase::Command => (now + commands, 0),
@@ -1090,14 +1139,14 @@ impl Naive<'_> {
         let is_sensed = self.dies[die].sensed == Some(number);
         let members = if self.superblock == Superblock::Die { self.planes } else { 1 };
         let program_ns = self.timing.program_ns(first.page * members).ns();
-        let sense = u64::from(first.senses) * self.timing.read_ns.ns();
+        let copied_ns = u64::from(first.senses) * self.sense_ns(first.source.unwrap_or(first.page), 1, false);
         let (sense_ns, work_ns) = match first.kind {
-            FlashOp::Read => (self.timing.read(level, is_retry).sense_ns.ns(), 0),
+            FlashOp::Read => (self.sense_ns(first.page, level, is_retry), 0),
             FlashOp::Program => (0, program_ns),
             FlashOp::Erase => (0, self.timing.erase_ns.ns()),
-            FlashOp::Copyback if self.gap.is_none() => (sense, program_ns),
+            FlashOp::Copyback if self.gap.is_none() => (copied_ns, program_ns),
             FlashOp::Copyback if is_sensed => (0, program_ns),
-            FlashOp::Copyback => (sense, 0),
+            FlashOp::Copyback => (copied_ns, 0),
         };
         let end = if work_ns == 0 { Some(now + sense_ns) } else { None };
         self.dies[die].phase = Some((Phase::Array, end));
@@ -1336,6 +1385,9 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
     let (mut operations, mut retries, mut reads_in_gaps, mut suspensions) = (0, 0, 0, [0; 3]);
     for case in 0..2000 {
         let mut stream = Stream::new(case, "device twin");
+        let mut by_page = Stream::new(case, "page kinds");
+        let cell = ["mlc", "mlc", "tlc"][by_page.below(3) as usize];
+        let by_kind = by_page.below(2) == 0;
         let mut below = |n: u64| stream.below(n);
         // Half of the cases have four read levels, each slower than the level below; the others have one read level.
         let levels = |below: &mut dyn FnMut(u64) -> u64| {
@@ -1344,9 +1396,15 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             }
             let (mut sense, mut transfer) = (0, 0);
             let mut level = |number| {
+                let (lsb, csb) = (sense + 1, sense + 3);
                 (sense, transfer) = (sense + 1 + below(15), transfer + 1 + below(8));
+                let times = match (by_kind, cell) {
+                    (false, _) => format!("'{sense}ns'"),
+                    (true, "mlc") => format!("{{ lsb = '{lsb}ns', msb = '{sense}ns' }}"),
+                    (true, _) => format!("{{ lsb = '{lsb}ns', csb = '{csb}ns', msb = '{sense}ns' }}"),
+                };
                 format!(
-                    "{{ rber_max = 0.00{number}, sense = '{sense}ns', transfer = '{transfer}ns', decode = '1ns' }}"
+                    "{{ rber_max = 0.00{number}, sense = {times}, transfer = '{transfer}ns', decode = '1ns' }}"
                 )
             };
             let table: Vec<String> = (1..=4).map(&mut level).collect();
@@ -1374,13 +1432,21 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             format!("drive.chips_per_channel={}", dims[1]),
             format!("drive.planes_per_die={}", dims[2]),
             "drive.page_size=512B".to_owned(),
-            format!("timing.read={}ns", 1 + below(20)),
+            format!("drive.cell='{cell}'"),
+            match (by_kind, cell, 1 + below(20)) {
+                (false, _, read) => format!("timing.read={read}ns"),
+                (true, "mlc", read) => format!("timing.read={{ lsb = '{read}ns', msb = '{}ns' }}", 21 - read),
+                (true, _, read) => {
+                    format!("timing.read={{ lsb = '{read}ns', csb = '{}ns', msb = '9ns' }}", 2 * read)
+                }
+            },
             if one_shot {
                 format!("timing.program={}ns", 1 + below(60))
             } else {
                 format!("timing.program={{ lsb = '{}ns', msb = '{}ns' }}", 1 + below(40), 1 + below(60))
             },
             format!("drive.program_order={}", if one_shot { "one-shot" } else { "page" }),
+            format!("drive.pages_per_block={}", if one_shot { 6 } else { 8 }),
             format!("timing.erase={}ns", 1 + below(100)),
             // A page takes 1 to 10 ns on the channel, and up to some ns on the off-chip path.
             format!("timing.channel_ns_per_byte={}", (1 + below(10)) as f64 / 512.0),
@@ -1423,7 +1489,8 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             rig.spec.timing.suspend = SuspendSpec { program: of_kind(), erase: of_kind() };
         }
         let members = if of_die { dims[2] } else { 1 };
-        let width = [if one_shot { 2 * members } else { 1 }, members];
+        let bits = rig.spec.drive.cell.bits();
+        let width = [if one_shot { u64::from(bits) * members } else { 1 }, members];
         let between = 1 + below(30);
         let most = rig.spec.ecc.levels.len().max(1) as u64;
         for _ in 0..60 {
@@ -1438,14 +1505,15 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
                 .block(3 * class as u32 + below(3) as u32)
                 .page(below(3) as u32)
                 .class(class)
-                .levels(1 + below(most) as u8, 1 + below(most) as u8);
+                .levels(1 + below(most) as u8, 1 + below(most) as u8)
+                .source(by_page.below(6) as u32);
             // An operation of a superblock, or a program of a wordline, begins in its first page.
             let programs = op.kind.programs();
             if of_die && (op.kind == FlashOp::Erase || one_shot && programs) {
                 op.plane = 0;
             }
             if one_shot && programs {
-                op.page = op.page / 2 * 2;
+                op.page = op.page / bits * bits;
             }
             op.senses = if op.kind == FlashOp::Copyback { 1 + divided.below(width[0]) as u8 } else { 1 };
             let now = rig.now + below(between);
@@ -1461,6 +1529,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             has_two_paths: matches!(rig.spec.timing.off_chip, OffChipRate::Separate { .. }),
             ends: vec![None; rig.issued.len()],
             timing: Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry),
+            spec: &rig.spec,
             command: rig.spec.timing.command,
             scheduler: rig.spec.timing.scheduler,
             promoted: rig.promoted.clone(),

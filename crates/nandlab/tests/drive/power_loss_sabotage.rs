@@ -118,7 +118,7 @@ fn a_torn_page_that_is_accepted_is_caught() {
             (plan.spec.drive.cell == cell && plan.spec.capacitor.capacitance_f == 0.0).then_some(plan)
         }
     };
-    for cell in [Cell::Slc, Cell::Mlc, Cell::Tlc3d] {
+    for cell in [Cell::Slc, Cell::Mlc, Cell::Tlc, Cell::Tlc3d] {
         is_caught(torn(cell), &mut AcceptTorn, &["which was torn"]);
     }
 }

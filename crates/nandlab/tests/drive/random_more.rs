@@ -35,7 +35,7 @@ fn case() -> impl Strategy<Value = Case> {
             [1..=2u32, 1..=2, 1..=2, 1..=3],
             14..=70u32,
             1..=12u32,
-            0..4usize,
+            0..5usize,
             1..=5u32,
             0..3usize,
         ),
@@ -64,9 +64,12 @@ fn case() -> impl Strategy<Value = Case> {
 
 fn text(case: &Case) -> String {
     let [channels, chips, dies, planes] = case.planes;
-    let stacked = case.cell >= 2;
+    let cell = ["slc", "mlc", "tlc", "3d-mlc", "3d-tlc"][case.cell];
+    let stacked = cell.starts_with("3d");
     let layers = if stacked { format!("layers = {}\n", case.layers.min(case.pages)) } else { String::new() };
+    let read = if case.free_transfer && case.cell > 0 { "{ lsb = '30us', msb = '80us' }" } else { "'50us'" };
     let program = match case.program {
+        1 if cell.ends_with("tlc") => "{ lsb = '300us', csb = '1200us', msb = '1ms' }",
         1 if case.cell > 0 => "{ lsb = '300us', msb = '1ms' }",
         2 if stacked => "{ fastest = '250us', slowest = '700us' }",
         _ => "'400us'",
@@ -74,13 +77,13 @@ fn text(case: &Case) -> String {
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {}\npages_per_block = {}\npage_size = '2KiB'\ncell = '{}'\n\
-         {layers}op = {}\nendurance = {}\n[timing]\nprogram = {program}\nerase = '2ms'\nchannel_ns_per_byte = {}\n\
+         {layers}op = {}\nendurance = {}\n[timing]\nread = {read}\nprogram = {program}\nerase = '2ms'\nchannel_ns_per_byte = {}\n\
          multi_plane = {}\n[ftl]\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 1\n\
          [gc]\nvictim = {}\nidle_after = '500us'\nbackground_free = 0.5\n",
         case.seed >> 1,
         case.blocks,
         case.pages,
-        ["slc", "mlc", "3d-mlc", "3d-tlc"][case.cell],
+        cell,
         9.0 / (f64::from(case.blocks) - 9.0),
         case.endurance,
         if case.free_transfer { 0.0 } else { 2.5 },

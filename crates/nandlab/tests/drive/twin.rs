@@ -242,7 +242,10 @@ impl Twin {
 
     fn array(&mut self, die: usize) {
         let Operation { kind, number, .. } = self.operations[self.dies[die].batch[0]];
-        let end = self.now + [self.set.read, self.set.program[number % 2], self.set.erase][kind];
+        // Two bits of a cell: LSB and MSB page; three: LSB, CSB and MSB page.
+        let kind_of = |number: usize| if self.set.is_tlc { number % 3 } else { number % 2 * 2 };
+        let end = self.now
+            + [self.set.read[kind_of(number)], self.set.program[kind_of(number)], self.set.erase][kind];
         self.dies[die].phase = Some((Phase::Array, Some(end)));
         self.work.push((die, kind, self.now, end));
     }

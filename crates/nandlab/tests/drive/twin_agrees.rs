@@ -20,9 +20,11 @@ pub(crate) struct Setting {
     pub(crate) order: &'static str,
     pub(crate) is_fcfs: bool,
     pub(crate) is_multi_plane: bool,
-    pub(crate) read: u64,
-    /// tPROG of LSB and of MSB pages.
-    pub(crate) program: [u64; 2],
+    /// Whether a cell has three bits, not two.
+    pub(crate) is_tlc: bool,
+    /// tR and tPROG of LSB, CSB and MSB pages.
+    pub(crate) read: [u64; 3],
+    pub(crate) program: [u64; 3],
     pub(crate) erase: u64,
     pub(crate) transfer: u64,
     /// Transfer of a page over the off-chip path; 0: unlimited.
@@ -60,6 +62,11 @@ impl Watcher for Watch {
 impl Probe for Watch {}
 
 fn draw(stream: &mut Stream) -> Setting {
+    // A third of the drives has cells of three bits; half of the drives has tR by page kind.
+    let is_tlc = stream.below(3) == 0;
+    let csb = 1 + stream.below(50);
+    let read =
+        if stream.below(2) == 0 { [1 + stream.below(20); 3] } else { [(); 3].map(|()| 1 + stream.below(20)) };
     let mut from = |low: u64, high: u64| low + stream.below(high - low + 1);
     let sizes = [(1, 3), (1, 2), (1, 2), (1, 4)].map(|(low, high)| from(low, high) as usize);
     let multi_plane_commands = [(); 2].map(|()| (from(0, 1) == 0).then(|| from(0, 5)));
@@ -70,8 +77,9 @@ fn draw(stream: &mut Stream) -> Setting {
         order: ["CWDP", "PDWC", "WPCD", "DCPW"][from(0, 3) as usize],
         is_fcfs: from(0, 1) == 0,
         is_multi_plane: from(0, 2) > 0,
-        read: from(1, 20),
-        program: [from(1, 40), from(1, 60)],
+        is_tlc,
+        read,
+        program: [from(1, 40), csb, from(1, 60)],
         erase: from(1, 100),
         transfer: from(1, 10),
         path,
@@ -95,18 +103,22 @@ fn text(set: &Setting) -> String {
         (Some(read), Some(write)) => format!("{{ read = {read}, write = {write} }}"),
         (shared, _) => shared.map_or("'unlimited'".into(), |rate| rate.to_string()),
     };
+    let times = |[lsb, csb, msb]: [u64; 3]| {
+        let csb = if set.is_tlc { format!("csb = '{csb}ns', ") } else { String::new() };
+        format!("{{ lsb = '{lsb}ns', {csb}msb = '{msb}ns' }}")
+    };
     // 240 blocks are so many that GC is never needed.
     format!(
         "[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\nplanes_per_die = {planes}\n\
-         blocks_per_plane = 240\npages_per_block = {}\npage_size = '{BYTES}B'\ncell = 'mlc'\nop = 1.0\n[timing]\n\
-         read = '{}ns'\nprogram = {{ lsb = '{}ns', msb = '{}ns' }}\nerase = '{}ns'\nchannel_ns_per_byte = {}\n\
+         blocks_per_plane = 240\npages_per_block = {}\npage_size = '{BYTES}B'\ncell = '{}'\nop = 1.0\n[timing]\n\
+         read = {}\nprogram = {}\nerase = '{}ns'\nchannel_ns_per_byte = {}\n\
          off_chip_mb_per_s = {path}\ndecode = '{}ns'\nscheduler = '{}'\nmulti_plane = {}\n\
          command = {{ read = '{read}ns', program = '{program}ns', erase = '{erase}ns'{multi_plane} }}\n\
          [ftl]\nallocation = '{}'\n[gc]\nbackground_free = 0.001\nforeground_free = 0.0\n",
         set.pages_per_block,
-        set.read,
-        set.program[0],
-        set.program[1],
+        if set.is_tlc { "tlc" } else { "mlc" },
+        times(set.read),
+        times(set.program),
         set.erase,
         set.transfer as f64 / BYTES as f64,
         set.decode,

@@ -1,5 +1,6 @@
 //! Loading of specs: defaults, presets, examples, the order of layers, `show`, the hash and the schema.
 
+use nandlab::base::geometry::KindTimes;
 use nandlab::base::units::{DAY, MS, SECOND, Span, Time, US};
 use nandlab::drive::spec::*;
 use nandlab::flash::CopybackErrors;
@@ -138,7 +139,7 @@ fn the_empty_file_is_the_documented_default_drive() {
     };
     assert_eq!(spec.drive, drive);
     let timing = TimingSpec {
-        read_ns: 50 * US,
+        read: KindTimes::uniform(50 * US),
         program: ProgramTime::Uniform(900 * US),
         erase_ns: 3_500 * US,
         channel_ns_per_byte: 2.5,
@@ -465,15 +466,24 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
     assert_eq!(miss, Miss::Each);
 }
 
+/// A level with times in microseconds.
+fn level(rber_max: f64, sense: u64, transfer: u64, decode: u64) -> LevelSpec {
+    let sense = KindTimes::uniform(sense * US);
+    LevelSpec { rber_max, sense, transfer_ns: transfer * US, decode_ns: decode * US, read_for_s: None }
+}
+
 #[test]
 fn laldpc_levels_are_those_of_its_tables() {
     let ecc = spec("[ecc]\nlevels = \"laldpc\"\nstart = \"last-level\"\nretry = \"incremental\"\n").ecc;
     assert_eq!((ecc.start, ecc.retry), (StartLevel::LastLevel, Retry::Incremental));
-    let first = LevelSpec { rber_max: 0.005, sense_ns: 50 * US, transfer_ns: 20 * US, decode_ns: 15 * US };
-    let last = LevelSpec { rber_max: 0.013, sense_ns: 134 * US, transfer_ns: 80 * US, decode_ns: 15 * US };
+    let first = level(0.005, 50, 20, 15);
+    let last = level(0.013, 134, 80, 15);
     assert_eq!((ecc.levels[0], ecc.levels[6]), (first, last));
-    let table: Vec<(f64, u64)> =
-        ecc.levels.iter().map(|l| (l.rber_max, (l.sense_ns + l.transfer_ns + l.decode_ns) / US)).collect();
+    let table: Vec<(f64, u64)> = ecc
+        .levels
+        .iter()
+        .map(|l| (l.rber_max, (l.sense.msb_ns + l.transfer_ns + l.decode_ns) / US))
+        .collect();
     // Latencies of the paper's Table II.
     let published =
         [(0.005, 85), (0.006, 109), (0.008, 133), (0.009, 157), (0.01, 181), (0.012, 205), (0.013, 229)];
@@ -500,10 +510,7 @@ fn laldpc_levels_are_those_of_its_tables() {
 fn read_levels_can_be_listed() {
     let text = "[ecc]\nlevels = [\n  { rber_max = 0.004, sense = \"25us\", transfer = \"0ns\", decode = \"0ns\" },\n  \
                 { rber_max = 0.01, sense = \"25us\", transfer = \"1us\", decode = \"5us\" },\n]\n";
-    let levels = [
-        LevelSpec { rber_max: 0.004, sense_ns: 25 * US, transfer_ns: Span::ZERO, decode_ns: Span::ZERO },
-        LevelSpec { rber_max: 0.01, sense_ns: 25 * US, transfer_ns: US, decode_ns: Span::from_ns(5000) },
-    ];
+    let levels = [level(0.004, 25, 0, 0), level(0.01, 25, 1, 5)];
     assert_eq!(spec(text).ecc.levels, levels);
     let one = "[{ rber_max = 0.5, sense = \"1ns\", transfer = \"0ns\", decode = \"0ns\" }]";
     assert_eq!(spec_with(text, &[&format!("ecc.levels={one}")]).ecc.levels.len(), 1);
@@ -584,10 +591,10 @@ fn policies_are_listed_by_slot() {
         nandlab::background::gc::POLICIES.len(),
         "the listed victim policies are not those of the table"
     );
-    assert_eq!(names("ecc.levels"), ["none", "laldpc"]);
+    assert_eq!(names("ecc.levels"), ["none", "laldpc", "retry"]);
     assert_eq!(names("ecc.start"), ["first", "ideal", "last-level", "block-level", "drive-level", "table"]);
     assert_eq!(names("ecc.retry"), ["full", "incremental"]);
-    assert_eq!(names("reliability.rber"), ["none", "vth", "table"]);
+    assert_eq!(names("reliability.rber"), ["none", "vth", "vth-tlc", "table"]);
     assert!(names("workload.format").is_empty() && names("drive.cell").is_empty());
     for row in &rows {
         assert!(row.description.len() > 5 && !row.description.contains('\n'), "{row:?}");
@@ -643,7 +650,10 @@ fn later_layers_override_earlier_ones() {
     let file = "[drive]\npreset = \"bench-16g\"\nop = 0.2\n[gc]\nvictim.random = { k = 4 }\n";
     let loaded = load_with(file, &["drive.channels=2", "drive.channels=8", "timing.read=25us"]).unwrap();
     assert_eq!((loaded.spec.drive.channels, loaded.spec.drive.op), (8, 0.2));
-    assert_eq!((loaded.spec.drive.blocks_per_plane, loaded.spec.timing.read_ns), (512, 25 * US));
+    assert_eq!(
+        (loaded.spec.drive.blocks_per_plane, loaded.spec.timing.read),
+        (512, KindTimes::uniform(25 * US))
+    );
     assert_eq!(loaded.origin("drive.op"), Some(("run.toml", Some(3))));
     assert_eq!(loaded.origin("drive.channels"), Some(("--set", None)));
     assert_eq!(loaded.origin("drive.blocks_per_plane").unwrap().0, "preset bench-16g");
@@ -682,7 +692,7 @@ fn set_of_a_parameter_keeps_the_other_parameters_of_its_table() {
     let file = "[host]\nlink.mb_per_s = 1000\n[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n";
     let set = spec_with(file, &[&sets[..], &["timing.program.msb=3ms"]].concat());
     assert_eq!(set.host.link, Some(LinkSpec { bytes_per_s: 2e9, latency_ns: 3 * US }));
-    assert_eq!(set.timing.program, ProgramTime::ByKind { lsb_ns: MS, msb_ns: 3 * MS });
+    assert_eq!(set.timing.program, ProgramTime::ByKind(KindTimes::new(MS, 3 * MS)));
     assert_eq!(spec_with(file, &["host.link=none"]).host.link, None);
     assert!(load_with(file, &["timing.program.fastest=1ms"]).is_err());
 }

@@ -679,13 +679,15 @@ fn wrong_read_levels_are_errors() {
     let form = "{ rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\" }";
     golden(
         "[ecc]\nlevels = \"laldcp\"\n",
-        "run.toml:2: ecc.levels: unknown value \"laldcp\"\n  remedy: did you mean \"laldpc\"? choices: \"none\", \"laldpc\"",
+        "run.toml:2: ecc.levels: unknown value \"laldcp\"\n  remedy: did you mean \"laldpc\"? choices: \"none\", \"laldpc\", { \
+         retry = { rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\", entries = [{ age = \"50us\" }] } }",
     );
     golden(
         "[ecc]\nlevels = 7\n",
         &format!(
             "run.toml:2: ecc.levels: expected one of its choices or a list, found the number 7\n  remedy: write one of \"none\", \
-             \"laldpc\" or a list of {form}"
+             \"laldpc\", {{ retry = {{ rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\", entries = \
+             [{{ age = \"50us\" }}] }} }} or a list of {form}"
         ),
     );
     golden(
@@ -772,11 +774,53 @@ fn settings_of_read_levels_without_read_levels_are_errors() {
 }
 
 #[test]
+fn read_retry_tables_exclude_what_relies_on_stronger_levels() {
+    let text = |ages: &str, more: &str| {
+        let entries =
+            ages.split(' ').map(|age| format!("{{ age = \"{age}\" }}")).collect::<Vec<_>>().join(", ");
+        format!(
+            "[ecc]\nlevels.retry = {{ rber_max = 0.01, sense = \"50us\", transfer = \"1us\", decode = \"1us\", entries = \
+             [{entries}] }}\n{more}"
+        )
+    };
+    let vth = "[reliability]\nrber = \"vth\"\n";
+    load_with(&text("1d 30d", vth), &["ecc.start=last-level"]).unwrap_or_else(|e| panic!("{e}"));
+    load_with(&text("1d 30d", vth), &["refresh.policy=fcr"]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        &text("30d 30d", vth),
+        "run.toml:2: ecc.levels: retry.entries[1].age: expected more than the age before it, at least a second\n  remedy: \
+         order the entries by rising age, from above 0",
+    );
+    golden(
+        &text("30d", ""),
+        "run.toml:2: ecc.levels: \"retry\" needs the voltages of reliability.rber = \"vth\" or \"vth-tlc\"\n  remedy: set \
+         reliability.rber to one of these, or ecc.levels to a list of levels",
+    );
+    let said = |set: &str| set_says(&text("30d", vth), set);
+    for (set, message) in [
+        (
+            "ecc.start=block-level",
+            "ecc.start: \"block-level\" may start at an entry beyond the one that decodes the page",
+        ),
+        ("ecc.retry=incremental", "ecc.retry: each entry of a read-retry table is a whole read"),
+        (
+            "refresh.policy={ fcr = { full_strength = true } }",
+            "refresh.policy: this refresh needs read levels",
+        ),
+        ("refresh.policy=ec-cache", "refresh.policy: this refresh needs read levels"),
+        ("refresh.policy=partial", "refresh.policy: this refresh needs read levels"),
+    ] {
+        assert!(said(set).contains(message), "{set}: {}", said(set));
+    }
+}
+
+#[test]
 fn wrong_error_rates_are_errors() {
     golden(
         "[reliability]\nrber = \"vht\"\n",
         "run.toml:2: reliability.rber: unknown value \"vht\"\n  remedy: did you mean \"vth\"? choices: \"none\", { vth \
-         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false } }, { table = \"FILE\" }",
+         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false } }, { vth-tlc = { sigma \
+         = 1.0, shift = 1.0, sensing_step = 3.0 } }, { table = \"FILE\" }",
     );
     golden(
         "[reliability]\nrber = \"table\"\n",
@@ -797,6 +841,15 @@ fn wrong_error_rates_are_errors() {
         "run.toml:6: reliability.rber: \"vth\" describes cells of two bits, but drive.cell = \"slc\"\n  remedy: set \
          drive.cell = \"mlc\" or \"3d-mlc\", or reliability.rber to a table or \"none\"",
     );
+    golden(
+        "[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth-tlc\"\n",
+        "run.toml:4: reliability.rber: \"vth-tlc\" describes cells of three bits, but drive.cell = \"mlc\"\n  remedy: set \
+         reliability.rber = \"vth\", a table or \"none\", or drive.cell = \"tlc\" or \"3d-tlc\"",
+    );
+    for cell in ["tlc", "3d-tlc"] {
+        let sets = [&format!("drive.cell={cell}"), "reliability.rber='vth-tlc'", "ecc.levels='laldpc'"];
+        load_with("", &sets).unwrap_or_else(|e| panic!("{e}"));
+    }
     let text = set_says("[drive]\npreset = \"laldpc-32g\"\n", "drive.cell=3d-tlc");
     assert!(text.starts_with("--set: drive.cell: \"vth\" describes"), "{text}");
     load_with("[drive]\npreset = \"laldpc-32g\"\n", &["drive.cell=3d-mlc"]).unwrap_or_else(|e| panic!("{e}"));
@@ -944,8 +997,8 @@ fn wrong_units_and_values_out_of_range_are_errors() {
     is(
         "timing.read",
         "true",
-        "expected a time, found true",
-        &time.replace("write it as", "write a time such as"),
+        "expected a time or a table, found true",
+        "write a time such as \"50us\" or { lsb = \"50us\", csb = \"mean\", msb = \"50us\" }",
     );
     is("timing.read", "\"0us\"", "\"0us\" is out of range", "a value from 1ns to 10s");
     is("drive.page_size", "4096", "expected a size, found the number 4096 without a unit", size);
@@ -1059,18 +1112,43 @@ fn two_sets_of_one_table_report_an_error_once() {
 fn wrong_program_times_are_errors() {
     golden(
         "[timing]\nprogram = { lsb = \"1ms\" }\n",
-        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page; a CSB page takes \
-         the mean of lsb and msb)",
+        "run.toml:2: timing.program.msb: missing\n  remedy: add msb = \"50us\" (tPROG of an MSB page)",
     );
     golden(
         "[timing]\nprogram = { even = \"1ms\" }\n",
         "run.toml:2: timing.program: expected a time or a table, found a table of even\n  remedy: write a time such as \
-         \"50us\" or { lsb = \"50us\", msb = \"50us\" } or { fastest = \"50us\", slowest = \"50us\" }",
+         \"50us\" or { lsb = \"50us\", csb = \"mean\", msb = \"50us\" } or { fastest = \"50us\", slowest = \"50us\" }",
     );
     golden(
         "[drive]\ncell = \"slc\"\n[timing]\nprogram = { lsb = \"1ms\", msb = \"2ms\" }\n",
         "run.toml:4: timing.program: a cell of \"slc\" has no MSB pages\n  remedy: write one time, or set drive.cell = \
-         \"mlc\", \"3d-mlc\" or \"3d-tlc\"",
+         \"mlc\", \"tlc\", \"3d-mlc\" or \"3d-tlc\"",
+    );
+    golden(
+        "[drive]\ncell = \"slc\"\n[timing]\nread = { lsb = \"40us\", msb = \"60us\" }\n",
+        "run.toml:4: timing.read: a cell of \"slc\" has no MSB pages\n  remedy: write one time, or set drive.cell = \
+         \"mlc\", \"tlc\", \"3d-mlc\" or \"3d-tlc\"",
+    );
+    for key in ["read", "program"] {
+        golden(
+            &format!("[timing]\n{key} = {{ lsb = \"40us\", csb = \"60us\", msb = \"60us\" }}\n"),
+            &format!(
+                "run.toml:2: timing.{key}: a cell of \"mlc\" has no CSB pages\n  remedy: take csb out, or set \
+                 drive.cell = \"tlc\" or \"3d-tlc\""
+            ),
+        );
+    }
+    golden(
+        "[ecc]\nlevels = [{ rber_max = 0.01, sense = { lsb = \"40us\", csb = \"60us\", msb = \"60us\" }, \
+         transfer = \"1us\", decode = \"1us\" }]\n",
+        "run.toml:2: ecc.levels: a cell of \"mlc\" has no CSB pages\n  remedy: take csb out, or set drive.cell = \
+         \"tlc\" or \"3d-tlc\"",
+    );
+    golden(
+        "[ecc]\nlevels = [{ rber_max = 0.01, sense = { lsb = \"40us\", msb = \"60us\" }, transfer = \"1us\", \
+         decode = \"1us\" }, { rber_max = 0.02, sense = \"50us\", transfer = \"1us\", decode = \"1us\" }]\n",
+        "run.toml:2: ecc.levels[1].sense: expected at least the 60us of the level before it, found 50us\n  remedy: \
+         write at least \"60us\"",
     );
     golden(
         "[timing]\nprogram = { fastest = \"1ms\", slowest = \"2ms\" }\n",

@@ -42,6 +42,9 @@ fn value() -> impl Strategy<Value = String> {
             "\"fifo\"",
             "\"static\"",
             "\"3d-tlc\"",
+            "\"tlc\"",
+            "{ lsb = \"40us\", msb = \"70us\" }",
+            "{ lsb = \"40us\", csb = \"60us\", msb = \"50us\" }",
             "\"slc\"",
             "\"pts\"",
             "\"fill\"",
@@ -225,7 +228,7 @@ proptest! {
         prop_assert_eq!(&first.spec, &second.spec);
         prop_assert_eq!(first.hash(), second.hash());
         let levels = &first.spec.ecc.levels;
-        prop_assert!(levels.is_sorted_by(|a, b| a.rber_max < b.rber_max && a.sense_ns <= b.sense_ns));
+        prop_assert!(levels.is_sorted_by(|a, b| a.rber_max < b.rber_max && a.sense.msb_ns <= b.sense.msb_ns));
         match &first.spec.reliability.retention {
             Retention::Shares(shares) => {
                 prop_assert!((shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);

@@ -55,6 +55,7 @@ const STACKED: When = When::Is("drive.cell", &["3d-mlc", "3d-tlc"]);
 choices! { for Cell {
     Slc = "slc": "one bit per cell",
     Mlc = "mlc": "two bits per cell, planar",
+    Tlc = "tlc": "three bits per cell, planar",
     Mlc3d = "3d-mlc": "two bits per cell, stacked",
     Tlc3d = "3d-tlc": "three bits per cell, stacked",
 } }
@@ -74,7 +75,7 @@ pub(super) fn no_power_of_two(check: &mut Check<'_>, key: &str, bytes: u64) {
     check.error(&[key], message, format!("write \"{nearest}\", or another power of two"));
 }
 
-pub(super) const RULES: &[Rule] = &[endurance, program, layers_of_a_block];
+pub(super) const RULES: &[Rule] = &[endurance, read, levels, program, layers_of_a_block];
 
 fn endurance(check: &mut Check<'_>) -> Option<()> {
     let (endurance, cycles) = (check.int("drive.endurance")?, check.int("reliability.pe_cycles")?);
@@ -87,18 +88,41 @@ fn endurance(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
+/// Times by page kind need a cell type with these page kinds.
+fn by_kind(check: &mut Check<'_>, key: &str, times: &Val) -> Option<()> {
+    let cell = check.tag("drive.cell")?;
+    let keys = [key, "drive.cell"];
+    if cell == "slc" {
+        let remedy = "write one time, or set drive.cell = \"mlc\", \"tlc\", \"3d-mlc\" or \"3d-tlc\"";
+        check.error(&keys, "a cell of \"slc\" has no MSB pages", remedy);
+    } else if cell.ends_with("mlc") && !matches!(times.field("csb"), Val::Tag("mean", None)) {
+        let message = format!("a cell of \"{cell}\" has no CSB pages");
+        check.error(&keys, message, "take csb out, or set drive.cell = \"tlc\" or \"3d-tlc\"");
+    }
+    Some(())
+}
+
+fn read(check: &mut Check<'_>) -> Option<()> {
+    let times = check.get("timing.read").filter(|times| matches!(times, Val::Table(_)))?.clone();
+    by_kind(check, "timing.read", &times)
+}
+
+fn levels(check: &mut Check<'_>) -> Option<()> {
+    let Val::List(levels) = check.get("ecc.levels")?.clone() else { return None };
+    let mut by_kinds =
+        levels.iter().map(|level| level.field("sense")).filter(|sense| matches!(sense, Val::Table(_)));
+    by_kinds.next().and_then(|sense| by_kind(check, "ecc.levels", sense))
+}
+
 /// Program times by page kind or by layer need a cell type with page kinds or layers.
 fn program(check: &mut Check<'_>) -> Option<()> {
-    let Val::Table(fields) = check.get("timing.program")? else { return None };
+    let times = check.get("timing.program")?.clone();
+    let Val::Table(fields) = &times else { return None };
+    if fields[0].0 == "lsb" {
+        return by_kind(check, "timing.program", &times);
+    }
     let cell = check.tag("drive.cell")?;
     let keys = ["timing.program", "drive.cell"];
-    if fields[0].0 == "lsb" {
-        if cell == "slc" {
-            let remedy = "write one time, or set drive.cell = \"mlc\", \"3d-mlc\" or \"3d-tlc\"";
-            check.error(&keys, "a cell of \"slc\" has no MSB pages", remedy);
-        }
-        return Some(());
-    }
     if !cell.starts_with("3d-") {
         let message = format!("program times by layer need layers, but a cell of \"{cell}\" has none");
         let remedy = "write one time or { lsb, msb }, or set drive.cell = \"3d-mlc\" or \"3d-tlc\"";

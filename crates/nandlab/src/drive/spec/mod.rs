@@ -24,7 +24,7 @@ pub use crate::copyback::spec::{MigrationPolicySpec, MigrationSpec};
 pub use crate::demand_map::{Eviction, MapSpec, Miss, TranslationLevel};
 pub use crate::flash::{
     EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable, StartLevel,
-    VthSpec,
+    VthSpec, VthTlcSpec,
 };
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;

@@ -1,7 +1,9 @@
 //! The section `[reliability]` of the spec.
 
 use crate::base::units::Span;
-use crate::flash::{CopybackErrors, RberSpec, RberTable, References, ReliabilitySpec, Retention, VthSpec};
+use crate::flash::{
+    CopybackErrors, RberSpec, RberTable, References, ReliabilitySpec, Retention, VthSpec, VthTlcSpec,
+};
 use crate::spec::{
     AGE, Check, Choices, Content, FACTOR, FileOf, FromVal, Param, Params, Policy, Rule, SHARE_ABOVE_0,
     Unreadable, Val, ValueKind, When, choices, int, key, num, param, params, plain, section, value, with,
@@ -15,6 +17,7 @@ section! { for ReliabilitySpec {
         => |values, path| match values.val(path) {
             Val::Tag("none", None) => RberSpec::None,
             Val::Tag("vth", Some(params)) => RberSpec::Vth(VthSpec::from_val(params)),
+            Val::Tag("vth-tlc", Some(params)) => RberSpec::VthTlc(VthTlcSpec::from_val(params)),
             Val::Tag("table", Some(_)) => RberSpec::Table(values.content(path)),
             val => val.is_no("error rate"),
         },
@@ -96,6 +99,11 @@ choices! { for References {
 const RBER: &[Policy] = &[
     plain("none", "no bit errors"),
     with("vth", VthSpec::PARAMS, "threshold voltage distributions of MLC"),
+    with(
+        "vth-tlc",
+        VthTlcSpec::PARAMS,
+        "threshold voltage distributions of TLC, those measured on a planar chip",
+    ),
     value("table", &ValueKind::Path, "measured RBER: a CSV of P/E cycles, retention, reads and RBER"),
 ];
 
@@ -108,6 +116,18 @@ params! { for VthSpec {
         param("sensing_step", num(0.001, 0.1), "0.03", "distance between references of soft sensing in V"),
     per_page_kind =
         param("per_page_kind", ValueKind::Bool, "false", "separate RBERs of LSB and MSB pages, not their mean"),
+} }
+
+// The states lie 63 apart.
+params! { for VthTlcSpec {
+    sigma = param("sigma", num(0.1, 3.0), "1.0", "factor on the standard deviations of the states"),
+    shift = param("shift", num(0.0, 10.0), "1.0", "factor on the distances by which retention moves the states"),
+    sensing_step = param(
+        "sensing_step",
+        num(0.1, 10.0),
+        "3.0",
+        "distance between references of soft sensing, in 512ths of the highest voltage",
+    ),
 } }
 
 /// Reads the file of `reliability.rber.table`.
@@ -169,9 +189,22 @@ fn errors_have_effect(check: &mut Check<'_>) -> Option<()> {
 
 fn vth(check: &mut Check<'_>) -> Option<()> {
     let (errors, cell) = (check.tag("reliability.rber")?, check.tag("drive.cell")?);
-    if errors == "vth" && !["mlc", "3d-mlc"].contains(&cell) {
-        let message = format!("\"vth\" describes cells of two bits, but drive.cell = \"{cell}\"");
-        let remedy = "set drive.cell = \"mlc\" or \"3d-mlc\", or reliability.rber to a table or \"none\"";
+    let (bits, model, other) = match errors {
+        "vth" => ("two", "mlc", "vth-tlc"),
+        "vth-tlc" => ("three", "tlc", "vth"),
+        _ => return None,
+    };
+    if !cell.ends_with(model) {
+        let message = format!("\"{errors}\" describes cells of {bits} bits, but drive.cell = \"{cell}\"");
+        let remedy = if cell == "slc" {
+            format!(
+                "set drive.cell = \"{model}\" or \"3d-{model}\", or reliability.rber to a table or \"none\""
+            )
+        } else {
+            format!(
+                "set reliability.rber = \"{other}\", a table or \"none\", or drive.cell = \"{model}\" or \"3d-{model}\""
+            )
+        };
         check.error(&["reliability.rber", "drive.cell"], message, remedy);
     }
     Some(())

@@ -1,15 +1,16 @@
 //! The section `[timing]` of the spec.
 
+use crate::base::geometry::KindTimes;
 use crate::sched::{
     CommandTimes, OffChipRate, ProgramTime, Scheduler, SuspendSpec, SuspendTimes, TimingSpec,
 };
 use crate::spec::{
-    Check, Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Params, Rule, Val, ValueKind, choices, int, key,
-    num, param, params, plain, section,
+    CSB, Check, Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Params, READ, Rule, Val, ValueKind, choices,
+    int, key, num, param, params, plain, section,
 };
 
 section! { for TimingSpec {
-    read_ns = key("timing.read", OPERATION, "\"50us\"", "tR: sensing a page"),
+    read = key("timing.read", READ, "\"50us\"", "tR, sensing a page: for every page, or by page kind"),
     program =
         key("timing.program", PROGRAM, "\"900us\"", "tPROG: for every page, by page kind, or by layer"),
     erase_ns = key("timing.erase", OPERATION, "\"3.5ms\"", "tBERS: erasing a block"),
@@ -51,7 +52,8 @@ const PROGRAM: ValueKind = ValueKind::Either(&[
     OPERATION,
     ValueKind::Table(&[
         param("lsb", OPERATION, "", "tPROG of an LSB page"),
-        param("msb", OPERATION, "", "tPROG of an MSB page; a CSB page takes the mean of lsb and msb"),
+        param("csb", CSB, "\"mean\"", "tPROG of a CSB page"),
+        param("msb", OPERATION, "", "tPROG of an MSB page"),
     ]),
     ValueKind::Table(&[
         param("fastest", OPERATION, "", "tPROG of the bottom layer"),
@@ -62,9 +64,7 @@ const PROGRAM: ValueKind = ValueKind::Either(&[
 impl FromVal for ProgramTime {
     fn from_val(val: &Val) -> Self {
         match val {
-            Val::Table(fields) if fields[0].0 == "lsb" => {
-                Self::ByKind { lsb_ns: val.field("lsb").span(), msb_ns: val.field("msb").span() }
-            }
+            Val::Table(fields) if fields[0].0 == "lsb" => Self::ByKind(KindTimes::from_val(val)),
             Val::Table(_) => Self::ByLayer {
                 fastest_ns: val.field("fastest").span(),
                 slowest_ns: val.field("slowest").span(),

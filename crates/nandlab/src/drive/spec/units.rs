@@ -1,7 +1,6 @@
 //! The keys `ftl.mapping_unit`, `ftl.superblock` and `ftl.buffer`, and the rules on how the FTL divides the flash memory.
 
 use crate::base::geometry::{Cell, DriveSpec, Superblock};
-use crate::copyback::spec::MigrationPolicySpec;
 use crate::refresh::spec::RefreshPolicySpec;
 use crate::sched::ProgramTime;
 use crate::spec::{Check, Choices, FromVal, Key, Rule, Val, ValueKind, choices, key, plain, show_size};
@@ -208,9 +207,7 @@ fn together(check: &mut Check<'_>) -> Option<()> {
         ("ftl.superblock", "superblocks of several planes", "plane", planes_per_block > 1),
         ("drive.program_order", "one-shot programs", "page", is_one_shot(check)),
     ];
-    let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
-    let copies_back = migration.copybacks_max() > 0;
     let of_planes = planes_per_block > 1 && check.int("drive.registers").unwrap_or(1) == 1;
     let others: [(&str, &str, bool); 6] = [
         (

@@ -3,11 +3,16 @@
 //! Level L senses with L references between neighbouring states (LaLDPC, Section II-B), costs more than level L - 1 and
 //! decodes more errors. A read that does not decode is tried again one level higher; a page that the last level does
 //! not decode is uncorrectable. The cost of each try is in `sched::Timing`.
+//!
+//! Of a read-retry table (`ecc.levels = { retry = ... }`) level L is an entry: a read with other references. All entries
+//! decode the same RBER, but each finds another RBER in the page. An entry beyond the needed one may not decode the page,
+//! so no read starts there (`read_levels/spec.rs`).
 
 mod start;
 
 pub use start::{Hints, RETRY_ROWS_MAX, RetryRow, RetryTable};
 
+use crate::base::geometry::KindTimes;
 use crate::base::units::Span;
 
 /// Section `[ecc]` of the spec: read levels, start policy and retries.
@@ -28,11 +33,14 @@ pub struct LevelSpec {
     /// The level decodes every RBER below this limit.
     pub rber_max: f64,
     /// Time of the sensing on the die.
-    pub sense_ns: Span,
+    pub sense: KindTimes,
     /// Time of a page's transfer on the channel.
     pub transfer_ns: Span,
     /// Time of decoding a page.
     pub decode_ns: Span,
+    /// Of an entry of a read-retry table: the level reads with the references that are optimal for data of this age, in
+    /// seconds. `None`: with the optimal references of the page.
+    pub read_for_s: Option<u32>,
 }
 
 /// `ecc.start`: the level at which a read starts.
@@ -82,6 +90,8 @@ pub struct Ecc {
     /// table has a single infinite limit.
     rber_max: Box<[f64]>,
     has_levels: bool,
+    /// Of a read-retry table, by level from level 1, the age in seconds of the data for which its references are optimal.
+    entries: Box<[u32]>,
     start: StartLevel,
 }
 
@@ -91,7 +101,8 @@ impl Ecc {
         let limits: Vec<f64> = spec.levels.iter().map(|level| level.rber_max).collect();
         let has_levels = !limits.is_empty();
         let rber_max = if has_levels { limits } else { vec![f64::INFINITY] };
-        Self { rber_max: rber_max.into(), has_levels, start: spec.start }
+        let entries = spec.levels.iter().filter_map(|level| level.read_for_s).collect();
+        Self { rber_max: rber_max.into(), has_levels, entries, start: spec.start }
     }
 
     /// The number of levels.
@@ -110,6 +121,13 @@ impl Ecc {
     #[inline]
     pub fn level_for(&self, rber: f64) -> u8 {
         self.rber_max.iter().take_while(|&&limit| rber >= limit).count() as u8 + 1
+    }
+
+    /// The entries of the read-retry table, by level from level 1: the age in seconds of the data for which the
+    /// references of the level are optimal. Empty if the levels are read levels.
+    #[inline(always)]
+    pub fn entries(&self) -> &[u32] {
+        &self.entries
     }
 
     /// The least RBER that no level decodes; infinite without a level table.
@@ -153,7 +171,13 @@ mod tests {
 
     #[test]
     fn a_level_decodes_every_rber_below_its_limit() {
-        let level = |rber_max| LevelSpec { rber_max, sense_ns: US, transfer_ns: US, decode_ns: US };
+        let level = |rber_max| LevelSpec {
+            rber_max,
+            sense: KindTimes::uniform(US),
+            transfer_ns: US,
+            decode_ns: US,
+            read_for_s: None,
+        };
         let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(level).to_vec();
         let ecc = Ecc::new(&EccSpec { levels, start: StartLevel::First, retry: Retry::Full });
         // LaLDPC, Table II: an RBER at the limit of a level needs the next level.

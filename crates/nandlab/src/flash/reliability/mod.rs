@@ -12,11 +12,13 @@ mod noise;
 mod table;
 mod variation;
 mod vth;
+mod vth_tlc;
 
 pub use draw::binomial;
 pub use table::{RberTable, TableError};
 pub use variation::PageVariation;
 pub use vth::{PerKind, Susceptible, Vth};
+pub use vth_tlc::VthTlc;
 
 use crate::base::geometry::PageKind;
 use crate::base::units::Span;
@@ -82,6 +84,8 @@ pub enum RberSpec {
     None,
     /// Threshold voltage distributions of MLC.
     Vth(VthSpec),
+    /// Threshold voltage distributions of TLC.
+    VthTlc(VthTlcSpec),
     /// Characterisation data, measured by a lab.
     Table(RberTable),
 }
@@ -97,6 +101,17 @@ pub struct VthSpec {
     pub sensing_step: f64,
     /// Whether LSB and MSB pages have different RBERs. If not, both have the mean.
     pub per_page_kind: bool,
+}
+
+/// Parameters of the `vth-tlc` model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VthTlcSpec {
+    /// Factor on the standard deviations of the states.
+    pub sigma: f64,
+    /// Factor on the distances by which retention moves the states.
+    pub shift: f64,
+    /// Distance of neighbouring references of soft sensing, in 512ths of the highest voltage.
+    pub sensing_step: f64,
 }
 
 /// The history of a page, on which its RBER depends.
@@ -133,32 +148,77 @@ enum Model {
     Table(RberTable),
 }
 
-/// The exact model, and its tables over P/E cycles and age, each for the three values of [`by_kind`].
+/// A model of threshold voltages. Each of its values is by index: of MLC the value of LSB pages, that of MSB pages and
+/// the mean of the two; of TLC the values of LSB, CSB and MSB pages.
+#[derive(Debug)]
+enum Exact {
+    Mlc(Vth),
+    Tlc(VthTlc),
+}
+
+impl Exact {
+    fn rber(&self, pe_cycles: f64, age_s: f64) -> [f64; 3] {
+        match self {
+            Self::Mlc(vth) => by_kind(vth.rber(pe_cycles, age_s)),
+            Self::Tlc(vth) => vth.rber(pe_cycles, age_s),
+        }
+    }
+
+    fn rber_read_for(&self, pe_cycles: f64, age_s: f64, read_for_s: f64) -> [f64; 3] {
+        match self {
+            Self::Mlc(vth) => by_kind(vth.rber_read_for(pe_cycles, age_s, read_for_s)),
+            Self::Tlc(vth) => vth.rber_read_for(pe_cycles, age_s, read_for_s),
+        }
+    }
+
+    fn susceptible(&self, pe_cycles: f64, age_s: f64) -> [f64; 3] {
+        match self {
+            Self::Mlc(vth) => by_kind(vth.susceptible(pe_cycles, age_s).page),
+            Self::Tlc(vth) => vth.susceptible(pe_cycles, age_s),
+        }
+    }
+}
+
+/// The exact model, and its tables over P/E cycles and age.
 #[derive(Debug)]
 struct VthModel {
-    exact: Vth,
-    /// For each page kind the index into the three values of [`by_kind`]. The page kinds of consecutive reads are
+    exact: Exact,
+    /// For each page kind the index into the values of [`Exact`]. The page kinds of consecutive reads are
     /// random, so a branch instead of this table would often be mispredicted.
     which: [u8; 4],
     rber: Grid<3>,
     /// The RBER at the references of unaged data.
     sensed: Grid<3>,
+    /// By entry of the read-retry table: the age in seconds for whose data its references are optimal, and the RBER.
+    entries: Vec<(f64, Grid<3>)>,
     susceptible: Grid<3>,
 }
 
 impl VthModel {
-    fn new(spec: &VthSpec) -> Self {
+    fn mlc(spec: &VthSpec) -> Self {
         // The model covers two-bit cells only. Pages of other kinds have the mean of LSB and MSB.
         let mut which = [2; 4];
         if spec.per_page_kind {
             which[PageKind::Lsb as usize] = 0;
             which[PageKind::Msb as usize] = 1;
         }
+        Self::new(Exact::Mlc(Vth::new(spec)), which)
+    }
+
+    fn tlc(spec: &VthTlcSpec) -> Self {
+        let mut which = [0; 4];
+        which[PageKind::Csb as usize] = 1;
+        which[PageKind::Msb as usize] = 2;
+        Self::new(Exact::Tlc(VthTlc::new(spec)), which)
+    }
+
+    fn new(exact: Exact, which: [u8; 4]) -> Self {
         Self {
-            exact: Vth::new(spec),
+            exact,
             which,
             rber: Grid::new(),
             sensed: Grid::new(),
+            entries: Vec::new(),
             susceptible: Grid::new(),
         }
     }
@@ -178,7 +238,8 @@ impl Reliability {
     pub fn new(spec: &ReliabilitySpec) -> Self {
         let model = match &spec.rber {
             RberSpec::None => Model::None,
-            RberSpec::Vth(vth) => Model::Vth(Box::new(VthModel::new(vth))),
+            RberSpec::Vth(vth) => Model::Vth(Box::new(VthModel::mlc(vth))),
+            RberSpec::VthTlc(vth) => Model::Vth(Box::new(VthModel::tlc(vth))),
             RberSpec::Table(table) => Model::Table(table.clone()),
         };
         let ReliabilitySpec { read_disturb, copyback, copyback_error, .. } = *spec;
@@ -204,7 +265,7 @@ impl Reliability {
             Model::Vth(model) => {
                 let which = model.which(page.kind);
                 let exact = &model.exact;
-                let compute = |pe_cycles: f64, age_s: f64| by_kind(exact.rber(pe_cycles, age_s));
+                let compute = |pe_cycles: f64, age_s: f64| exact.rber(pe_cycles, age_s);
                 model.rber.at(which, page.pe_cycles, page.age_s, compute)
             }
             Model::Table(table) => table.rber(page.pe_cycles, page.age_s, page.reads),
@@ -212,19 +273,40 @@ impl Reliability {
         self.with_disturbance(aged, page)
     }
 
-    /// The RBER that the sense of a copyback finds in a page, 0 to 0.5. With [`References::Default`] and the `vth` model
-    /// the references are those of unaged data, otherwise this is [`Reliability::rber`].
+    /// The RBER that the sense of a copyback finds in a page, 0 to 0.5. With [`References::Default`] and a model of
+    /// voltages the references are those of unaged data, otherwise this is [`Reliability::rber`].
     pub fn rber_sensed(&mut self, page: &Condition) -> f64 {
         match (&mut self.model, self.copyback) {
             (Model::Vth(model), CopybackErrors::Propagate(References::Default)) => {
                 let which = model.which(page.kind);
                 let exact = &model.exact;
-                let compute = |pe_cycles: f64, age_s: f64| by_kind(exact.rber_unadjusted(pe_cycles, age_s));
+                let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_for(pe_cycles, age_s, 0.0);
                 let aged = model.sensed.at(which, page.pe_cycles, page.age_s, compute);
                 self.with_disturbance(aged, page)
             }
             _ => self.rber(page),
         }
+    }
+
+    /// Adds the entries of a read-retry table for [`Reliability::rber_read_for`]: the ages in seconds for whose data the
+    /// references are optimal. A model without voltages has no use for them.
+    pub fn with_entries(mut self, entries: &[u32]) -> Self {
+        if let Model::Vth(model) = &mut self.model {
+            model.entries = entries.iter().map(|&age_s| (f64::from(age_s), Grid::new())).collect();
+        }
+        self
+    }
+
+    /// The RBER of a page, 0 to 0.5, read with entry `entry` of the read-retry table ([`Reliability::with_entries`]). It
+    /// has the precision of [`Reliability::rber`].
+    pub fn rber_read_for(&mut self, page: &Condition, entry: usize) -> f64 {
+        let Model::Vth(model) = &mut self.model else { return self.rber(page) };
+        let which = model.which(page.kind);
+        let exact = &model.exact;
+        let (read_for_s, grid) = &mut model.entries[entry];
+        let compute = |pe_cycles: f64, age_s: f64| exact.rber_read_for(pe_cycles, age_s, *read_for_s);
+        let aged = grid.at(which, page.pe_cycles, page.age_s, compute);
+        self.with_disturbance(aged, page)
     }
 
     /// The RBER of a page after `page.copybacks` copybacks in a row and then `page.age_s` of retention, 0 to 0.5: the
@@ -245,7 +327,7 @@ impl Reliability {
         let (pe_cycles, age_s) = (f64::from(page.pe_cycles), f64::from(page.age_s));
         let aged = match &self.model {
             Model::None => 0.0,
-            Model::Vth(model) => by_kind(model.exact.rber(pe_cycles, age_s))[model.which(page.kind)],
+            Model::Vth(model) => model.exact.rber(pe_cycles, age_s)[model.which(page.kind)],
             Model::Table(table) => table.rber(page.pe_cycles, page.age_s, page.reads),
         };
         self.with_disturbance(aged, page)
@@ -259,7 +341,7 @@ impl Reliability {
         let Model::Vth(model) = &mut self.model else { return None };
         let which = model.which(kind);
         let exact = &model.exact;
-        let compute = |pe_cycles: f64, age_s: f64| by_kind(exact.susceptible(pe_cycles, age_s).page);
+        let compute = |pe_cycles: f64, age_s: f64| exact.susceptible(pe_cycles, age_s);
         Some(model.susceptible.at(which, pe_cycles, age_s, compute))
     }
 

@@ -35,7 +35,7 @@ const T0_S: f64 = 3600.0;
 /// Width of random telegraph noise after one P/E cycle, in volts.
 const TELEGRAPH: f64 = 2.5e-4;
 /// Distance from a boundary to the outermost of its seven references of soft sensing, in sensing steps.
-const SENSING_STEPS: f64 = 3.0;
+pub(super) const SENSING_STEPS: f64 = 3.0;
 
 /// A value for each page kind of a two-bit cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,11 +69,11 @@ pub struct Vth {
 
 /// The voltages of the cells of one state: uniform over a width, plus noise.
 #[derive(Clone, Copy, Debug)]
-struct State {
-    middle: f64,
-    /// Width of the uniform part; 0 for the erased state.
-    width: f64,
-    noise: Noise,
+pub(super) struct State {
+    pub(super) middle: f64,
+    /// Width of the uniform part; 0 for a normal state.
+    pub(super) width: f64,
+    pub(super) noise: Noise,
 }
 
 impl Vth {
@@ -91,8 +91,13 @@ impl Vth {
     /// As [`Vth::rber`], but with the read references that are optimal at age 0, which a read without feedback from
     /// decoding uses. Assumption: the default references of a device follow its wear.
     pub fn rber_unadjusted(&self, pe_cycles: f64, age_s: f64) -> PerKind {
-        match (self.states(pe_cycles, 0.0), self.states(pe_cycles, age_s)) {
-            (Some(young), Some(states)) => Self::rber_at(&states, references(&young)),
+        self.rber_read_for(pe_cycles, age_s, 0.0)
+    }
+
+    /// As [`Vth::rber`], but with the read references that are optimal for data of `read_for_s` seconds.
+    pub fn rber_read_for(&self, pe_cycles: f64, age_s: f64, read_for_s: f64) -> PerKind {
+        match (self.states(pe_cycles, read_for_s), self.states(pe_cycles, age_s)) {
+            (Some(others), Some(states)) => Self::rber_at(&states, references(&others)),
             _ => PerKind { lsb: 0.5, msb: 0.5 },
         }
     }
@@ -115,21 +120,10 @@ impl Vth {
         };
         let reach = SENSING_STEPS * self.spec.sensing_step;
         let windows = references(&states).map(|reference| (reference - reach, reference + reach));
-        let share = |windows: &[(f64, f64)]| {
-            let mut sum = 0.0;
-            let mut from = f64::NEG_INFINITY;
-            // Wide windows overlap. A cell in two windows counts once.
-            for &(low, high) in windows {
-                let low = low.max(from);
-                sum += states.iter().map(|state| state.between(low, high)).sum::<f64>();
-                from = high;
-            }
-            sum / 4.0
-        };
         let [low, middle, high] = windows;
         Susceptible {
-            cell: share(&windows),
-            page: PerKind { lsb: share(&[middle]), msb: share(&[low, high]) },
+            cell: share_near(&states, windows),
+            page: PerKind { lsb: share_near(&states, [middle]), msb: share_near(&states, [low, high]) },
         }
     }
 
@@ -181,7 +175,7 @@ impl State {
 
     /// Share of cells between two voltages; 0 if `low` is above `high`. Computed from small tails only, to keep its
     /// precision.
-    fn between(&self, low: f64, high: f64) -> f64 {
+    pub(super) fn between(&self, low: f64, high: f64) -> f64 {
         let share = if low >= self.middle {
             self.above(low) - self.above(high)
         } else if high <= self.middle {
@@ -203,6 +197,19 @@ impl State {
     }
 }
 
+/// The share of the cells of equally frequent states that are in any of `windows`, which are in ascending order.
+pub(super) fn share_near(states: &[State], windows: impl IntoIterator<Item = (f64, f64)>) -> f64 {
+    let mut sum = 0.0;
+    let mut from = f64::NEG_INFINITY;
+    // Wide windows overlap. A cell in two windows counts once.
+    for (low, high) in windows {
+        let low = low.max(from);
+        sum += states.iter().map(|state| state.between(low, high)).sum::<f64>();
+        from = high;
+    }
+    sum / states.len() as f64
+}
+
 fn references(states: &[State; 4]) -> [f64; 3] {
     [0, 1, 2].map(|i| crossing(&states[i], &states[i + 1]))
 }
@@ -210,7 +217,7 @@ fn references(states: &[State; 4]) -> [f64; 3] {
 /// The voltage at which the densities of two neighbouring states cross. Each density is unimodal and symmetric
 /// (convolutions of log-concave densities are), so between the middles one density falls, the other rises, and there is
 /// one crossing.
-fn crossing(lower: &State, upper: &State) -> f64 {
+pub(super) fn crossing(lower: &State, upper: &State) -> f64 {
     /// Precision of the crossing. The RBER has its minimum at the crossing, so a deviation of this size hardly changes
     /// the RBER.
     const EXACT_V: f64 = 1e-10;

@@ -9,7 +9,7 @@ params! {
     /// `refresh.policy.partial`: partial refresh.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct PartialSpec {
-        /// Share of a page's bits that are susceptible; `None`: computed from the RBER model `vth`.
+        /// Share of a page's bits that are susceptible; `None`: computed from the RBER model.
         pub susceptible_ratio: Option<f64> = param(
             "susceptible_ratio",
             SUSCEPTIBLE,
@@ -69,7 +69,7 @@ params! {
 
 const SUSCEPTIBLE: ValueKind = ValueKind::Either(&[
     SHARE,
-    ValueKind::Slot(&[plain("vth", "computed for each page from the distributions of reliability.rber.vth")]),
+    ValueKind::Slot(&[plain("vth", "computed for each page from the distributions of reliability.rber")]),
 ]);
 
 choices! {
@@ -99,14 +99,14 @@ choices! {
 
 pub(crate) const RULES: &[Rule] = &[susceptible_ratio];
 
-/// `susceptible_ratio = "vth"` needs the RBER model `vth`.
+/// `susceptible_ratio = "vth"` needs an RBER model of voltages.
 fn susceptible_ratio(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "refresh.policy";
     let policy = RefreshPolicySpec::from_val(check.get(KEY)?);
     let is_vth = policy.partial()?.susceptible_ratio.is_none();
-    if is_vth && check.tag("reliability.rber")? != "vth" {
-        let message = "susceptible_ratio = \"vth\" needs reliability.rber = \"vth\"";
-        let remedy = "set reliability.rber = \"vth\", or susceptible_ratio to a number such as 0.0788";
+    if is_vth && !check.tag("reliability.rber")?.starts_with("vth") {
+        let message = "susceptible_ratio = \"vth\" needs reliability.rber = \"vth\" or \"vth-tlc\"";
+        let remedy = "set reliability.rber to one of these, or susceptible_ratio to a number such as 0.0788";
         check.error(&[KEY, "reliability.rber"], message, remedy);
     }
     Some(())

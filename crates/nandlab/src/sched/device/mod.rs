@@ -427,17 +427,17 @@ impl Device {
         let first = first_of(&die.batch, pool);
         let program_ns = || self.timing.program_ns(u32::from(first.page));
         let (sense_ns, rest_ns) = match die.kind {
-            FlashOp::Read => (self.timing.read(first.level, first.tries > 0).sense_ns, Span::ZERO),
+            // The pages of a multi-plane operation have the same number, and so the same kind.
+            FlashOp::Read => {
+                (self.timing.read(first.page.into(), first.level, first.tries > 0).sense_ns, Span::ZERO)
+            }
             FlashOp::Program => (Span::ZERO, program_ns()),
             FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
-            FlashOp::Copyback => {
-                let sense_ns = u64::from(first.senses) * self.timing.read_ns;
-                match (self.gap, die.is_sensed) {
-                    (None, _) => (sense_ns, program_ns()),
-                    (Some(_), false) => (sense_ns, Span::ZERO),
-                    (Some(_), true) => (Span::ZERO, program_ns()),
-                }
-            }
+            FlashOp::Copyback => match (self.gap, die.is_sensed) {
+                (None, _) => (first.sense_ns, program_ns()),
+                (Some(_), false) => (first.sense_ns, Span::ZERO),
+                (Some(_), true) => (Span::ZERO, program_ns()),
+            },
         };
         let end = now + sense_ns + rest_ns;
         die.phase = Phase::Array;
