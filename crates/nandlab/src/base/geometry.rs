@@ -202,6 +202,25 @@ impl Geometry {
         ppn.0 & (self.units_per_page - 1)
     }
 
+    /// The pages of the flash page of `ppn`.
+    pub fn units(&self, ppn: Ppn) -> impl Iterator<Item = Ppn> + use<> {
+        let first = self.first_unit(ppn).0;
+        (first..first + self.units_per_page).map(Ppn)
+    }
+
+    /// The number within its block of the flash page of page `page`.
+    #[inline(always)]
+    pub fn flash_page(&self, page: u32) -> u32 {
+        page / self.units_per_page
+    }
+
+    /// Whether page `page` of a block is in the MSB flash page of a planar MLC wordline. A torn program of this flash
+    /// page also destroys the LSB flash page of the wordline, which is the flash page before it.
+    #[inline(always)]
+    pub fn endangers_lsb(&self, page: u32) -> bool {
+        self.cell == Cell::Mlc && self.flash_page(page) % 2 == 1
+    }
+
     /// The block of a page, and the page's number in it.
     #[inline(always)]
     pub fn split(&self, ppn: Ppn) -> (BlockId, u32) {
@@ -268,7 +287,7 @@ impl Geometry {
 
     /// The kind of page `page` of a block. The flash pages of a wordline have consecutive numbers.
     pub fn kind(&self, page: u32) -> PageKind {
-        let page = page / self.units_per_page;
+        let page = self.flash_page(page);
         match (self.pages_per_wordline(), page % self.pages_per_wordline()) {
             (1, _) => PageKind::Slc,
             (_, 0) => PageKind::Lsb,
@@ -280,7 +299,7 @@ impl Geometry {
     /// The layer of page `page` of a block, from 0 at the bottom. The pages are spread evenly over the layers, in
     /// ascending order.
     pub fn layer(&self, page: u32) -> u32 {
-        let page = u64::from(page / self.units_per_page);
+        let page = u64::from(self.flash_page(page));
         (page * u64::from(self.layers) / u64::from(self.flash_pages_per_block())) as u32
     }
 

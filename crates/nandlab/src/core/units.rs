@@ -20,6 +20,7 @@ use crate::flash::{DEAD_LPN, Stamp};
 use crate::ftl::{STREAMS, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
+use std::iter::successors;
 
 counters! {
     /// Mapping units that share a flash page (`ftl.mapping_unit`).
@@ -70,6 +71,14 @@ impl Units {
     #[inline(always)]
     fn are_parts(&self) -> bool {
         !self.gathering.is_empty()
+    }
+
+    /// Power loss: the pages that gather are lost. Flash pages are programmed once, so these flash pages are still erased.
+    pub(crate) fn forget(&mut self) {
+        self.gathering.fill(None);
+        self.due.clear();
+        self.reads.clear();
+        self.buffered = 0;
     }
 
     /// Number of pages of the write buffer whose flash pages are not full.
@@ -154,6 +163,14 @@ impl<P: Probe> Core<P> {
                 self.close_flash_page(plane, stream);
             }
         }
+    }
+
+    /// The pages whose program has not ended, those that gather included.
+    pub(crate) fn pages_to_program(&self) -> impl Iterator<Item = &Transaction> {
+        let gathering = self.units.gathering.iter().flatten().map(|page| page.first);
+        let operations = self.device.operations(&self.pool).chain(gathering);
+        let pages = operations.flat_map(|first| successors(Some(first), |&slot| self.pool[slot].more));
+        pages.map(|slot| &self.pool[slot]).filter(|page| page.kind.programs())
     }
 
     /// Closes all flash pages that gather pages of the write buffer.

@@ -34,16 +34,11 @@ impl<P: Probe> Drive<P> {
     /// Power fails now: all state in RAM is lost. [`Drive::restore_power`] rebuilds the drive from flash.
     ///
     /// # Panics
-    /// If the drive keeps no sequence numbers (see [`Drive::cut_power`]), if its mapping unit is below the page, or if
-    /// power is off already.
+    /// If the drive keeps no sequence numbers (see [`Drive::cut_power`]), or power is off already.
     pub fn lose_power(&mut self) {
         assert!(
             self.core.array.keeps_sequences(),
             "the drive keeps no sequence numbers: its spec models no power loss"
-        );
-        assert!(
-            self.core.geometry.units_per_page == 1,
-            "power loss with a mapping unit below the page cannot be simulated yet"
         );
         assert!(!self.losses.is_off, "power is off already");
         self.losses.is_off = true;
@@ -142,7 +137,7 @@ impl<P: Probe> Drive<P> {
     /// page saves the most; then the dirty pages. If programs under way end (`finishes`), pages whose dirty sectors are
     /// all in such a program are left out.
     fn dirty_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
-        let Some(caching) = &self.caching else { return Vec::new() };
+        let Some(caching) = &self.caching else { return self.buffered_at_power_loss(loss) };
         let cache = &caching.cache;
         let capacitor = &self.spec.capacitor;
         let metadata = (capacitor.metadata_bytes / u64::from(self.core.geometry.page_bytes)) as u32;
@@ -172,6 +167,23 @@ impl<P: Probe> Drive<P> {
         loss.trim_pages = self.path.host.trim_pages(&self.core);
         let trims = (0..loss.trim_pages).map(|_| Dirty::trims());
         trims.chain(order.into_iter().filter(needs_flush).map(dirty)).collect()
+    }
+
+    /// Returns the pages of the write buffer that are not in flash.
+    fn buffered_at_power_loss(&self, loss: &mut PowerLoss) -> Vec<Dirty> {
+        let buffer = self.path.host.buffer.as_ref();
+        let unflushed = buffer.map(|buffer| buffer.unflushed(&self.core)).unwrap_or_default();
+        loss.dirty_pages = unflushed.len() as u32;
+        loss.unflushed_pages = loss.dirty_pages;
+        let dirty = |(lpn, sequence)| Dirty {
+            lpn: Lpn(lpn),
+            sequence,
+            unflushed: sequence,
+            is_partial: false,
+            is_lost: false,
+            is_saved: false,
+        };
+        unflushed.into_iter().map(dirty).collect()
     }
 
     /// Ends all outstanding requests with [`FailReason::PowerLost`].

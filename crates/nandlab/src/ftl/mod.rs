@@ -293,10 +293,10 @@ impl Ftl {
         self.planes[plane.index()].open[self.open_of(stream)].lsb_only
     }
 
-    /// Whether a stream's next page is the MSB page of a wordline whose LSB page is allocated.
+    /// Whether a stream's next page is in the MSB flash page of a planar MLC wordline, whose LSB flash page is allocated.
     pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
-        open.next < open.end && geometry.cell == Cell::Mlc && geometry.split(Ppn(open.next)).1 % 2 == 1
+        open.next < open.end && geometry.endangers_lsb(geometry.split(Ppn(open.next)).1)
     }
 
     /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a

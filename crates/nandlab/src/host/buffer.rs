@@ -4,13 +4,15 @@
 //! the buffer has room for it. The flash page that it shares with others is programmed when it is full; before that,
 //! when a flush asks for it, when the host is idle (`gc.idle_after`), when GC waits for a page that it replaces, or when
 //! the buffer is full of pages whose flash pages are not. FUA writes do not use the buffer.
+//!
+//! The buffer is volatile: power loss destroys the acknowledged pages whose program has not ended.
 
 use super::Host;
 use crate::base::geometry::{Lpn, RequestId};
 use crate::core::Core;
 use crate::probe::Probe;
 use crate::sched::{Owner, Transaction};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The pages in the write buffer.
 #[derive(Debug)]
@@ -28,6 +30,28 @@ impl Buffer {
     pub(crate) fn new(bytes: u64, page_bytes: u32) -> Option<Self> {
         let capacity = u32::try_from(bytes / u64::from(page_bytes)).unwrap_or(u32::MAX);
         (capacity > 0).then(|| Self { capacity, pages: 0, waiting: VecDeque::new() })
+    }
+
+    /// Power loss: the buffer is empty.
+    pub(crate) fn forget(&mut self) {
+        self.pages = 0;
+        self.waiting.clear();
+    }
+
+    /// The acknowledged writes that are not in flash: the newest of each LPN, with its sequence number. An LPN whose
+    /// newest write is in flash, or which has been deallocated since, has none.
+    pub(crate) fn unflushed<P: Probe>(&self, core: &Core<P>) -> BTreeMap<u32, u64> {
+        let waiting: BTreeSet<u64> = self.waiting.iter().map(|&(.., sequence)| sequence).collect();
+        let mut newest = BTreeMap::new();
+        for page in core.pages_to_program().filter(|page| matches!(page.owner, Owner::Buffered(_))) {
+            let sequence = core.array.stamp(page.ppn).sequence;
+            let is_in_ram = core.ftl.map.get(page.lpn).is_some_and(|ppn| core.is_in_flight(ppn));
+            if is_in_ram && !waiting.contains(&sequence) {
+                let newest = newest.entry(page.lpn.0).or_insert(sequence);
+                *newest = sequence.max(*newest);
+            }
+        }
+        newest
     }
 }
 

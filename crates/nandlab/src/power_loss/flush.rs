@@ -49,7 +49,8 @@ impl Dirty {
     }
 }
 
-/// Returns the transactions that the dies have begun, die by die, suspended ones included.
+/// Returns the transactions that the dies have begun, die by die, suspended ones included. The transactions of a flash
+/// operation follow one another ([`Transaction::more`]).
 pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
     let mut all = Vec::new();
     for die in (0..core.geometry.dies).map(DieId) {
@@ -57,6 +58,11 @@ pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
             let mut rest = first;
             while let Some(slot) = rest {
                 all.push(core.pool[slot]);
+                let mut more = core.pool[slot].more;
+                while let Some(slot) = more {
+                    all.push(core.pool[slot]);
+                    more = core.pool[slot].more;
+                }
                 rest = core.pool[slot].next;
             }
         }
@@ -142,27 +148,35 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                     torn_erases.push(self.core.geometry.block_of(transaction.ppn));
                 }
                 FlashOp::Program | FlashOp::Copyback => {
-                    loss.torn_programs += 1;
+                    loss.torn_programs += u32::from(!transaction.goes_along);
                     self.end_program(&transaction);
                     if transaction.is_in_place() {
                         self.record_torn(transaction.ppn, loss);
                     }
-                    self.tear_page(transaction.ppn, loss);
+                    // Every flash page of an operation begins with a page that has a transaction.
+                    if self.core.geometry.unit(transaction.ppn) == 0 {
+                        self.tear_flash_page(transaction.ppn, loss);
+                    }
                 }
             }
         }
         torn_erases
     }
 
-    /// Tears a page that was being programmed. If it is the MSB page of a planar MLC wordline, also tears the LSB page
-    /// of the wordline. Recovery finds out whether the LSB page had the newest data of its LPN.
-    fn tear_page(&mut self, ppn: Ppn, loss: &mut PowerLoss) {
-        self.core.array.tear(ppn);
-        let (_, page) = self.core.geometry.split(ppn);
-        if self.core.geometry.cell == Cell::Mlc && page % 2 == 1 {
-            let partner = Ppn(ppn.0 - 1);
-            self.record_torn(partner, loss);
-            self.core.array.tear(partner);
+    /// Tears the flash page of `first`, which was being programmed, with its padding. If it is the MSB flash page of a
+    /// planar MLC wordline, also tears the LSB flash page of the wordline. Recovery finds out whether the pages of the
+    /// LSB flash page had the newest data of their LPNs.
+    fn tear_flash_page(&mut self, first: Ppn, loss: &mut PowerLoss) {
+        let units = self.core.geometry.units_per_page;
+        for ppn in self.core.geometry.units(first) {
+            self.core.array.tear(ppn);
+        }
+        let (_, page) = self.core.geometry.split(first);
+        if self.core.geometry.endangers_lsb(page) {
+            for partner in self.core.geometry.units(Ppn(first.0 - units)) {
+                self.record_torn(partner, loss);
+                self.core.array.tear(partner);
+            }
         }
     }
 

@@ -13,7 +13,7 @@
 
 use super::Recovery;
 use super::Schemes;
-use crate::base::geometry::{BlockId, Cell, DieId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Core;
@@ -33,7 +33,7 @@ pub(crate) struct Found {
     pub(crate) pages: Huge<u32>,
     /// For each LPN with a partial page: its newest whole page, or the partial page if there is no whole page.
     whole: BTreeMap<u32, Ppn>,
-    /// By die: number of pages whose OOB was read.
+    /// By die: number of flash pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
 }
 
@@ -76,7 +76,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             let programmed = u32::from(self.core.array.block(block).programmed);
             let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
-            found.scanned[die.index()] += u64::from(programmed);
+            found.scanned[die.index()] += u64::from(self.core.geometry.flash_page(programmed));
             for ppn in (0..programmed).map(|page| self.core.geometry.page(block, page)) {
                 let lpn = self.core.array.lpn(ppn);
                 if lpn.0 == DEAD_LPN || self.core.array.is_torn(ppn) {
@@ -102,10 +102,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
-    /// Time to read all OOBs; `scanned`: by die, the number of pages.
+    /// Time to read all OOBs; `scanned`: by die, the number of flash pages.
     pub(crate) fn scan_ns(&self, scanned: &[u64], channel_ns_per_byte: f64) -> Span {
         let timing = self.core.device.timing();
-        let oob_ns = transfer_ns(OOB_BYTES, channel_ns_per_byte);
+        let oob_bytes = OOB_BYTES * u64::from(self.core.geometry.units_per_page);
+        let oob_ns = transfer_ns(oob_bytes, channel_ns_per_byte);
         let sense_ns = timing.read(1, false).sense_ns;
         let on_die = scanned.iter().map(|&pages| pages * (timing.command.read_ns + sense_ns + oob_ns)).max();
         let mut on_channel = vec![Span::ZERO; self.core.geometry.channels as usize];
@@ -222,6 +223,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             self.core.array.blank_unprogrammed(&self.core.geometry, block);
             let first = self.core.geometry.page(block, 0).0;
             let programmed = u32::from(self.core.array.block(block).programmed);
+            debug_assert!(
+                programmed.is_multiple_of(self.core.geometry.units_per_page),
+                "a flash page is programmed as a whole"
+            );
             self.schemes.on_blank(Ppn(first + programmed), Ppn(first + pages_per_block));
             let state = self.core.array.block_mut(block);
             state.state = match u32::from(state.programmed) {
@@ -266,8 +271,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         for block in partly {
             // While programs may be torn, the rest of a half programmed wordline is skipped.
             let programmed = u32::from(self.core.array.block(block).programmed);
-            let is_amid = self.core.geometry.cell == Cell::Mlc && programmed % 2 == 1;
-            let next = programmed + u32::from(is_amid && self.is_guarded);
+            let is_amid = self.core.geometry.endangers_lsb(programmed);
+            let skipped = if is_amid && self.is_guarded { self.core.geometry.units_per_page } else { 0 };
+            let next = programmed + skipped;
             let copybacks = self.core.array.block(block).copybacks;
             let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
                 if self.core.ftl.is_combination(lpn) {

@@ -83,7 +83,7 @@ impl PowerLoss {
 pub struct Recovery {
     /// Duration of the recovery, in nanoseconds.
     pub ns: Span,
-    /// Pages whose OOB was read.
+    /// Flash pages whose OOB was read.
     pub scanned_pages: u64,
     /// Partial pages of the emergency flush, completed with the missing sectors from older pages.
     pub merged_pages: u32,

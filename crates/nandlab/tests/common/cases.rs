@@ -6,7 +6,9 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, DriveFacts, OFF_CHIP, Schemes, first_accepted, link, suspend};
+use crate::common::schemes::{
+    Acts, DriveFacts, OFF_CHIP, Schemes, buffer, first_accepted, link, suspend, unit,
+};
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
@@ -76,7 +78,7 @@ impl Case {
                 2 => 1.0,
                 _ => pick(0, 1001) as f64 / 1000.0,
             },
-            unit: [4096, 512, 1024, 2048][Stream::new(seed, "mapping unit").below(4) as usize],
+            unit: unit(seed),
             order: pick(0, ORDERS.len() as u64) as usize,
             victim: pick(0, VICTIMS.len() as u64) as usize,
             levelling: pick(0, 3) as usize,
@@ -107,10 +109,10 @@ const FOREGROUNDS: [&str; 2] = ["interleaved", "blocking"];
 const SLOWEST_US: u64 = 1100;
 
 impl Case {
-    /// Bytes of the write buffer, which needs a mapping unit below the page and excludes the write cache.
+    /// Bytes of the write buffer.
     fn buffer(&self, schemes: &Schemes) -> u64 {
-        let drawn = [0, 4096, 3 * 4096, 1 << 20][Stream::new(self.seed, "write buffer").below(4) as usize];
-        if self.unit < 4096 && schemes.allows_units() && !schemes.has_cache { drawn } else { 0 }
+        let may = self.unit < 4096 && schemes.allows_units() && !schemes.has_cache;
+        if may { buffer(self.seed) } else { 0 }
     }
 
     /// Whether the case has a mapping unit below the page.

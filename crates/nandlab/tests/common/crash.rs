@@ -8,7 +8,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::schemes::{
-    Acts, DriveFacts, OFF_CHIP, Schemes, combination, first_accepted, link, slack, suspend,
+    Acts, DriveFacts, OFF_CHIP, Schemes, buffer, combination, first_accepted, link, slack, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
@@ -156,6 +156,9 @@ counts! {
     trim_pages_saved,
     trims_lost_for_lack_of_energy,
     pages_lost_with_their_wordline,
+    /// Cuts of drives with several mapping units in a flash page, and of drives with a write buffer.
+    cuts_with_units,
+    cuts_with_a_write_buffer,
     torn_programs,
     torn_erases,
     partial_pages_merged,
@@ -191,10 +194,20 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(seed: u64) -> Self {
+        Self::draw(seed, combination(seed))
+    }
+
+    /// The plan of a seed without the schemes that need the page as the mapping unit; most of these plans have several
+    /// mapping units in a flash page.
+    pub fn with_units(seed: u64) -> Self {
+        let [laldpc, .., capacitor_aware] = combination(seed);
+        Self::draw(seed, [laldpc, false, false, capacitor_aware])
+    }
+
+    fn draw(seed: u64, on: [bool; 4]) -> Self {
         let mut stream = Stream::new(seed, "crash spec");
         let mut pick = |n: u64| stream.below(n);
         let mut one_of = |choices: &[&'static str]| choices[pick(choices.len() as u64) as usize];
-        let on = combination(seed);
         let two_bits = ["mlc", "mlc", "mlc", "mlc", "3d-mlc"];
         let cell = if on[0] { one_of(&two_bits) } else { one_of(&["slc", "mlc", "mlc", "3d-mlc", "3d-tlc"]) };
         let order = one_of(&["CWDP", "dynamic", "PDWC", "dynamic"]);
@@ -217,10 +230,12 @@ impl Plan {
             "slc" => "'300us'".into(),
             _ => format!("{{ fastest = '300us', slowest = '{slowest_us}us' }}"),
         };
+        let unit = if schemes.allows_units() { unit(seed) } else { 4096 };
+        let buffer = if unit < 4096 && !schemes.has_cache { buffer(seed) } else { 0 };
         let mut tail = format!(
             "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
              off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n{}[ftl]\nmap = {}\n\
-             allocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
+             mapping_unit = '{unit}B'\nbuffer = '{buffer}B'\nallocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
              pacing = '{pacing}'\nforeground = '{foreground}'\n{}",
             5 * pick(2),
             300 * pick(2),
@@ -268,6 +283,11 @@ impl Plan {
         Self { covers, ..self }
     }
 
+    /// Whether a flash page has several mapping units.
+    pub fn has_units(&self) -> bool {
+        self.spec.ftl.mapping_unit.per_page(&self.spec.drive) > 1
+    }
+
     fn has_capacitor(&self) -> bool {
         self.spec.capacitor.capacitance_f > 0.0
     }
@@ -306,6 +326,9 @@ impl<'a> Run<'a> {
         if plan.is_full {
             for _ in 0..2 * pages {
                 drive.write_now(Lpn(host.below(pages) as u32));
+            }
+            if drive.geometry().units_per_page > 1 {
+                drive.settle();
             }
         }
         Self { plan, drive, host, quiet_until: Time::START, counts: Counts::default() }
@@ -377,23 +400,24 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the pages that a power loss would tear now, according to the witness; on planar MLC also the LSB pages
-    /// that it would destroy with them.
+    /// Returns the pages of the flash pages that a power loss would tear now, according to the witness; on planar MLC
+    /// also those of the LSB flash pages that it would destroy with them.
     fn torn_now(&self) -> Vec<Ppn> {
         if self.plan.has_capacitor() && !self.drive.is_recharging() {
             return Vec::new();
         }
         let geometry = self.drive.geometry();
+        let units = geometry.units_per_page;
         let mut torn = Vec::new();
         for die in (0..geometry.dies).map(DieId) {
             let begun = self.drive.probe().1.begun.get(&die.0).copied().flatten();
             let Some(ppn) = begun.filter(|_| self.drive.device().phase(die) == Phase::Array) else {
                 continue;
             };
-            torn.push(ppn);
-            if geometry.cell == Cell::Mlc && geometry.split(ppn).1 % 2 == 1 {
-                torn.push(Ppn(ppn.0 - 1));
-            }
+            let first = ppn.0 / units * units;
+            let is_msb = geometry.cell == Cell::Mlc && geometry.split(ppn).1 / units % 2 == 1;
+            let from = if is_msb { first - units } else { first };
+            torn.extend((from..first + units).map(Ppn));
         }
         torn
     }
@@ -418,7 +442,8 @@ impl<'a> Run<'a> {
             loss.spent_j <= loss.energy_j * (1.0 + 1e-9),
             "the flush spent more energy than the capacitor had: {loss:?}"
         );
-        assert!(loss.torn_programs as usize >= torn.iter().filter(|_| geometry.cell != Cell::Mlc).count());
+        let torn_pages = torn.len() / geometry.units_per_page as usize;
+        assert!(geometry.cell == Cell::Mlc || loss.torn_programs as usize >= torn_pages);
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
         if geometry.cell != Cell::Mlc && !is_in_place || plan.has_capacitor() {
             assert!(loss.lost_with_wordline.is_empty(), "older data was lost with its wordline: {loss:?}");
@@ -460,6 +485,8 @@ impl<'a> Run<'a> {
             &mut counts.pages_lost_without_a_capacitor
         };
         *lost += loss.lost.len() as u64;
+        counts.cuts_with_units += u64::from(geometry.units_per_page > 1);
+        counts.cuts_with_a_write_buffer += u64::from(plan.spec.ftl.buffer_bytes > 0);
         counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;
         counts.torn_programs += u64::from(loss.torn_programs);
         counts.torn_erases += u64::from(loss.torn_erases);

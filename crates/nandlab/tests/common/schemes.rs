@@ -386,6 +386,17 @@ pub fn suspend(seed: u64, scheduler: &str) -> String {
     if scheduler == "fcfs" { String::new() } else { format!("suspend = {{ {program}, {erase} }}\n") }
 }
 
+/// Draws the bytes of the mapping unit for pages of 4 KiB: the page in a quarter of the seeds. The choice has a random
+/// stream of its own.
+pub fn unit(seed: u64) -> u32 {
+    [4096, 512, 1024, 2048][Stream::new(seed, "mapping unit").below(4) as usize]
+}
+
+/// Draws the bytes of the write buffer, which needs a mapping unit below the page and excludes the write cache.
+pub fn buffer(seed: u64) -> u64 {
+    [0, 4096, 3 * 4096, 1 << 20][Stream::new(seed, "write buffer").below(4) as usize]
+}
+
 /// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.
 pub fn link(seed: u64) -> String {
     let mut stream = Stream::new(seed, "link");

@@ -125,7 +125,7 @@ fn together(check: &mut Check<'_>) -> Option<()> {
     }
     let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
-    let others: [(&str, &str, bool); 6] = [
+    let others: [(&str, &str, bool); 4] = [
         ("migration.policy", "copybacks", migration.copybacks_max() > 0),
         (
             "migration.first_block",
@@ -138,8 +138,6 @@ fn together(check: &mut Check<'_>) -> Option<()> {
             refresh.partial().is_some() || refresh.in_place().is_some() || refresh.ec_cache().is_some(),
         ),
         ("capacitor.capacitance", "a capacitor", check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0),
-        ("power.cut_after_requests", "power loss", check.int("power.cut_after_requests").unwrap_or(0) > 0),
-        ("power.cut_at", "power loss", check.get("power.cut_at").is_some()),
     ];
     for (key, what, is_on) in others {
         if is_on {
