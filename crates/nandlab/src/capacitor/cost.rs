@@ -1,5 +1,6 @@
 //! The energy of an emergency flush (Eq. 3 to 5 of the aging-capacitor paper), and the number of pages that an energy
-//! can save.
+//! can save. The flush packs dirty mapping units into flash pages, so in this file a page that is programmed is a flash
+//! page.
 
 use super::Capacitor;
 use super::FlushMethod;
@@ -24,6 +25,8 @@ pub struct FlushCost {
     beyond_j: f64,
     /// The plan of `csw` on planar MLC, in place of `kinds`.
     plan: Option<LsbFirst>,
+    /// Mapping units of a flash page.
+    units: u32,
 }
 
 /// In blocks with more pages than this, `plain` counts the slowest pages of a block first, whatever their places.
@@ -92,8 +95,8 @@ impl FlushCost {
     /// The cost of a flush under `conditions`.
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
         let &Conditions { method, at_a_time, blocks, vsm_pages, gc } = conditions;
-        let times: Vec<f64> =
-            (0..geometry.pages_per_block).map(|page| timing.program_ns(page).ns() as f64).collect();
+        let pages = (0..geometry.pages_per_block).step_by(geometry.units_per_page as usize);
+        let times: Vec<f64> = pages.map(|page| timing.program_ns(page).ns() as f64).collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
@@ -160,11 +163,21 @@ impl FlushCost {
             kinds: kinds.into(),
             beyond_j,
             plan,
+            units: geometry.units_per_page,
         }
     }
 
-    /// The number of pages that `energy_j` joules can save.
+    /// The number of pages that `energy_j` joules can save. If a flash page has several mapping units, these are the
+    /// mapping units of whole flash pages.
     pub fn pages(&self, energy_j: f64) -> f64 {
+        match self.units {
+            1 => self.flash_pages(energy_j),
+            units => libm::floor(self.flash_pages(energy_j)) * f64::from(units),
+        }
+    }
+
+    /// The number of flash pages that `energy_j` joules can save.
+    fn flash_pages(&self, energy_j: f64) -> f64 {
         let (mut pages, mut left_j) = (0.0, energy_j - self.fixed_j);
         if left_j <= 0.0 || self.beyond_j <= 0.0 {
             return 0.0;

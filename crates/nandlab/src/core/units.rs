@@ -13,11 +13,11 @@
 //! Of the transactions of a flash operation only the first is in a queue; the others follow it through
 //! [`Transaction::more`].
 
-use super::Core;
+use super::{Core, Program};
 use crate::base::counters::counters;
-use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::flash::{DEAD_LPN, Stamp};
-use crate::ftl::{STREAMS, WriteStream};
+use crate::ftl::{AllocatedPage, STREAMS, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
 use std::iter::successors;
@@ -177,9 +177,14 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn close_buffered(&mut self) {
         if self.units.buffered > 0 {
-            for plane in (0..self.geometry.planes).map(PlaneId) {
-                self.close_flash_page(plane, WriteStream::Host);
-            }
+            self.close_flash_pages_of_host();
+        }
+    }
+
+    /// Closes all flash pages that gather pages of the host's stream.
+    pub(crate) fn close_flash_pages_of_host(&mut self) {
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            self.close_flash_page(plane, WriteStream::Host);
         }
     }
 
@@ -219,18 +224,60 @@ impl<P: Probe> Core<P> {
     }
 
     /// Fills the flash page that gathers in a stream of a plane with padding, if there is one, and queues its program.
-    fn close_flash_page(&mut self, plane: PlaneId, stream: WriteStream) {
-        let place = &mut self.units.gathering[place_of(plane, stream)];
-        let Some(Gathering { first, last, buffered }) = place.take() else { return };
-        self.units.buffered -= buffered;
-        let left = self.geometry.units_per_page - self.geometry.unit(self.pool[last].ppn) - 1;
-        for _ in 0..left {
+    pub(crate) fn close_flash_page(&mut self, plane: PlaneId, stream: WriteStream) {
+        let Some(place) = self.units.gathering.get_mut(place_of(plane, stream)) else { return };
+        let Some(page) = place.take() else { return };
+        let (mut left, mut skips) = (self.pages_left(&page), 0);
+        while left > 0 {
             let page = self.allocate(plane, stream).expect("a flash page that gathers has pages left");
-            self.array.stage(page.ppn, Lpn(DEAD_LPN), Stamp::default());
+            (left, skips) = (left - 1, page.skips);
         }
-        self.pool[last].skips += left as u8;
+        self.pad(page, skips);
+    }
+
+    /// The number of pages that a flash page still lacks.
+    fn pages_left(&self, page: &Gathering) -> u32 {
+        self.geometry.units_per_page - self.geometry.unit(self.pool[page.last].ppn) - 1
+    }
+
+    /// Fills a flash page, all pages of which are allocated, with padding, and queues its program. After the flash page
+    /// `skips` pages remain erased.
+    fn pad(&mut self, page: Gathering, skips: u8) {
+        let left = self.pages_left(&page);
+        self.units.buffered -= page.buffered;
+        let last = self.pool[page.last].ppn;
+        for unit in 1..=left {
+            self.array.stage(Ppn(last.0 + unit), Lpn(DEAD_LPN), Stamp::default());
+        }
+        self.pool[page.last].skips += left as u8 + skips;
         self.units.stats.padding += u64::from(left);
-        self.enqueue(first);
+        self.enqueue(page.first);
+    }
+
+    /// Queues the program of a flash page of the host's stream that has been allocated as a whole (`place`). `next`
+    /// returns the program of each page; after the first `None` the rest is padding.
+    pub(crate) fn program_flash_page(
+        &mut self,
+        place: AllocatedPage,
+        mut next: impl FnMut(&mut Self, AllocatedPage) -> Option<Program>,
+    ) {
+        let units = self.geometry.units_per_page;
+        for unit in 0..units {
+            let page = AllocatedPage {
+                ppn: Ppn(place.ppn.0 + unit),
+                opened: place.opened && unit == 0,
+                skips: if unit + 1 == units { place.skips } else { 0 },
+            };
+            let Some(program) = next(self, page) else {
+                let plane = self.geometry.plane_of(self.geometry.block_of(place.ppn));
+                let place_of = place_of(plane, WriteStream::Host);
+                if let Some(page) = self.units.gathering[place_of].take() {
+                    self.pad(page, place.skips);
+                }
+                return;
+            };
+            self.program(program).expect("the page is allocated");
+        }
     }
 
     /// Adds a read to an earlier one of this event, if both are of the same flash page, and returns its slot. `None`: the

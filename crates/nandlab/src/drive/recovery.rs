@@ -64,6 +64,9 @@ impl<P: Probe> Drive<P> {
             if let Some(caching) = &mut self.caching {
                 caching.cache.set_budget(0);
             }
+            if let Some(buffer) = &mut self.path.host.buffer {
+                buffer.set_budget(0);
+            }
         } else {
             self.with_power(|power, core, kept| power.restore_budget(core, kept));
         }

@@ -1,4 +1,5 @@
-//! The pages to which an emergency flush writes, die by die.
+//! The flash pages to which an emergency flush writes, die by die. In this file all pages are flash pages, except in
+//! `AllocatedPage` and in the number of pages of the flush, which count mapping units.
 //!
 //! `plain` takes the next page of the host's stream, as a host write does. `csw` (capacitance-saving writing, Section
 //! IV-C of the aging-capacitor paper) takes the fast pages of free blocks.
@@ -75,8 +76,8 @@ impl FlushPages {
                 DieId((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
             }
         };
-        let required = required_pages(geometry, ftl, pages);
-        let per_block = geometry.pages_per_block;
+        let required = required_pages(geometry, ftl, pages.div_ceil(geometry.units_per_page));
+        let per_block = geometry.flash_pages_per_block();
         let (lsb_only, set) = match geometry.cell {
             Cell::Slc => (0, 1),
             // Eq. 7: pages of a block less the pages required of the block.
@@ -94,8 +95,8 @@ impl FlushPages {
         }
     }
 
-    /// The next page: on the first die, in turn, that is not `busy` and has a page left. `None` if there is no such
-    /// die.
+    /// The next flash page, by its first page: on the first die, in turn, that is not `busy` and has a flash page left.
+    /// `None` if there is no such die.
     pub fn next(
         &mut self,
         geometry: &Geometry,
@@ -128,7 +129,7 @@ impl FlushPages {
         array: &mut Array,
         ftl: &mut Ftl,
     ) -> Option<AllocatedPage> {
-        let end = geometry.pages_per_block;
+        let end = geometry.flash_pages_per_block();
         let skips = skips(self.lsb_only, end);
         let on_die = &mut self.dies[die.index()];
         while on_die.at == on_die.blocks.len() {
@@ -151,11 +152,12 @@ impl FlushPages {
         }
         let (block, page) = (on_die.blocks[on_die.at], on_die.page);
         on_die.at += 1;
-        let ppn = geometry.page(block, page);
-        Some(AllocatedPage { ppn, opened: page == 0, skips: skips(page) as u8 })
+        let units = geometry.units_per_page;
+        let ppn = geometry.page(block, page * units);
+        Some(AllocatedPage { ppn, opened: page == 0, skips: (skips(page) * units) as u8 })
     }
 
-    /// The blocks taken by the flush that have unused pages.
+    /// The blocks taken by the flush that have unused pages; a block has `pages_per_block` flash pages.
     pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
         self.dies.iter().flat_map(move |die| {
             let behind = die.page + 1 + skips(self.lsb_only, pages_per_block)(die.page);

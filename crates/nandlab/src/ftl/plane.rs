@@ -82,21 +82,28 @@ pub(super) struct OpenBlock {
 }
 
 impl OpenBlock {
-    /// Allocates the next page.
+    /// Allocates the next page; a flash page has `units` pages.
     #[inline(always)]
-    pub(super) fn take(&mut self) -> AllocatedPage {
+    pub(super) fn take(&mut self, units: u32) -> AllocatedPage {
         let ppn = Ppn(self.next);
-        // The last wordline of a block with an odd number of pages has only one page.
-        let skips = u32::from(self.lsb_only && self.next + 1 < self.end);
-        self.next += 1 + skips;
+        self.next += 1;
+        // The last wordline of a block with an odd number of flash pages has only one flash page.
+        let is_skipping = self.lsb_only && self.next.is_multiple_of(units) && self.next < self.end;
+        let skips = if is_skipping { units } else { 0 };
+        self.next += skips;
         AllocatedPage { ppn, opened: false, skips: skips as u8 }
     }
 
-    /// Pages of the block that can still be allocated.
+    /// Pages of the block that can still be allocated; a flash page has `units` pages.
     #[inline(always)]
-    pub(super) fn room(&self) -> u32 {
+    pub(super) fn room(&self, units: u32) -> u32 {
         let pages = self.end - self.next;
-        if self.lsb_only { pages.div_ceil(2) } else { pages }
+        if !self.lsb_only {
+            return pages;
+        }
+        // The rest of the present LSB flash page, and every second flash page.
+        let (whole, rest) = (pages / units, pages % units);
+        rest + units * if rest == 0 { whole.div_ceil(2) } else { whole / 2 }
     }
 }
 

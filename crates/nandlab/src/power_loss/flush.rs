@@ -82,6 +82,12 @@ pub(crate) struct Means<'a> {
     pub(crate) gc: Option<GcMeans>,
 }
 
+/// A program of the flush. It does not change the map; recovery rebuilds the map.
+fn flush_program(page: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) -> Program {
+    let (to, maps) = (To::Allocated(page, WriteStream::Host), Maps::Nothing);
+    Program { to, lpn, stamp, maps, owner, cause: Cause::Flush, class: Class::HostWrite }
+}
+
 /// The time and the energy that an operation of the flush needs.
 pub(super) struct Needed {
     /// Time on the die, in the array and for decoding, after the transfers.
@@ -272,56 +278,71 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 Ended::Batch(first) => {
                     let mut rest = Some(first);
                     while let Some(slot) = rest {
-                        let done = self.core.pool[slot];
-                        rest = done.next;
-                        self.core.operations.on_ended(done.kind, done.cause);
-                        if done.kind == FlashOp::Erase {
-                            let block = self.core.geometry.block_of(done.ppn);
-                            self.schemes.on_erased(self.core, block);
-                            self.core.array.erase(&self.core.geometry, block);
-                            let endurance = self.core.room.endurance;
-                            self.core.ftl.release(
-                                &self.core.geometry,
-                                &mut self.core.array,
-                                block,
-                                endurance,
-                            );
-                        } else {
-                            self.end_program(&done);
+                        rest = self.core.pool[slot].next;
+                        let mut page = Some(slot);
+                        while let Some(slot) = page {
+                            let done = self.core.pool[slot];
+                            page = done.more;
+                            self.end_in_flush(means, &mut flush, dirty, loss, &done);
                         }
-                        if done.kind == FlashOp::Copyback {
-                            // The map is not changed here: recovery chooses between source and copy.
-                            let block = self.core.geometry.block_of(done.ppn);
-                            self.schemes.count_copyback(self.core.array.block(block).copybacks);
-                        }
-                        match done.owner {
-                            Owner::FlushPage(at) => {
-                                dirty[at as usize].is_saved = true;
-                                let item = &dirty[at as usize];
-                                loss.flushed_pages += u32::from(!item.is_trims());
-                                loss.trim_pages_saved += u32::from(item.is_trims());
-                                // Recovery completes a partial page from the page that it replaces.
-                                if means.gc.is_some() && !item.is_partial && !item.is_trims() {
-                                    self.remap(done.lpn, done.ppn);
-                                }
-                            }
-                            Owner::Job(_) if flush.cleanings.has_begun(&done) => {
-                                self.on_cleaned(means, &mut flush, dirty.len(), loss, &done);
-                                loss.flush_ns = self.core.now - loss.at;
-                                continue;
-                            }
-                            Owner::CombinationPage if done.cause == Cause::Flush => loss.vsm_lines_saved += 1,
-                            _ => {
-                                loss.finish_ns = self.core.now - loss.at;
-                                continue;
-                            }
-                        }
-                        flush.under_way -= 1;
-                        loss.flush_ns = self.core.now - loss.at;
                     }
                 }
             }
         }
+    }
+
+    /// A program, copyback or erase has ended while power fails: one page of the operation, or a block.
+    fn end_in_flush(
+        &mut self,
+        means: &Means,
+        flush: &mut Flush,
+        dirty: &mut [Dirty],
+        loss: &mut PowerLoss,
+        done: &Transaction,
+    ) {
+        // The first page stands for the operation.
+        let is_first = !done.goes_along;
+        if is_first {
+            self.core.operations.on_ended(done.kind, done.cause);
+        }
+        if done.kind == FlashOp::Erase {
+            let block = self.core.geometry.block_of(done.ppn);
+            self.schemes.on_erased(self.core, block);
+            let Core { geometry, array, ftl, room, .. } = &mut *self.core;
+            array.erase(geometry, block);
+            ftl.release(geometry, array, block, room.endurance);
+        } else {
+            self.end_program(done);
+        }
+        if done.kind == FlashOp::Copyback {
+            // The map is not changed here: recovery chooses between source and copy.
+            let block = self.core.geometry.block_of(done.ppn);
+            self.schemes.count_copyback(self.core.array.block(block).copybacks);
+        }
+        match done.owner {
+            Owner::FlushPage(at) => {
+                dirty[at as usize].is_saved = true;
+                let item = &dirty[at as usize];
+                loss.flushed_pages += u32::from(!item.is_trims());
+                loss.trim_pages_saved += u32::from(item.is_trims());
+                // Recovery completes a partial page from the page that it replaces.
+                if means.gc.is_some() && !item.is_partial && !item.is_trims() {
+                    self.remap(done.lpn, done.ppn);
+                }
+            }
+            Owner::Job(_) if flush.cleanings.has_begun(done) => {
+                self.on_cleaned(means, flush, dirty.len(), loss, done);
+                loss.flush_ns = self.core.now - loss.at;
+                return;
+            }
+            Owner::CombinationPage if done.cause == Cause::Flush => loss.vsm_lines_saved += 1,
+            _ => {
+                loss.finish_ns = self.core.now - loss.at;
+                return;
+            }
+        }
+        flush.under_way -= u32::from(is_first);
+        loss.flush_ns = self.core.now - loss.at;
     }
 
     /// Begins programs of dirty pages on idle dies.
@@ -349,28 +370,23 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             }
             flush.cleanings.use_gain(self.core.geometry.plane_of(block));
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
-            let item = &dirty[flush.next];
-            loss.fast_pages += u32::from(self.is_fast(page) && !item.is_trims());
-            let corrected = if item.is_lost { AgeStamp::LOST } else { self.core.age_stamp_now() };
-            let stamp = Stamp { sequence: item.sequence, corrected };
-            if item.is_partial {
-                self.core.array.mark_partial(place.ppn);
-            }
-            let owner = Owner::FlushPage(flush.next as u32);
-            self.program_in_flush(place, item.lpn, stamp, owner);
-            flush.next += 1;
+            let is_fast = self.is_fast(page);
+            self.core.program_flash_page(place, |core, page| {
+                let item = dirty.get(flush.next)?;
+                loss.fast_pages += u32::from(is_fast && !item.is_trims());
+                let corrected = if item.is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
+                let stamp = Stamp { sequence: item.sequence, corrected };
+                if item.is_partial {
+                    core.array.mark_partial(page.ppn);
+                }
+                let owner = Owner::FlushPage(flush.next as u32);
+                flush.next += 1;
+                Some(flush_program(page, item.lpn, stamp, owner))
+            });
+            // The flush gives pages only to idle dies, so the program begins at once.
+            self.core.start_dies();
             flush.under_way += 1;
         }
-    }
-
-    /// Begins a program of the flush, without changing the map; recovery rebuilds the map.
-    fn program_in_flush(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) {
-        let (to, maps, cause, class) =
-            (To::Allocated(place, WriteStream::Host), Maps::Nothing, Cause::Flush, Class::HostWrite);
-        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("the program has its allocated page");
-        // The flush gives pages only to idle dies, so the program begins at once.
-        self.core.start_dies();
     }
 
     /// Whether the remaining energy covers the program of one more page to its end; if so, reserves the energy. If not,
@@ -426,7 +442,9 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if !self.take_energy_for(means, flush, loss, page) {
                 return;
             }
-            self.program_in_flush(place, lpn, stamp, Owner::CombinationPage);
+            let program = flush_program(place, lpn, stamp, Owner::CombinationPage);
+            self.core.program(program).expect("the program has its allocated page");
+            self.core.start_dies();
             self.schemes.stage(lpn, place.ppn);
             flush.lines_begun += 1;
             flush.under_way += 1;
@@ -438,7 +456,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     fn is_fast(&self, page: u32) -> bool {
         match self.core.geometry.cell {
             Cell::Slc => true,
-            Cell::Mlc => page.is_multiple_of(2),
+            Cell::Mlc => !self.core.geometry.endangers_lsb(page),
             Cell::Mlc3d | Cell::Tlc3d => 2 * page < self.core.geometry.pages_per_block,
         }
     }

@@ -336,16 +336,18 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             whole.push((lpn, ppn, self.stamp_in_recovery(ppn, is_lost)));
         }
         let mut lost = Vec::new();
+        let mut next = None;
         for (lpn, ppn, stamp) in whole {
-            match self.place_for_merge(ppn) {
+            match next.take().or_else(|| self.place_for_merge(ppn)) {
                 Some(place) => {
-                    self.program_in_recovery(place, lpn, stamp);
+                    next = self.program_in_recovery(place, lpn, stamp);
                     self.recovery.merged_pages += 1;
                 }
                 // The partial page must not be taken for a whole page, so its data is lost.
                 None => lost.push((lpn, stamp.sequence)),
             }
         }
+        self.pad_in_recovery(next);
         lost
     }
 
@@ -365,9 +367,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         Stamp { corrected, ..self.core.array.stamp(ppn) }
     }
 
-    /// Programs a page and maps `lpn` to the page, without simulating queues.
-    fn program_in_recovery(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp) {
+    /// Programs a page and maps `lpn` to the page, without simulating queues. `place` is a page of a flash page that is
+    /// allocated as a whole. Returns the next page of this flash page; `None` after its last page.
+    fn program_in_recovery(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp) -> Option<AllocatedPage> {
         let (block, page) = self.core.geometry.split(place.ppn);
+        let unit = self.core.geometry.unit(place.ppn);
         self.core.array.stage(place.ppn, lpn, stamp);
         if self.core.ftl.is_combination(lpn) {
             self.schemes.stage(lpn, place.ppn);
@@ -376,20 +380,38 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             self.schemes.on_first_program(self.core, block);
         }
         self.core.array.program(block, page);
-        let programmed = self.core.array.skip(block, u32::from(place.skips));
         if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.ppn) {
             self.schemes.on_page_obsolete(self.core, old);
         }
-        if programmed == self.core.geometry.pages_per_block {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+        if unit == 0 {
+            self.core.operations.on_ended(FlashOp::Program, Cause::Flush);
+            let timing = self.core.device.timing();
+            self.busy_ns[self.die_of_page(place.ppn).index()] +=
+                timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
         }
-        self.core.operations.on_ended(FlashOp::Program, Cause::Flush);
-        let timing = self.core.device.timing();
-        self.busy_ns[self.die_of_page(place.ppn).index()] +=
-            timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
+        if unit + 1 == self.core.geometry.units_per_page {
+            self.skip_in_recovery(block, u32::from(place.skips));
+            return None;
+        }
+        Some(AllocatedPage { ppn: Ppn(place.ppn.0 + 1), ..place })
     }
 
-    /// Allocates a page, preferably on the die of `ppn`. If no die has a free page, first collects blocks. Returns
+    /// Fills the rest of a flash page, from the page `next` on, with padding.
+    fn pad_in_recovery(&mut self, next: Option<AllocatedPage>) {
+        let Some(next) = next else { return };
+        let left = self.core.geometry.units_per_page - self.core.geometry.unit(next.ppn);
+        self.core.units.stats.padding += u64::from(left);
+        self.skip_in_recovery(self.core.geometry.block_of(next.ppn), left + u32::from(next.skips));
+    }
+
+    /// Skips the next `pages` pages of a block, and closes the block if no page is left.
+    fn skip_in_recovery(&mut self, block: BlockId, pages: u32) {
+        if self.core.array.skip(block, pages) == self.core.geometry.pages_per_block {
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+        }
+    }
+
+    /// Allocates a flash page, preferably on the die of `ppn`. If no die has a free page, first collects blocks. Returns
     /// `None` if no page can be freed.
     fn place_for_merge(&mut self, ppn: Ppn) -> Option<AllocatedPage> {
         let home = self.die_of_page(ppn).0;
@@ -414,23 +436,34 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let victim =
             self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;
         let stream = self.core.emptying_stream(victim, false);
+        let units = self.core.geometry.units_per_page;
         let valid = self.core.valid_pages(victim);
-        if valid == self.core.geometry.pages_per_block || valid > self.core.stream_room(plane, stream) {
+        let programs = valid.next_multiple_of(units);
+        if programs == self.core.geometry.pages_per_block || valid > self.core.stream_room(plane, stream) {
             return None;
         }
         self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
-        let mut next = 0;
+        let (mut next, mut sensed, mut to) = (0, None, None);
         while let Some(page) = self.core.ftl.next_valid(&self.core.geometry, victim, next) {
             next = page + 1;
             let ppn = self.core.geometry.page(victim, page);
             let stamp = self.stamp_in_recovery(ppn, self.core.array.is_lost(ppn));
             let (lpn, is_partial) = (self.core.array.lpn(ppn), self.core.array.is_partial(ppn));
-            let place = self.core.ftl.allocate(&self.core.geometry, &mut self.core.array, plane, stream)?;
-            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
+            let place = self.core.allocate(plane, stream)?;
+            let first = self.core.geometry.first_unit(ppn);
+            if sensed.replace(first) != Some(first) {
+                self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns();
+            }
             if is_partial {
                 self.core.array.mark_partial(place.ppn);
             }
-            self.program_in_recovery(place, lpn, stamp);
+            to = self.program_in_recovery(place, lpn, stamp);
+        }
+        if let Some(next) = to {
+            for _ in self.core.geometry.unit(next.ppn)..units {
+                self.core.allocate(plane, stream)?;
+            }
+            self.pad_in_recovery(to);
         }
         self.core.array.erase(&self.core.geometry, victim);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.core.room.endurance);

@@ -169,6 +169,10 @@ counts! {
     vsm_lines_saved,
     links_at_a_cut,
     stale_translation_pages,
+    /// Pages that a flush of drives with several mapping units in a flash page has written, and pages of the write buffer
+    /// among them.
+    units_flushed,
+    buffered_pages_flushed,
     detections,
     reads_checked,
     reads_failed_as_expected,
@@ -273,7 +277,8 @@ impl Plan {
             is_full: pick(2) == 0,
             every: if is_replay { 1 + pick(60) } else { 1 + pick(600) },
             is_replay,
-            covers: schemes.covers,
+            // A write buffer has no budget below its size.
+            covers: schemes.covers && buffer <= schemes.dirty_bytes,
             on: schemes.on,
         }
     }
@@ -485,6 +490,11 @@ impl<'a> Run<'a> {
             &mut counts.pages_lost_without_a_capacitor
         };
         *lost += loss.lost.len() as u64;
+        if geometry.units_per_page > 1 {
+            counts.units_flushed += u64::from(loss.flushed_pages);
+            let has_buffer = plan.spec.ftl.buffer_bytes > 0;
+            counts.buffered_pages_flushed += if has_buffer { loss.flushed_pages.into() } else { 0 };
+        }
         counts.cuts_with_units += u64::from(geometry.units_per_page > 1);
         counts.cuts_with_a_write_buffer += u64::from(plan.spec.ftl.buffer_bytes > 0);
         counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;

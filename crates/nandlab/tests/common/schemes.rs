@@ -58,6 +58,8 @@ pub struct Schemes {
     pub has_capacitor: bool,
     /// False if there is a capacitor that may be too small for all dirty pages that the budget allows.
     pub covers: bool,
+    /// The bytes of dirty data for which the capacitor, if there is one, is made.
+    pub dirty_bytes: u64,
     /// Factor of the energy of a capacitor that is too small: 1, or so low that the energy suffices for few pages or
     /// none.
     least_energy: f64,
@@ -174,6 +176,7 @@ impl Schemes {
             has_cache: capacitor_aware || pick(3) > 0,
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
             covers: true,
+            dirty_bytes: 0,
             least_energy: [1.0, 1.0, 0.03][Stream::new(seed, "least energy").below(3) as usize],
             esr_mohm: 0,
             scale,
@@ -204,6 +207,7 @@ impl Schemes {
         let mut pick = |n: u64| stream.below(n);
         let (has_cache, has_capacitor, esr_mohm) = (self.has_cache, self.has_capacitor, self.esr_mohm);
         let pages = 4 + pick(44);
+        self.dirty_bytes = pages * 4096;
         let policy = match capacitor_aware {
             true => ["'punctual'", "'greedy'", self.smart.as_str()][pick(3) as usize],
             false => ["'none'", "'eager'"][pick(2) as usize],
@@ -270,7 +274,7 @@ impl Schemes {
         let refresh = self.refresh;
         moves_off_chip
             && !self.shares
-            && !self.has_capacitor
+            && !self.cache.contains("gc_in_flush")
             && !["partial", "in_place", "ec-cache"].iter().any(|policy| refresh.contains(policy))
     }
 

@@ -111,6 +111,11 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
             counts.pages_lost_without_a_capacitor,
             counts.cuts_with_a_write_buffer,
             counts.stale_translation_pages,
+            counts.units_flushed,
+            counts.buffered_pages_flushed,
+            counts.partial_pages_merged,
+            counts.pages_lost_for_lack_of_energy,
+            counts.detections,
         ] {
             assert!(count > 0, "a count is 0:\n{counts}");
         }

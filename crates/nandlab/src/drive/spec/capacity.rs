@@ -99,7 +99,7 @@ fn copybacks_max(check: &Check<'_>) -> u64 {
 /// The largest number of pages that an emergency flush may have to write; `None` without a capacitor.
 fn flushed_pages(check: &Check<'_>, page_bytes: u64) -> Option<u64> {
     check.num("capacitor.capacitance").filter(|farad| *farad > 0.0)?;
-    Some(check.int("cache.size")? / page_bytes)
+    Some((check.int("cache.size")? + check.int("ftl.buffer")?) / page_bytes)
 }
 
 /// Checks that each plane has the blocks that its mechanisms need beyond its logical pages.

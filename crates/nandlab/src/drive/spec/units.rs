@@ -111,7 +111,7 @@ fn buffer(check: &mut Check<'_>) -> Option<()> {
             format!("set {KEY} = \"{}\" at least", show_size(page)),
         );
     }
-    if check.int("cache.size")? >= page {
+    if check.int("cache.size")? >= page / per_page(check)? {
         let message = "a write cache and a write buffer cannot be simulated together yet";
         check.error(&[KEY, "cache.size"], message, format!("set {KEY} = \"0B\" or cache.size = \"0B\""));
     }
@@ -137,7 +137,11 @@ fn together(check: &mut Check<'_>) -> Option<()> {
             "this refresh policy",
             refresh.partial().is_some() || refresh.in_place().is_some() || refresh.ec_cache().is_some(),
         ),
-        ("capacitor.capacitance", "a capacitor", check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0),
+        (
+            "power.gc_in_flush",
+            "GC during the emergency flush",
+            check.get("power.gc_in_flush").is_some_and(Val::bool),
+        ),
     ];
     for (key, what, is_on) in others {
         if is_on {
