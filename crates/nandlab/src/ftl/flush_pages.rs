@@ -212,10 +212,10 @@ mod tests {
         ftl: Ftl,
     }
 
-    /// Four dies on four channels, each with one plane of nine blocks of `pages` pages, a page for each layer. Die n
-    /// has `free[n]` blocks for the flush.
-    fn bench(cell: Cell, pages: u32, free: [u32; 4]) -> Bench {
-        let geometry = Geometry::new(&DriveSpec {
+    /// Four dies on four channels, each with one plane of nine blocks of `pages` flash pages of `units` pages, a flash page
+    /// for each layer. Die n has `free[n]` blocks for the flush.
+    fn bench(cell: Cell, pages: u32, free: [u32; 4], units: u32) -> Bench {
+        let drive = DriveSpec {
             channels: 4,
             chips_per_channel: 1,
             dies_per_chip: 1,
@@ -228,20 +228,21 @@ mod tests {
             op: 1.0,
             endurance: 1000,
             registers: 1,
-        });
+        };
+        let geometry = Geometry::with_units(&drive, units);
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
         let needs = BlockNeeds::new(&Demands {
             planes: 4,
-            pages_per_block: pages.into(),
-            units_per_page: 1,
-            page_bytes: 4096,
+            pages_per_block: geometry.pages_per_block.into(),
+            units_per_page: units.into(),
+            page_bytes: geometry.page_bytes.into(),
             logical_pages: geometry.logical_pages.into(),
             shares_first_block: false,
             levels_wear: false,
             has_demand_map: false,
             copybacks_max: 0,
             has_combinations: false,
-            flushed_pages: Some(8),
+            flushed_pages: Some(8 * u64::from(units)),
         });
         let config = Config {
             allocation: Allocation::Static(*b"CWDP"),
@@ -260,25 +261,39 @@ mod tests {
         Bench { geometry, array, ftl }
     }
 
-    /// The pages within their blocks to which a flush of `count` pages writes on each die, in order. The dies are
-    /// always idle.
-    fn pages_by_die(bench: &mut Bench, count: u32, together: Option<u32>) -> [Vec<u32>; 4] {
+    /// The flash pages within their blocks to which a flush of `count` flash pages writes on each die, in order. The dies
+    /// are always idle.
+    fn pages_of(bench: &mut Bench, count: u32, together: Option<u32>) -> [Vec<u32>; 4] {
         let Bench { geometry, array, ftl } = bench;
-        let mut pages = FlushPages::new(FlushMethod::Csw, geometry, ftl, count, together);
+        // The last flash page has one page of data.
+        let units = geometry.units_per_page;
+        let mut pages = FlushPages::new(FlushMethod::Csw, geometry, ftl, (count - 1) * units + 1, together);
         let mut by_die = <[Vec<u32>; 4]>::default();
         for _ in 0..count {
             let place = pages.next(geometry, array, ftl, |_| false).expect("a page is free");
             let (block, page) = geometry.split(place.ppn);
-            by_die[geometry.die_of(geometry.plane_of(block)).index()].push(page);
+            assert_eq!((page % units, u32::from(place.skips) % units), (0, 0));
+            by_die[geometry.die_of(geometry.plane_of(block)).index()].push(page / units);
         }
         by_die
+    }
+
+    /// The same of a fresh drive, whatever the mapping units of a flash page.
+    fn pages_by_die(
+        (cell, pages, free): (Cell, u32, [u32; 4]),
+        count: u32,
+        together: Option<u32>,
+    ) -> [Vec<u32>; 4] {
+        let [one, four] = [1, 4].map(|units| pages_of(&mut bench(cell, pages, free, units), count, together));
+        assert_eq!(one, four);
+        one
     }
 
     #[test]
     fn csw_writes_3d_blocks_layer_by_layer_as_in_figure_3() {
         // Four chips with two free blocks of three pages: thirteen pages take the first pages of all eight blocks, the
         // second pages of the four first blocks, and that of the second block of chip 0.
-        let found = pages_by_die(&mut bench(Cell::Mlc3d, 3, [2; 4]), 13, None);
+        let found = pages_by_die((Cell::Mlc3d, 3, [2; 4]), 13, None);
         assert_eq!(found, [vec![0, 0, 1, 1], vec![0, 0, 1], vec![0, 0, 1], vec![0, 0, 1]]);
     }
 
@@ -286,21 +301,21 @@ mod tests {
     fn a_die_with_few_free_blocks_does_not_make_the_others_use_slow_layers() {
         // Blocks of four pages. Eq. 6 with the one free block of die 0 requires five pages of each block: block by
         // block every die would fill a block first (pages 0, 1, 2, 3).
-        let found = pages_by_die(&mut bench(Cell::Tlc3d, 4, [1, 8, 8, 8]), 20, None);
+        let found = pages_by_die((Cell::Tlc3d, 4, [1, 8, 8, 8]), 20, None);
         assert_eq!(found[0], [0, 1, 2, 3]);
         assert_eq!(found[1].iter().chain(&found[2]).chain(&found[3]).sum::<u32>(), 0, "{found:?}");
     }
 
     #[test]
     fn blocks_written_in_sets_are_filled_set_by_set() {
-        let found = pages_by_die(&mut bench(Cell::Mlc3d, 2, [0, 0, 0, 5]), 10, Some(2));
+        let found = pages_by_die((Cell::Mlc3d, 2, [0, 0, 0, 5]), 10, Some(2));
         assert_eq!(found[3], [0, 0, 1, 1, 0, 0, 1, 1, 0, 1]);
     }
 
     #[test]
     fn planar_blocks_are_filled_block_by_block_by_equations_6_and_7() {
         // Seven pages of each of eight blocks of eight pages: one wordline has only an LSB page.
-        let found = pages_by_die(&mut bench(Cell::Mlc, 8, [2; 4]), 56, None);
+        let found = pages_by_die((Cell::Mlc, 8, [2; 4]), 56, None);
         assert_eq!(found, [0; 4].map(|_| vec![0, 2, 3, 4, 5, 6, 7, 0, 2, 3, 4, 5, 6, 7]));
     }
 }

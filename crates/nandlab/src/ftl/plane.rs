@@ -171,3 +171,30 @@ impl Plane {
         self.open.map(|open| if open.next < open.end { u64::from(open.next) + 1 } else { 0 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of nine flash pages, of which the LSB flash pages are the even ones. The room is the number of pages that
+    /// can be taken, from every page on.
+    #[test]
+    fn the_room_of_a_block_is_the_number_of_pages_that_can_be_taken() {
+        for (units, lsb_only) in [(1, false), (1, true), (4, false), (4, true)] {
+            for next in 0..=9 * units {
+                if lsb_only && next / units % 2 == 1 {
+                    continue;
+                }
+                let mut open = OpenBlock { next, end: 9 * units, lsb_only };
+                let room = open.room(units);
+                let mut taken = Vec::new();
+                while open.next < open.end {
+                    taken.push(open.take(units).ppn.0);
+                }
+                let is_used = |page: &u32| !lsb_only || page / units % 2 == 0;
+                assert_eq!(taken, (next..9 * units).filter(is_used).collect::<Vec<_>>());
+                assert_eq!(room as usize, taken.len(), "{units} units from {next}");
+            }
+        }
+    }
+}

@@ -1538,7 +1538,7 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
         "migration.first_block=shared",
         "refresh.policy.fcr={ in_place = true }",
         "refresh.policy.partial={ min_free_blocks = 0.02 }",
-        "capacitor.capacitance=1mF",
+        "power.gc_in_flush=true",
     ] {
         let said = set_says(text, set);
         assert!(
@@ -1546,7 +1546,9 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
             "{set}: {said}"
         );
     }
-    for set in ["refresh.policy=fcr", "power.cut_after_requests=5", "power.cut_at=1s"] {
+    for set in
+        ["refresh.policy=fcr", "power.cut_after_requests=5", "power.cut_at=1s", "capacitor.capacitance=1mF"]
+    {
         assert!(load_with(text, &[set]).is_ok(), "{set}");
     }
 }
