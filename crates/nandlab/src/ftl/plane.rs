@@ -191,7 +191,7 @@ mod tests {
                 while open.next < open.end {
                     taken.push(open.take(units).ppn.0);
                 }
-                let is_used = |page: &u32| !lsb_only || page / units % 2 == 0;
+                let is_used = |page: &u32| !lsb_only || (page / units).is_multiple_of(2);
                 assert_eq!(taken, (next..9 * units).filter(is_used).collect::<Vec<_>>());
                 assert_eq!(room as usize, taken.len(), "{units} units from {next}");
             }

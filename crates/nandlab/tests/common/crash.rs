@@ -350,7 +350,7 @@ impl<'a> Run<'a> {
         });
         let op = op.unwrap_or(Op::Write);
         // A third of the requests goes to the first sixth of the drive.
-        let span = if stream.below(3) == 0 { (sectors / 6).max(8) } else { sectors };
+        let span = if stream.below(3) == 0 { (sectors / 6).max(8).min(sectors) } else { sectors };
         let first = stream.below(span);
         let len = (stream.below(40) + 1).min(sectors - first);
         let (first, len) =

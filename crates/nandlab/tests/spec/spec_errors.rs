@@ -1567,5 +1567,18 @@ fn a_write_buffer_needs_units_and_room_for_a_page() {
     let both = format!("{units}buffer = \"64KiB\"\n");
     let said = set_says(&both, "cache.size=1MiB");
     assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
+    // A cache of less than a page has room for units.
+    let said = set_says(&both, "cache.size=8KiB");
+    assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
     assert!(load_with(&both, &[]).is_ok());
+    assert!(load_with(&both, &["cache.size=2KiB"]).is_ok());
+}
+
+/// The write cache holds mapping units, so it needs room for one of them.
+#[test]
+fn a_write_cache_needs_room_for_a_mapping_unit() {
+    let text = "[drive]\npage_size = \"16KiB\"\n[cache]\nsync = \"eager\"\nsize = \"8KiB\"\n";
+    let said = set_says(text, "ftl.mapping_unit=page");
+    assert!(said.contains("\"eager\" has no effect without a write cache"), "{said}");
+    assert!(load_with(text, &["ftl.mapping_unit=4KiB"]).is_ok());
 }

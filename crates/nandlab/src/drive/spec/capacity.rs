@@ -153,6 +153,8 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     }
     if needs_blocks(&needs.flush) {
         keys.extend(["capacitor.capacitance", "cache.size"]);
+        let has_buffer = check.int("ftl.buffer").is_some_and(|bytes| bytes > 0);
+        keys.extend(has_buffer.then_some("ftl.buffer"));
     }
     if needs_blocks(&needs.copyback) {
         keys.push("migration.policy");
