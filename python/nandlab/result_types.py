@@ -140,7 +140,7 @@ class LossRecord(Record, frozen=True):
     aborted_requests: int
     """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache when power failed."""
+    """Dirty pages in the write cache, or in the write buffer, when power failed."""
     unflushed_pages: int
     """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
@@ -174,7 +174,7 @@ class LossRecord(Record, frozen=True):
     torn_erases: int
     """Erases torn by the power loss."""
     scanned_pages: int
-    """Pages whose OOB was read in recovery."""
+    """Flash pages whose OOB was read in recovery."""
     merged_pages: int
     """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
     erased_blocks: int
@@ -602,7 +602,7 @@ class PowerSummary(Record, frozen=True):
     aborted_requests: int
     """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache when power failed."""
+    """Dirty pages in the write cache, or in the write buffer, when power failed."""
     unflushed_pages: int
     """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
@@ -636,7 +636,7 @@ class PowerSummary(Record, frozen=True):
     torn_erases: int
     """Erases torn by the power loss."""
     scanned_pages: int
-    """Pages whose OOB was read in recovery."""
+    """Flash pages whose OOB was read in recovery."""
     merged_pages: int
     """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
     erased_blocks: int
@@ -681,7 +681,7 @@ class LossSummary(Record, frozen=True):
     aborted_requests: int
     """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache when power failed."""
+    """Dirty pages in the write cache, or in the write buffer, when power failed."""
     unflushed_pages: int
     """Dirty pages with acknowledged writes that were not in flash when power failed."""
     flushed_pages: int
@@ -715,7 +715,7 @@ class LossSummary(Record, frozen=True):
     torn_erases: int
     """Erases torn by the power loss."""
     scanned_pages: int
-    """Pages whose OOB was read in recovery."""
+    """Flash pages whose OOB was read in recovery."""
     merged_pages: int
     """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
     erased_blocks: int

@@ -178,6 +178,33 @@ def test_the_power_of_a_stepped_drive_is_cut():
     assert drive.summary().power.losses == 1
 
 
+UNITS = {"drive.page_size": "16KiB", "ftl.mapping_unit": "4KiB"}
+BUFFER = {"cache.size": "0B", "cache.sync": "none", "cache.dirty_budget": 1.0, "ftl.buffer": "256KiB"}
+
+
+@pytest.mark.parametrize("ram", [{}, BUFFER])
+@pytest.mark.parametrize("capacitor", [{}, CHARGED])
+def test_power_fails_with_several_mapping_units_in_a_page(ram, capacitor):
+    import nandlab
+
+    sets = UNITS | ram | capacitor
+    result = nandlab.run(SPEC, sets=sets, verify=True)
+    (loss,) = result.power.losses
+    assert (loss.flushed_pages > 0) == bool(capacitor)
+    assert (len(loss.lost_from_cache) > 0) == (not capacitor)
+    assert result.power.page_bytes == 4096
+    assert all(write.offset == write.lpn * 4096 for write in loss.lost_from_cache)
+    drive = nandlab.Drive(nandlab.load(SPEC, sets=sets), verify=True)
+    for unit in range(10):
+        drive.write(unit * 4096, 4096)
+    drive.advance(drive.now_ns + 50_000)
+    drive.cut_power()
+    drive.run_until_idle()
+    drive.read(0, 10 * 4096)
+    drive.run_until_idle()
+    drive.audit()
+
+
 def test_a_stepped_drive_detects_its_budget():
     import nandlab
 

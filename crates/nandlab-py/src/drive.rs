@@ -180,12 +180,6 @@ impl Drive {
                  numbers\n  remedy: set capacitor.capacitance, power.cut_at or power.cut_after_requests, or verify=True",
             ));
         }
-        if on!(self.drive(py)?, drive => drive.geometry().units_per_page > 1) {
-            return Err(RunError::new_err(
-                "power loss and a mapping unit below the page cannot be simulated together yet\n  remedy: set \
-                 ftl.mapping_unit = \"page\"",
-            ));
-        }
         self.check_failure(py)?;
         self.run_on_thread(py, |any| {
             on!(any, drive => {

@@ -210,6 +210,8 @@ pub struct Geometry {
     pub pages_per_plane: u32,
     /// Pages (mapping units) of a flash page, a power of two.
     pub units_per_page: u32,
+    /// Pages (mapping units) of a row of a block.
+    pub pages_per_row: u32,
     /// Flash blocks of a block, one for each plane of the group that has one [`PlaneId`].
     pub planes_per_block: u32,
     /// Flash pages of a programming unit.
@@ -273,6 +275,7 @@ impl Geometry {
             pages: pages as u32,
             pages_per_plane: drive.blocks_per_plane * pages_per_block,
             units_per_page,
+            pages_per_row,
             planes_per_block,
             flash_pages_per_program,
             pages_per_program,
@@ -309,7 +312,17 @@ impl Geometry {
 
     /// Rows of a block: flash pages of a flash block.
     pub fn rows_per_block(&self) -> u32 {
-        self.pages_per_block / (self.units_per_page * self.planes_per_block)
+        self.pages_per_block / self.pages_per_row
+    }
+
+    /// Flash pages of a block.
+    pub fn flash_pages_per_block(&self) -> u32 {
+        self.pages_per_block / self.units_per_page
+    }
+
+    /// Programming units of a block.
+    pub fn programs_per_block(&self) -> u32 {
+        self.pages_per_block / self.pages_per_program
     }
 
     /// Flash blocks of the drive.
@@ -353,6 +366,18 @@ impl Geometry {
     pub fn plane_in_die(&self, block: BlockId, page: u32) -> u32 {
         let (_, group) = self.by_plane.split(self.plane_of(block).0);
         group * self.planes_per_block + self.member(page)
+    }
+
+    /// The pages of the flash page of `ppn`.
+    pub fn units(&self, ppn: Ppn) -> impl Iterator<Item = Ppn> + use<> {
+        let first = self.first_unit(ppn).0;
+        (first..first + self.units_per_page).map(Ppn)
+    }
+
+    /// The number within its block of the flash page of page `page`.
+    #[inline(always)]
+    pub fn flash_page(&self, page: u32) -> u32 {
+        page / self.units_per_page
     }
 
     /// The block of a page, and the page's number in it.

@@ -1,5 +1,6 @@
 //! The energy of an emergency flush (Eq. 3 to 5 of the aging-capacitor paper), and the number of pages that an energy
-//! can save.
+//! can save. The flush packs dirty mapping units into flash pages, so in this file a page that is programmed is a flash
+//! page.
 
 use super::Capacitor;
 use super::FlushMethod;
@@ -25,6 +26,8 @@ pub struct FlushCost {
     beyond_j: f64,
     /// The plan of `csw` on planar MLC and TLC, in place of `kinds`.
     plan: Option<LsbFirst>,
+    /// Mapping units of a flash page.
+    units: u32,
 }
 
 /// In blocks with more pages than this, `plain` counts the slowest pages of a block first, whatever their places.
@@ -93,13 +96,15 @@ impl FlushCost {
     /// The cost of a flush under `conditions`.
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
         let &Conditions { method, at_a_time, blocks, vsm_pages, gc } = conditions;
-        let times: Vec<f64> =
-            (0..geometry.pages_per_block).map(|page| timing.program_ns(page).ns() as f64).collect();
+        let pages = (0..geometry.pages_per_block).step_by(geometry.pages_per_program as usize);
+        let times: Vec<f64> = pages.map(|page| timing.program_ns(page).ns() as f64).collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let off_chip_ns = timing.off_chip_ns[Way::In as usize];
-        let transfer_ns = timing.command_ns(FlashOp::Program) + timing.transfer_ns.max(off_chip_ns);
+        let width = u64::from(timing.width(FlashOp::Program));
+        let off_chip_ns = width * timing.off_chip_ns[Way::In as usize];
+        let command_ns = timing.command_of_planes_ns(FlashOp::Program, width);
+        let transfer_ns = command_ns + (width * timing.transfer_ns).max(off_chip_ns);
         let (transfer_ns, off_chip_ns) = (transfer_ns.ns() as f64, off_chip_ns.ns() as f64);
         let victim = gc.map_or(Victim::default(), |gc| Victim::new(&gc, geometry, timing, mean));
         // Energy of a page of the flush, before each of which GC cleans the share `victims` of a block.
@@ -136,7 +141,7 @@ impl FlushCost {
                 let kinds = kinds.map(|(nth, time)| (planes, page_with_gc_j(time, share(nth)))).collect();
                 (kinds, page_with_gc_j(mean, share(1)), None, more_j)
             }
-            (FlushMethod::Csw, Cell::Mlc | Cell::Tlc) => {
+            (FlushMethod::Csw, Cell::Mlc | Cell::Tlc) if geometry.dependent_pages() > 1 => {
                 let wordline = geometry.dependent_pages() as usize;
                 // The pages of a wordline that a block does not have cost nothing.
                 let dearest = |kind: usize| {
@@ -165,11 +170,21 @@ impl FlushCost {
             kinds: kinds.into(),
             beyond_j,
             plan,
+            units: geometry.pages_per_program,
         }
     }
 
-    /// The number of pages that `energy_j` joules can save.
+    /// The number of pages that `energy_j` joules can save. If a flash page has several mapping units, these are the
+    /// mapping units of whole flash pages.
     pub fn pages(&self, energy_j: f64) -> f64 {
+        match self.units {
+            1 => self.flash_pages(energy_j),
+            units => libm::floor(self.flash_pages(energy_j)) * f64::from(units),
+        }
+    }
+
+    /// The number of flash pages that `energy_j` joules can save.
+    fn flash_pages(&self, energy_j: f64) -> f64 {
         let (mut pages, mut left_j) = (0.0, energy_j - self.fixed_j);
         if left_j <= 0.0 || self.beyond_j <= 0.0 {
             return 0.0;

@@ -76,6 +76,8 @@ impl PowerBackup {
     /// Queues programs until as many are under way as in an emergency flush.
     pub(super) fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         while self.is_draining() && self.drain.under_way < self.concurrency {
+            // A flash page is allocated as a whole.
+            core.close_programs_of_host();
             let Core { geometry, array, ftl, .. } = core;
             let Some(pages) = &mut self.drain.pages else { return };
             let by_die = &self.drain.by_die;
@@ -92,7 +94,7 @@ impl PowerBackup {
         }
     }
 
-    /// Programs a clean page of the cache once more, or a dummy page if the cache has no clean page.
+    /// Programs a flash page of clean pages of the cache once more, or a dummy page if the cache has no clean page.
     pub(super) fn rewrite<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -100,18 +102,24 @@ impl PowerBackup {
         place: AllocatedPage,
     ) {
         let die = core.geometry.die_of(core.geometry.plane_of(core.geometry.block_of(place.ppn)));
-        let (to, cause, class) = (To::Allocated(place, WriteStream::Host), Cause::Flush, Class::HostWrite);
-        let program = match kept.take_clean(core, CacheSlot(self.drain.next_slot)) {
-            None => Program::nothing(to, Owner::Dummy, cause, class),
-            Some((slot, lpn, sequence)) => {
-                self.drain.next_slot = slot.0 + 1;
-                let stamp = Stamp { sequence, corrected: core.age_stamp_now() };
-                Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class }
+        let (cause, class) = (Cause::Flush, Class::HostWrite);
+        let (first, mut last) = (place.ppn, None);
+        core.program_unit(place, |core, page| {
+            // The page before has been queued.
+            if let Some(lpn) = last.take() {
+                kept.on_rewrite_queued(core, lpn);
             }
-        };
-        core.program(program).expect("the program has its allocated page");
-        if let Owner::Rewrite(_) = program.owner {
-            kept.on_rewrite_queued(core, program.lpn);
+            let (ppn, to) = (page.ppn, To::Allocated(page, WriteStream::Host));
+            let Some((slot, lpn, sequence)) = kept.take_clean(core, CacheSlot(self.drain.next_slot)) else {
+                return (ppn == first).then(|| Program::nothing(to, Owner::Dummy, cause, class));
+            };
+            self.drain.next_slot = slot.0 + 1;
+            last = Some(lpn);
+            let stamp = Stamp { sequence, corrected: core.age_stamp_now() };
+            Some(Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class })
+        });
+        if let Some(lpn) = last {
+            kept.on_rewrite_queued(core, lpn);
         }
         self.drain.by_die[die.index()] += 1;
         self.drain.under_way += 1;
@@ -160,8 +168,11 @@ impl PowerBackup {
             Owner::Dummy => None,
             _ => return,
         };
-        self.drain.by_die[done.die.index()] -= 1;
-        self.drain.under_way -= 1;
+        // The operation is over with its last page.
+        if done.more.is_none() {
+            self.drain.by_die[done.die.index()] -= 1;
+            self.drain.under_way -= 1;
+        }
         if let Some(slot) = rewritten {
             if P::STAMPED {
                 core.probe.on_write_durable(done.lpn, core.array.stamp(done.ppn).sequence);
@@ -213,8 +224,9 @@ impl PowerBackup {
         self.guard.from = core.pool.next_order();
     }
 
-    /// Fills the open wordline of a stream with padding pages.
+    /// Fills the open flash page and the open wordline of a stream with padding pages.
     pub(super) fn pad<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream) {
+        core.close_program(plane, stream);
         // Padding has the class of the stream's other programs, so that the pages of the block are programmed in order.
         // Before the programs of a later job it needs the class of refresh, the first in which jobs program.
         let class = match stream {
@@ -225,6 +237,7 @@ impl PowerBackup {
             let to = To::Stream(plane, stream);
             let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
             core.program(padding).expect("the open block has a page left in its wordline");
+            core.close_program(plane, stream);
         }
     }
 
@@ -256,7 +269,7 @@ impl PowerBackup {
         if let Some(pages) = self.drain.pages.take()
             && self.spec.flush == FlushMethod::Csw
         {
-            for block in pages.unfilled(core.geometry.pages_per_block) {
+            for block in pages.unfilled(core.geometry.programs_per_block()) {
                 core.close_early(block);
             }
         }

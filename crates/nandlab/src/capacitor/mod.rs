@@ -31,11 +31,11 @@ use crate::sched::NEVER;
 /// Access of budget detection to the mechanisms that the capacitor backs up: the write cache, the VSM of partial
 /// refresh, and reprograms in place.
 pub(crate) trait Kept<P: Probe> {
-    /// Number of pages of the write cache; 0 without a cache.
+    /// Number of pages of the write cache, or of the write buffer; 0 without either.
     fn cache_pages(&self) -> u32;
 
-    /// The dirty budget in pages: `share` of the cache, or the whole cache under a sync policy without a budget. `None`
-    /// without a cache.
+    /// The dirty budget in pages: `share` of the cache, or the whole cache under a sync policy without a budget. The
+    /// budget of a write buffer is the whole buffer. `None` without cache and buffer.
     fn budget_pages(&self, share: f64) -> Option<u32>;
 
     /// Sets the dirty budget, in pages.

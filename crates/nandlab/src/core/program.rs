@@ -129,8 +129,15 @@ impl<P: Probe> Core<P> {
         for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {
             while self.ftl.is_amid_wordline(&self.geometry, plane, stream) {
                 let skipped = self.allocate(plane, stream).expect("a stream amid a wordline has a page left");
+                debug_assert!(
+                    self.geometry.place_in_program(skipped.ppn) == 0,
+                    "a job has closed its programs"
+                );
+                for _ in 1..self.geometry.units_per_page {
+                    self.allocate(plane, stream);
+                }
                 let block = self.geometry.block_of(skipped.ppn);
-                if self.array.skip(block, 1) == self.geometry.pages_per_block {
+                if self.array.skip(block, self.geometry.units_per_page) == self.geometry.pages_per_block {
                     self.ftl.close(&self.geometry, &mut self.array, block, self.now);
                     self.wake(Wake::Space(plane));
                     self.look_if_dead(block);

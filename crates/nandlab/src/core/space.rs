@@ -121,7 +121,7 @@ impl<P: Probe> Core<P> {
         let slack = pages_per_block / 16;
         let mut free = self.free_soon(plane);
         let enough = free.max(self.ftl.reserve_blocks) + 1;
-        let mut room = self.ftl.job_pages_open(plane);
+        let mut room = self.ftl.job_pages_open(&self.geometry, plane);
         let mut left = self.victim(plane).map_or(valid, |victim| self.valid_pages(victim));
         let mut moved = 0;
         for _ in 0..VICTIMS_AHEAD {
@@ -177,10 +177,11 @@ impl<P: Probe> Core<P> {
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_blocks())
     }
 
-    /// Whether emptying a block gains pages. While power loss may tear a program, the job may leave all pages of a
+    /// Whether emptying a block gains pages. While power loss may tear a program, the job may leave all flash pages of a
     /// wordline but one unused.
     pub(crate) fn gains(&self, block: BlockId) -> bool {
         let unused = if self.state.is_guarded { self.geometry.dependent_pages() - 1 } else { 0 };
+        let unused = unused * self.geometry.units_per_page;
         // The job may leave its last programming unit with only one page of data.
         let padding = self.geometry.pages_per_program - 1;
         self.valid_pages(block) + unused + padding < self.geometry.pages_per_block

@@ -12,13 +12,14 @@
 //! Of the transactions of a flash operation only the first is in a queue; the others follow it through
 //! [`Transaction::more`].
 
-use super::Core;
+use super::{Core, Program};
 use crate::base::counters::counters;
-use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::flash::{DEAD_LPN, Stamp};
-use crate::ftl::{STREAMS, WriteStream};
+use crate::ftl::{AllocatedPage, STREAMS, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
+use std::iter::successors;
 
 counters! {
     /// Programs of several mapping units (`ftl.mapping_unit`, `drive.program_order`).
@@ -72,6 +73,14 @@ impl Units {
     #[inline(always)]
     fn are_parts(&self) -> bool {
         !self.gathering.is_empty()
+    }
+
+    /// Power loss: the pages that gather are lost. Programming units are programmed once, so these are still erased.
+    pub(crate) fn forget(&mut self) {
+        self.gathering.fill(None);
+        self.due.clear();
+        self.reads.clear();
+        self.buffered = 0;
     }
 
     /// Number of pages of the write buffer whose programming units are not full.
@@ -159,13 +168,26 @@ impl<P: Probe> Core<P> {
         }
     }
 
+    /// The pages whose program has not ended, those that gather included.
+    pub(crate) fn pages_to_program(&self) -> impl Iterator<Item = &Transaction> {
+        let gathering = self.units.gathering.iter().flatten().map(|page| page.first);
+        let operations = self.device.operations(&self.pool).chain(gathering);
+        let pages = operations.flat_map(|first| successors(Some(first), |&slot| self.pool[slot].more));
+        pages.map(|slot| &self.pool[slot]).filter(|page| page.kind.programs())
+    }
+
     /// Closes all programming units that gather pages of the write buffer.
     #[inline(always)]
     pub(crate) fn close_buffered(&mut self) {
         if self.units.buffered > 0 {
-            for plane in (0..self.geometry.planes).map(PlaneId) {
-                self.close_program(plane, WriteStream::Host);
-            }
+            self.close_programs_of_host();
+        }
+    }
+
+    /// Closes all programming units that gather pages of the host's stream.
+    pub(crate) fn close_programs_of_host(&mut self) {
+        for plane in (0..self.geometry.planes).map(PlaneId) {
+            self.close_program(plane, WriteStream::Host);
         }
     }
 
@@ -207,18 +229,60 @@ impl<P: Probe> Core<P> {
 
     /// Fills the programming unit that gathers in a stream of a plane with padding, if there is one, and queues its
     /// program.
-    fn close_program(&mut self, plane: PlaneId, stream: WriteStream) {
-        let place = &mut self.units.gathering[place_of(plane, stream)];
-        let Some(Gathering { first, last, buffered }) = place.take() else { return };
-        self.units.buffered -= buffered;
-        let left = self.geometry.pages_per_program - self.geometry.place_in_program(self.pool[last].ppn) - 1;
-        for _ in 0..left {
+    pub(crate) fn close_program(&mut self, plane: PlaneId, stream: WriteStream) {
+        let Some(place) = self.units.gathering.get_mut(place_of(plane, stream)) else { return };
+        let Some(unit) = place.take() else { return };
+        let (mut left, mut skips) = (self.pages_left(&unit), 0);
+        while left > 0 {
             let page = self.allocate(plane, stream).expect("a programming unit that gathers has pages left");
-            self.array.stage(page.ppn, Lpn(DEAD_LPN), Stamp::default());
+            (left, skips) = (left - 1, page.skips);
         }
-        self.pool[last].skips += left as u16;
+        self.pad(unit, skips);
+    }
+
+    /// The number of pages that a programming unit still lacks.
+    fn pages_left(&self, unit: &Gathering) -> u32 {
+        self.geometry.pages_per_program - self.geometry.place_in_program(self.pool[unit.last].ppn) - 1
+    }
+
+    /// Fills a programming unit, all pages of which are allocated, with padding, and queues its program. After the unit
+    /// `skips` pages remain erased.
+    fn pad(&mut self, unit: Gathering, skips: u16) {
+        let left = self.pages_left(&unit);
+        self.units.buffered -= unit.buffered;
+        let last = self.pool[unit.last].ppn;
+        for behind in 1..=left {
+            self.array.stage(Ppn(last.0 + behind), Lpn(DEAD_LPN), Stamp::default());
+        }
+        self.pool[unit.last].skips += left as u16 + skips;
         self.units.stats.padding += u64::from(left);
-        self.enqueue(first);
+        self.enqueue(unit.first);
+    }
+
+    /// Queues the program of a programming unit of the host's stream that has been allocated as a whole (`place`). `next`
+    /// returns the program of each page; after the first `None` the rest is padding.
+    pub(crate) fn program_unit(
+        &mut self,
+        place: AllocatedPage,
+        mut next: impl FnMut(&mut Self, AllocatedPage) -> Option<Program>,
+    ) {
+        let pages = self.geometry.pages_per_program;
+        for number in 0..pages {
+            let page = AllocatedPage {
+                ppn: Ppn(place.ppn.0 + number),
+                opened: place.opened && number == 0,
+                skips: if number + 1 == pages { place.skips } else { 0 },
+            };
+            let Some(program) = next(self, page) else {
+                let plane = self.geometry.plane_of(self.geometry.block_of(place.ppn));
+                let gathering = &mut self.units.gathering[place_of(plane, WriteStream::Host)];
+                if let Some(unit) = gathering.take() {
+                    self.pad(unit, place.skips);
+                }
+                return;
+            };
+            self.program(program).expect("the page is allocated");
+        }
     }
 
     /// Adds a read to an earlier one of this event, if both are of the same flash page, and returns its slot. `None`: the

@@ -532,6 +532,9 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
+        if let Some(buffer) = &self.path.host.buffer {
+            buffer.audit(&self.core)?;
+        }
         let is_at_rest = self.is_at_rest();
         if let Some(caching) = self.caching.as_ref().filter(|_| self.path.host.is_backed) {
             let (cache, trims) = (&caching.cache, self.path.host.trim_pages(&self.core));

@@ -11,6 +11,7 @@ use crate::host::{Completion, FailReason, InWork};
 use crate::power_loss::{self, Dirty, GcMeans, Means, PowerLoss};
 use crate::probe::Probe;
 use crate::sched::{FlashOp, NEVER, Owner};
+use std::collections::BTreeSet;
 
 impl<P: Probe> Drive<P> {
     /// Power fails at the next event.
@@ -34,16 +35,11 @@ impl<P: Probe> Drive<P> {
     /// Power fails now: all state in RAM is lost. [`Drive::restore_power`] rebuilds the drive from flash.
     ///
     /// # Panics
-    /// If the drive keeps no sequence numbers (see [`Drive::cut_power`]), if its mapping unit is below the page, or if
-    /// power is off already.
+    /// If the drive keeps no sequence numbers (see [`Drive::cut_power`]), or power is off already.
     pub fn lose_power(&mut self) {
         assert!(
             self.core.array.keeps_sequences(),
             "the drive keeps no sequence numbers: its spec models no power loss"
-        );
-        assert!(
-            self.core.geometry.units_per_page == 1,
-            "power loss with a mapping unit below the page cannot be simulated yet"
         );
         assert!(!self.losses.is_off, "power is off already");
         self.losses.is_off = true;
@@ -64,6 +60,7 @@ impl<P: Probe> Drive<P> {
         self.record_earlier_losses(&mut loss);
         self.abort_requests();
         self.core.device.drop_queues(&self.core.pool);
+        self.core.units.forget();
         for clock in self.core.geometry.dies..=self.core.refresh_clock() {
             self.core.agenda.set(clock, NEVER);
         }
@@ -142,10 +139,10 @@ impl<P: Probe> Drive<P> {
     /// page saves the most; then the dirty pages. If programs under way end (`finishes`), pages whose dirty sectors are
     /// all in such a program are left out.
     fn dirty_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
-        let Some(caching) = &self.caching else { return Vec::new() };
+        let Some(caching) = &self.caching else { return self.buffered_at_power_loss(finishes, loss) };
         let cache = &caching.cache;
         let capacitor = &self.spec.capacitor;
-        let metadata = (capacitor.metadata_bytes / u64::from(self.core.geometry.page_bytes)) as u32;
+        let metadata = self.metadata_pages();
         let is_first = |lpn: Lpn| capacitor.flush_order == FlushOrder::Metadata && lpn.0 < metadata;
         let order = cache.flush_order(capacitor.flush_order == FlushOrder::Newest, is_first);
         (loss.dirty_pages, loss.unflushed_pages) = (order.len() as u32, cache.unflushed());
@@ -172,6 +169,40 @@ impl<P: Probe> Drive<P> {
         loss.trim_pages = self.path.host.trim_pages(&self.core);
         let trims = (0..loss.trim_pages).map(|_| Dirty::trims());
         trims.chain(order.into_iter().filter(needs_flush).map(dirty)).collect()
+    }
+
+    /// Returns the pages of the write buffer that are not in flash, in the order in which they are flushed. If programs
+    /// under way end (`finishes`), pages in such a program are left out.
+    fn buffered_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
+        let Some(buffer) = &self.path.host.buffer else { return Vec::new() };
+        let unflushed = buffer.unflushed(&self.core);
+        (loss.dirty_pages, loss.unflushed_pages) = (unflushed.len() as u32, unflushed.len() as u32);
+        let stamp = |ppn| self.core.array.stamp(ppn).sequence;
+        let under_way = if finishes { power_loss::under_way(&self.core) } else { Vec::new() };
+        let programs = under_way.iter().filter(|page| page.kind == FlashOp::Program);
+        let ending: BTreeSet<u64> = programs.map(|page| stamp(page.ppn)).collect();
+        let mut pages: Vec<(u64, Lpn)> =
+            unflushed.into_iter().map(|(lpn, sequence)| (sequence, Lpn(lpn))).collect();
+        pages.retain(|(sequence, _)| !ending.contains(sequence));
+        pages.sort_by_key(|&(sequence, lpn)| match self.spec.capacitor.flush_order {
+            FlushOrder::Oldest => (true, sequence),
+            FlushOrder::Newest => (true, u64::MAX - sequence),
+            FlushOrder::Metadata => (lpn.0 >= self.metadata_pages(), sequence),
+        });
+        let dirty = |(sequence, lpn)| Dirty {
+            lpn,
+            sequence,
+            unflushed: sequence,
+            is_partial: false,
+            is_lost: false,
+            is_saved: false,
+        };
+        pages.into_iter().map(dirty).collect()
+    }
+
+    /// The number of pages at the start of the logical space that `capacitor.flush_order = "metadata"` flushes first.
+    fn metadata_pages(&self) -> u32 {
+        (self.spec.capacitor.metadata_bytes / u64::from(self.core.geometry.page_bytes)) as u32
     }
 
     /// Ends all outstanding requests with [`FailReason::PowerLost`].

@@ -3,7 +3,7 @@
 use super::{Drive, build};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Tvpn};
 use crate::base::units::Span;
-use crate::core::{Core, Units, Wake};
+use crate::core::{Core, Wake};
 use crate::demand_map::Mapping;
 use crate::ftl::{Ftl, WriteStream};
 use crate::host::{Epochs, Merging};
@@ -64,6 +64,9 @@ impl<P: Probe> Drive<P> {
             if let Some(caching) = &mut self.caching {
                 caching.cache.set_budget(0);
             }
+            if let Some(buffer) = &mut self.path.host.buffer {
+                buffer.set_budget(0);
+            }
         } else {
             self.with_power(|power, core, kept| power.restore_budget(core, kept));
         }
@@ -82,18 +85,26 @@ impl<P: Probe> Drive<P> {
         loss.recovery = Some(recovery);
     }
 
-    /// Reduces the list of pages that were destroyed with their wordline to those that are lost: removes pages of which
-    /// flash has the same or a newer write, and pages deallocated since. Reduces the list of deallocations that were
-    /// not saved to those that are undone. Notifies the probe of all losses.
+    /// Reduces the list of pages that were destroyed with their wordline, and the list of pages lost with the write
+    /// buffer, to those that are lost: removes pages of which flash has, or had, the same or a newer write, and pages
+    /// deallocated since. Reduces the list of deallocations that were not saved to those that are undone. Notifies the
+    /// probe of all losses.
     fn record_lost_pages(&mut self) {
         let Self { path, core, losses, .. } = self;
         let trims = &path.host.trims;
         let Core { ftl, array, probe, .. } = core;
         let loss = losses.list.last_mut().expect("power has failed");
-        loss.lost_with_wordline.retain(|&(lpn, sequence)| {
+        let is_lost = |lpn: Lpn, sequence: u64| {
             let is_older = ftl.map.get(lpn).is_none_or(|ppn| array.stamp(ppn).sequence < sequence);
             is_older && !trims.covers(lpn, sequence)
-        });
+        };
+        loss.lost_with_wordline.retain(|&(lpn, sequence)| is_lost(lpn, sequence));
+        if path.host.buffer.is_some() {
+            let destroyed = &loss.lost_with_wordline;
+            let had_newer =
+                |lpn, sequence| destroyed.iter().any(|&(of, newer)| of == lpn && newer > sequence);
+            loss.lost.retain(|&(lpn, sequence)| is_lost(lpn, sequence) && !had_newer(lpn, sequence));
+        }
         // A deallocation is undone only if older data is back: without such data, the LPN reads as deallocated.
         loss.lost_trims.retain(|&(lpn, sequence)| {
             ftl.map.get(lpn).is_some_and(|ppn| array.stamp(ppn).sequence < sequence)
@@ -109,7 +120,7 @@ impl<P: Probe> Drive<P> {
         let ftl = std::mem::replace(&mut core.ftl, fresh);
         schemes.forget(core);
         core.pool.clear();
-        core.units = Units::new(&core.geometry);
+        core.units.forget();
         core.waiters.clear();
         core.wakes.clear();
         core.agenda.clear();
@@ -125,6 +136,9 @@ impl<P: Probe> Drive<P> {
         }
         (path.host.flushes, path.host.is_backed) = (0, false);
         path.host.epochs = Epochs::default();
+        if let Some(buffer) = &mut path.host.buffer {
+            buffer.forget();
+        }
         path.host.merging = Merging::default();
         path.host.trims.forget_pending();
         path.writes.clear();

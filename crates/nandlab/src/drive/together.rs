@@ -13,7 +13,7 @@ use crate::capacitor::{Kept, PowerBackup};
 use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
 use crate::ftl::{AllocatedPage, WriteStream};
-use crate::host::{DataPath, Trims};
+use crate::host::{Buffer, DataPath, Trims};
 use crate::power_loss::{self, Outage, Recovery, Return};
 use crate::probe::Probe;
 use crate::refresh::{Partial, Refreshing};
@@ -87,16 +87,23 @@ pub(super) struct Saved<'a> {
 
 impl<P: Probe> Kept<P> for Saved<'_> {
     fn cache_pages(&self) -> u32 {
-        self.caching.as_ref().map_or(0, |caching| caching.cache.capacity())
+        let buffer = self.path.host.buffer.as_ref();
+        let of_buffer = buffer.map_or(0, Buffer::capacity);
+        self.caching.as_ref().map_or(of_buffer, |caching| caching.cache.capacity())
     }
 
     fn budget_pages(&self, share: f64) -> Option<u32> {
-        let cache = &self.caching.as_ref()?.cache;
+        let Some(Caching { cache, .. }) = &*self.caching else {
+            return self.path.host.buffer.as_ref().map(Buffer::capacity);
+        };
         Some(if cache.sync().keeps_budget() { cache.pages_of(share) } else { cache.capacity() })
     }
 
     /// A budget above 0 is set only while the capacitor is charged.
     fn set_budget(&mut self, core: &mut Core<P>, pages: u32) {
+        if let Some(buffer) = &mut self.path.host.buffer {
+            buffer.set_budget(pages);
+        }
         if let Some(caching) = self.caching {
             caching.set_budget(pages);
             if self.acknowledges {

@@ -1,4 +1,6 @@
-//! The pages to which an emergency flush writes, die by die.
+//! The pages to which an emergency flush writes, die by die. In this file a page is what one program writes, a flash page
+//! or with one-shot programs a programming unit, except in `AllocatedPage` and in the number of pages of the flush, which
+//! count mapping units.
 //!
 //! `plain` takes the next page of the host's stream, as a host write does. `csw` (capacitance-saving writing, Section
 //! IV-C of the aging-capacitor paper) takes the fast pages of free blocks.
@@ -78,10 +80,12 @@ impl FlushPages {
                 DieId((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
             }
         };
-        let required = required_pages(geometry, ftl, pages);
-        let per_block = geometry.pages_per_block;
+        let required = required_pages(geometry, ftl, pages.div_ceil(geometry.pages_per_program));
+        let per_block = geometry.programs_per_block();
         let (lsb_only, set) = match geometry.cell {
             Cell::Slc => (0, 1),
+            // The pages of a one-shot program are equally fast.
+            Cell::Mlc | Cell::Tlc if geometry.dependent_pages() == 1 => (0, 1),
             Cell::Mlc | Cell::Tlc => (
                 lsb_only_wordlines(per_block.into(), geometry.dependent_pages().into(), required.into())
                     as u32,
@@ -100,8 +104,8 @@ impl FlushPages {
         }
     }
 
-    /// The next page: on the first die, in turn, that is not `busy` and has a page left. `None` if there is no such
-    /// die.
+    /// The next flash page, by its first page: on the first die, in turn, that is not `busy` and has a flash page left.
+    /// `None` if there is no such die.
     pub fn next(
         &mut self,
         geometry: &Geometry,
@@ -134,7 +138,7 @@ impl FlushPages {
         array: &mut Array,
         ftl: &mut Ftl,
     ) -> Option<AllocatedPage> {
-        let end = geometry.pages_per_block;
+        let end = geometry.programs_per_block();
         let skips = skips(self.lsb_only, self.wordline, end);
         let on_die = &mut self.dies[die.index()];
         while on_die.at == on_die.blocks.len() {
@@ -157,11 +161,12 @@ impl FlushPages {
         }
         let (block, page) = (on_die.blocks[on_die.at], on_die.page);
         on_die.at += 1;
-        let ppn = geometry.page(block, page);
-        Some(AllocatedPage { ppn, opened: page == 0, skips: skips(page) as u16 })
+        let unit = geometry.pages_per_program;
+        let ppn = geometry.page(block, page * unit);
+        Some(AllocatedPage { ppn, opened: page == 0, skips: (skips(page) * unit) as u16 })
     }
 
-    /// The blocks taken by the flush that have unused pages.
+    /// The blocks taken by the flush that have unused pages; a block has `pages_per_block` flash pages.
     pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
         self.dies.iter().flat_map(move |die| {
             let behind = die.page + 1 + skips(self.lsb_only, self.wordline, pages_per_block)(die.page);
@@ -208,7 +213,7 @@ fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::geometry::DriveSpec;
+    use crate::base::geometry::{DriveSpec, Layout};
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;
     use crate::ftl::needs::{BlockNeeds, Demands};
@@ -229,10 +234,10 @@ mod tests {
         ftl: Ftl,
     }
 
-    /// Four dies on four channels, each with one plane of nine blocks of `pages` pages, a page for each layer. Die n
-    /// has `free[n]` blocks for the flush.
-    fn bench(cell: Cell, pages: u32, free: [u32; 4]) -> Bench {
-        let geometry = Geometry::new(&DriveSpec {
+    /// Four dies on four channels, each with one plane of nine blocks of `pages` flash pages of `units` pages, a flash page
+    /// for each layer. Die n has `free[n]` blocks for the flush.
+    fn bench(cell: Cell, pages: u32, free: [u32; 4], units: u32) -> Bench {
+        let drive = DriveSpec {
             channels: 4,
             chips_per_channel: 1,
             dies_per_chip: 1,
@@ -246,20 +251,22 @@ mod tests {
             endurance: 1000,
             registers: 1,
             program_order: crate::base::geometry::ProgramOrder::Page,
-        });
+        };
+        let layout = Layout { units_per_page: units, ..Layout::default() };
+        let geometry = Geometry::with(&drive, layout);
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
         let needs = BlockNeeds::new(&Demands {
             planes: 4,
-            pages_per_block: pages.into(),
-            pages_per_program: 1,
-            page_bytes: 4096,
+            pages_per_block: geometry.pages_per_block.into(),
+            pages_per_program: units.into(),
+            page_bytes: geometry.page_bytes.into(),
             logical_pages: geometry.logical_pages.into(),
             shares_first_block: false,
             levels_wear: false,
             has_demand_map: false,
             copybacks_max: 0,
             has_combinations: false,
-            flushed_pages: Some(8),
+            flushed_pages: Some(8 * u64::from(units)),
         });
         let config = Config {
             allocation: Allocation::Static(*b"CWDP"),
@@ -278,25 +285,39 @@ mod tests {
         Bench { geometry, array, ftl }
     }
 
-    /// The pages within their blocks to which a flush of `count` pages writes on each die, in order. The dies are
-    /// always idle.
-    fn pages_by_die(bench: &mut Bench, count: u32, together: Option<u32>) -> [Vec<u32>; 4] {
+    /// The flash pages within their blocks to which a flush of `count` flash pages writes on each die, in order. The dies
+    /// are always idle.
+    fn pages_of(bench: &mut Bench, count: u32, together: Option<u32>) -> [Vec<u32>; 4] {
         let Bench { geometry, array, ftl } = bench;
-        let mut pages = FlushPages::new(FlushMethod::Csw, geometry, ftl, count, together);
+        // The last flash page has one page of data.
+        let units = geometry.units_per_page;
+        let mut pages = FlushPages::new(FlushMethod::Csw, geometry, ftl, (count - 1) * units + 1, together);
         let mut by_die = <[Vec<u32>; 4]>::default();
         for _ in 0..count {
             let place = pages.next(geometry, array, ftl, |_| false).expect("a page is free");
             let (block, page) = geometry.split(place.ppn);
-            by_die[geometry.die_of(geometry.plane_of(block)).index()].push(page);
+            assert_eq!((page % units, u32::from(place.skips) % units), (0, 0));
+            by_die[geometry.die_of(geometry.plane_of(block)).index()].push(page / units);
         }
         by_die
+    }
+
+    /// The same of a fresh drive, whatever the mapping units of a flash page.
+    fn pages_by_die(
+        (cell, pages, free): (Cell, u32, [u32; 4]),
+        count: u32,
+        together: Option<u32>,
+    ) -> [Vec<u32>; 4] {
+        let [one, four] = [1, 4].map(|units| pages_of(&mut bench(cell, pages, free, units), count, together));
+        assert_eq!(one, four);
+        one
     }
 
     #[test]
     fn csw_writes_3d_blocks_layer_by_layer_as_in_figure_3() {
         // Four chips with two free blocks of three pages: thirteen pages take the first pages of all eight blocks, the
         // second pages of the four first blocks, and that of the second block of chip 0.
-        let found = pages_by_die(&mut bench(Cell::Mlc3d, 3, [2; 4]), 13, None);
+        let found = pages_by_die((Cell::Mlc3d, 3, [2; 4]), 13, None);
         assert_eq!(found, [vec![0, 0, 1, 1], vec![0, 0, 1], vec![0, 0, 1], vec![0, 0, 1]]);
     }
 
@@ -304,27 +325,27 @@ mod tests {
     fn a_die_with_few_free_blocks_does_not_make_the_others_use_slow_layers() {
         // Blocks of four pages. Eq. 6 with the one free block of die 0 requires five pages of each block: block by
         // block every die would fill a block first (pages 0, 1, 2, 3).
-        let found = pages_by_die(&mut bench(Cell::Tlc3d, 4, [1, 8, 8, 8]), 20, None);
+        let found = pages_by_die((Cell::Tlc3d, 4, [1, 8, 8, 8]), 20, None);
         assert_eq!(found[0], [0, 1, 2, 3]);
         assert_eq!(found[1].iter().chain(&found[2]).chain(&found[3]).sum::<u32>(), 0, "{found:?}");
     }
 
     #[test]
     fn blocks_written_in_sets_are_filled_set_by_set() {
-        let found = pages_by_die(&mut bench(Cell::Mlc3d, 2, [0, 0, 0, 5]), 10, Some(2));
+        let found = pages_by_die((Cell::Mlc3d, 2, [0, 0, 0, 5]), 10, Some(2));
         assert_eq!(found[3], [0, 0, 1, 1, 0, 0, 1, 1, 0, 1]);
     }
 
     #[test]
     fn planar_blocks_are_filled_block_by_block_by_equations_6_and_7() {
         // Seven pages of each of eight blocks of eight pages: one wordline has only an LSB page.
-        let found = pages_by_die(&mut bench(Cell::Mlc, 8, [2; 4]), 56, None);
+        let found = pages_by_die((Cell::Mlc, 8, [2; 4]), 56, None);
         assert_eq!(found, [0; 4].map(|_| vec![0, 2, 3, 4, 5, 6, 7, 0, 2, 3, 4, 5, 6, 7]));
     }
 
     #[test]
     fn planar_tlc_uses_lsb_pages_first_and_then_whole_wordlines() {
-        let pages = |count| pages_by_die(&mut bench(Cell::Tlc, 12, [2; 4]), count, None)[0].clone();
+        let pages = |count| pages_by_die((Cell::Tlc, 12, [2; 4]), count, None)[0].clone();
         // Four pages of each of eight blocks: the four LSB pages are enough.
         assert_eq!(pages(32), [0, 3, 6, 9, 0, 3, 6, 9]);
         // Six pages of each block: three LSB pages and one whole wordline.
@@ -338,7 +359,7 @@ mod tests {
     /// A block of eight pages has wordlines of three, three and two pages.
     #[test]
     fn the_last_wordline_of_planar_tlc_may_be_incomplete() {
-        let found = pages_by_die(&mut bench(Cell::Tlc, 8, [1; 4]), 12, None);
+        let found = pages_by_die((Cell::Tlc, 8, [1; 4]), 12, None);
         // Three pages are required of each block: more than the two wordlines that are whole.
         assert_eq!(found[0], [0, 3, 6]);
     }

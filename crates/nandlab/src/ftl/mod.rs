@@ -186,7 +186,7 @@ impl Ftl {
         let state = &mut self.planes[plane.index()];
         let open = &mut state.open[index];
         if open.next < open.end {
-            return Some(open.take());
+            return Some(open.take(geometry.pages_per_row));
         }
         if state.free.len() <= keep {
             return None;
@@ -197,7 +197,7 @@ impl Ftl {
         (state.state, state.copybacks) = (BlockState::Open, stream.copybacks());
         let first = geometry.page(block, 0);
         (open.next, open.end) = (first.0, first.0 + geometry.pages_per_block);
-        Some(AllocatedPage { opened: true, ..open.take() })
+        Some(AllocatedPage { opened: true, ..open.take(geometry.pages_per_row) })
     }
 
     /// At power failure, takes back the pages allocated to programs that will never begin, in the streams to which the
@@ -225,10 +225,11 @@ impl Ftl {
     /// The pages of a plane that a plain emergency flush can write.
     pub fn flush_room(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let open = self.planes[plane.index()].open[WriteStream::Host.index()];
-        open.room() + self.flush_blocks(plane) * geometry.pages_per_block
+        open.room(geometry.pages_per_row) + self.flush_blocks(plane) * geometry.pages_per_block
     }
 
-    /// Allocates a page for an emergency flush from the host's stream, in [`Ftl::flush_plane`] of `die`.
+    /// Allocates a flash page for an emergency flush from the host's stream, in [`Ftl::flush_plane`] of `die`. Returns its
+    /// first page, with the pages after the flash page that remain erased. The stream must not be amid a flash page.
     pub fn allocate_for_flush(
         &mut self,
         geometry: &Geometry,
@@ -236,7 +237,14 @@ impl Ftl {
         die: DieId,
     ) -> Option<AllocatedPage> {
         let plane = self.flush_plane(geometry, die)?;
-        self.allocate_keeping(geometry, array, plane, WriteStream::Host, FLUSH_KEEPS_BLOCKS)
+        let mut page =
+            self.allocate_keeping(geometry, array, plane, WriteStream::Host, FLUSH_KEEPS_BLOCKS)?;
+        debug_assert!(geometry.place_in_program(page.ppn) == 0, "the stream is amid a programming unit");
+        let open = &mut self.planes[plane.index()].open[WriteStream::Host.index()];
+        for _ in 1..geometry.pages_per_program {
+            page.skips = open.take(geometry.pages_per_row).skips;
+        }
+        Some(page)
     }
 
     /// Takes a free block for an emergency flush, from the plane of `die` that has the most free blocks.

@@ -48,7 +48,7 @@ pub struct Demands {
     pub copybacks_max: u64,
     /// Whether partial refresh writes combination pages.
     pub has_combinations: bool,
-    /// Pages of the write cache, if a capacitor provides the energy to flush them at power loss.
+    /// Pages of the write cache, or of the write buffer, if a capacitor provides the energy to flush them at power loss.
     pub flushed_pages: Option<u64>,
 }
 

@@ -82,21 +82,29 @@ pub(super) struct OpenBlock {
 }
 
 impl OpenBlock {
-    /// Allocates the next page.
+    /// Allocates the next page; a row has `row` pages.
     #[inline(always)]
-    pub(super) fn take(&mut self) -> AllocatedPage {
+    pub(super) fn take(&mut self, row: u32) -> AllocatedPage {
         let ppn = Ppn(self.next);
-        // The last wordline of a block may have fewer pages.
-        let skips = self.skips.min(self.end - self.next - 1);
-        self.next += 1 + skips;
+        self.next += 1;
+        // The last wordline of a block may have fewer rows.
+        let is_skipping = self.skips > 0 && self.next.is_multiple_of(row);
+        let skips = if is_skipping { (self.skips * row).min(self.end - self.next) } else { 0 };
+        self.next += skips;
         AllocatedPage { ppn, opened: false, skips: skips as u16 }
     }
 
-    /// Pages of the block that can still be allocated.
+    /// Pages of the block that can still be allocated; a row has `row` pages.
     #[inline(always)]
-    pub(super) fn room(&self) -> u32 {
+    pub(super) fn room(&self, row: u32) -> u32 {
         let pages = self.end - self.next;
-        if self.skips > 0 { pages.div_ceil(1 + self.skips) } else { pages }
+        if self.skips == 0 {
+            return pages;
+        }
+        // The rest of the present row, and the first row of every further wordline.
+        let (rows, rest) = (pages / row, pages % row);
+        let rows = if rest == 0 { rows } else { rows.saturating_sub(self.skips) };
+        rest + row * rows.div_ceil(1 + self.skips)
     }
 }
 
@@ -162,5 +170,29 @@ impl Plane {
     /// For each stream 1 + the next PPN to allocate; 0 for a stream without an open block.
     pub fn open_blocks(&self) -> [u64; STREAMS] {
         self.open.map(|open| if open.next < open.end { u64::from(open.next) + 1 } else { 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of nine rows, of which the first of two or three is used, or all. The room is the number of pages that can be
+    /// taken, from every page on.
+    #[test]
+    fn the_room_of_a_block_is_the_number_of_pages_that_can_be_taken() {
+        for (row, skips) in [1, 4].into_iter().flat_map(|row| [0, 1, 2].map(|skips| (row, skips))) {
+            let is_used = |page: &u32| (page / row).is_multiple_of(1 + skips);
+            for next in (0..=9 * row).filter(|page| is_used(page) || *page == 9 * row) {
+                let mut open = OpenBlock { next, end: 9 * row, skips };
+                let room = open.room(row);
+                let mut taken = Vec::new();
+                while open.next < open.end {
+                    taken.push(open.take(row).ppn.0);
+                }
+                assert_eq!(taken, (next..9 * row).filter(is_used).collect::<Vec<_>>());
+                assert_eq!(room as usize, taken.len(), "rows of {row} pages from {next}, {skips} skipped");
+            }
+        }
     }
 }

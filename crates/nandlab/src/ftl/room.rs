@@ -102,7 +102,7 @@ impl Ftl {
             // Another plane has enough garbage for GC, so a plane with little garbage takes no more writes.
             let is_full = is_any_ample && state.leaves_little_garbage(geometry, *taken_blocks, state.valid);
             let open = state.open[WriteStream::Host.index()];
-            let room = state.free_blocks() * geometry.pages_per_block + open.room();
+            let room = state.free_blocks() * geometry.pages_per_block + open.room(geometry.pages_per_row);
             (!is_full && state.has_room(*reserve_blocks, *shares_first_block)).then_some(room)
         })
     }
@@ -135,7 +135,8 @@ impl Ftl {
     pub fn blocks_for(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, pages: u32) -> u32 {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
-        pages.saturating_sub(open.room()).div_ceil(of_block.room())
+        let row = geometry.pages_per_row;
+        pages.saturating_sub(open.room(row)).div_ceil(of_block.room(row))
     }
 
     /// The number of pages that an internal `stream` of `plane` can still allocate.
@@ -143,7 +144,8 @@ impl Ftl {
         let state = &self.planes[plane.index()];
         let open = state.open[self.open_of(stream)];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
-        open.room() + state.free.len() * of_block.room()
+        let row = geometry.pages_per_row;
+        open.room(row) + state.free.len() * of_block.room(row)
     }
 
     /// The number of erased pages of a plane that are not allocated to a program.
@@ -161,11 +163,12 @@ impl Ftl {
     }
 
     /// The number of pages that can be allocated in the open blocks for GC, wear levelling and copybacks.
-    pub fn job_pages_open(&self, plane: PlaneId) -> u32 {
+    pub fn job_pages_open(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let open = &self.planes[plane.index()].open;
-        let of_gc = open[self.open_of(WriteStream::Gc)].room() + open[WriteStream::Wear.index()].room();
+        let room = |open: &OpenBlock| open.room(geometry.pages_per_row);
+        let of_gc = room(&open[self.open_of(WriteStream::Gc)]) + room(&open[WriteStream::Wear.index()]);
         let copybacks = &open[WriteStream::Copyback(1).index()..];
-        of_gc + copybacks.iter().map(OpenBlock::room).sum::<u32>()
+        of_gc + copybacks.iter().map(room).sum::<u32>()
     }
 
     /// The number of pages of a plane that can become free for the host: pages that are not valid, without those of the

@@ -151,7 +151,7 @@ impl Writes {
             core.probe.on_write_admitted(lpn, sequence);
         }
         if let (Owner::Buffered(_), Owner::Request(id)) = (owner, asked_by) {
-            host.on_buffered(core, id, lpn, sequence);
+            host.on_buffered(core, id, lpn, sequence, page.ppn);
         }
     }
 

@@ -49,7 +49,8 @@ impl Dirty {
     }
 }
 
-/// Returns the transactions that the dies have begun, die by die, suspended ones included.
+/// Returns the transactions that the dies have begun, die by die, suspended ones included. The transactions of a flash
+/// operation follow one another ([`Transaction::more`]).
 pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
     let mut all = Vec::new();
     for die in (0..core.geometry.dies).map(DieId) {
@@ -57,6 +58,11 @@ pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
             let mut rest = first;
             while let Some(slot) = rest {
                 all.push(core.pool[slot]);
+                let mut more = core.pool[slot].more;
+                while let Some(slot) = more {
+                    all.push(core.pool[slot]);
+                    more = core.pool[slot].more;
+                }
                 rest = core.pool[slot].next;
             }
         }
@@ -74,6 +80,12 @@ pub(crate) struct Means<'a> {
     pub(crate) spent_j: &'a dyn Fn(Span, Span) -> f64,
     /// GC during the flush; `None`: GC has stopped.
     pub(crate) gc: Option<GcMeans>,
+}
+
+/// A program of the flush. It does not change the map; recovery rebuilds the map.
+fn flush_program(page: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) -> Program {
+    let (to, maps) = (To::Allocated(page, WriteStream::Host), Maps::Nothing);
+    Program { to, lpn, stamp, maps, owner, cause: Cause::Flush, class: Class::HostWrite }
 }
 
 /// The time and the energy that an operation of the flush needs.
@@ -142,28 +154,36 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                     torn_erases.push(self.core.geometry.block_of(transaction.ppn));
                 }
                 FlashOp::Program | FlashOp::Copyback => {
-                    loss.torn_programs += 1;
+                    loss.torn_programs += u32::from(!transaction.goes_along);
                     self.end_program(&transaction);
                     if transaction.is_in_place() {
                         self.record_torn(transaction.ppn, loss);
                     }
-                    self.tear_page(transaction.ppn, loss);
+                    // Every flash page of an operation begins with a page that has a transaction.
+                    if self.core.geometry.place_in_program(transaction.ppn) == 0 {
+                        self.tear_program(transaction.ppn, loss);
+                    }
                 }
             }
         }
         torn_erases
     }
 
-    /// Tears a page that was being programmed, and the pages of its wordline on which it depends
-    /// ([`Geometry::depends_on`](crate::base::geometry::Geometry::depends_on)). Recovery finds out whether these had the
-    /// newest data of their LPNs.
-    fn tear_page(&mut self, ppn: Ppn, loss: &mut PowerLoss) {
-        self.core.array.tear(ppn);
-        let (_, page) = self.core.geometry.split(ppn);
+    /// Tears a program that was under way, with its padding: the pages of the programming unit of `first`. Also tears the
+    /// flash pages of the wordline on which they depend
+    /// ([`Geometry::depends_on`](crate::base::geometry::Geometry::depends_on)). Recovery finds out whether the pages of
+    /// these had the newest data of their LPNs.
+    fn tear_program(&mut self, first: Ppn, loss: &mut PowerLoss) {
+        for page in 0..self.core.geometry.pages_per_program {
+            self.core.array.tear(Ppn(first.0 + page));
+        }
+        let (_, page) = self.core.geometry.split(first);
         for before in 1..=self.core.geometry.depends_on(page) {
-            let partner = Ppn(ppn.0 - before);
-            self.record_torn(partner, loss);
-            self.core.array.tear(partner);
+            let partner = Ppn(first.0 - before * self.core.geometry.pages_per_row);
+            for partner in self.core.geometry.units(partner) {
+                self.record_torn(partner, loss);
+                self.core.array.tear(partner);
+            }
         }
     }
 
@@ -259,56 +279,71 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 Ended::Batch(first) => {
                     let mut rest = Some(first);
                     while let Some(slot) = rest {
-                        let done = self.core.pool[slot];
-                        rest = done.next;
-                        self.core.count_ended(done.kind, done.cause);
-                        if done.kind == FlashOp::Erase {
-                            let block = self.core.geometry.block_of(done.ppn);
-                            self.schemes.on_erased(self.core, block);
-                            self.core.array.erase(&self.core.geometry, block);
-                            let endurance = self.core.room.endurance;
-                            self.core.ftl.release(
-                                &self.core.geometry,
-                                &mut self.core.array,
-                                block,
-                                endurance,
-                            );
-                        } else {
-                            self.end_program(&done);
+                        rest = self.core.pool[slot].next;
+                        let mut page = Some(slot);
+                        while let Some(slot) = page {
+                            let done = self.core.pool[slot];
+                            page = done.more;
+                            self.end_in_flush(means, &mut flush, dirty, loss, &done);
                         }
-                        if done.kind == FlashOp::Copyback {
-                            // The map is not changed here: recovery chooses between source and copy.
-                            let block = self.core.geometry.block_of(done.ppn);
-                            self.schemes.count_copyback(self.core.array.block(block).copybacks);
-                        }
-                        match done.owner {
-                            Owner::FlushPage(at) => {
-                                dirty[at as usize].is_saved = true;
-                                let item = &dirty[at as usize];
-                                loss.flushed_pages += u32::from(!item.is_trims());
-                                loss.trim_pages_saved += u32::from(item.is_trims());
-                                // Recovery completes a partial page from the page that it replaces.
-                                if means.gc.is_some() && !item.is_partial && !item.is_trims() {
-                                    self.remap(done.lpn, done.ppn);
-                                }
-                            }
-                            Owner::Job(_) if flush.cleanings.has_begun(&done) => {
-                                self.on_cleaned(means, &mut flush, dirty.len(), loss, &done);
-                                loss.flush_ns = self.core.now - loss.at;
-                                continue;
-                            }
-                            Owner::CombinationPage if done.cause == Cause::Flush => loss.vsm_lines_saved += 1,
-                            _ => {
-                                loss.finish_ns = self.core.now - loss.at;
-                                continue;
-                            }
-                        }
-                        flush.under_way -= 1;
-                        loss.flush_ns = self.core.now - loss.at;
                     }
                 }
             }
         }
+    }
+
+    /// A program, copyback or erase has ended while power fails: one page of the operation, or a block.
+    fn end_in_flush(
+        &mut self,
+        means: &Means,
+        flush: &mut Flush,
+        dirty: &mut [Dirty],
+        loss: &mut PowerLoss,
+        done: &Transaction,
+    ) {
+        // The first page stands for the operation.
+        let is_first = !done.goes_along;
+        if is_first {
+            self.core.count_ended(done.kind, done.cause);
+        }
+        if done.kind == FlashOp::Erase {
+            let block = self.core.geometry.block_of(done.ppn);
+            self.schemes.on_erased(self.core, block);
+            let Core { geometry, array, ftl, room, .. } = &mut *self.core;
+            array.erase(geometry, block);
+            ftl.release(geometry, array, block, room.endurance);
+        } else {
+            self.end_program(done);
+        }
+        if done.kind == FlashOp::Copyback {
+            // The map is not changed here: recovery chooses between source and copy.
+            let block = self.core.geometry.block_of(done.ppn);
+            self.schemes.count_copyback(self.core.array.block(block).copybacks);
+        }
+        match done.owner {
+            Owner::FlushPage(at) => {
+                dirty[at as usize].is_saved = true;
+                let item = &dirty[at as usize];
+                loss.flushed_pages += u32::from(!item.is_trims());
+                loss.trim_pages_saved += u32::from(item.is_trims());
+                // Recovery completes a partial page from the page that it replaces.
+                if means.gc.is_some() && !item.is_partial && !item.is_trims() {
+                    self.remap(done.lpn, done.ppn);
+                }
+            }
+            Owner::Job(_) if flush.cleanings.has_begun(done) => {
+                self.on_cleaned(means, flush, dirty.len(), loss, done);
+                loss.flush_ns = self.core.now - loss.at;
+                return;
+            }
+            Owner::CombinationPage if done.cause == Cause::Flush => loss.vsm_lines_saved += 1,
+            _ => {
+                loss.finish_ns = self.core.now - loss.at;
+                return;
+            }
+        }
+        flush.under_way -= u32::from(is_first);
+        loss.flush_ns = self.core.now - loss.at;
     }
 
     /// Begins programs of dirty pages on idle dies.
@@ -336,28 +371,23 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             }
             flush.cleanings.use_gain(self.core.geometry.plane_of(block));
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
-            let item = &dirty[flush.next];
-            loss.fast_pages += u32::from(self.is_fast(page) && !item.is_trims());
-            let corrected = if item.is_lost { AgeStamp::LOST } else { self.core.age_stamp_now() };
-            let stamp = Stamp { sequence: item.sequence, corrected };
-            if item.is_partial {
-                self.core.array.mark_partial(place.ppn);
-            }
-            let owner = Owner::FlushPage(flush.next as u32);
-            self.program_in_flush(place, item.lpn, stamp, owner);
-            flush.next += 1;
+            let is_fast = self.is_fast(page);
+            self.core.program_unit(place, |core, page| {
+                let item = dirty.get(flush.next)?;
+                loss.fast_pages += u32::from(is_fast && !item.is_trims());
+                let corrected = if item.is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
+                let stamp = Stamp { sequence: item.sequence, corrected };
+                if item.is_partial {
+                    core.array.mark_partial(page.ppn);
+                }
+                let owner = Owner::FlushPage(flush.next as u32);
+                flush.next += 1;
+                Some(flush_program(page, item.lpn, stamp, owner))
+            });
+            // The flush gives pages only to idle dies, so the program begins at once.
+            self.core.start_dies();
             flush.under_way += 1;
         }
-    }
-
-    /// Begins a program of the flush, without changing the map; recovery rebuilds the map.
-    fn program_in_flush(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) {
-        let (to, maps, cause, class) =
-            (To::Allocated(place, WriteStream::Host), Maps::Nothing, Cause::Flush, Class::HostWrite);
-        let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("the program has its allocated page");
-        // The flush gives pages only to idle dies, so the program begins at once.
-        self.core.start_dies();
     }
 
     /// Whether the remaining energy covers the program of one more page to its end; if so, reserves the energy. If not,
@@ -413,7 +443,9 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if !self.take_energy_for(means, flush, loss, page) {
                 return;
             }
-            self.program_in_flush(place, lpn, stamp, Owner::CombinationPage);
+            let program = flush_program(place, lpn, stamp, Owner::CombinationPage);
+            self.core.program(program).expect("the program has its allocated page");
+            self.core.start_dies();
             self.schemes.stage(lpn, place.ppn);
             flush.lines_begun += 1;
             flush.under_way += 1;

@@ -7,15 +7,24 @@ use crate::base::units::Time;
 use crate::base::words::{count, duration, joules, several};
 
 /// Power loss has destroyed acknowledged writes. `worn_out`: whether the capacitor is worn out; `None`: the drive has
-/// no capacitor.
-pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Option<Note> {
+/// no capacitor. `has_buffer`: the drive has a write buffer, and no write cache.
+pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>, has_buffer: bool) -> Option<Note> {
+    let (ram, if_worn, if_small) = if has_buffer {
+        ("write buffer", "Lower ftl.buffer", "or lower ftl.buffer")
+    } else {
+        (
+            "write cache",
+            "Set cache.dirty_budget = \"measured\"",
+            "or capacitor.margin, or lower cache.dirty_budget",
+        )
+    };
     let total = PowerLoss::total(losses);
     if total.lost_writes + total.lost_trims == 0 {
         return None;
     }
     let mut places = Vec::new();
     if total.lost_pages > 0 {
-        places.push(format!("{} only in the write cache", count(total.lost_pages)));
+        places.push(format!("{} only in the {ram}", count(total.lost_pages)));
     }
     if total.lost_with_wordline > 0 {
         places
@@ -23,15 +32,12 @@ pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>) -> Optio
     }
     let reason = match worn_out {
         None => "The drive has no capacitor: set capacitor.capacitance.".to_owned(),
-        Some(true) => {
-            "The capacitor is worn out: it has lost more than 30 % of its capacitance. Set cache.dirty_budget = \
-             \"measured\", or lower capacitor.age."
-                .to_owned()
-        }
+        Some(true) => format!(
+            "The capacitor is worn out: it has lost more than 30 % of its capacitance. {if_worn}, or lower capacitor.age."
+        ),
         Some(false) if total.spent_j < 0.5 * total.energy_j => "The capacitor had energy left.".to_owned(),
         Some(false) => format!(
-            "The capacitor held {}, and the flush of {} pages took {}: raise capacitor.capacitance or \
-             capacitor.margin, or lower cache.dirty_budget.",
+            "The capacitor held {}, and the flush of {} pages took {}: raise capacitor.capacitance {if_small}.",
             joules(total.energy_j),
             count(total.flushed_pages),
             joules(total.spent_j)
@@ -98,7 +104,13 @@ mod tests {
                 flushed_pages: 7,
                 ..PowerLoss::default()
             };
-            lost_writes(&[loss], worn_out).map(|note| note.text)
+            let [cache, buffer] = [false, true].map(|has_buffer| {
+                lost_writes(std::slice::from_ref(&loss), worn_out, has_buffer).map(|note| note.text)
+            });
+            let is_named = |text: &String| text.contains("cache");
+            assert!(!buffer.as_ref().is_some_and(is_named), "{buffer:?}");
+            assert!(lost.is_empty() || buffer.is_some_and(|text| text.contains("only in the write buffer")));
+            cache
         };
         let (one, two) = ([(Lpn(1), 1)], [(Lpn(2), 2), (Lpn(3), 3)]);
         assert_eq!(note(&[], &[], None), None);
@@ -115,7 +127,7 @@ mod tests {
         assert!(text.contains("(1 only in the write cache, 2 in flash"), "{text}");
         assert!(text.contains("the flush of 7 pages took 600 mJ"), "{text}");
         let loss = PowerLoss { lost_trims: two.to_vec(), ..PowerLoss::default() };
-        let text = lost_writes(&[loss], Some(false)).expect("two TRIMs are lost").text;
+        let text = lost_writes(&[loss], Some(false), false).expect("two TRIMs are lost").text;
         assert!(
             text.starts_with("Power loss undid the acknowledged TRIM of 2 pages, whose older data"),
             "{text}"

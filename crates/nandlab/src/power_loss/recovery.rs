@@ -33,7 +33,7 @@ pub(crate) struct Found {
     pub(crate) pages: Huge<u32>,
     /// For each LPN with a partial page: its newest whole page, or the partial page if there is no whole page.
     whole: BTreeMap<u32, Ppn>,
-    /// By die: number of pages whose OOB was read.
+    /// By die: number of flash pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
     /// By die: time of sensing these pages.
     sensed_ns: Vec<Span>,
@@ -79,9 +79,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             let programmed = u32::from(self.core.array.block(block).programmed);
             let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
-            found.scanned[die.index()] += u64::from(programmed);
+            found.scanned[die.index()] += u64::from(self.core.geometry.flash_page(programmed));
             let timing = self.core.device.timing();
-            found.sensed_ns[die.index()] += (0..programmed).map(|page| timing.read_ns(page)).sum();
+            let flash_pages = (0..programmed).step_by(self.core.geometry.units_per_page as usize);
+            found.sensed_ns[die.index()] += flash_pages.map(|page| timing.read_ns(page)).sum();
             for ppn in (0..programmed).map(|page| self.core.geometry.page(block, page)) {
                 let lpn = self.core.array.lpn(ppn);
                 if lpn.0 == DEAD_LPN || self.core.array.is_torn(ppn) {
@@ -107,10 +108,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
-    /// Time to read all OOBs.
+    /// Time to read all OOBs, flash page by flash page.
     pub(crate) fn scan_ns(&self, found: &Found, channel_ns_per_byte: f64) -> Span {
         let timing = self.core.device.timing();
-        let oob_ns = transfer_ns(OOB_BYTES, channel_ns_per_byte);
+        let oob_bytes = OOB_BYTES * u64::from(self.core.geometry.units_per_page);
+        let oob_ns = transfer_ns(oob_bytes, channel_ns_per_byte);
         let of_die = found.scanned.iter().zip(&found.sensed_ns);
         let on_die = of_die.map(|(&pages, &ns)| pages * (timing.command.read_ns + oob_ns) + ns).max();
         let mut on_channel = vec![Span::ZERO; self.core.geometry.channels as usize];
@@ -227,6 +229,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             self.core.array.blank_unprogrammed(&self.core.geometry, block);
             let first = self.core.geometry.page(block, 0).0;
             let programmed = u32::from(self.core.array.block(block).programmed);
+            debug_assert!(
+                programmed.is_multiple_of(self.core.geometry.pages_per_program),
+                "a programming unit is programmed as a whole"
+            );
             self.schemes.on_blank(Ppn(first + programmed), Ppn(first + pages_per_block));
             let state = self.core.array.block_mut(block);
             state.state = match u32::from(state.programmed) {
@@ -271,9 +277,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         for block in partly {
             // While programs may be torn, the rest of a partly programmed wordline is skipped.
             let programmed = u32::from(self.core.array.block(block).programmed);
-            let next = match self.core.geometry.depends_on(programmed) {
+            let geometry = &self.core.geometry;
+            let next = match geometry.depends_on(programmed) {
                 amid if amid > 0 && self.is_guarded => {
-                    (programmed + self.core.geometry.dependent_pages() - amid).min(pages_per_block)
+                    let rows = geometry.dependent_pages() - amid;
+                    (programmed + rows * geometry.pages_per_row).min(pages_per_block)
                 }
                 _ => programmed,
             };
@@ -339,16 +347,18 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             whole.push((lpn, ppn, self.stamp_in_recovery(ppn, is_lost)));
         }
         let mut lost = Vec::new();
+        let mut next = None;
         for (lpn, ppn, stamp) in whole {
-            match self.place_for_merge(ppn) {
+            match next.take().or_else(|| self.place_for_merge(ppn)) {
                 Some(place) => {
-                    self.program_in_recovery(place, lpn, stamp);
+                    next = self.program_in_recovery(place, lpn, stamp);
                     self.recovery.merged_pages += 1;
                 }
                 // The partial page must not be taken for a whole page, so its data is lost.
                 None => lost.push((lpn, stamp.sequence)),
             }
         }
+        self.pad_in_recovery(next);
         lost
     }
 
@@ -368,9 +378,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         Stamp { corrected, ..self.core.array.stamp(ppn) }
     }
 
-    /// Programs a page and maps `lpn` to the page, without simulating queues.
-    fn program_in_recovery(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp) {
+    /// Programs a page and maps `lpn` to the page, without simulating queues. `place` is a page of a programming
+    /// unit that is allocated as a whole. Returns the next page of this unit; `None` after its last page.
+    fn program_in_recovery(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp) -> Option<AllocatedPage> {
         let (block, page) = self.core.geometry.split(place.ppn);
+        let number = self.core.geometry.place_in_program(place.ppn);
         self.core.array.stage(place.ppn, lpn, stamp);
         if self.core.ftl.is_combination(lpn) {
             self.schemes.stage(lpn, place.ppn);
@@ -379,20 +391,38 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             self.schemes.on_first_program(self.core, block);
         }
         self.core.array.program(block, page);
-        let programmed = self.core.array.skip(block, u32::from(place.skips));
         if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.ppn) {
             self.schemes.on_page_obsolete(self.core, old);
         }
-        if programmed == self.core.geometry.pages_per_block {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+        if number == 0 {
+            self.core.count_ended(FlashOp::Program, Cause::Flush);
+            let timing = self.core.device.timing();
+            self.busy_ns[self.die_of_page(place.ppn).index()] +=
+                timing.program_transfer_ns() + timing.program_ns(page);
         }
-        self.core.count_ended(FlashOp::Program, Cause::Flush);
-        let timing = self.core.device.timing();
-        self.busy_ns[self.die_of_page(place.ppn).index()] +=
-            timing.command.program_ns + timing.transfer_ns + timing.program_ns(page);
+        if number + 1 == self.core.geometry.pages_per_program {
+            self.skip_in_recovery(block, u32::from(place.skips));
+            return None;
+        }
+        Some(AllocatedPage { ppn: Ppn(place.ppn.0 + 1), ..place })
     }
 
-    /// Allocates a page, preferably on the die of `ppn`. If no die has a free page, first collects blocks. Returns
+    /// Fills the rest of a programming unit, from the page `next` on, with padding.
+    fn pad_in_recovery(&mut self, next: Option<AllocatedPage>) {
+        let Some(next) = next else { return };
+        let left = self.core.geometry.pages_per_program - self.core.geometry.place_in_program(next.ppn);
+        self.core.units.stats.padding += u64::from(left);
+        self.skip_in_recovery(self.core.geometry.block_of(next.ppn), left + u32::from(next.skips));
+    }
+
+    /// Skips the next `pages` pages of a block, and closes the block if no page is left.
+    fn skip_in_recovery(&mut self, block: BlockId, pages: u32) {
+        if self.core.array.skip(block, pages) == self.core.geometry.pages_per_block {
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+        }
+    }
+
+    /// Allocates a programming unit, preferably on the die of `ppn`. If no die has a free page, first collects blocks. Returns
     /// `None` if no page can be freed.
     fn place_for_merge(&mut self, ppn: Ppn) -> Option<AllocatedPage> {
         let home = self.die_of_page(ppn).0;
@@ -417,23 +447,34 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let victim =
             self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;
         let stream = self.core.emptying_stream(victim, false);
+        let unit = self.core.geometry.pages_per_program;
         let valid = self.core.valid_pages(victim);
-        if valid == self.core.geometry.pages_per_block || valid > self.core.stream_room(plane, stream) {
+        let programs = valid.next_multiple_of(unit);
+        if programs == self.core.geometry.pages_per_block || valid > self.core.stream_room(plane, stream) {
             return None;
         }
         self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
-        let mut next = 0;
+        let (mut next, mut sensed, mut to) = (0, None, None);
         while let Some(page) = self.core.ftl.next_valid(&self.core.geometry, victim, next) {
             next = page + 1;
             let ppn = self.core.geometry.page(victim, page);
             let stamp = self.stamp_in_recovery(ppn, self.core.array.is_lost(ppn));
             let (lpn, is_partial) = (self.core.array.lpn(ppn), self.core.array.is_partial(ppn));
-            let place = self.core.ftl.allocate(&self.core.geometry, &mut self.core.array, plane, stream)?;
-            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns(ppn);
+            let place = self.core.allocate(plane, stream)?;
+            let first = self.core.geometry.first_unit(ppn);
+            if sensed.replace(first) != Some(first) {
+                self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns(ppn);
+            }
             if is_partial {
                 self.core.array.mark_partial(place.ppn);
             }
-            self.program_in_recovery(place, lpn, stamp);
+            to = self.program_in_recovery(place, lpn, stamp);
+        }
+        if let Some(next) = to {
+            for _ in self.core.geometry.place_in_program(next.ppn)..unit {
+                self.core.allocate(plane, stream)?;
+            }
+            self.pad_in_recovery(to);
         }
         self.core.array.erase(&self.core.geometry, victim);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.core.room.endurance);

@@ -24,7 +24,7 @@ pub struct PowerLoss {
     pub capacitor_loss: f64,
     /// Requests that were outstanding when power failed; they have failed.
     pub aborted_requests: u32,
-    /// Dirty pages in the write cache when power failed.
+    /// Dirty pages in the write cache, or in the write buffer, when power failed.
     pub dirty_pages: u32,
     /// Dirty pages with acknowledged writes that were not in flash when power failed.
     pub unflushed_pages: u32,
@@ -83,7 +83,7 @@ impl PowerLoss {
 pub struct Recovery {
     /// Duration of the recovery, in nanoseconds.
     pub ns: Span,
-    /// Pages whose OOB was read.
+    /// Flash pages whose OOB was read.
     pub scanned_pages: u64,
     /// Partial pages of the emergency flush, completed with the missing sectors from older pages.
     pub merged_pages: u32,
@@ -100,7 +100,7 @@ counters! {
     pub struct LossCounts {
         /// Requests that were outstanding when power failed; they have failed.
         pub aborted_requests: u64, sum of requests;
-        /// Dirty pages in the write cache when power failed.
+        /// Dirty pages in the write cache, or in the write buffer, when power failed.
         pub dirty_pages: u64, sum of pages;
         /// Dirty pages with acknowledged writes that were not in flash when power failed.
         pub unflushed_pages: u64, sum of pages;
@@ -131,7 +131,7 @@ counters! {
         pub torn_programs: u64, sum of pages;
         /// Erases torn by the power loss.
         pub torn_erases: u64, sum of erases;
-        /// Pages whose OOB was read in recovery.
+        /// Flash pages whose OOB was read in recovery.
         pub scanned_pages: u64, sum of pages;
         /// Partial pages of the emergency flush that recovery completed with the missing sectors from older pages.
         pub merged_pages: u64, sum of pages;

@@ -45,7 +45,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     // Notes of equal severity stay in this order: the sort below is stable.
     let mut found = Vec::new();
     let mut add = |note: Option<Note>| found.extend(note);
-    add(power_loss::lost_writes(power.losses, charge.map(|capacitor| capacitor.is_worn_out)));
+    let has_buffer = spec.ftl.buffer_bytes > 0;
+    add(power_loss::lost_writes(power.losses, charge.map(|capacitor| capacitor.is_worn_out), has_buffer));
     if run.complete {
         add(power_loss::never_cut(drive.all_losses(), &spec.power, drive.requests_ended(), now));
     }

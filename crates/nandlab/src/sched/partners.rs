@@ -52,7 +52,7 @@ impl Partners {
         Self {
             planes_per_die: geometry.flash_planes_per_die() as usize,
             rows,
-            by_row: Divisor::new(geometry.units_per_page * geometry.planes_per_block),
+            by_row: Divisor::new(geometry.pages_per_row),
             block_of: Divisor::new(geometry.pages_per_block),
             alike: vec![None; Self::lists(planes, rows)].into(),
             in_block: vec![None; geometry.blocks as usize].into(),

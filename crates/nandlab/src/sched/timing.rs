@@ -223,7 +223,7 @@ impl Timing {
             levels,
             by_block: Divisor::new(geometry.pages_per_block),
             page_bytes: bytes,
-            pages_per_row: geometry.units_per_page * geometry.planes_per_block,
+            pages_per_row: geometry.pages_per_row,
             pages_per_program: geometry.pages_per_program,
             widths: [
                 1,
@@ -243,6 +243,12 @@ impl Timing {
         let transfer_ns = u64::from(self.width(FlashOp::Program)) * self.transfer_ns;
         let programs = (0..pages_per_block).step_by(self.pages_per_program as usize);
         programs.map(|page| transfer_ns + self.program_ns(page)).sum()
+    }
+
+    /// Channel time of a program of one block: command cycles, and the transfers of all its flash pages.
+    pub fn program_transfer_ns(&self) -> Span {
+        let pages = u64::from(self.width(FlashOp::Program));
+        self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns
     }
 
     /// The longest time that one operation occupies a channel. The candidates: the transfer out of a page, at any read

@@ -122,10 +122,18 @@ impl FromVal for DirtyBudget {
 
 pub(crate) const RULES: &[Rule] = &[is_there, measured_budget];
 
+/// Whether the write cache has room for a page, which is a mapping unit.
+fn has_cache(check: &Check<'_>) -> Option<bool> {
+    let unit = match check.get("ftl.mapping_unit")? {
+        Val::Size(bytes) => *bytes,
+        _ => check.int("drive.page_size")?,
+    };
+    Some(check.int("cache.size")? >= unit)
+}
+
 /// Sync policy, dirty budget and read room have no effect without a write cache.
 fn is_there(check: &mut Check<'_>) -> Option<()> {
-    let (size, page) = (check.int("cache.size")?, check.int("drive.page_size")?);
-    if size >= page {
+    if has_cache(check)? {
         return Some(());
     }
     let remedy = |key: &str, without: &str| format!("set cache.size to a page or more, or {key} = {without}");
@@ -160,8 +168,7 @@ fn measured_budget(check: &mut Check<'_>) -> Option<()> {
         let remedy = "set capacitor.capacitance, such as \"75mF\", or cache.dirty_budget = 1.0";
         check.error(&["cache.dirty_budget", "capacitor.capacitance"], message, remedy);
     }
-    let has_cache = check.int("cache.size")? >= check.int("drive.page_size")?;
-    if has_cache && check.tag("cache.sync")? == "none" {
+    if has_cache(check)? && check.tag("cache.sync")? == "none" {
         let message = "\"measured\" has no effect with cache.sync = \"none\", which keeps no budget";
         let remedy = "set cache.sync, such as \"smart\", or cache.dirty_budget = 1.0";
         check.error(&["cache.dirty_budget", "cache.sync"], message, remedy);

@@ -6,8 +6,11 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use crate::common::schemes::{Acts, DriveFacts, OFF_CHIP, Schemes, first_accepted, link, suspend};
+use crate::common::schemes::{
+    Acts, DriveFacts, OFF_CHIP, Schemes, buffer, division, first_accepted, link, suspend, unit,
+};
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
+use nandlab::base::geometry::Geometry;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::spec::Spec;
@@ -76,7 +79,7 @@ impl Case {
                 2 => 1.0,
                 _ => pick(0, 1001) as f64 / 1000.0,
             },
-            unit: [4096, 512, 1024, 2048][Stream::new(seed, "mapping unit").below(4) as usize],
+            unit: unit(seed),
             order: pick(0, ORDERS.len() as u64) as usize,
             victim: pick(0, VICTIMS.len() as u64) as usize,
             levelling: pick(0, 3) as usize,
@@ -112,19 +115,17 @@ impl Case {
         let [of_die, one_shot] = self.division(schemes);
         let planes = if of_die { u64::from(self.geometry[3]) } else { 1 };
         let program = if one_shot { 2 * planes * 4096 } else { 4096 };
-        let drawn =
-            [0, program, 3 * program, 1 << 20][Stream::new(self.seed, "write buffer").below(4) as usize];
         let gathers = one_shot || self.unit < 4096 && schemes.allows_units();
-        if gathers && !schemes.has_cache { drawn } else { 0 }
+        if gathers && !schemes.has_cache { buffer(self.seed, program) } else { 0 }
     }
 
     /// Whether superblocks span the planes of a die, and whether a program writes a wordline.
     fn division(&self, schemes: &Schemes) -> [bool; 2] {
-        let mut stream = Stream::new(self.seed, "superblocks and program order");
-        let [of_die, one_shot] = [0, 1].map(|_| stream.below(3) == 0);
-        // A split copyback of several planes needs two registers in each.
-        let of_die = of_die && self.multi_plane && schemes.split != 1;
-        [of_die && schemes.allows_units(), one_shot && schemes.allows_units()]
+        let [of_die, one_shot] = division(self.seed).map(|is_drawn| is_drawn && schemes.allows_units());
+        // A split copyback of several planes needs two registers in each, and superblocks that lose power, or have a
+        // capacitor, need one-shot programs.
+        let may = self.multi_plane && schemes.split != 1 && (one_shot || !schemes.has_capacitor);
+        [of_die && may, one_shot]
     }
 
     /// Whether the case has a mapping unit below the page, superblocks or one-shot programs.
@@ -237,14 +238,14 @@ impl Case {
         // spare blocks the oscillation takes more rounds over the blocks. So where the closed form is the bound, only
         // the second half of the writes is measured.
         let (closed_form, _, _) = self.closed_form(&drive, 0);
-        let drive_writes = if closed_form > drive.geometry().pages_per_block.into() {
+        let drive_writes = if closed_form > drive.geometry().flash_pages_per_block().into() {
             5
         } else if self.is_ample() {
             2
         } else {
             0
         };
-        let pages = u64::from(drive_writes * drive.geometry().pages);
+        let pages = u64::from(drive_writes * drive.geometry().flash_pages());
         let (mut before, mut most_valid) = (amplification(&drive), 0);
         let mut is_warm = pages == 0;
         let mut stream = Stream::new(self.seed, "case");
@@ -306,8 +307,11 @@ impl Case {
         assert_eq!(drive.stats().failed.iter().sum::<u64>() > 0, counters.media_errors > 0);
         let has_levels = drive.ecc().has_levels();
         assert!(!has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(FlashOp::Read));
-        // The bounds do not consider that a programming unit is programmed with only some of its mapping units.
-        if drive.geometry().pages_per_program == 1 {
+        // The bounds do not consider one-shot programs, nor that the translation page of each unit of a flash page takes
+        // a flash page.
+        let geometry = drive.geometry();
+        let of_pages = geometry.pages_per_program == geometry.units_per_page;
+        if of_pages && (geometry.units_per_page == 1 || drive.demand_map().is_none()) {
             self.check_amplification(&drive, before, most_valid);
         }
         read_everything(&mut drive);
@@ -343,9 +347,17 @@ impl Case {
         (closed_form, usable, valid)
     }
 
-    /// Checks the write amplification. In an ample case ([`Case::is_ample`]) without a budget detection the bound is
-    /// 1.2 times the closed form. In all other cases it is the number of pages of a block (GC gains at
-    /// least one page of each victim), or the closed form if that is higher. With a demand map each page moved may need
+    /// The closed form with the padding of GC: a victim with a share 1 / `closed_form` of garbage gains less than that by
+    /// the padding of its job's last flash page. Uniform writes of whole flash pages have no padding.
+    fn with_padding(&self, closed_form: f64, geometry: &Geometry) -> f64 {
+        let padding = f64::from(geometry.units_per_page - 1) / f64::from(geometry.pages_per_block);
+        let gain = 1.0 / closed_form - if self.is_uniform { 0.0 } else { padding };
+        if gain > 0.0 { 1.0 / gain } else { f64::INFINITY }
+    }
+
+    /// Checks the write amplification, in flash pages programmed. In an ample case ([`Case::is_ample`]) without a budget detection the bound is
+    /// 1.2 times the closed form. In all other cases it is the number of flash pages of a block (GC gains at
+    /// least one flash page of each victim), or the closed form if that is higher. With a demand map each page moved may need
     /// the write of a translation page, so a bound of b becomes 2 b - 1.
     fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2], most_valid: u32) {
         let [host, all] = amplification(drive);
@@ -359,7 +371,8 @@ impl Case {
         let bound = if self.is_ample() && !is_measured {
             1.2 * closed_form
         } else {
-            closed_form.max(drive.geometry().pages_per_block.into())
+            let of_block = drive.geometry().flash_pages_per_block().into();
+            self.with_padding(closed_form, drive.geometry()).max(of_block)
         };
         let bound = if drive.demand_map().is_some() { 2.0 * bound - 1.0 } else { bound };
         let amplification = all as f64 / host as f64;
@@ -371,7 +384,7 @@ impl Case {
     }
 }
 
-/// Returns two sums: pages programmed for the host and by refresh (without pages reprogrammed in place, which take no
+/// Returns two sums: flash pages programmed for the host and by refresh (without pages reprogrammed in place, which take no
 /// free page); and the same plus the programs of GC and of translation pages.
 fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
     let count = |cause: Cause| {
@@ -405,7 +418,8 @@ fn take_completions(drive: &mut Drive<Oracle>) -> u32 {
 }
 
 /// Returns whether nine tenths of the simulated time of the drive are over: the last tenth is needed to come to rest
-/// and to read all pages.
+/// and to read all pages. With several mapping units in a flash page there are more pages to read: half of the time.
 fn is_late(drive: &Drive<Oracle>) -> bool {
-    drive.now().ns() > drive.end().ns() / 10 * 9
+    let tenths = if drive.geometry().units_per_page == 1 { 9 } else { 5 };
+    drive.now().ns() > drive.end().ns() / 10 * tenths
 }

@@ -8,13 +8,14 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::schemes::{
-    Acts, DriveFacts, OFF_CHIP, Schemes, combination, first_accepted, link, slack, suspend,
+    Acts, DriveFacts, OFF_CHIP, Schemes, buffer, combination, division, first_accepted, link, slack, suspend,
+    unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
-use nandlab::drive::spec::{Cell, DirtyBudget, FlushTo, Spec};
+use nandlab::drive::spec::{Cell, DirtyBudget, DriveSpec, FlushTo, ProgramOrder, Spec};
 use nandlab::drive::{Drive, FailReason};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
@@ -22,8 +23,9 @@ use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pages of a wordline that are programmed one after another.
-fn planar_bits(cell: Cell) -> u32 {
-    match cell {
+fn planar_bits(drive: &DriveSpec) -> u32 {
+    match drive.cell {
+        _ if drive.program_order == ProgramOrder::OneShot => 1,
         Cell::Mlc => 2,
         Cell::Tlc => 3,
         _ => 1,
@@ -165,6 +167,9 @@ counts! {
     trim_pages_saved,
     trims_lost_for_lack_of_energy,
     pages_lost_with_their_wordline,
+    /// Cuts of drives with several mapping units in a flash page, and of drives with a write buffer.
+    cuts_with_units,
+    cuts_with_a_write_buffer,
     torn_programs,
     torn_erases,
     partial_pages_merged,
@@ -175,6 +180,10 @@ counts! {
     vsm_lines_saved,
     links_at_a_cut,
     stale_translation_pages,
+    /// Pages that a flush of drives with several mapping units in a flash page has written, and pages of the write buffer
+    /// among them.
+    units_flushed,
+    buffered_pages_flushed,
     detections,
     reads_checked,
     reads_failed_as_expected,
@@ -200,10 +209,20 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(seed: u64) -> Self {
+        Self::draw(seed, combination(seed))
+    }
+
+    /// The plan of a seed without the schemes that need the page as the mapping unit; most of these plans have several
+    /// mapping units in a flash page.
+    pub fn with_units(seed: u64) -> Self {
+        let [laldpc, .., capacitor_aware] = combination(seed);
+        Self::draw(seed, [laldpc, false, false, capacitor_aware])
+    }
+
+    fn draw(seed: u64, on: [bool; 4]) -> Self {
         let mut stream = Stream::new(seed, "crash spec");
         let mut pick = |n: u64| stream.below(n);
         let mut one_of = |choices: &[&'static str]| choices[pick(choices.len() as u64) as usize];
-        let on = combination(seed);
         let two_bits = ["mlc", "mlc", "mlc", "mlc", "3d-mlc"];
         let cell = if on[0] { one_of(&two_bits) } else { one_of(&["slc", "mlc", "mlc", "3d-mlc", "3d-tlc"]) };
         // Derived from the seed, so that the draws of the other settings do not change.
@@ -215,7 +234,7 @@ impl Plan {
         let victim = one_of(&["greedy", "greedy", "fifo", "partial-aware"]);
         let mut pick = |n: u64| stream.below(n);
         let (channels, chips, dies, planes) = (1 + pick(2), 1 + pick(2), 1 + pick(2), 1 + pick(2));
-        let pages = [4, 6, 7, 8, 12, 16][pick(6) as usize];
+        let pages: u64 = [4, 6, 7, 8, 12, 16][pick(6) as usize];
         let layers = if cell.starts_with("3d") { "layers = 3\n" } else { "" };
         let slowest_us = 600;
         // A quarter of the drives runs without pacing. Bits 0 to 3 of the seed choose the schemes, so this choice uses
@@ -224,23 +243,35 @@ impl Plan {
         let foreground = if seed / 16 % 8 == 7 { "blocking" } else { "interleaved" };
         let facts = DriveFacts { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
         let schemes = Schemes::draw(seed, on, &facts);
+        let may_divide = schemes.allows_units();
+        let [of_die, one_shot] = division(seed).map(|is_drawn| is_drawn && may_divide);
+        // A superblock that loses power needs one-shot programs. A split copyback of its planes needs two registers.
+        let of_die = of_die && one_shot && schemes.split != 1;
+        let bits = if cell == "slc" { 1 } else { 2 + u64::from(cell.ends_with("tlc")) };
+        let pages = if one_shot { pages.next_multiple_of(bits) } else { pages };
         let program = match cell {
+            _ if one_shot => format!("'{slowest_us}us'"),
             "mlc" => format!("{{ lsb = '300us', msb = '{slowest_us}us' }}"),
             "tlc" => format!("{{ lsb = '200us', msb = '{slowest_us}us' }}"),
             "slc" => "'300us'".into(),
             _ => format!("{{ fastest = '300us', slowest = '{slowest_us}us' }}"),
         };
+        let unit = if schemes.allows_units() { unit(seed) } else { 4096 };
+        let program_bytes = if one_shot { bits * if of_die { planes } else { 1 } * 4096 } else { 4096 };
+        let gathers = unit < 4096 || program_bytes > 4096;
+        let buffer = if gathers && !schemes.has_cache { buffer(seed, program_bytes) } else { 0 };
         let mut tail = format!(
             "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
              off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n{}[ftl]\nmap = {}\n\
-             allocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
+             mapping_unit = '{unit}B'\nsuperblock = '{}'\nbuffer = '{buffer}B'\nallocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
              pacing = '{pacing}'\nforeground = '{foreground}'\n{}",
             5 * pick(2),
             300 * pick(2),
             OFF_CHIP[pick(OFF_CHIP.len() as u64) as usize],
-            pick(2) == 0,
+            pick(2) == 0 || of_die,
             suspend(seed, scheduler),
             schemes.map,
+            if of_die { "die" } else { "plane" },
             link(seed),
         );
         if schemes.has_levels {
@@ -253,7 +284,8 @@ impl Plan {
             format!(
                 "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
-                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\n{}{tail}{}",
+                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{tail}{}",
+                if one_shot { "one-shot" } else { "page" },
                 schemes.registers(scheduler),
                 schemes.text(blocks * pages * planes, scheduler, [pacing, foreground])
             )
@@ -271,7 +303,8 @@ impl Plan {
             is_full: pick(2) == 0,
             every: if is_replay { 1 + pick(60) } else { 1 + pick(600) },
             is_replay,
-            covers: schemes.covers,
+            // A write buffer has no budget below its size.
+            covers: schemes.covers && buffer <= schemes.dirty_bytes,
             on: schemes.on,
         }
     }
@@ -279,6 +312,11 @@ impl Plan {
     /// Returns the same plan with another claim about whether the capacitor covers the dirty budget.
     pub fn claiming(self, covers: bool) -> Self {
         Self { covers, ..self }
+    }
+
+    /// Whether a program writes several mapping units.
+    pub fn has_units(&self) -> bool {
+        self.spec.geometry().pages_per_program > 1
     }
 
     fn has_capacitor(&self) -> bool {
@@ -320,6 +358,9 @@ impl<'a> Run<'a> {
             for _ in 0..2 * pages {
                 drive.write_now(Lpn(host.below(pages) as u32));
             }
+            if drive.geometry().units_per_page > 1 {
+                drive.settle();
+            }
         }
         Self { plan, drive, host, quiet_until: Time::START, counts: Counts::default() }
     }
@@ -335,7 +376,7 @@ impl<'a> Run<'a> {
         });
         let op = op.unwrap_or(Op::Write);
         // A third of the requests goes to the first sixth of the drive.
-        let span = if stream.below(3) == 0 { (sectors / 6).max(8) } else { sectors };
+        let span = if stream.below(3) == 0 { (sectors / 6).max(8).min(sectors) } else { sectors };
         let first = stream.below(span);
         let len = (stream.below(40) + 1).min(sectors - first);
         let (first, len) =
@@ -390,22 +431,24 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the pages that a power loss would tear now, according to the witness; on planar MLC also the LSB pages
-    /// that it would destroy with them.
+    /// Returns the pages of the programs that a power loss would tear now, according to the witness; on planar cells also
+    /// those of the flash pages that it would destroy with them.
     fn torn_now(&self) -> Vec<Ppn> {
         if self.plan.has_capacitor() && !self.drive.is_recharging() {
             return Vec::new();
         }
         let geometry = self.drive.geometry();
+        let units = geometry.pages_per_program;
         let mut torn = Vec::new();
         for die in (0..geometry.dies).map(DieId) {
             let begun = self.drive.probe().1.begun.get(&die.0).copied().flatten();
             let Some(ppn) = begun.filter(|_| self.drive.device().phase(die) == Phase::Array) else {
                 continue;
             };
-            torn.push(ppn);
-            let bits = planar_bits(geometry.cell);
-            torn.extend((1..=geometry.split(ppn).1 % bits).map(|before| Ppn(ppn.0 - before)));
+            let first = ppn.0 / units * units;
+            let bits = planar_bits(&self.plan.spec.drive);
+            let from = first - geometry.split(ppn).1 / units % bits * units;
+            torn.extend((from..first + units).map(Ppn));
         }
         torn
     }
@@ -430,11 +473,10 @@ impl<'a> Run<'a> {
             loss.spent_j <= loss.energy_j * (1.0 + 1e-9),
             "the flush spent more energy than the capacitor had: {loss:?}"
         );
-        assert!(
-            loss.torn_programs as usize >= torn.iter().filter(|_| planar_bits(geometry.cell) == 1).count()
-        );
+        let torn_pages = torn.len() / geometry.pages_per_program as usize;
+        assert!(planar_bits(&plan.spec.drive) > 1 || loss.torn_programs as usize >= torn_pages);
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
-        if planar_bits(geometry.cell) == 1 && !is_in_place || plan.has_capacitor() {
+        if planar_bits(&plan.spec.drive) == 1 && !is_in_place || plan.has_capacitor() {
             assert!(loss.lost_with_wordline.is_empty(), "older data was lost with its wordline: {loss:?}");
         }
         if plan.has_capacitor() && stage != "recharging" {
@@ -474,6 +516,13 @@ impl<'a> Run<'a> {
             &mut counts.pages_lost_without_a_capacitor
         };
         *lost += loss.lost.len() as u64;
+        if geometry.pages_per_program > 1 {
+            counts.units_flushed += u64::from(loss.flushed_pages);
+            let has_buffer = plan.spec.ftl.buffer_bytes > 0;
+            counts.buffered_pages_flushed += if has_buffer { loss.flushed_pages.into() } else { 0 };
+        }
+        counts.cuts_with_units += u64::from(geometry.pages_per_program > 1);
+        counts.cuts_with_a_write_buffer += u64::from(plan.spec.ftl.buffer_bytes > 0);
         counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;
         counts.torn_programs += u64::from(loss.torn_programs);
         counts.torn_erases += u64::from(loss.torn_erases);

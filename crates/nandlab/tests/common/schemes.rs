@@ -58,6 +58,8 @@ pub struct Schemes {
     pub has_capacitor: bool,
     /// False if there is a capacitor that may be too small for all dirty pages that the budget allows.
     pub covers: bool,
+    /// The bytes of dirty data for which the capacitor, if there is one, is made.
+    pub dirty_bytes: u64,
     /// Factor of the energy of a capacitor that is too small: 1, or so low that the energy suffices for few pages or
     /// none.
     least_energy: f64,
@@ -175,6 +177,7 @@ impl Schemes {
             has_cache: capacitor_aware || pick(3) > 0,
             has_capacitor: pick(if capacitor_aware { 5 } else { 3 }) > 0,
             covers: true,
+            dirty_bytes: 0,
             least_energy: [1.0, 1.0, 0.03][Stream::new(seed, "least energy").below(3) as usize],
             esr_mohm: 0,
             scale,
@@ -205,6 +208,7 @@ impl Schemes {
         let mut pick = |n: u64| stream.below(n);
         let (has_cache, has_capacitor, esr_mohm) = (self.has_cache, self.has_capacitor, self.esr_mohm);
         let pages = 4 + pick(44);
+        self.dirty_bytes = pages * 4096;
         let policy = match capacitor_aware {
             true => ["'punctual'", "'greedy'", self.smart.as_str()][pick(3) as usize],
             false => ["'none'", "'eager'"][pick(2) as usize],
@@ -269,7 +273,7 @@ impl Schemes {
     pub fn allows_units(&self) -> bool {
         let refresh = self.refresh;
         !self.shares
-            && !self.has_capacitor
+            && !self.cache.contains("gc_in_flush")
             && !["partial", "in_place", "ec-cache"].iter().any(|policy| refresh.contains(policy))
     }
 
@@ -383,6 +387,24 @@ pub fn suspend(seed: u64, scheduler: &str) -> String {
     };
     let [program, erase] = ["program", "erase"].map(&mut half);
     if scheduler == "fcfs" { String::new() } else { format!("suspend = {{ {program}, {erase} }}\n") }
+}
+
+/// Draws the bytes of the mapping unit for pages of 4 KiB: the page in a quarter of the seeds. The choice has a random
+/// stream of its own.
+pub fn unit(seed: u64) -> u32 {
+    [4096, 512, 1024, 2048][Stream::new(seed, "mapping unit").below(4) as usize]
+}
+
+/// Draws whether superblocks span the planes of a die, and whether a program writes a wordline.
+pub fn division(seed: u64) -> [bool; 2] {
+    let mut stream = Stream::new(seed, "superblocks and program order");
+    [0, 1].map(|_| stream.below(3) == 0)
+}
+
+/// Draws the bytes of the write buffer, which needs programs of several mapping units and excludes the write cache; a
+/// program writes `program` bytes.
+pub fn buffer(seed: u64, program: u64) -> u64 {
+    [0, program, 3 * program, 1 << 20][Stream::new(seed, "write buffer").below(4) as usize]
 }
 
 /// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.

@@ -12,6 +12,8 @@ use nandlab::probe::NoProbe;
 struct Plan {
     text: String,
     cache_pages: u64,
+    /// The bytes of a page (mapping unit).
+    unit: u64,
     /// The pages that are written before power fails, as multiples of the drive's logical pages.
     fill: f64,
 }
@@ -48,6 +50,9 @@ impl Plan {
         // Cleanings take up to a block's worth of copies for each page.
         let (gc, times) =
             if flush == "plain" && pick(2) == 0 { ("true", 1 + pick(40)) } else { ("false", 1) };
+        // GC during the flush works by flash page only. The choice has a random stream of its own.
+        let units = [1, 1, 2, 8][Stream::new(seed, "capability units").below(4) as usize];
+        let unit = if gc == "true" { 4096 } else { 4096 / units };
         let text = format!(
             "[power]\ngc_in_flush = {gc}\n\
              [drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
@@ -55,7 +60,7 @@ impl Plan {
              page_size = '4KiB'\ncell = '{cell}'\n{layers}op = 1.0\nendurance = 1000000\n\
              [timing]\nread = '50us'\nprogram = {program}\nerase = '1ns'\nchannel_ns_per_byte = {}\n\
              command = '{}us'\ndecode = '0us'\noff_chip_mb_per_s = {}\n\
-             [ftl]\nallocation = '{}'\n[gc]\nidle_after = '10s'\n\
+             [ftl]\nmapping_unit = '{unit}B'\nallocation = '{}'\n[gc]\nidle_after = '10s'\n\
              [cache]\nsize = '{}KiB'\naccess = '0us'\n\
              [capacitor]\ncapacitance = '{}uF'\ncontroller_power = '{}mW'\nprogram_power = '{}mW'\n\
              temperature = -40\nflush = '{flush}'\nflush_concurrency = {concurrency}\n",
@@ -68,7 +73,7 @@ impl Plan {
             [0, 100, 1000][pick(3) as usize],
             [1, 80, 400][pick(3) as usize],
         );
-        Self { text, cache_pages, fill: pick(300) as f64 / 100.0 }
+        Self { text, cache_pages: cache_pages * 4096 / unit, unit, fill: pick(300) as f64 / 100.0 }
     }
 
     /// The drive with only its reserved free blocks, and a capacitor with the share `efficiency` of the plan's energy.
@@ -79,6 +84,7 @@ impl Plan {
         for write in 0..(self.fill * pages) as u32 {
             drive.write_now(Lpn(write % drive.geometry().logical_pages));
         }
+        drive.settle();
         let geometry = drive.geometry().clone();
         let (array, ftl) = drive.parts_mut();
         let room = ftl.flush_room_blocks();
@@ -95,7 +101,7 @@ impl Plan {
     fn saved(&self, efficiency: f64, dirty: u64) -> u64 {
         let mut drive = self.drive(efficiency);
         for lpn in 0..dirty {
-            assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
+            assert_eq!(one(&mut drive, Op::Write, lpn * self.unit, self.unit), 0);
         }
         assert_eq!(drive.now(), at(0));
         drive.lose_power();

@@ -798,7 +798,7 @@ fn a_worn_out_drive_gives_up_a_write_back_and_continues() {
     while ftl.planes[0].free.len() > ftl.kept_blocks() {
         ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).expect("a block is free");
     }
-    while ftl.job_pages_open(PlaneId(0)) > 0 {
+    while ftl.job_pages_open(&geometry, PlaneId(0)) > 0 {
         ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).expect("the block has pages");
     }
     for lpn in 0..2 {

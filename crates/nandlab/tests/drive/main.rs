@@ -48,6 +48,7 @@ mod together;
 mod twin;
 mod twin_agrees;
 mod units;
+mod units_power_loss;
 mod victims;
 mod warm_up;
 mod write_cache;

@@ -18,29 +18,29 @@ fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
 }
 
-#[test]
-fn acknowledged_writes_within_the_budget_survive() {
-    let seed = from_environment("NANDLAB_CRASH_SEED");
-    let asked = from_environment("NANDLAB_CRASH_CUTS");
-    let cuts = asked.or(seed.map(|_| 1)).unwrap_or(4000);
-    let (next, total) = (AtomicU64::new(seed.unwrap_or(0)), Mutex::new(Counts::default()));
+/// Runs the plans that `plan` returns for the seeds from `first` on, until power has failed `cuts` times. `test` is the
+/// test that repeats the run of a seed.
+fn run(first: u64, cuts: u64, plan: fn(u64) -> Option<Plan>, test: &str) -> Counts {
+    let shows = from_environment("NANDLAB_CRASH_CUTS").is_some();
+    let (next, total) = (AtomicU64::new(first), Mutex::new(Counts::default()));
     let has_failed = AtomicBool::new(false);
     let work = || {
         while !has_failed.load(Relaxed) && total.lock().expect("no run has failed").cuts < cuts {
             let seed = next.fetch_add(1, Relaxed);
-            let done = std::panic::catch_unwind(|| crash(&Plan::new(seed), CUTS, &mut Honest));
+            let Some(plan) = plan(seed) else { continue };
+            let done = std::panic::catch_unwind(|| crash(&plan, CUTS, &mut Honest));
             let Ok(done) = done else {
                 has_failed.store(true, Relaxed);
-                eprintln!("{}", Plan::new(seed).text);
+                eprintln!("{}", plan.text);
                 panic!(
                     "seed {seed}; to repeat it: NANDLAB_CRASH_SEED={seed} cargo test --release -p nandlab --test \
-                     drive power_loss::acknowledged_writes_within_the_budget_survive"
+                     drive power_loss::{test}"
                 );
             };
             let counts = &mut *total.lock().expect("no run has failed");
             let before = counts.cuts;
             counts.add(&done);
-            if asked.is_some() && before / SHOWN != counts.cuts / SHOWN {
+            if shows && before / SHOWN != counts.cuts / SHOWN {
                 println!("{} of {cuts} cuts, next seed {}", counts.cuts, next.load(Relaxed));
             }
         }
@@ -53,6 +53,21 @@ fn acknowledged_writes_within_the_budget_survive() {
     });
     let counts = total.into_inner().expect("no run has failed");
     println!("{counts}");
+    counts
+}
+
+/// The first seed and the number of cuts: those of the environment, or `cuts` from seed 0 on.
+fn first_and_cuts(cuts: u64) -> (u64, u64) {
+    let seed = from_environment("NANDLAB_CRASH_SEED");
+    let asked = from_environment("NANDLAB_CRASH_CUTS");
+    (seed.unwrap_or(0), asked.or(seed.map(|_| 1)).unwrap_or(cuts))
+}
+
+#[test]
+fn acknowledged_writes_within_the_budget_survive() {
+    let (first, cuts) = first_and_cuts(4000);
+    let plan = |seed| Some(Plan::new(seed));
+    let counts = run(first, cuts, plan, "acknowledged_writes_within_the_budget_survive");
     // Cuts in every stage are required: without a cut in a stage the test shows nothing about this stage.
     if cuts >= 4000 {
         counts.acts.check();
@@ -74,6 +89,33 @@ fn acknowledged_writes_within_the_budget_survive() {
             counts.links_at_a_cut,
             counts.vsm_lines,
             counts.vsm_lines_saved,
+            counts.cuts_with_units,
+        ] {
+            assert!(count > 0, "a count is 0:\n{counts}");
+        }
+    }
+}
+
+/// Only drives with several mapping units in a flash page.
+#[test]
+fn units_of_torn_flash_pages_are_found_in_older_pages() {
+    let (first, cuts) = first_and_cuts(1500);
+    let plan = |seed| Some(Plan::with_units(seed)).filter(Plan::has_units);
+    let counts = run(first, cuts, plan, "units_of_torn_flash_pages_are_found_in_older_pages");
+    assert_eq!(counts.cuts_with_units, counts.cuts);
+    if cuts >= 1500 {
+        for count in [
+            counts.torn_programs,
+            counts.torn_erases,
+            counts.pages_lost_with_their_wordline,
+            counts.pages_lost_without_a_capacitor,
+            counts.cuts_with_a_write_buffer,
+            counts.stale_translation_pages,
+            counts.units_flushed,
+            counts.buffered_pages_flushed,
+            counts.partial_pages_merged,
+            counts.pages_lost_for_lack_of_energy,
+            counts.detections,
         ] {
             assert!(count > 0, "a count is 0:\n{counts}");
         }

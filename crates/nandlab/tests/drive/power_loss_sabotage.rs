@@ -123,6 +123,34 @@ fn a_torn_page_that_is_accepted_is_caught() {
     }
 }
 
+/// Makes recovery take all pages of a torn flash page but the first for intact.
+struct TearFirstUnits;
+
+impl Sabotage for TearFirstUnits {
+    fn before_recovery(&mut self, drive: &mut Watched) {
+        let units = drive.geometry().units_per_page;
+        let first = |ppn: &Ppn| ppn.0.is_multiple_of(units) && drive.array().is_torn(*ppn);
+        let torn: Vec<Ppn> = (0..drive.geometry().pages).map(Ppn).filter(first).collect();
+        let array = drive.parts_mut().0;
+        array.forget_torn();
+        torn.into_iter().for_each(|ppn| array.tear(ppn));
+    }
+}
+
+#[test]
+fn a_flash_page_that_is_torn_in_part_is_caught() {
+    let torn = |cell: Cell| {
+        move |seed: u64| {
+            let plan = Plan::with_units(seed);
+            let has_no_capacitor = plan.spec.capacitor.capacitance_f == 0.0;
+            (plan.spec.drive.cell == cell && has_no_capacitor && plan.has_units()).then_some(plan)
+        }
+    };
+    for cell in [Cell::Slc, Cell::Mlc, Cell::Tlc3d] {
+        is_caught(torn(cell), &mut TearFirstUnits, &["which was torn"]);
+    }
+}
+
 #[test]
 fn a_capacitor_that_does_not_cover_the_budget_is_caught() {
     // Selects drives whose capacitor does not cover the budget, and claims that it does.

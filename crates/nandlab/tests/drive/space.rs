@@ -3,7 +3,7 @@
 //! together.
 
 use crate::common::{IDLE, MS, at, request, spec};
-use nandlab::base::geometry::{Lpn, PlaneId};
+use nandlab::base::geometry::{DieId, Lpn, PlaneId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::spec::{Spec, block_needs};
@@ -12,6 +12,8 @@ use nandlab::flash::{DEAD_LPN, Stamp};
 use nandlab::ftl::WriteStream;
 use nandlab::ftl::needs::BlockNeeds;
 use nandlab::host::{Op, Oracle, Request};
+use nandlab::probe::Probe;
+use nandlab::sched::{FlashOp, Phase, Transaction, Watcher};
 
 /// Pages of a block.
 const PAGES: u64 = 4;
@@ -259,4 +261,80 @@ fn gc_in_a_shared_block_continues_after_a_torn_program() {
     }
     println!("{torn} programs torn, {torn_without_free_block} of these without a free block");
     assert!(torn > torn_without_free_block && torn_without_free_block > 20);
+}
+
+/// A drive of one plane with 16 translation pages, a cache of few map entries, and the least blocks that it needs.
+fn with_translation_pages(cell: &str) -> (Spec, BlockNeeds) {
+    const LOGICAL: u64 = 2048;
+    let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                blocks_per_plane = 2048\npages_per_block = 4\npage_size = '512B'\nop = 3.0\nendurance = 1000000\n\
+                [gc]\nidle_after = '1h'\npacing = 'none'\n[ftl]\nmap = { demand = { cache = '64B' } }\n";
+    let mut spec = spec(text, &[cell]);
+    let mut set = |blocks: u64| {
+        spec.drive.blocks_per_plane = blocks as u32;
+        spec.drive.op = (blocks * PAGES) as f64 / (LOGICAL as f64 + 0.5) - 1.0;
+        spec.clone()
+    };
+    let least = (LOGICAL / PAGES..).find(|&blocks| block_needs(&set(blocks)).fit(blocks)).unwrap();
+    let spec = set(least);
+    let needs = block_needs(&spec);
+    assert_eq!((needs.host_pages, needs.mapping.valid_pages), (LOGICAL, 16));
+    (spec, needs)
+}
+
+/// A probe that keeps the LPN of the program whose array phase began last, on the only die.
+#[derive(Debug, Default)]
+struct Begun(Option<Lpn>);
+
+impl Watcher for Begun {
+    fn on_phase(&mut self, _: Time, _: Time, _: DieId, _: u32, phase: Phase, transaction: &Transaction) {
+        if phase == Phase::Array {
+            let programs = transaction.kind == FlashOp::Program;
+            self.0 = programs.then_some(transaction.lpn);
+        }
+    }
+}
+
+impl Probe for Begun {}
+
+/// Power fails whenever a translation page is being programmed while the plane has no free block: a job may take the last
+/// free block for translation pages, and the map writes further translation pages to it. The torn program takes pages of
+/// this block that GC needs.
+#[test]
+fn translation_pages_in_the_last_free_block_leave_gc_room_after_a_torn_program() {
+    let mut torn = [0; 2];
+    for (cell, torn) in ["drive.cell='slc'", "drive.cell='mlc'"].iter().zip(&mut torn) {
+        let (spec, needs) = with_translation_pages(cell);
+        for seed in 0..20 {
+            let mut drive = Drive::with_probe(&spec, (Oracle::default(), Begun::default()));
+            let mut stream = Stream::new(seed, "translation");
+            for lpn in 0..needs.host_pages {
+                drive.write_now(Lpn(lpn as u32));
+            }
+            drive.settle();
+            let mut quiet = 0;
+            for event in 0..6000 {
+                while drive.outstanding() < 8 {
+                    let lpn = stream.below(needs.host_pages);
+                    let request = request(&drive, Op::Write, lpn * 512, 512);
+                    drive.submit(&request).unwrap();
+                }
+                let failure = drive.failure().cloned();
+                assert!(drive.advance_by_event(Time::NEVER), "{cell} {seed} {event}: {failure:?}");
+                drive.completions();
+                let begun = drive.probe().1.0.filter(|_| drive.device().phase(DieId(0)) == Phase::Array);
+                let is_translation =
+                    begun.is_some_and(|lpn| lpn.0 != DEAD_LPN && u64::from(lpn.0) >= needs.host_pages);
+                if is_translation && drive.ftl().planes[0].free.is_empty() && event >= quiet {
+                    let loss = drive.cut_power();
+                    *torn += loss.torn_programs;
+                    drive.completions();
+                    drive.audit().unwrap_or_else(|e| panic!("{cell} {seed} {event}: {e}"));
+                    quiet = event + stream.below(400);
+                }
+            }
+        }
+    }
+    println!("{torn:?} translation pages torn in a plane without a free block");
+    assert!(torn.iter().all(|&torn| torn > 100));
 }

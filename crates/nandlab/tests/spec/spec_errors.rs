@@ -1616,9 +1616,7 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
         "migration.first_block=shared",
         "refresh.policy.fcr={ in_place = true }",
         "refresh.policy.partial={ min_free_blocks = 0.02 }",
-        "capacitor.capacitance=1mF",
-        "power.cut_after_requests=5",
-        "power.cut_at=1s",
+        "power.gc_in_flush=true",
     ] {
         let said = set_says(text, set);
         assert!(
@@ -1626,14 +1624,10 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
             "{set}: {said}"
         );
     }
-    assert!(load_with(text, &["refresh.policy=fcr"]).is_ok());
-    for (set, what) in [
-        ("ftl.superblock=die", "superblocks of several planes"),
-        ("drive.program_order=one-shot", "one-shot programs"),
-    ] {
-        let text = "[power]\ncut_at = \"1s\"\n[timing]\nmulti_plane = true\n";
-        let said = set_says(text, set);
-        assert!(said.contains(&format!("power loss and {what} cannot be simulated together yet")), "{said}");
+    for set in
+        ["refresh.policy=fcr", "power.cut_after_requests=5", "power.cut_at=1s", "capacitor.capacitance=1mF"]
+    {
+        assert!(load_with(text, &[set]).is_ok(), "{set}");
     }
 }
 
@@ -1669,5 +1663,18 @@ fn a_write_buffer_needs_units_and_room_for_a_page() {
     let both = format!("{units}buffer = \"64KiB\"\n");
     let said = set_says(&both, "cache.size=1MiB");
     assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
+    // A cache of less than a page has room for units.
+    let said = set_says(&both, "cache.size=8KiB");
+    assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
     assert!(load_with(&both, &[]).is_ok());
+    assert!(load_with(&both, &["cache.size=2KiB"]).is_ok());
+}
+
+/// The write cache holds mapping units, so it needs room for one of them.
+#[test]
+fn a_write_cache_needs_room_for_a_mapping_unit() {
+    let text = "[drive]\npage_size = \"16KiB\"\n[cache]\nsync = \"eager\"\nsize = \"8KiB\"\n";
+    let said = set_says(text, "ftl.mapping_unit=page");
+    assert!(said.contains("\"eager\" has no effect without a write cache"), "{said}");
+    assert!(load_with(text, &["ftl.mapping_unit=4KiB"]).is_ok());
 }

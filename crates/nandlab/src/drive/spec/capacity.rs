@@ -100,7 +100,7 @@ fn copybacks_max(check: &Check<'_>) -> u64 {
 /// The largest number of pages that an emergency flush may have to write; `None` without a capacitor.
 fn flushed_pages(check: &Check<'_>, page_bytes: u64) -> Option<u64> {
     check.num("capacitor.capacitance").filter(|farad| *farad > 0.0)?;
-    Some(check.int("cache.size")? / page_bytes)
+    Some((check.int("cache.size")? + check.int("ftl.buffer")?) / page_bytes)
 }
 
 /// Checks that each plane has the blocks that its mechanisms need beyond its logical pages.
@@ -154,6 +154,8 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     }
     if needs_blocks(&needs.flush) {
         keys.extend(["capacitor.capacitance", "cache.size"]);
+        let has_buffer = check.int("ftl.buffer").is_some_and(|bytes| bytes > 0);
+        keys.extend(has_buffer.then_some("ftl.buffer"));
     }
     if needs_blocks(&needs.copyback) {
         keys.push("migration.policy");

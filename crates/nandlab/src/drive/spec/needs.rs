@@ -21,7 +21,7 @@ pub fn demands(spec: &Spec) -> Demands {
         has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
         copybacks_max: spec.migration.policy.copybacks_max().into(),
         has_combinations: spec.refresh.policy.partial().is_some(),
-        flushed_pages: has_capacitor.then(|| spec.cache.size_bytes / page_bytes),
+        flushed_pages: has_capacitor.then(|| (spec.cache.size_bytes + spec.ftl.buffer_bytes) / page_bytes),
     }
 }
 

@@ -103,7 +103,7 @@ pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     }
 }
 
-pub(super) const RULES: &[Rule] = &[unit, superblock, one_shot, buffer, together];
+pub(super) const RULES: &[Rule] = &[unit, superblock, one_shot, buffer, together, torn_superblocks];
 
 fn unit(check: &mut Check<'_>) -> Option<()> {
     let &Val::Size(bytes) = check.get(PATH)? else { return None };
@@ -191,7 +191,7 @@ fn buffer(check: &mut Check<'_>) -> Option<()> {
             format!("set {KEY} = \"{}\" at least", show_size(unit)),
         );
     }
-    if check.int("cache.size")? >= page {
+    if check.int("cache.size")? >= page / per_page(check)? {
         let message = "a write cache and a write buffer cannot be simulated together yet";
         check.error(&[KEY, "cache.size"], message, format!("set {KEY} = \"0B\" or cache.size = \"0B\""));
     }
@@ -209,7 +209,7 @@ fn together(check: &mut Check<'_>) -> Option<()> {
     ];
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
     let of_planes = planes_per_block > 1 && check.int("drive.registers").unwrap_or(1) == 1;
-    let others: [(&str, &str, bool); 6] = [
+    let others: [(&str, &str, bool); 4] = [
         (
             "migration.copyback",
             "split copybacks of several planes with one register each",
@@ -225,15 +225,36 @@ fn together(check: &mut Check<'_>) -> Option<()> {
             "this refresh policy",
             refresh.partial().is_some() || refresh.in_place().is_some() || refresh.ec_cache().is_some(),
         ),
-        ("capacitor.capacitance", "a capacitor", check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0),
-        ("power.cut_after_requests", "power loss", check.int("power.cut_after_requests").unwrap_or(0) > 0),
-        ("power.cut_at", "power loss", check.get("power.cut_at").is_some()),
+        (
+            "power.gc_in_flush",
+            "GC during the emergency flush",
+            check.get("power.gc_in_flush").is_some_and(Val::bool),
+        ),
     ];
     for (path, division, default, _) in divisions.into_iter().filter(|division| division.3) {
         for (key, what, _) in others.into_iter().filter(|other| other.2) {
             let message = format!("{what} and {division} cannot be simulated together yet");
             check.error(&[path, key], message, format!("set {path} = \"{default}\", or leave out {key}"));
         }
+    }
+    Some(())
+}
+
+/// A torn program loses pages of one wordline in one plane, or a whole programming unit of all planes.
+fn torn_superblocks(check: &mut Check<'_>) -> Option<()> {
+    const KEYS: [&str; 2] = ["ftl.superblock", "drive.program_order"];
+    if layout(check)?.planes_per_block == 1 || is_one_shot(check) {
+        return None;
+    }
+    let causes = [
+        ("capacitor.capacitance", check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0),
+        ("power.cut_after_requests", check.int("power.cut_after_requests").unwrap_or(0) > 0),
+        ("power.cut_at", check.get("power.cut_at").is_some()),
+    ];
+    for (key, _) in causes.into_iter().filter(|cause| cause.1) {
+        let message = "power loss in superblocks whose programs write single pages cannot be simulated yet";
+        let remedy = format!("set {} = \"one-shot\" or {} = \"plane\", or leave out {key}", KEYS[1], KEYS[0]);
+        check.error(&[KEYS[0], KEYS[1], key], message, remedy);
     }
     Some(())
 }

@@ -5,7 +5,7 @@ use crate::base::geometry::DieId;
 use crate::base::slab::Fifo;
 use crate::base::units::Time;
 use crate::sched::pick::Turns;
-use crate::sched::{Class, Transactions};
+use crate::sched::{Class, Slot, Transactions};
 
 impl Device {
     /// Whether power failure tears the program or erase of a die: the operation has begun in the array and has not
@@ -15,21 +15,18 @@ impl Device {
         self.phase(die) == Phase::Array && !is_sensing || self.suspended(die).is_some()
     }
 
+    /// The operations that are queued, under way, held or suspended, each by its first transaction.
+    pub fn operations<'a>(&'a self, pool: &'a Transactions) -> impl Iterator<Item = Slot> + 'a {
+        let lists = self.dies.iter().zip(0..).flat_map(|(die, id)| {
+            let apart = [die.held, self.suspended(DieId(id))];
+            die.queues.iter().chain([&die.batch]).map(Fifo::first).chain(apart)
+        });
+        lists.flat_map(|first| std::iter::successors(first, |&slot| pool[slot].next))
+    }
+
     /// Whether a program with a submission number below `order` is queued or under way.
     pub fn has_program_before(&self, pool: &Transactions, order: u64) -> bool {
-        self.dies.iter().zip(0..).any(|(die, id)| {
-            let apart = [die.held, self.suspended(DieId(id))];
-            die.queues.iter().chain([&die.batch]).map(Fifo::first).chain(apart).any(|first| {
-                let mut rest = first;
-                while let Some(slot) = rest {
-                    if pool[slot].kind.programs() && pool[slot].order < order {
-                        return true;
-                    }
-                    rest = pool[slot].next;
-                }
-                false
-            })
-        })
+        self.operations(pool).any(|slot| pool[slot].kind.programs() && pool[slot].order < order)
     }
 
     /// At power failure, drops all queued transactions and all urgency. Operations under way continue.

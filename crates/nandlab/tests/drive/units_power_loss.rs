@@ -1,0 +1,323 @@
+//! Power loss with mapping units below the flash page, by hand: torn flash pages, the LSB flash page of a wordline, the
+//! write buffer, and the duration of recovery.
+
+use crate::common::{SECOND, TINY, at, one, read_everything, request, spec};
+use nandlab::base::geometry::{Lpn, PlaneId, Ppn};
+use nandlab::drive::{Drive, IDLE_LIMIT};
+use nandlab::ftl::WriteStream;
+use nandlab::host::{Op, Oracle, Request};
+use nandlab::power_loss::PowerLoss;
+use nandlab::sched::{Cause, FlashOp};
+
+/// A flash page of 16 KiB, a unit of 4 KiB.
+const UNITS: &[&str] = &["drive.page_size=16KiB", "ftl.mapping_unit=4KiB"];
+/// Transfer of a flash page at 2.5 ns per byte, and its program, in nanoseconds.
+const PAGE: u64 = 40_960;
+const PROGRAM: u64 = 900_000;
+
+fn drive(sets: &[&str]) -> Drive<Oracle> {
+    Drive::with_probe(&spec(TINY, &[UNITS, sets].concat()), Oracle::default())
+}
+
+/// Writes `units` units from LPN `lpn` on, and waits for the end.
+fn write(drive: &mut Drive<Oracle>, lpn: u64, units: u64) {
+    one(drive, Op::Write, lpn * 4096, units * 4096);
+}
+
+/// Submits a write of `units` units from LPN `lpn` on.
+fn begin_write(drive: &mut Drive<Oracle>, lpn: u64, units: u64) {
+    let write = request(drive, Op::Write, lpn * 4096, units * 4096);
+    drive.submit(&write).unwrap();
+}
+
+/// Power fails `ns` nanoseconds from now and returns.
+fn cut_after(drive: &mut Drive<Oracle>, ns: u64) -> PowerLoss {
+    drive.advance(at(drive.now().ns() + ns));
+    let loss = drive.cut_power().clone();
+    drive.completions();
+    drive.audit().unwrap();
+    loss
+}
+
+fn places(drive: &Drive<Oracle>, lpns: impl IntoIterator<Item = u32>) -> Vec<Option<Ppn>> {
+    lpns.into_iter().map(|lpn| drive.ftl().map.get(Lpn(lpn))).collect()
+}
+
+/// The page at which the open block of plane 0 continues; after recovery the block is GC's.
+fn continues_at(drive: &Drive<Oracle>) -> Option<Ppn> {
+    drive.ftl().next_page(drive.geometry(), PlaneId(0), WriteStream::Gc)
+}
+
+/// Two units and two pages of padding are being programmed to the second flash page of a block.
+#[test]
+fn a_torn_flash_page_loses_its_units_and_recovery_finds_the_older_pages() {
+    for cell in ["drive.cell=slc", "timing.program={ lsb = '900us', msb = '900us' }"] {
+        let mut drive = drive(&[cell]);
+        write(&mut drive, 0, 4);
+        let older = places(&drive, 0..4);
+        let first = older[0].unwrap();
+        assert_eq!(older, [0, 1, 2, 3].map(|unit| Some(Ppn(first.0 + unit))));
+        begin_write(&mut drive, 1, 2);
+        // The transfer has ended and the program has not.
+        let loss = cut_after(&mut drive, PAGE + PROGRAM - 1);
+        assert_eq!((loss.torn_programs, loss.aborted_requests), (1, 1));
+        let torn = (0..12).filter(|unit| drive.array().is_torn(Ppn(first.0 + unit)));
+        let is_slc = cell == "drive.cell=slc";
+        // On MLC the torn flash page is the MSB page of the wordline whose LSB page has the older pages.
+        let destroyed: Vec<(Lpn, u64)> = (0..4).map(|lpn| (Lpn(lpn), 1 + u64::from(lpn))).collect();
+        if is_slc {
+            assert_eq!(torn.collect::<Vec<_>>(), [4, 5, 6, 7]);
+            assert!(!loss.has_lost());
+            assert_eq!(places(&drive, 0..4), older);
+        } else {
+            assert_eq!(torn.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7]);
+            assert_eq!((loss.lost_with_wordline, loss.lost), (destroyed, vec![]));
+            assert_eq!(places(&drive, 0..4), [None; 4]);
+        }
+        assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 8)));
+        write(&mut drive, 2, 1);
+        read_everything(&mut drive);
+    }
+}
+
+/// A write in its transfer has programmed nothing: its flash page is still erased, and the stream begins there.
+#[test]
+fn a_flash_page_in_its_transfer_is_not_torn() {
+    let mut drive = drive(&[]);
+    write(&mut drive, 0, 3);
+    let first = places(&drive, [0])[0].unwrap();
+    begin_write(&mut drive, 0, 1);
+    let loss = cut_after(&mut drive, PAGE - 1);
+    assert_eq!((loss.torn_programs, loss.has_lost()), (0, false));
+    assert_eq!(places(&drive, [0]), [Some(first)]);
+    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 4)));
+    write(&mut drive, 1, 1);
+    // The padding of both programs is still counted.
+    assert_eq!(drive.stats().units.padding, 1 + 3 + 3);
+    read_everything(&mut drive);
+}
+
+/// The LSB flash page of the torn wordline has the second version of LPNs 0 and 1, and LPN 2, which is nowhere else. The
+/// first version of LPNs 0 and 1 is in another wordline.
+#[test]
+fn units_of_a_destroyed_lsb_flash_page_are_found_in_older_pages() {
+    let mut drive = drive(&[]);
+    write(&mut drive, 0, 2);
+    write(&mut drive, 16, 1);
+    let older = places(&drive, [0, 1, 16]);
+    write(&mut drive, 0, 3);
+    begin_write(&mut drive, 17, 1);
+    let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
+    assert_eq!(loss.torn_programs, 1);
+    // Sequence numbers 1 and 2, 3, then 4 to 6 of the LSB flash page.
+    assert_eq!(loss.lost_with_wordline, [(Lpn(0), 4), (Lpn(1), 5), (Lpn(2), 6)]);
+    assert_eq!(places(&drive, [0, 1, 16, 2, 17]), [&older[..], &[None; 2]].concat());
+    read_everything(&mut drive);
+}
+
+/// Four units of plane 0 and one of plane 1 are in the buffer; the four are in a program, and one more waits for room.
+#[test]
+fn the_write_buffer_loses_what_no_flush_has_programmed() {
+    let sets = &["drive.cell=slc", "ftl.buffer=20KiB"];
+    for flushed in [false, true] {
+        let mut drive = drive(sets);
+        for lpn in [0, 1, 2, 4] {
+            assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
+        }
+        if flushed {
+            one(&mut drive, Op::Flush, 0, 0);
+            for lpn in [1, 2, 3, 0] {
+                assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
+            }
+        } else {
+            assert_eq!(one(&mut drive, Op::Write, 3 * 4096, 4096), 0);
+        }
+        // With the fourth unit the program of the flash page begins. After a flush one more unit fits.
+        if flushed {
+            assert_eq!(one(&mut drive, Op::Write, 8 * 4096, 4096), 0);
+        }
+        begin_write(&mut drive, 1, 1);
+        let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
+        assert_eq!((loss.torn_programs, loss.aborted_requests), (1, 1));
+        // Sequence numbers in the order of the writes. The last write of LPN 1 was not acknowledged.
+        let lost: &[(u32, u64)] = if flushed {
+            &[(1, 5), (2, 6), (3, 7), (0, 8), (8, 9)]
+        } else {
+            &[(0, 1), (1, 2), (2, 3), (4, 4), (3, 5)]
+        };
+        let lost: Vec<(Lpn, u64)> = lost.iter().map(|&(lpn, sequence)| (Lpn(lpn), sequence)).collect();
+        assert_eq!(loss.lost, lost);
+        assert_eq!((loss.dirty_pages, loss.unflushed_pages), (5, 5));
+        let found = places(&drive, [0, 1, 2, 4, 3, 8]).iter().map(Option::is_some).collect::<Vec<_>>();
+        assert_eq!(found, [flushed, flushed, flushed, flushed, false, false]);
+        // The buffer is empty again.
+        for lpn in 0..3 {
+            assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
+        }
+        read_everything(&mut drive);
+    }
+}
+
+/// A FUA write takes the units of its plane that gather along to flash; a unit of another plane is lost.
+#[test]
+fn a_fua_write_survives_beside_the_write_buffer() {
+    let mut drive = drive(&["drive.cell=slc", "ftl.buffer=64KiB"]);
+    for lpn in [0, 4, 1] {
+        assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
+    }
+    let fua = Request { fua: true, ..request(&drive, Op::Write, 2 * 4096, 4096) };
+    drive.submit(&fua).unwrap();
+    let loss = cut_after(&mut drive, PAGE + PROGRAM);
+    assert_eq!((loss.torn_programs, loss.aborted_requests, loss.lost), (0, 0, vec![(Lpn(4), 2)]));
+    let found = places(&drive, [0, 1, 2, 4]).iter().map(Option::is_some).collect::<Vec<_>>();
+    assert_eq!(found, [true, true, true, false]);
+    read_everything(&mut drive);
+}
+
+/// A TRIM of a unit in the buffer is newer than the unit, which is therefore not lost.
+#[test]
+fn a_deallocated_unit_of_the_buffer_is_not_lost() {
+    let mut drive = drive(&["drive.cell=slc", "ftl.buffer=64KiB"]);
+    one(&mut drive, Op::Write, 0, 4096);
+    one(&mut drive, Op::Trim, 0, 4096);
+    one(&mut drive, Op::Write, 4096, 4096);
+    let loss = cut_after(&mut drive, 1);
+    assert_eq!(loss.lost, [(Lpn(1), 3)]);
+    assert_eq!(places(&drive, [0, 1]), [None, None]);
+    read_everything(&mut drive);
+}
+
+/// Recovery senses each programmed flash page once, and transfers 16 bytes of OOB for each of its four units.
+#[test]
+fn recovery_scans_flash_pages() {
+    let mut drive = drive(&[]);
+    // The flash pages go to the two dies in turn: three to the first die, two to the second.
+    for lpn in [0, 4, 8, 12, 16] {
+        write(&mut drive, lpn, 1);
+    }
+    let loss = cut_after(&mut drive, 0);
+    let recovery = loss.recovery.unwrap();
+    assert_eq!(recovery.scanned_pages, 5);
+    assert_eq!(recovery.ns.ns(), 3 * (50_000 + 4 * 16 * 5 / 2));
+}
+
+/// A cache of 16 units, or a buffer, and a capacitor that covers them. The controller takes 1 W, a program 100 mW.
+const CAPACITOR: &[&str] = &[
+    "drive.cell=slc",
+    "drive.blocks_per_plane=32",
+    "gc.idle_after=1s",
+    "capacitor.capacitance=1mF",
+    "capacitor.efficiency=1.0",
+    "capacitor.controller_power=1W",
+    "capacitor.program_power=100mW",
+    "capacitor.temperature=-40",
+];
+const CACHE: &[&str] = &["cache.size=64KiB", "cache.access=0us", "cache.flush_to=flash"];
+
+/// Ten dirty units of ten flash pages take three programs, on two dies: two programs one after the other on the first.
+#[test]
+fn the_emergency_flush_packs_units_into_flash_pages() {
+    let mut drive = drive(&[CAPACITOR, CACHE].concat());
+    for page in 0..10 {
+        assert_eq!(one(&mut drive, Op::Write, page * 16_384, 4096), 0);
+    }
+    let loss = cut_after(&mut drive, 0);
+    assert_eq!((loss.dirty_pages, loss.flushed_pages, loss.fast_pages), (10, 10, 10));
+    let flash = drive.stats().flash[FlashOp::Program as usize][Cause::Flush as usize];
+    assert_eq!((flash, drive.stats().units.padding), (3, 2));
+    assert_eq!((loss.program_ns.ns(), loss.flush_ns.ns()), (3 * PROGRAM, 2 * (PAGE + PROGRAM)));
+    // 1 W over the flush and 100 mW over the programs.
+    let joules = (2 * (PAGE + PROGRAM)) as f64 * 1e-9 + 0.1 * (3 * PROGRAM) as f64 * 1e-9;
+    assert!((loss.spent_j - joules).abs() < 1e-12, "{} J, not {joules} J", loss.spent_j);
+    assert!(!loss.has_lost());
+    read_everything(&mut drive);
+}
+
+/// The flush writes whole flash pages, so its capability is four times the whole flash pages of a drive without units.
+#[test]
+fn the_capability_counts_the_units_of_whole_flash_pages() {
+    for flush in ["plain", "csw"] {
+        for cell in ["slc", "mlc"] {
+            for efficiency in [0.02, 0.1, 0.5] {
+                let sets = [format!("drive.cell={cell}"), format!("capacitor.efficiency={efficiency}")];
+                let flush = format!("capacitor.flush={flush}");
+                let sets = [CAPACITOR, CACHE, &[&sets[0], &sets[1], &flush]].concat();
+                let units = drive(&sets).capability_pages();
+                let pages = drive(&[&sets[..], &["ftl.mapping_unit=page"]].concat()).capability_pages();
+                assert_eq!(units, 4.0 * pages.floor(), "{sets:?}");
+            }
+        }
+    }
+}
+
+/// CSW uses LSB flash pages: the units of two flash pages are in the first and the third flash page of a block.
+#[test]
+fn csw_writes_the_units_of_lsb_flash_pages() {
+    let one_plane = ["drive.channels=1", "drive.planes_per_die=1", "drive.cell=mlc"];
+    let sets = [CAPACITOR, CACHE, &one_plane, &["capacitor.flush=csw"]].concat();
+    let mut drive = drive(&sets);
+    for page in 0..8 {
+        assert_eq!(one(&mut drive, Op::Write, page * 16_384, 4096), 0);
+    }
+    let loss = cut_after(&mut drive, 0);
+    assert_eq!((loss.flushed_pages, loss.fast_pages, loss.program_ns.ns()), (8, 8, 2 * PROGRAM));
+    let lpns = (0..8).map(|page| 4 * page);
+    let pages: Vec<u32> =
+        places(&drive, lpns).into_iter().map(|ppn| drive.geometry().split(ppn.unwrap()).1).collect();
+    assert_eq!(pages, [0, 1, 2, 3, 8, 9, 10, 11]);
+    read_everything(&mut drive);
+}
+
+/// A partial unit in the cache is written with a mark; recovery completes the units, and packs them.
+#[test]
+fn recovery_completes_partial_units_in_one_flash_page() {
+    let mut drive = drive(&[CAPACITOR, CACHE].concat());
+    for page in 0..3 {
+        let whole = Request { fua: true, ..request(&drive, Op::Write, page * 16_384, 16_384) };
+        drive.submit(&whole).unwrap();
+        drive.run_until_idle(IDLE_LIMIT).unwrap();
+        drive.completions();
+    }
+    // Sixteen other units take all slots of the cache.
+    let others = Request { fua: true, ..request(&drive, Op::Write, 4 * 16_384, 64 << 10) };
+    drive.submit(&others).unwrap();
+    drive.run_until_idle(IDLE_LIMIT).unwrap();
+    drive.completions();
+    for page in 0..3 {
+        assert_eq!(one(&mut drive, Op::Write, page * 16_384, 512), 0);
+    }
+    let loss = cut_after(&mut drive, 0);
+    assert_eq!((loss.dirty_pages, loss.flushed_pages, loss.has_lost()), (3, 3, false));
+    assert_eq!(loss.recovery.unwrap().merged_pages, 3);
+    // One program of the flush and one of the recovery, each with a page of padding.
+    let flash = drive.stats().flash[FlashOp::Program as usize][Cause::Flush as usize];
+    assert_eq!((flash, drive.stats().units.padding), (2, 2));
+    let first = places(&drive, [0])[0].unwrap();
+    assert_eq!(places(&drive, [0, 4, 8]), [0, 1, 2].map(|unit| Some(Ppn(first.0 + unit))));
+    read_everything(&mut drive);
+}
+
+/// With a capacitor the units of the write buffer survive. While it recharges, a write is acknowledged only when it is in
+/// flash.
+#[test]
+fn a_capacitor_saves_the_write_buffer() {
+    let mut drive = drive(&[CAPACITOR, &["ftl.buffer=64KiB"]].concat());
+    // Four units of plane 0 are in a program when power fails; five units of other planes gather.
+    for lpn in [4, 8, 0, 1, 2, 3, 5, 12, 8] {
+        assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
+    }
+    let loss = cut_after(&mut drive, PAGE);
+    assert_eq!((loss.dirty_pages, loss.flushed_pages, loss.torn_programs), (8, 4, 0));
+    // The program under way ends on its die; the flush packs the four newest units of the rest, on the other die.
+    assert_eq!((loss.finish_ns.ns(), loss.flush_ns.ns()), (PROGRAM, PAGE + PROGRAM));
+    assert!(!loss.has_lost());
+    assert!(places(&drive, [0, 1, 2, 3, 4, 5, 8, 12]).iter().all(Option::is_some));
+    assert_eq!(drive.power_stage(), "recharging");
+    assert_eq!(one(&mut drive, Op::Write, 0, 4096), PAGE + PROGRAM);
+    drive.audit().unwrap();
+    while drive.power_stage() != "charged" {
+        assert!(drive.advance_by_event(at(600 * SECOND)));
+    }
+    assert_eq!(one(&mut drive, Op::Write, 0, 4096), 0);
+    read_everything(&mut drive);
+}
