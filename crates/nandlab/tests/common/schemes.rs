@@ -22,7 +22,7 @@ pub const OFF_CHIP: [&str; 3] = ["'unlimited'", "200", "{ read = 300, write = 20
 /// Properties of the drive on which the settings depend.
 #[derive(Clone, Copy, Debug)]
 pub struct DriveFacts {
-    /// The cell type. LaLDPC needs a cell of two bits, since the voltage model of errors covers no other cells.
+    /// The cell type. LaLDPC needs a cell of two or three bits, since the models of voltages cover no other cells.
     pub cell: &'static str,
     pub dies: u64,
     pub slowest_us: u64,
@@ -103,7 +103,10 @@ impl Schemes {
         let [laldpc, partial, rcopyback, capacitor_aware] = on;
         let mut stream = Stream::new(seed, "schemes");
         let mut pick = |n: u64| stream.below(n);
-        let has_levels = laldpc || facts.cell.ends_with("mlc") && pick(2) == 0;
+        let is_tlc = facts.cell.ends_with("tlc");
+        let has_levels = laldpc
+            || facts.cell.ends_with("mlc") && pick(2) == 0
+            || is_tlc && Stream::new(seed, "levels of tlc").below(2) == 0;
         // Every fourth seed has the newest settings instead of the first ones; the draws of all others do not change.
         let newer =
             |drawn: u64, newest: u64| if seed % 4 == 3 && drawn < 2 { newest } else { drawn } as usize;
@@ -125,8 +128,9 @@ impl Schemes {
         );
         // Ages reach 3000 days. At this age the last read level does not decode some pages.
         let ages = format!(
-            "rber = 'vth'\npe_cycles = 12000\nread_disturb = 1e-6\n{}\npage_variation = {}\n\
+            "{}\nread_disturb = 1e-6\n{}\npage_variation = {}\n\
              retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",
+            if is_tlc { "rber = 'vth-tlc'\npe_cycles = 4000" } else { "rber = 'vth'\npe_cycles = 12000" },
             COPYBACK_ERRORS[(seed / 11 % 3) as usize],
             PAGE_VARIATIONS[(seed % 3) as usize],
             pick(3000)
