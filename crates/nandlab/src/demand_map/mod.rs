@@ -336,10 +336,12 @@ impl Mapping {
         }
     }
 
-    /// Programs the translation pages that wait for room in `plane`, as far as there is room now.
-    pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+    /// Programs the translation pages that wait for room in `plane`, as far as there is room now. Returns whether one has
+    /// got room.
+    pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> bool {
         let _inside = core.inside.enter(Part::DemandMap);
         let waiting = self.waiting_for_room.get(plane.index()).map_or(0, VecDeque::len);
+        let before = self.waiting_for_room_count;
         for _ in 0..waiting {
             if !core.has_mapping_room(plane) {
                 break;
@@ -350,6 +352,7 @@ impl Mapping {
             self.waiting_for_room_count -= 1;
             self.program_translation_page(core, page);
         }
+        self.waiting_for_room_count < before
     }
 
     /// Gives up the write-backs that wait for room in worn-out planes, which will get no more room. Their changes

@@ -59,7 +59,11 @@ impl<P: Probe> Drive<P> {
     /// Lets translation pages that wait for room in `plane` continue, as far as there is room.
     fn resume_write_backs(&mut self, plane: PlaneId) {
         if let Some(mapping) = &mut self.path.map {
-            mapping.resume_write_backs(&mut self.core, plane);
+            let has_resumed = mapping.resume_write_backs(&mut self.core, plane);
+            // A write that waits may still get nothing, because translation pages take all room that GC makes.
+            if has_resumed && self.path.writes.count == 0 {
+                self.path.writes.erases_in_vain = 0;
+            }
         }
     }
 

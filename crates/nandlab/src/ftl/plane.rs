@@ -145,10 +145,12 @@ pub struct Plane {
 
 impl Plane {
     /// Whether, with `valid` valid pages, at most half a block's worth of garbage is left for GC. The pages of
-    /// `taken_blocks` blocks are not counted, because GC cannot collect them.
+    /// `taken_blocks` blocks are not counted, because GC cannot collect them. Garbage that is less than a flash page in
+    /// each block is not counted either: GC gains nothing from it.
     pub(super) fn leaves_little_garbage(&self, geometry: &Geometry, taken_blocks: u32, valid: u32) -> bool {
         let blocks = self.usable_blocks.saturating_sub(taken_blocks);
-        valid + geometry.pages_per_block / 2 >= blocks * geometry.pages_per_block
+        let thin = blocks * (geometry.units_per_page - 1);
+        valid + thin + geometry.pages_per_block / 2 >= blocks * geometry.pages_per_block
     }
 
     /// Whether the host's stream can allocate a page and leave the job the pages promised to it. A free block beyond the

@@ -27,8 +27,8 @@ pub(crate) struct Writes {
     /// The waiting writes: one list per plane, or one list for the drive with dynamic allocation.
     pub(crate) lists: Box<[Queue]>,
     pub(crate) count: u64,
-    /// Number of erases since a write was last allocated a page, counted while a write or a translation page waits for
-    /// room.
+    /// Number of erases since a write was last allocated a page or, while no write waits, a translation page; counted
+    /// while a write or a translation page waits for room.
     pub(crate) erases_in_vain: u64,
     pub(crate) counters: Counters,
 }

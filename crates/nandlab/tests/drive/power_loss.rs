@@ -122,6 +122,15 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
     }
 }
 
+/// A drive with a demand map that only read and refreshed failed with "GC has erased ... blocks, but no waiting host page
+/// has got room": erases that gave room to waiting translation pages counted as in vain until a host write got a page.
+#[test]
+fn a_drive_that_only_reads_and_refreshes_does_not_fail_for_lack_of_room() {
+    let plan = Plan::with_units(7_009_931);
+    assert!(plan.text.contains("demand") && plan.text.contains("fcr") && plan.has_units(), "{}", plan.text);
+    crash(&plan, CUTS, &mut Honest);
+}
+
 /// Only drives whose capacitor may be too small for what flushes and FUA writes from the cache cover, and for the
 /// records of TRIMs. The drive must report what is lost: everything else is read back.
 #[test]
