@@ -358,7 +358,7 @@ impl<'a> Run<'a> {
             for _ in 0..2 * pages {
                 drive.write_now(Lpn(host.below(pages) as u32));
             }
-            if drive.geometry().units_per_page > 1 {
+            if drive.geometry().pages_per_program > 1 {
                 drive.settle();
             }
         }

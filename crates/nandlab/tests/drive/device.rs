@@ -1447,6 +1447,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             },
             format!("drive.program_order={}", if one_shot { "one-shot" } else { "page" }),
             format!("drive.pages_per_block={}", if one_shot { 6 } else { 8 }),
+            "drive.op=2".to_owned(),
             format!("timing.erase={}ns", 1 + below(100)),
             // A page takes 1 to 10 ns on the channel, and up to some ns on the off-chip path.
             format!("timing.channel_ns_per_byte={}", (1 + below(10)) as f64 / 512.0),

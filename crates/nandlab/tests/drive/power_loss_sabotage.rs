@@ -128,8 +128,8 @@ struct TearFirstUnits;
 
 impl Sabotage for TearFirstUnits {
     fn before_recovery(&mut self, drive: &mut Watched) {
-        let units = drive.geometry().units_per_page;
-        let first = |ppn: &Ppn| ppn.0.is_multiple_of(units) && drive.array().is_torn(*ppn);
+        let program = drive.geometry().pages_per_program;
+        let first = |ppn: &Ppn| ppn.0.is_multiple_of(program) && drive.array().is_torn(*ppn);
         let torn: Vec<Ppn> = (0..drive.geometry().pages).map(Ppn).filter(first).collect();
         let array = drive.parts_mut().0;
         array.forget_torn();
