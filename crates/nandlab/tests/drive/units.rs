@@ -295,7 +295,8 @@ fn a_copyback_of_a_superblock_fills_a_program_of_both_planes() {
 fn dead_units_are_copied_back_with_the_others_and_counted() {
     let of = |valid_min: &str, op: &str| {
         let [valid_min, op] = [format!("migration.valid_min={valid_min}"), format!("drive.op={op}")];
-        let drive = with_copybacks(4096, &[&[&valid_min, &op, "ftl.buffer=48KiB"]]);
+        let drive =
+            with_copybacks(4096, &[&[&valid_min, &op, "ftl.buffer=48KiB", "drive.pages_per_block=48"]]);
         let migration = drive.stats().migration.clone();
         let copied = 4 * migration.by_count.iter().sum::<u64>();
         (copied, migration.dead_units, migration.too_few_valid)
@@ -304,6 +305,6 @@ fn dead_units_are_copied_back_with_the_others_and_counted() {
     assert!(copied > 100 && too_few == 0 && dead > copied / 4, "{dead} of {copied}");
     let (copied, dead, too_few) = of("0.75", "1.2");
     assert!(too_few > 0 && dead > 0 && dead <= copied / 4, "{dead} of {copied}");
-    let (copied, dead, too_few) = of("1", "1.2");
+    let (copied, dead, too_few) = of("1", "0.5");
     assert!(copied > 0 && too_few > 0 && dead == 0, "{dead} of {copied}");
 }
