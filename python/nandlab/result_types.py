@@ -757,10 +757,24 @@ class MigrationSummary(Record, frozen=True):
     """Pages copied back, by the number of the copyback in a row: 1 is the first copyback after a correction."""
     refused: int
     """Pages of victims chosen for copyback that were moved off-chip because the limit allowed no copyback of them."""
+    too_few_valid: int
+    """Flash pages of victims chosen for copyback that were moved off-chip because too few of their mapping units were
+    valid (`migration.valid_min`).
+    """
+    left_over: int
+    """Flash pages of victims chosen for copyback that were moved off-chip because too few others filled a programming
+    unit with them.
+    """
+    dead_units: int
+    """Mapping units without valid data that were copied back with others of their flash page."""
     victims_copied_back: int
     """Victims chosen for copyback; the limit may have refused some of their pages. In blocks."""
     victims_off_chip: int
     """Victims that the policy moved off-chip although the highest limit would have allowed a copyback. In blocks."""
+    victims_without_gain: int
+    """Victims that were moved off-chip because copybacks would have copied so many units without valid data that the
+    erase would have gained nothing. In blocks.
+    """
     victims_without_room: int
     """Victims that were moved off-chip because their plane had too few free blocks to open one for copybacks."""
     counter_bytes_by_block: int
@@ -1055,10 +1069,10 @@ class Note(Record, frozen=True):
 
 
 class UnitsStats(Record, frozen=True):
-    """Mapping units that share a flash page (`ftl.mapping_unit`)."""
+    """Programs of several mapping units (`ftl.mapping_unit`, `drive.program_order`)."""
 
     padding: int
-    """Mapping units without data that filled a flash page whose program could not wait."""
+    """Mapping units without data that filled a programming unit whose program could not wait."""
 
 
 class SuspendStats(Record, frozen=True):

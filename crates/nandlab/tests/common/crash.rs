@@ -260,7 +260,7 @@ impl Plan {
         let program_bytes = if one_shot { bits * if of_die { planes } else { 1 } * 4096 } else { 4096 };
         let gathers = unit < 4096 || program_bytes > 4096;
         let buffer = if gathers && !schemes.has_cache { buffer(seed, program_bytes) } else { 0 };
-        let mut tail = format!(
+        let tail = format!(
             "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
              off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n{}[ftl]\nmap = {}\n\
              mapping_unit = '{unit}B'\nsuperblock = '{}'\nbuffer = '{buffer}B'\nallocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
@@ -274,17 +274,21 @@ impl Plan {
             if of_die { "die" } else { "plane" },
             link(seed),
         );
-        if schemes.has_levels {
-            tail += "[precondition]\nused = 0.3\nvalid = 0.8\n";
-        }
         // The least number of blocks that the spec check accepts: with so few blocks GC begins soon.
         let slack = slack(&mut Stream::new(seed, "crash slack"));
         let (text, spec) = first_accepted(slack, |attempt, op| {
             let blocks = 10 + 2 * attempt;
+            // No more valid pages than a drive with much over-provisioning has logical pages.
+            let valid = (3.2 / (1.0 + op)).min(0.8);
+            let precondition = if schemes.has_levels {
+                format!("[precondition]\nused = 0.3\nvalid = {valid}\n")
+            } else {
+                String::new()
+            };
             format!(
                 "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
-                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{tail}{}",
+                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{tail}{precondition}{}",
                 if one_shot { "one-shot" } else { "page" },
                 schemes.registers(scheduler),
                 schemes.text(blocks * pages * planes, scheduler, [pacing, foreground])
