@@ -7,7 +7,7 @@ mod ecc;
 pub mod reliability;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
-pub use array::{Array, Block, BlockState, Copied, DEAD_LPN, Keeps, Stamp};
+pub use array::{Array, Block, BlockState, Copied, DEAD_LPN, Keeps, Rare, Stamp};
 pub use ecc::{
     Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
 };

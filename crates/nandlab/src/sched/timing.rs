@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use super::transaction::FlashOp;
-use crate::base::geometry::{Geometry, PageKind};
+use crate::base::geometry::{Geometry, PageKind, Stripes};
 use crate::base::units::{Span, transfer_ns};
 use crate::flash::{EccSpec, LevelSpec, Retry};
 
@@ -164,6 +164,8 @@ pub struct Timing {
     pages_per_program: u32,
     /// Flash pages or blocks of an operation on one block, by [`FlashOp`].
     widths: [u32; 4],
+    stripes: Stripes,
+    /// By row of a block.
     program_ns: Box<[Span]>,
 }
 
@@ -217,7 +219,8 @@ impl Timing {
             pages_per_program: geometry.pages_per_program,
             widths: [1, geometry.flash_pages_per_program, geometry.planes_per_block, 1],
             reads: first.into_iter().chain(again).collect(),
-            program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
+            stripes: geometry.stripes,
+            program_ns: (0..geometry.rows_per_block()).map(|row| program_ns(spec, geometry, row)).collect(),
         }
     }
 
@@ -317,21 +320,21 @@ impl Timing {
     /// Time of programming page `page` of a block (tPROG).
     #[inline(always)]
     pub fn program_ns(&self, page: u32) -> Span {
-        self.program_ns[page as usize]
+        self.program_ns[self.stripes.row(page) as usize]
     }
 }
 
-fn program_ns(spec: &TimingSpec, geometry: &Geometry, page: u32) -> Span {
+fn program_ns(spec: &TimingSpec, geometry: &Geometry, row: u32) -> Span {
     match spec.program {
         ProgramTime::Uniform(ns) => ns,
-        ProgramTime::ByKind { lsb_ns, msb_ns } => match geometry.kind(page) {
+        ProgramTime::ByKind { lsb_ns, msb_ns } => match geometry.kind_of_row(row) {
             PageKind::Slc | PageKind::Lsb => lsb_ns,
             PageKind::Csb => Span::from_ns(lsb_ns.ns().midpoint(msb_ns.ns())),
             PageKind::Msb => msb_ns,
         },
         ProgramTime::ByLayer { fastest_ns, slowest_ns } => {
             let top = u64::from(geometry.layers.max(2) - 1);
-            fastest_ns + (slowest_ns - fastest_ns) * u64::from(geometry.layer(page)) / top
+            fastest_ns + (slowest_ns - fastest_ns) * u64::from(geometry.layer_of_row(row)) / top
         }
     }
 }
