@@ -109,8 +109,8 @@ const SLOWEST_US: u64 = 1100;
 impl Case {
     /// Bytes of the write buffer, which needs programs of several mapping units and excludes the write cache.
     fn buffer(&self, schemes: &Schemes) -> u64 {
-        let [of_die, one_shot] = self.division(schemes);
-        let planes = if of_die { u64::from(self.geometry[3]) } else { 1 };
+        let (superblock, one_shot) = self.division(schemes);
+        let planes = if superblock == "plane" { 1 } else { u64::from(self.geometry[3]) };
         let program = if one_shot { 2 * planes * 4096 } else { 4096 };
         let drawn =
             [0, program, 3 * program, 1 << 20][Stream::new(self.seed, "write buffer").below(4) as usize];
@@ -118,17 +118,24 @@ impl Case {
         if gathers && !schemes.has_cache { drawn } else { 0 }
     }
 
-    /// Whether superblocks span the planes of a die, and whether a program writes a wordline.
-    fn division(&self, schemes: &Schemes) -> [bool; 2] {
+    /// The superblocks, and whether a program writes a wordline.
+    fn division(&self, schemes: &Schemes) -> (&'static str, bool) {
         let mut stream = Stream::new(self.seed, "superblocks and program order");
-        let [of_die, one_shot] = [0, 1].map(|_| stream.below(3) == 0);
-        [of_die && self.multi_plane && schemes.allows_units(), one_shot && schemes.allows_units()]
+        let [of_die, one_shot, of_drive] = [0, 1, 2].map(|_| stream.below(3) == 0);
+        let may_span_planes = self.multi_plane || self.geometry[3] == 1;
+        let superblock = match (of_drive, of_die) {
+            _ if !may_span_planes || !schemes.allows_units() => "plane",
+            (true, _) => "drive",
+            (false, true) => "die",
+            (false, false) => "plane",
+        };
+        (superblock, one_shot && schemes.allows_units())
     }
 
     /// Whether the case has a mapping unit below the page, superblocks or one-shot programs.
     pub fn has_units(&self) -> bool {
         let schemes = schemes(self);
-        schemes.allows_units() && (self.unit < 4096 || self.division(&schemes) != [false; 2])
+        schemes.allows_units() && (self.unit < 4096 || self.division(&schemes) != ("plane", false))
     }
 }
 
@@ -141,7 +148,7 @@ fn schemes(case: &Case) -> Schemes {
 /// Returns the text of the spec, with `attempt / 2` blocks per plane more than the case.
 fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     let [channels, chips, dies, planes, blocks, pages] = case.geometry;
-    let [of_die, one_shot] = case.division(schemes);
+    let (superblock, one_shot) = case.division(schemes);
     let pages = if one_shot { pages.next_multiple_of(2) } else { pages };
     let blocks = blocks + attempt as u32 / 2;
     let valid = (1.7 / (1.0 + op)).min(0.45);
@@ -174,7 +181,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         suspend(case.seed, scheduler),
         schemes.map,
         if schemes.allows_units() { case.unit } else { 4096 },
-        if of_die { "die" } else { "plane" },
+        superblock,
         case.buffer(schemes),
         ORDERS[case.order],
         ["none", "dynamic", "static"][case.levelling],
