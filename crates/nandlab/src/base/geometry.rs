@@ -437,7 +437,7 @@ impl Geometry {
         (first..first + self.blocks_per_plane).map(BlockId)
     }
 
-    /// The die of a plane. The planes of a group have only one die unless [`Geometry::dies_per_block`] is larger than 1.
+    /// The die of a plane whose blocks are on one die.
     #[inline(always)]
     pub fn die_of(&self, plane: PlaneId) -> DieId {
         debug_assert!(self.dies_per_block == 1, "the blocks of the plane are on several dies");

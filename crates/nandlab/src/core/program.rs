@@ -284,8 +284,8 @@ impl<P: Probe> Core<P> {
         self.operations.on_ended(kind, cause, count);
     }
 
-    /// Ends the erase of a block on one of its dies, where `first` is its first page. After the last of them the block becomes free, or retires. Returns
-    /// whether this was the last.
+    /// Ends the erase of a block on the die of its page `first`. After the last of its dies the block becomes free, or
+    /// retires. Returns whether this was the last.
     pub(crate) fn end_erase(&mut self, first: Ppn, cause: Cause) -> bool {
         self.count_ended(FlashOp::Erase, cause);
         let (block, page) = self.geometry.split(first);

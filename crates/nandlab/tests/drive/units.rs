@@ -1,10 +1,10 @@
 //! Mapping units below the flash page (`ftl.mapping_unit`): latencies, packing and write amplification by hand.
 
 use crate::common::{MS, TINY, at, ns, one, read_everything, request, settle, spec};
-use nandlab::base::geometry::{BlockId, DieId};
+use nandlab::base::geometry::{BlockId, DieId, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::drive::{Drive, IDLE_LIMIT};
-use nandlab::flash::BlockState;
+use nandlab::flash::{Block, BlockState};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::sched::{Cause, FlashOp};
 
@@ -346,4 +346,58 @@ fn the_dies_of_a_superblock_erase_at_the_same_time() {
     drive.advance(start + ns(end));
     assert_eq!((erases(&drive), drive.array().blocks[0].pe_cycles), (2, 1));
     drive.audit().unwrap();
+}
+
+#[test]
+fn the_largest_preset_has_superblocks_of_half_a_million_units() {
+    let text =
+        "[drive]\npreset = \"modern-tlc-1t\"\nprogram_order = \"one-shot\"\n[ftl]\nmapping_unit = \"4KiB\"\n";
+    let geometry = spec(text, &["ftl.superblock=drive"]).geometry();
+    assert_eq!((geometry.planes, geometry.blocks), (1, 512));
+    assert_eq!(geometry.pages_per_block, 16 * 4 * 2112 * 4);
+    assert_eq!((geometry.pages_per_program, geometry.rows_per_block()), (3 * 4 * 4, 2112));
+}
+
+/// Superblocks of 8 * 132 * 64 = 67,584 units: 16 bits do not count them, in the drive and in a snapshot of it.
+#[test]
+fn a_superblock_may_have_more_units_than_16_bits_count() {
+    let sets = [
+        ONE_SHOT,
+        DRIVE,
+        &[
+            "drive.page_size=32KiB",
+            "ftl.mapping_unit=512B",
+            "drive.planes_per_die=2",
+            "drive.dies_per_chip=2",
+            "drive.pages_per_block=132",
+            "drive.op=1.5",
+        ],
+    ]
+    .concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    let geometry = drive.geometry();
+    assert_eq!((geometry.planes, geometry.pages_per_block), (1, 67_584));
+    let logical = geometry.logical_pages;
+    let mut stream = Stream::new(1, "large superblocks");
+    let mut programs = 0;
+    for lpn in (0..logical).chain((0..2 * logical).map(|_| stream.below(logical.into()) as u32)) {
+        programs += drive.write_now(Lpn(lpn));
+    }
+    let waf = programs as f64 / (3.0 * f64::from(logical));
+    assert!(waf > 1.02 && waf < 2.0, "{waf}");
+    let blocks = |drive: &Drive| {
+        let state = |block: &Block| (block.state, block.programmed, block.valid, block.pe_cycles);
+        drive.array().blocks.iter().map(state).collect::<Vec<_>>()
+    };
+    assert!(
+        blocks(&drive)
+            .iter()
+            .any(|&(state, programmed, ..)| { state == BlockState::Full && programmed == 67_584 })
+    );
+    drive.audit().unwrap();
+    let mut saved = Vec::new();
+    drive.save(&mut saved).unwrap();
+    let mut loaded = Drive::new(&spec(TINY, &sets));
+    loaded.load(&saved[..]).unwrap();
+    assert_eq!(blocks(&loaded), blocks(&drive));
 }
