@@ -153,6 +153,8 @@ impl Divisor {
 pub struct Stripes {
     /// Dies of a block.
     pub dies: u32,
+    /// Whether each page is a row.
+    is_plain: bool,
     rows_per_chunk: u32,
     pages_per_chunk: u32,
     by_row: Divisor,
@@ -164,7 +166,8 @@ impl Stripes {
     fn new(dies: u32, pages_per_row: u32, rows_per_chunk: u32) -> Self {
         let pages_per_chunk = pages_per_row * rows_per_chunk;
         let [by_row, by_chunk, by_die] = [pages_per_row, pages_per_chunk, dies].map(Divisor::new);
-        Self { dies, rows_per_chunk, pages_per_chunk, by_row, by_chunk, by_die }
+        let is_plain = dies == 1 && pages_per_row == 1;
+        Self { dies, is_plain, rows_per_chunk, pages_per_chunk, by_row, by_chunk, by_die }
     }
 
     /// The number, among the dies of the block, of the die of page `page`, and the number of the page among the pages
@@ -179,7 +182,7 @@ impl Stripes {
     /// The row of page `page`: the number of its flash page in its flash block.
     #[inline(always)]
     pub fn row(&self, page: u32) -> u32 {
-        if self.dies == 1 { self.by_row.divide(page) } else { self.row_in_stripe(page) }
+        if self.is_plain { page } else { self.row_in_stripe(page) }
     }
 
     #[inline(never)]

@@ -4,7 +4,8 @@
 //! once. An exception is a program in place, which programs a programmed page again with its own data. An unprogrammed page
 //! cannot be read. An operation that breaks a rule is a bug in the controller and panics.
 
-use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn, Stripes};
+use super::on_dies::OnDies;
+use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::Time;
 use crate::flash::AgeStamp;
@@ -108,11 +109,8 @@ pub struct Array {
     pub blocks: Huge<Block>,
     /// The rare state of each block.
     rare: Huge<Rare>,
-    /// By block and die, the pages programmed or skipped since the last erase, which is also the number, among the pages
-    /// of the block on the die, of the next one that may be programmed. Empty if each block is on one die.
-    on_dies: Huge<u32>,
-    /// The order of the pages of a block.
-    stripes: Stripes,
+    /// The progress of each block on each of its dies; `None` if each block is on one die.
+    on_dies: Option<Box<OnDies>>,
     /// Page reads of each flash block since its last erase; empty if each is a block, whose [`Block::reads`] counts them.
     reads: Huge<u32>,
     /// OOB: the LPN of each page.
@@ -135,14 +133,11 @@ impl Array {
         let block = Block { pe_cycles, ..Block::default() };
         let pages = geometry.pages as usize;
         let is_apart = geometry.flash_blocks_per_block() > 1;
-        let is_on_dies = geometry.dies_per_block > 1;
-        let on_dies = if is_on_dies { (geometry.blocks * geometry.dies_per_block) as usize } else { 0 };
         Self {
             reads: Huge::zeroed(if is_apart { geometry.flash_blocks() as usize } else { 0 }),
             blocks: Huge::filled(block, geometry.blocks as usize),
             rare: Huge::filled(Rare::default(), geometry.blocks as usize),
-            on_dies: Huge::zeroed(on_dies),
-            stripes: geometry.stripes,
+            on_dies: (geometry.dies_per_block > 1).then(|| Box::new(OnDies::new(geometry))),
             // Recovery may read the OOB of any page, so the OOB of an unprogrammed page must state that the page is
             // empty.
             lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
@@ -181,25 +176,10 @@ impl Array {
     /// Whether page `page` of `block` has been programmed or skipped since the last erase.
     #[inline(always)]
     pub fn is_programmed(&self, block: BlockId, page: u32) -> bool {
-        if self.on_dies.is_empty() {
-            page < self.block(block).programmed
-        } else {
-            let (on_die, place) = self.place(block, page);
-            place < self.on_dies[on_die]
+        match &self.on_dies {
+            None => page < self.block(block).programmed,
+            Some(on_dies) => on_dies.is_programmed(block, page),
         }
-    }
-
-    /// The index in `on_dies` of the die of page `page` of `block`, and the page's number among those on this die.
-    #[inline]
-    fn place(&self, block: BlockId, page: u32) -> (usize, u32) {
-        let (die, place) = self.stripes.split(page);
-        ((block.0 * self.stripes.dies + die) as usize, place)
-    }
-
-    /// The indices of a block in `on_dies`.
-    fn dies_of(&self, block: BlockId) -> std::ops::Range<usize> {
-        let first = (block.0 * self.stripes.dies) as usize;
-        first..first + self.stripes.dies as usize
     }
 
     /// Prefetches the state that a read of a page needs into the CPU's cache.
@@ -325,7 +305,7 @@ impl Array {
     /// so far.
     #[inline(always)]
     pub fn program(&mut self, block: BlockId, page: u32) -> u32 {
-        if !self.on_dies.is_empty() {
+        if self.on_dies.is_some() {
             return self.program_on_die(block, page);
         }
         let state = self.block_mut(block);
@@ -343,21 +323,14 @@ impl Array {
     /// [`Array::program`] in a block on several dies.
     #[inline(never)]
     fn program_on_die(&mut self, block: BlockId, page: u32) -> u32 {
-        let (on_die, place) = self.place(block, page);
-        let next = self.on_dies[on_die];
-        let state = self.block(block).state;
+        let on_dies = self.on_dies.as_mut().expect("the block is on several dies");
+        let state = &mut self.blocks[block.index()];
         assert!(
-            next == place && state == BlockState::Open,
-            "illegal program of page {page} of block {} ({state:?}, page {place} of its die, next page {next})",
+            on_dies.count(block, page) && state.state == BlockState::Open,
+            "illegal program of page {page} of block {} ({:?}), which is not the next on its die",
             block.0,
+            state.state,
         );
-        self.count_on_die(block, on_die)
-    }
-
-    /// Counts a page of a block on several dies as programmed or skipped.
-    fn count_on_die(&mut self, block: BlockId, on_die: usize) -> u32 {
-        self.on_dies[on_die] += 1;
-        let state = self.block_mut(block);
         state.programmed += 1;
         state.programmed
     }
@@ -425,27 +398,18 @@ impl Array {
     /// are programmed.
     #[inline(always)]
     pub fn skip_from(&mut self, block: BlockId, from: u32, pages: u32) -> u32 {
-        if !self.on_dies.is_empty() {
-            return self.skip_on_dies(block, from, pages);
+        if let Some(on_dies) = &mut self.on_dies {
+            for page in from..from + pages {
+                assert!(
+                    on_dies.count(block, page),
+                    "page {page} of block {} is skipped out of order",
+                    block.0
+                );
+            }
         }
         let state = self.block_mut(block);
         state.programmed += pages;
         state.programmed
-    }
-
-    /// [`Array::skip_from`] in a block on several dies.
-    #[inline(never)]
-    fn skip_on_dies(&mut self, block: BlockId, from: u32, pages: u32) -> u32 {
-        for page in from..from + pages {
-            let (on_die, place) = self.place(block, page);
-            assert!(
-                self.on_dies[on_die] == place,
-                "page {page} of block {} is skipped out of order",
-                block.0
-            );
-            self.count_on_die(block, on_die);
-        }
-        self.block(block).programmed
     }
 
     /// Sets the number of programmed pages of an erased block, for a loaded drive.
@@ -457,27 +421,26 @@ impl Array {
     /// the block are erased now.
     #[inline]
     pub fn erase_on_die(&mut self, block: BlockId, page: u32) -> bool {
-        if self.on_dies.is_empty() {
-            return true;
-        }
-        let (on_die, _) = self.place(block, page);
-        self.on_dies[on_die] = 0;
-        self.on_dies[self.dies_of(block)].iter().all(|&programmed| programmed == 0)
+        self.on_dies.as_mut().is_none_or(|on_dies| on_dies.erase(block, page))
     }
 
     /// Whether the programmed pages of the dies of `block` add up to those of the block. While the block is being erased,
     /// some of its dies have no programmed pages.
     pub fn adds_up(&self, block: BlockId) -> bool {
         let state = self.block(block);
-        let on_dies = || self.on_dies[self.dies_of(block)].iter().sum::<u32>();
-        self.on_dies.is_empty() || state.state == BlockState::Victim || on_dies() == state.programmed
+        let on_dies = self.on_dies.as_ref().filter(|_| state.state != BlockState::Victim);
+        on_dies.is_none_or(|on_dies| on_dies.of(block).iter().sum::<u32>() == state.programmed)
     }
 
     /// Counts the sensing of page `page` of `block`.
     #[inline(always)]
     pub fn read(&mut self, geometry: &Geometry, block: BlockId, page: u32) {
-        assert!(self.is_programmed(block, page), "read of unprogrammed page {page} of block {}", block.0);
         let state = &mut self.blocks[block.index()];
+        let is_programmed = match &self.on_dies {
+            None => page < state.programmed,
+            Some(on_dies) => on_dies.is_programmed(block, page),
+        };
+        assert!(is_programmed, "read of unprogrammed page {page} of block {}", block.0);
         if self.reads.is_empty() {
             state.reads += 1;
         } else {
@@ -511,9 +474,8 @@ impl Array {
         state.programmed = 0;
         state.copybacks = 0;
         *self.rare_mut(block) = Rare::default();
-        if !self.on_dies.is_empty() {
-            let dies = self.dies_of(block);
-            self.on_dies[dies].fill(0);
+        if let Some(on_dies) = &mut self.on_dies {
+            on_dies.of_mut(block).fill(0);
         }
         if !self.reads.is_empty() {
             let first = flash_block(geometry, block, 0);

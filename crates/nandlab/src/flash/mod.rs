@@ -4,6 +4,7 @@
 mod age;
 mod array;
 mod ecc;
+mod on_dies;
 pub mod reliability;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
