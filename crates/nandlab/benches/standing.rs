@@ -239,7 +239,7 @@ impl Bare {
             if block.programmed == 0 {
                 bare.free[id / geometry.blocks_per_plane as usize].push(id as u32);
             } else {
-                bare.valid[id] = block.valid;
+                bare.valid[id] = block.valid as u16;
             }
         }
         bare

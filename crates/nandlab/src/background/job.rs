@@ -58,7 +58,7 @@ impl Background {
         (job.copyback, job.promises) = (copyback, is_off_chip);
         self.promise(core, plane);
         if is_urgent {
-            core.device.promote(core.geometry.die_of(plane));
+            core.promote(plane);
         }
         self.begin_blocking(core, plane);
         self.pace(core, plane);
@@ -253,11 +253,12 @@ impl Background {
         let Some(from) = job.blocks_from else { return };
         let blocks = job.copies > 0 || job.is_erasing;
         if blocks != std::mem::replace(&mut job.is_blocking, blocks) {
-            let die = core.geometry.die_of(plane);
-            if blocks {
-                core.device.begin_cleaning(die, from);
-            } else {
-                core.device.end_cleaning(die);
+            for die in core.geometry.dies_of(plane) {
+                if blocks {
+                    core.device.begin_cleaning(die, from);
+                } else {
+                    core.device.end_cleaning(die);
+                }
             }
         }
     }
@@ -266,13 +267,15 @@ impl Background {
     pub(crate) fn end_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = std::mem::take(&mut self.jobs[plane.index()]);
         if job.is_blocking {
-            core.device.end_cleaning(core.geometry.die_of(plane));
+            for die in core.geometry.dies_of(plane) {
+                core.device.end_cleaning(die);
+            }
         }
         core.room.works[plane.index()] = Work::default();
         core.ftl.planes[plane.index()].promised_blocks = 0;
         self.promise(core, plane);
         if job.is_urgent {
-            core.device.demote(core.geometry.die_of(plane));
+            core.demote(plane);
         }
         if let Some(pacing) = &mut self.pacing {
             pacing.end(core, plane);

@@ -181,7 +181,7 @@ impl Background {
         let promotes = core.has_job(plane) && is_next && job.can_hurry();
         if promotes {
             job.is_urgent = true;
-            core.device.promote(core.geometry.die_of(plane));
+            core.promote(plane);
         }
         promotes
     }
@@ -216,7 +216,7 @@ impl Background {
         } else {
             if job.can_hurry() {
                 (job.is_urgent, job.is_paced) = (true, true);
-                core.device.promote(core.geometry.die_of(plane));
+                core.promote(plane);
                 self.begin_blocking(core, plane);
             }
             self.pace(core, plane);
@@ -363,11 +363,11 @@ impl Background {
 
     /// The plane is at its reserve: the die serves the erases of its dead blocks with the priority of host writes.
     fn promote_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
-        let die = core.geometry.die_of(plane);
         let space = &mut core.room.spaces[plane.index()];
-        while space.urgent_erases < space.dead {
-            space.urgent_erases += 1;
-            core.device.promote(die);
+        let more = space.dead.saturating_sub(space.urgent_erases);
+        space.urgent_erases += more;
+        for _ in 0..more {
+            core.promote(plane);
         }
     }
 
@@ -378,7 +378,7 @@ impl Background {
         space.soon_free -= u32::from(!is_retired);
         if space.urgent_erases > space.dead {
             space.urgent_erases -= 1;
-            core.device.demote(core.geometry.die_of(plane));
+            core.demote(plane);
         }
     }
 

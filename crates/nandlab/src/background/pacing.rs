@@ -59,7 +59,7 @@ impl Pacing {
         let task = &mut self.tasks[plane.index()];
         // Host writes that are queued have already used their part of the room. They may replace pages of the victim,
         // which then can be erased only after their programs.
-        let queued = core.device.load(core.geometry.die_of(plane)) / core.geometry.planes_per_die;
+        let queued = core.load(plane) / core.geometry.planes_per_die;
         task.room = core.host_room(plane).saturating_sub(queued);
         if core.victim(plane).is_some_and(|victim| core.valid_pages(victim) == 0) {
             // GC has no page to program before the erase, so host writes get nearly the whole die.
@@ -82,16 +82,18 @@ impl Pacing {
     /// Sets the share of GC on the die of a plane. The jobs of the die's planes progress equally, so the largest share
     /// that a plane needs is the share of the die.
     fn set_share<P: Probe>(&self, core: &mut Core<P>, plane: PlaneId) {
-        let die = core.geometry.die_of(plane);
         let planes = core.geometry.planes_per_die;
-        let first = die.0 * planes;
-        let jobs = (first..first + planes).filter(|&plane| core.has_job(PlaneId(plane))).count() as u64;
-        let tasks = self.tasks[first as usize..][..planes as usize].iter().filter(|task| task.pages > 0);
+        let of_die = core.geometry.planes_beside(plane);
+        let jobs = of_die.clone().filter(|&plane| core.has_job(plane)).count() as u64;
+        let tasks = of_die.map(|plane| &self.tasks[plane.index()]).filter(|task| task.pages > 0);
         let shares = tasks.map(|task| {
             let (gc, host) = (jobs * u64::from(task.pages), u64::from(planes) * u64::from(task.room));
             let share = (u64::from(SHARES) * gc).div_ceil(gc + host) as u16;
             share.min(SHARES - HOST_SHARES_MIN)
         });
-        core.device.set_share(die, shares.max());
+        let share = shares.max();
+        for die in core.geometry.dies_of(plane) {
+            core.device.set_share(die, share);
+        }
     }
 }

@@ -8,9 +8,10 @@
 //! the flash page.
 //!
 //! A *block* is a superblock (`ftl.superblock`): the blocks that are filled, collected and erased as one. A *flash
-//! block* is one of its [`Geometry::planes_per_block`] members, one in each plane of a group; the group has one
-//! [`PlaneId`]. By default the group is a single plane. Row r of a block consists of flash page r of every member, in
-//! the order of the planes.
+//! block* is one of its members, one in each plane of a group: [`Geometry::planes_per_block`] planes on each of
+//! [`Geometry::dies_per_block`] dies. The group has one [`PlaneId`]. By default the group is a single plane. On a die,
+//! row r of a block consists of flash page r of every member, in the order of the planes. How the pages of a block
+//! follow each other over rows and dies is in [`Stripes`].
 //!
 //! A *programming unit* is what one program operation writes: a flash page, or with `drive.program_order = "one-shot"`
 //! all flash pages of a wordline of every member, which are consecutive rows. It has
@@ -66,6 +67,8 @@ pub enum Superblock {
     Plane,
     /// One block of every plane of a die.
     Die,
+    /// One block of every plane of the drive.
+    Drive,
 }
 
 /// How the FTL divides the flash memory.
@@ -85,11 +88,11 @@ impl Default for Layout {
 }
 
 impl Superblock {
-    /// The blocks of a superblock.
+    /// The blocks of a superblock on one die.
     pub fn planes(self, drive: &DriveSpec) -> u32 {
         match self {
             Self::Plane => 1,
-            Self::Die => drive.planes_per_die,
+            Self::Die | Self::Drive => drive.planes_per_die,
         }
     }
 }
@@ -142,6 +145,58 @@ impl Divisor {
     pub fn split(self, n: u32) -> (u32, u32) {
         let q = self.divide(n);
         (q, n - q * self.by)
+    }
+}
+
+/// The order of the pages of a block. They fill the block stripe by stripe. A stripe has a chunk of pages on every die
+/// of the block, in the order of the dies. A chunk is one row or, with one-shot programs, one programming unit. A block
+/// on one die is filled row by row.
+#[derive(Clone, Copy, Debug)]
+pub struct Stripes {
+    /// Dies of a block.
+    pub dies: u32,
+    /// Whether each page is a row.
+    is_plain: bool,
+    rows_per_chunk: u32,
+    pages_per_chunk: u32,
+    by_row: Divisor,
+    by_chunk: Divisor,
+    by_die: Divisor,
+}
+
+impl Stripes {
+    fn new(dies: u32, pages_per_row: u32, rows_per_chunk: u32) -> Self {
+        let pages_per_chunk = pages_per_row * rows_per_chunk;
+        let [by_row, by_chunk, by_die] = [pages_per_row, pages_per_chunk, dies].map(Divisor::new);
+        let is_plain = dies == 1 && pages_per_row == 1;
+        Self { dies, is_plain, rows_per_chunk, pages_per_chunk, by_row, by_chunk, by_die }
+    }
+
+    /// The number, among the dies of the block, of the die of page `page`, and the number of the page among the pages
+    /// of the block on this die.
+    #[inline]
+    pub fn split(&self, page: u32) -> (u32, u32) {
+        let (chunk, within) = self.by_chunk.split(page);
+        let (stripe, die) = self.by_die.split(chunk);
+        (die, stripe * self.pages_per_chunk + within)
+    }
+
+    /// The row of page `page`: the number of its flash page in its flash block.
+    #[inline(always)]
+    pub fn row(&self, page: u32) -> u32 {
+        if self.is_plain { page } else { self.row_in_stripe(page) }
+    }
+
+    #[inline(never)]
+    fn row_in_stripe(&self, page: u32) -> u32 {
+        let (chunk, within) = self.by_chunk.split(page);
+        self.by_die.divide(chunk) * self.rows_per_chunk + self.by_row.divide(within)
+    }
+
+    /// The first page of the block on each of its dies, in the order of the dies.
+    pub fn firsts(&self) -> impl Iterator<Item = u32> + use<> {
+        let chunk = self.pages_per_chunk;
+        (0..self.dies).map(move |die| die * chunk)
     }
 }
 
@@ -210,10 +265,14 @@ pub struct Geometry {
     pub pages_per_plane: u32,
     /// Pages (mapping units) of a flash page, a power of two.
     pub units_per_page: u32,
-    /// Pages (mapping units) of a row of a block.
+    /// Pages (mapping units) of a row of a block on one die.
     pub pages_per_row: u32,
-    /// Flash blocks of a block, one for each plane of the group that has one [`PlaneId`].
+    /// Flash blocks of a block on one die, one for each plane of the group that has one [`PlaneId`].
     pub planes_per_block: u32,
+    /// Dies of a block: 1, or all dies of the drive.
+    pub dies_per_block: u32,
+    /// The order of the pages of a block.
+    pub stripes: Stripes,
     /// Flash pages of a programming unit.
     pub flash_pages_per_program: u32,
     /// Pages (mapping units) of a programming unit.
@@ -226,7 +285,6 @@ pub struct Geometry {
     by_block: Divisor,
     by_plane: Divisor,
     by_program: Divisor,
-    by_row: Divisor,
 }
 
 impl Geometry {
@@ -247,16 +305,17 @@ impl Geometry {
         let planes_per_block = superblock.planes(drive);
         let planes_per_die = drive.planes_per_die / planes_per_block;
         let pages_per_row = units_per_page * planes_per_block;
-        let pages_per_block = drive.pages_per_block * pages_per_row;
+        let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
+        let dies = drive.channels * dies_per_channel;
+        let dies_per_block = if superblock == Superblock::Drive { dies } else { 1 };
+        let pages_per_block = drive.pages_per_block * pages_per_row * dies_per_block;
         let rows_per_program = match drive.program_order {
             ProgramOrder::Page => None,
             ProgramOrder::OneShot => Some(drive.cell.bits()),
         };
         let flash_pages_per_program = rows_per_program.map_or(1, |rows| rows * planes_per_block);
         let pages_per_program = flash_pages_per_program * units_per_page;
-        let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
-        let dies = drive.channels * dies_per_channel;
-        let planes = dies * planes_per_die;
+        let planes = dies / dies_per_block * planes_per_die;
         let blocks = u64::from(planes) * u64::from(drive.blocks_per_plane);
         let pages = blocks * u64::from(pages_per_block);
         assert!(pages < u64::from(u32::MAX), "a drive of {pages} pages does not fit 32-bit page numbers");
@@ -277,6 +336,8 @@ impl Geometry {
             units_per_page,
             pages_per_row,
             planes_per_block,
+            dies_per_block,
+            stripes: Stripes::new(dies_per_block, pages_per_row, rows_per_program.unwrap_or(1)),
             flash_pages_per_program,
             pages_per_program,
             logical_pages: logical_pages(pages, drive.op) as u32,
@@ -286,7 +347,6 @@ impl Geometry {
             by_block: Divisor::new(drive.blocks_per_plane),
             by_plane: Divisor::new(planes_per_die),
             by_program: Divisor::new(pages_per_program),
-            by_row: Divisor::new(pages_per_row),
         }
     }
 
@@ -312,7 +372,7 @@ impl Geometry {
 
     /// Rows of a block: flash pages of a flash block.
     pub fn rows_per_block(&self) -> u32 {
-        self.pages_per_block / self.pages_per_row
+        self.pages_per_block / (self.units_per_page * self.flash_blocks_per_block())
     }
 
     /// Flash pages of a block.
@@ -325,9 +385,14 @@ impl Geometry {
         self.pages_per_block / self.pages_per_program
     }
 
+    /// Flash blocks of a block.
+    pub fn flash_blocks_per_block(&self) -> u32 {
+        self.planes_per_block * self.dies_per_block
+    }
+
     /// Flash blocks of the drive.
     pub fn flash_blocks(&self) -> u32 {
-        self.blocks * self.planes_per_block
+        self.blocks * self.flash_blocks_per_block()
     }
 
     /// Planes of a die.
@@ -352,20 +417,31 @@ impl Geometry {
     /// The row of page `page` of a block: the number of its flash page in its flash block.
     #[inline(always)]
     pub fn row(&self, page: u32) -> u32 {
-        self.by_row.divide(page)
+        self.stripes.row(page)
+    }
+
+    /// The plane of page `page` of a block, by its number among the planes that the block has on the die.
+    #[inline(always)]
+    fn plane_in_block(&self, page: u32) -> u32 {
+        if self.planes_per_block == 1 { 0 } else { self.stripes.by_row.split(page).1 / self.units_per_page }
     }
 
     /// The flash block of page `page` of a block, by its number in the block.
     #[inline(always)]
     pub fn member(&self, page: u32) -> u32 {
-        if self.planes_per_block == 1 { 0 } else { self.by_row.split(page).1 / self.units_per_page }
+        let plane = self.plane_in_block(page);
+        if self.dies_per_block == 1 {
+            plane
+        } else {
+            self.stripes.split(page).0 * self.planes_per_block + plane
+        }
     }
 
     /// The number in its die of the plane of page `page` of `block`.
     #[inline(always)]
     pub fn plane_in_die(&self, block: BlockId, page: u32) -> u32 {
         let (_, group) = self.by_plane.split(self.plane_of(block).0);
-        group * self.planes_per_block + self.member(page)
+        group * self.planes_per_block + self.plane_in_block(page)
     }
 
     /// The pages of the flash page of `ppn`.
@@ -423,10 +499,47 @@ impl Geometry {
         (first..first + self.blocks_per_plane).map(BlockId)
     }
 
-    /// The die of a plane.
+    /// The die of a plane whose blocks are on one die.
     #[inline(always)]
     pub fn die_of(&self, plane: PlaneId) -> DieId {
+        debug_assert!(self.dies_per_block == 1, "the blocks of the plane are on several dies");
         DieId(self.by_plane.divide(plane.0))
+    }
+
+    /// The die of page `page` of `block`.
+    #[inline(always)]
+    pub fn die_of_page(&self, block: BlockId, page: u32) -> DieId {
+        if self.dies_per_block == 1 {
+            self.die_of(self.plane_of(block))
+        } else {
+            DieId(self.stripes.split(page).0)
+        }
+    }
+
+    /// The dies of a plane.
+    #[inline]
+    pub fn dies_of(&self, plane: PlaneId) -> impl Iterator<Item = DieId> + use<> {
+        let dies = if self.dies_per_block == 1 {
+            let die = self.die_of(plane).0;
+            die..die + 1
+        } else {
+            0..self.dies
+        };
+        dies.map(DieId)
+    }
+
+    /// The planes of the dies of a plane, which include the plane itself.
+    #[inline]
+    pub fn planes_beside(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + Clone + use<> {
+        let first = self.by_plane.divide(plane.0) * self.planes_per_die;
+        (first..first + self.planes_per_die).map(PlaneId)
+    }
+
+    /// The planes of a die.
+    #[inline]
+    pub fn planes_of(&self, die: DieId) -> impl Iterator<Item = PlaneId> + Clone + use<> {
+        let first = if self.dies_per_block == 1 { die.0 * self.planes_per_die } else { 0 };
+        (first..first + self.planes_per_die).map(PlaneId)
     }
 
     /// The channel of a die.
@@ -461,7 +574,12 @@ impl Geometry {
 
     /// The kind of page `page` of a block. The flash pages of a wordline have consecutive numbers.
     pub fn kind(&self, page: u32) -> PageKind {
-        match (self.pages_per_wordline(), self.row(page) % self.pages_per_wordline()) {
+        self.kind_of_row(self.row(page))
+    }
+
+    /// The kind of the pages of row `row` of a block.
+    pub fn kind_of_row(&self, row: u32) -> PageKind {
+        match (self.pages_per_wordline(), row % self.pages_per_wordline()) {
             (1, _) => PageKind::Slc,
             (_, 0) => PageKind::Lsb,
             (3, 1) => PageKind::Csb,
@@ -469,18 +587,17 @@ impl Geometry {
         }
     }
 
-    /// The layer of page `page` of a block, from 0 at the bottom. The pages are spread evenly over the layers, in
-    /// ascending order.
-    pub fn layer(&self, page: u32) -> u32 {
-        let row = u64::from(self.row(page));
-        (row * u64::from(self.layers) / u64::from(self.rows_per_block())) as u32
+    /// The layer of row `row` of a block, from 0 at the bottom. The rows are spread evenly over the layers, in ascending
+    /// order.
+    pub fn layer_of_row(&self, row: u32) -> u32 {
+        (u64::from(row) * u64::from(self.layers) / u64::from(self.rows_per_block())) as u32
     }
 
     /// Shows a page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page in
     /// the block.
     pub fn show(&self, ppn: Ppn) -> impl fmt::Display + use<> {
         let (block, page) = self.split(ppn);
-        let die = self.die_of(self.plane_of(block));
+        let die = self.die_of_page(block, page);
         let (channel, die_in_channel) = (self.channel_of(die), die.0 % self.dies_per_channel);
         let (plane, block) = (self.plane_in_die(block, page), block.0 % self.blocks_per_plane);
         fmt::from_fn(move |f| write!(f, "c{channel}.d{die_in_channel}.p{plane}.b{block}.pg{page}"))
@@ -500,6 +617,54 @@ mod tests {
             for n in [n, 0, u32::MAX, by, by - 1, n / by * by] {
                 assert_eq!(Divisor::new(by).split(n), (n / by, n % by), "{n} / {by}");
             }
+        }
+    }
+
+    /// Counts through the pages of a block by nested loops: stripe, die, row of the chunk, plane, unit.
+    #[test]
+    fn the_pages_of_a_superblock_of_the_drive_go_chunk_by_chunk_over_the_dies() {
+        for (program_order, rows_per_chunk) in [(ProgramOrder::Page, 1), (ProgramOrder::OneShot, 3)] {
+            let drive = DriveSpec {
+                channels: 3,
+                chips_per_channel: 1,
+                dies_per_chip: 2,
+                planes_per_die: 2,
+                blocks_per_plane: 5,
+                pages_per_block: 12,
+                page_size_bytes: 16_384,
+                cell: Cell::Tlc3d,
+                layers: 4,
+                op: 0.5,
+                endurance: 1,
+                registers: 1,
+                program_order,
+            };
+            let layout = Layout { units_per_page: 4, superblock: Superblock::Drive };
+            let geometry = Geometry::with(&drive, layout);
+            assert_eq!((geometry.planes, geometry.blocks, geometry.pages_per_block), (1, 5, 12 * 4 * 12));
+            assert_eq!((geometry.rows_per_block(), geometry.flash_blocks()), (12, 60));
+            let (block, mut page) = (BlockId(3), 0);
+            let mut on_die = [0; 6];
+            for stripe in 0..12 / rows_per_chunk {
+                for die in 0..6 {
+                    for row in stripe * rows_per_chunk..(stripe + 1) * rows_per_chunk {
+                        for plane in 0..2 {
+                            for _ in 0..4 {
+                                assert_eq!(geometry.die_of_page(block, page), DieId(die));
+                                assert_eq!(geometry.row(page), row);
+                                assert_eq!(geometry.plane_in_die(block, page), plane);
+                                assert_eq!(geometry.member(page), die * 2 + plane);
+                                assert_eq!(geometry.stripes.split(page), (die, on_die[die as usize]));
+                                on_die[die as usize] += 1;
+                                page += 1;
+                            }
+                        }
+                    }
+                }
+            }
+            assert_eq!(page, geometry.pages_per_block);
+            let firsts: Vec<u32> = geometry.stripes.firsts().collect();
+            assert_eq!(firsts, [0, 1, 2, 3, 4, 5].map(|die| die * 8 * rows_per_chunk));
         }
     }
 }

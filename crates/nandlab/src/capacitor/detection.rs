@@ -136,7 +136,7 @@ impl PowerBackup {
         let _inside = core.inside.enter(Part::Capacitor);
         if self.is_draining() {
             let timing = core.device.timing();
-            let program_ns = timing.program_ns(u32::from(done.page));
+            let program_ns = timing.program_ns(done.page);
             self.drain.program_ns += program_ns;
             self.drain.pages_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
             // A flush would not begin a program that the energy does not cover to its end.

@@ -208,9 +208,10 @@ impl Migration {
         kind: PageKind,
         copybacks: u8,
     ) -> bool {
-        let Block { reads: reads_from, reprograms: reprograms_from, .. } =
-            *core.array.block(core.geometry.block_of(source));
-        let Block { pe_cycles, reads, reprograms, .. } = *core.array.block(block);
+        let from = core.geometry.block_of(source);
+        let reads_from = core.array.block(from).reads;
+        let Block { pe_cycles, reads, .. } = *core.array.block(block);
+        let [reprograms_from, reprograms] = [from, block].map(|block| core.array.rare(block).reprograms);
         let (age_s, reads, carried) = if core.array.keeps_copied() {
             // The retention of the copy begins with the copyback.
             (0, reads, if self.limit.is_measured() { core.rber_sensed(source) } else { 0.0 })

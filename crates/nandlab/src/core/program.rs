@@ -112,11 +112,13 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Queues the erase of a block without valid pages.
+    /// Queues the erase of a block without valid pages: one transaction on each of its dies.
     pub(crate) fn erase(&mut self, block: BlockId, owner: Owner, cause: Cause, class: Class) {
-        let ppn = self.geometry.page(block, 0);
-        let erase = self.transaction(FlashOp::Erase, ppn, Lpn(0), owner, cause, class);
-        self.queue(erase);
+        for page in self.geometry.stripes.firsts() {
+            let ppn = self.geometry.page(block, page);
+            let erase = self.transaction(FlashOp::Erase, ppn, Lpn(0), owner, cause, class);
+            self.queue(erase);
+        }
     }
 
     /// Called when the job of a plane has copied all pages and is about to erase its victim, or to end. While power
@@ -173,6 +175,25 @@ impl<P: Probe> Core<P> {
         self.device.start(&mut self.pool, &mut self.agenda, &mut self.probe, self.now);
     }
 
+    /// The dies of a plane serve background work with the priority of host writes, until [`Core::demote`].
+    pub(crate) fn promote(&mut self, plane: PlaneId) {
+        for die in self.geometry.dies_of(plane) {
+            self.device.promote(die);
+        }
+    }
+
+    /// Undoes one [`Core::promote`].
+    pub(crate) fn demote(&mut self, plane: PlaneId) {
+        for die in self.geometry.dies_of(plane) {
+            self.device.demote(die);
+        }
+    }
+
+    /// The number of transactions queued on the dies of a plane or under way.
+    pub(crate) fn load(&self, plane: PlaneId) -> u32 {
+        self.geometry.dies_of(plane).map(|die| self.device.load(die)).sum()
+    }
+
     /// Pins the block of `page`: the block is not erased while it has pins.
     #[inline(always)]
     pub(crate) fn pin(&mut self, page: Ppn) {
@@ -207,10 +228,8 @@ impl<P: Probe> Core<P> {
         class: Class,
     ) -> Transaction {
         let (block, page) = self.geometry.split(ppn);
-        let plane = self.geometry.plane_of(block);
-        let die = self.geometry.die_of(plane);
+        let die = self.geometry.die_of_page(block, page);
         let plane_in_die = self.geometry.plane_in_die(block, page) as u8;
-        let page = page as u16;
         Transaction { ppn, lpn, owner, kind, cause, class, page, plane_in_die, die, ..Transaction::EMPTY }
     }
 
@@ -218,7 +237,7 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn is_in_flight(&self, ppn: Ppn) -> bool {
         let (block, page) = self.geometry.split(ppn);
-        page >= u32::from(self.array.block(block).programmed)
+        !self.array.is_programmed(block, page)
     }
 
     /// Reports to the probe that a host page has been programmed: its write is durable, and acknowledged now unless the
@@ -232,7 +251,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Counts a flash operation that has ended.
+    /// Counts a flash operation that has ended on its die.
     #[inline(always)]
     pub(crate) fn count_ended(&mut self, kind: FlashOp, cause: Cause) {
         let count = match kind {
@@ -243,10 +262,16 @@ impl<P: Probe> Core<P> {
         self.operations.on_ended(kind, cause, count);
     }
 
-    /// Ends the erase of a block: the block becomes free, or retires.
-    pub(crate) fn end_erase(&mut self, block: BlockId, cause: Cause) {
+    /// Ends the erase of a block on the die of its page `first`. After the last of its dies the block becomes free, or
+    /// retires. Returns whether this was the last.
+    pub(crate) fn end_erase(&mut self, first: Ppn, cause: Cause) -> bool {
         self.count_ended(FlashOp::Erase, cause);
-        self.array.erase(&self.geometry, block);
-        self.ftl.release(&self.geometry, &mut self.array, block, self.room.endurance);
+        let (block, page) = self.geometry.split(first);
+        let is_erased = self.array.erase_on_die(block, page);
+        if is_erased {
+            self.array.erase(&self.geometry, block);
+            self.ftl.release(&self.geometry, &mut self.array, block, self.room.endurance);
+        }
+        is_erased
     }
 }

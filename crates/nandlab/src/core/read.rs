@@ -75,7 +75,7 @@ impl<P: Probe> Core<P> {
     /// Determines the level that a read needs and the level at which it starts.
     #[inline]
     fn choose_level(&mut self, read: &mut Transaction, block: BlockId, page_level: u8) {
-        read.needed = self.needed_level(read.ppn, block, u32::from(read.page));
+        read.needed = self.needed_level(read.ppn, block, read.page);
         let (pe_cycles, age_s) =
             if self.physics.ecc.has_retry_table() { self.wear_and_age(read.ppn, block) } else { (0, 0) };
         let (of_block, drive, needed) = (self.levels.block(block), self.levels.drive(), read.needed);
@@ -174,8 +174,10 @@ impl<P: Probe> Core<P> {
             copybacks: state.copybacks,
             kind: self.geometry.kind(page),
         };
-        let mean = model(&mut self.physics.reliability, &condition)
-            + self.physics.reprogram_error * f64::from(state.reprograms);
+        let mut mean = model(&mut self.physics.reliability, &condition);
+        if self.physics.reprogram_error > 0.0 {
+            mean += self.physics.reprogram_error * f64::from(self.array.rare(block).reprograms);
+        }
         let of_cells = match &self.physics.variation {
             None => mean,
             Some(variation) => variation.rber(self.geometry.first_unit(ppn), mean),

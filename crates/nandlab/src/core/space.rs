@@ -83,7 +83,7 @@ impl<P: Probe> Core<P> {
     /// Number of valid pages of a block.
     #[inline]
     pub(crate) fn valid_pages(&self, block: BlockId) -> u32 {
-        self.array.block(block).valid.into()
+        self.array.block(block).valid
     }
 
     /// Number of free blocks of a plane, including the dead blocks that become free with their erase.
@@ -331,7 +331,7 @@ impl<P: Probe> Core<P> {
 
     /// Closes an open block and leaves its remaining pages erased. A block without programmed pages becomes free.
     pub(crate) fn close_early(&mut self, block: BlockId) {
-        let programmed = u32::from(self.array.block(block).programmed);
+        let programmed = self.array.block(block).programmed;
         let left = self.geometry.pages_per_block - programmed;
         if programmed == 0 {
             self.ftl.give_back(&self.geometry, &mut self.array, block);

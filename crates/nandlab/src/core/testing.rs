@@ -262,7 +262,7 @@ pub(crate) fn strike(core: &mut Core<NoProbe>) -> Option<(u32, Option<Ended>)> {
 fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     let block = core.geometry.block_of(done.ppn);
     if done.kind == FlashOp::Erase {
-        core.end_erase(block, done.cause);
+        core.end_erase(done.ppn, done.cause);
         return;
     }
     core.count_ended(done.kind, done.cause);
@@ -274,8 +274,9 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     {
         core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
     }
-    let page = core.array.program(block, done.page.into());
-    let page = if done.skips > 0 { core.array.skip(block, done.skips.into()) } else { page };
+    let page = core.array.program(block, done.page);
+    let page =
+        if done.skips > 0 { core.array.skip_from(block, done.page + 1, done.skips.into()) } else { page };
     if page == core.geometry.pages_per_block {
         core.ftl.close(&core.geometry, &mut core.array, block, core.now);
         core.wake(Wake::Space(core.geometry.plane_of(block)));
@@ -289,7 +290,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
 pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     let read = core.pool.remove(slot);
     let block = core.geometry.block_of(read.ppn);
-    core.array.read(&core.geometry, block, read.page.into());
+    core.array.read(&core.geometry, block, read.page);
     core.count_ended(FlashOp::Read, read.cause);
     core.unpin(block);
     read
@@ -323,7 +324,7 @@ pub(crate) fn clear(core: &mut Core<NoProbe>, block: BlockId) {
         unmap(core, lpn.0);
     }
     core.ftl.begin_emptying(&core.geometry, &mut core.array, block);
-    core.end_erase(block, crate::sched::Cause::Gc);
+    core.end_erase(core.geometry.page(block, 0), crate::sched::Cause::Gc);
 }
 
 /// A map with every entry in RAM, which records its calls.

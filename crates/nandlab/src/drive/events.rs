@@ -94,11 +94,14 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// A job has erased its block: the job ends, and pages that wait for room continue.
+    /// A job has erased its block on a die. When it is erased on all, the job ends, and pages that wait for room
+    /// continue.
     #[inline(never)]
     fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
         let block = self.core.geometry.block_of(done.ppn);
-        self.core.end_erase(block, done.cause);
+        if !self.core.end_erase(done.ppn, done.cause) {
+            return;
+        }
         self.background.end_job(&mut self.core, plane);
         self.forget_block(block);
         if done.cause == Cause::Refresh {
@@ -108,11 +111,13 @@ impl<P: Probe> Drive<P> {
         self.after_erase(plane);
     }
 
-    /// A dead block has been erased.
+    /// A dead block has been erased on a die.
     #[inline(never)]
     fn on_dead_erased(&mut self, plane: PlaneId, done: &Transaction) {
         let block = self.core.geometry.block_of(done.ppn);
-        self.core.end_erase(block, done.cause);
+        if !self.core.end_erase(done.ppn, done.cause) {
+            return;
+        }
         let is_retired = self.core.array.block(block).state == BlockState::Retired;
         self.background.end_dead(&mut self.core, plane, is_retired);
         self.forget_block(block);
@@ -327,9 +332,10 @@ impl<P: Probe> Drive<P> {
         if done.kind == FlashOp::Copyback {
             self.on_copied_back(done);
         }
-        let mut programmed = self.core.array.program(block, u32::from(done.page));
+        let mut programmed = self.core.array.program(block, done.page);
+        let is_first = programmed == 1;
         if done.skips > 0 {
-            programmed = self.core.array.skip(block, u32::from(done.skips));
+            programmed = self.core.array.skip_from(block, done.page + 1, u32::from(done.skips));
         }
         let is_closed = programmed == self.core.geometry.pages_per_block;
         if is_closed {
@@ -370,8 +376,8 @@ impl<P: Probe> Drive<P> {
             }
             self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
         }
-        if self.schemes.refreshing.refresh.is_on() && (done.page == 0 || done.kind == FlashOp::Copyback) {
-            self.keep_age(block, done);
+        if self.schemes.refreshing.refresh.is_on() && (is_first || done.kind == FlashOp::Copyback) {
+            self.keep_age(block, done, is_first);
         }
     }
 
@@ -385,8 +391,8 @@ impl<P: Probe> Drive<P> {
     /// Sets the age of a block's data for refresh: at the first program of the block, or from the data copied back to
     /// it.
     #[inline(never)]
-    fn keep_age(&mut self, block: BlockId, done: &Transaction) {
-        if done.page == 0 {
+    fn keep_age(&mut self, block: BlockId, done: &Transaction, is_first: bool) {
+        if is_first {
             self.schemes.refreshing.refresh.age_from_now(&mut self.core, block);
         }
         if done.kind == FlashOp::Copyback

@@ -197,7 +197,7 @@ impl<P: Probe> Drive<P> {
             let age_s = (Stream::new(seed, "fast-forward").unit() * f64::from(interval_s)) as u32;
             let since = now.minus_s(age_s);
             self.schemes.refreshing.refresh.set_since(block, since);
-            let programmed = u32::from(state.programmed);
+            let programmed = state.programmed;
             for page in 0..programmed {
                 self.core.array.correct_since(self.core.geometry.page(block, page), since);
             }

@@ -149,8 +149,10 @@ impl<P: Probe> Drive<P> {
         }
         let vsm_pages = spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages);
         let (cut_at, clock_scale) = (spec.power.cut_at_ns, spec.reliability.clock_scale);
-        // Pages wait for the others of their programming unit, so copies are counted in programming units.
-        let copies = spec.migration.in_flight * geometry.pages_per_program;
+        // Pages wait for the others of their programming unit, so copies are counted in programming units. Each die of a
+        // block has its own.
+        let copies = spec.migration.in_flight.saturating_mul(geometry.pages_per_program);
+        let copies = copies.saturating_mul(geometry.dies_per_block);
         let copies_back = spec.migration.policy.copybacks_max() > 0;
         let (ftl, gc) = (&spec.ftl, &spec.gc);
         let mut drive = Self {

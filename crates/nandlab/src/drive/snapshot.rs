@@ -13,6 +13,9 @@ use crate::ftl::{COPYBACKS_MAX, WearLevelling, WriteStream};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
+/// The largest number of pages of a block whose count of programmed pages takes 16 bits.
+const SMALL_BLOCK: u32 = 0xffff;
+
 const MAGIC: [u8; 8] = *b"nandlab5";
 
 /// Why a snapshot could not be loaded.
@@ -199,8 +202,11 @@ impl<P: Probe> Drive<P> {
             out.put_u32(id)?;
             out.put_u32(block.pe_cycles)?;
             let copybacks = u32::from(block.copybacks) << 24;
-            out.put_u32(copybacks | u32::from(block.programmed) << 8 | block.state as u32)?;
-            for page in 0..u32::from(block.programmed) {
+            out.put_u32(copybacks | (block.programmed & 0xffff) << 8 | block.state as u32)?;
+            if self.core.geometry.pages_per_block > SMALL_BLOCK {
+                out.put_u32(block.programmed >> 16)?;
+            }
+            for page in 0..block.programmed {
                 let ppn = self.core.geometry.page(BlockId(id), page);
                 // Links are not saved, so combination pages are saved as invalid.
                 let is_valid = self.core.ftl.is_valid(&self.core.geometry, ppn)
@@ -246,7 +252,11 @@ impl<P: Probe> Drive<P> {
         let mut closed = Vec::new();
         for _ in 0..self.core.geometry.blocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
-            let (copybacks, programmed, state) = ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
+            let (copybacks, mut programmed, state) =
+                ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
+            if self.core.geometry.pages_per_block > SMALL_BLOCK {
+                programmed |= input.get_u32()? << 16;
+            }
             let is_in_range = id < self.core.geometry.blocks && copybacks <= COPYBACKS_MAX;
             if !is_in_range || programmed > self.core.geometry.pages_per_block {
                 return Err(SnapshotError::Damaged("a block is out of range"));
@@ -261,9 +271,9 @@ impl<P: Probe> Drive<P> {
             let id = BlockId(id);
             let block = self.core.array.block_mut(id);
             block.pe_cycles = pe_cycles;
-            block.programmed = programmed as u16;
             block.copybacks = copybacks;
             block.state = state;
+            self.core.array.set_programmed(id, programmed);
             for page in 0..programmed {
                 let (lpn, ppn) = (Lpn(input.get_u32()?), self.core.geometry.page(id, page));
                 let corrected = self.core.physics.initial_ages.of(id);

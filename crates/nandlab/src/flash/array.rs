@@ -1,9 +1,10 @@
 //! The flash array: the state of each block and the OOB of each page.
 //!
-//! The array enforces the rules of NAND flash. After an erase the pages of a block are programmed in order, each once.
-//! An exception is a program in place, which programs a programmed page again with its own data. An unprogrammed page
+//! The array enforces the rules of NAND flash. After an erase the pages of a block on a die are programmed in order, each
+//! once. An exception is a program in place, which programs a programmed page again with its own data. An unprogrammed page
 //! cannot be read. An operation that breaks a rule is a bug in the controller and panics.
 
+use super::on_dies::OnDies;
 use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::Time;
@@ -32,7 +33,7 @@ pub enum BlockState {
 }
 
 /// One block: the NAND's own state (P/E cycles, reads, programmed pages) and the controller's record of the block. Two
-/// blocks of 32 bytes share a cache line.
+/// blocks of 32 bytes share a cache line; what is rarely read is in [`Rare`].
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// The time at which the block was closed.
@@ -44,21 +45,29 @@ pub struct Block {
     pub reads: u32,
     /// Operations under way or queued that need the block not to be erased. A block with pins cannot be erased.
     pub pins: u32,
-    /// Pages programmed or skipped since the last erase; also the number of the next page that may be programmed.
-    pub programmed: u16,
+    /// Pages programmed or skipped since the last erase. In a block on one die also the number of the next page that
+    /// may be programmed; see [`Array::is_programmed`].
+    pub programmed: u32,
     /// Valid pages.
-    pub valid: u16,
+    pub valid: u32,
     /// The use of the block.
     pub state: BlockState,
     /// Consecutive copybacks without correction that every page of the block has gone through.
     pub copybacks: u8,
-    /// Whether the block has been refreshed partially since the last erase.
-    pub is_partial: bool,
     /// The block's pages whose susceptible bits are in a combination page.
     pub linked: u16,
+}
+
+const _: () = assert!(size_of::<Block>() == 32);
+
+/// The part of a block's state that only refresh reads and writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rare {
     /// Programs in place since the last erase, at most 65,535. If pages have been copied back to the block, at least
     /// the programs in place that each source block had at the copyback.
     pub reprograms: u16,
+    /// Whether the block has been refreshed partially since the last erase.
+    pub is_partial: bool,
 }
 
 /// The contents of a page's OOB other than the LPN.
@@ -98,6 +107,10 @@ pub struct Keeps {
 pub struct Array {
     /// The state of each block.
     pub blocks: Huge<Block>,
+    /// The rare state of each block.
+    rare: Huge<Rare>,
+    /// The progress of each block on each of its dies; `None` if each block is on one die.
+    on_dies: Option<Box<OnDies>>,
     /// Page reads of each flash block since its last erase; empty if each is a block, whose [`Block::reads`] counts them.
     reads: Huge<u32>,
     /// OOB: the LPN of each page.
@@ -119,10 +132,12 @@ impl Array {
     pub fn new(geometry: &Geometry, pe_cycles: u32, keeps: Keeps) -> Self {
         let block = Block { pe_cycles, ..Block::default() };
         let pages = geometry.pages as usize;
-        let is_apart = geometry.planes_per_block > 1;
+        let is_apart = geometry.flash_blocks_per_block() > 1;
         Self {
             reads: Huge::zeroed(if is_apart { geometry.flash_blocks() as usize } else { 0 }),
             blocks: Huge::filled(block, geometry.blocks as usize),
+            rare: Huge::filled(Rare::default(), geometry.blocks as usize),
+            on_dies: (geometry.dies_per_block > 1).then(|| Box::new(OnDies::new(geometry))),
             // Recovery may read the OOB of any page, so the OOB of an unprogrammed page must state that the page is
             // empty.
             lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
@@ -144,6 +159,27 @@ impl Array {
     #[inline(always)]
     pub fn block_mut(&mut self, block: BlockId) -> &mut Block {
         &mut self.blocks[block.index()]
+    }
+
+    /// The rare state of a block.
+    #[inline]
+    pub fn rare(&self, block: BlockId) -> &Rare {
+        &self.rare[block.index()]
+    }
+
+    /// The rare state of a block, mutable.
+    #[inline]
+    pub fn rare_mut(&mut self, block: BlockId) -> &mut Rare {
+        &mut self.rare[block.index()]
+    }
+
+    /// Whether page `page` of `block` has been programmed or skipped since the last erase.
+    #[inline(always)]
+    pub fn is_programmed(&self, block: BlockId, page: u32) -> bool {
+        match &self.on_dies {
+            None => page < self.block(block).programmed,
+            Some(on_dies) => on_dies.is_programmed(block, page),
+        }
     }
 
     /// Prefetches the state that a read of a page needs into the CPU's cache.
@@ -269,9 +305,12 @@ impl Array {
     /// so far.
     #[inline(always)]
     pub fn program(&mut self, block: BlockId, page: u32) -> u32 {
+        if self.on_dies.is_some() {
+            return self.program_on_die(block, page);
+        }
         let state = self.block_mut(block);
         assert!(
-            u32::from(state.programmed) == page && state.state == BlockState::Open,
+            state.programmed == page && state.state == BlockState::Open,
             "illegal program of page {page} of block {} ({:?}, next page {})",
             block.0,
             state.state,
@@ -281,23 +320,40 @@ impl Array {
         page + 1
     }
 
+    /// [`Array::program`] in a block on several dies.
+    #[inline(never)]
+    fn program_on_die(&mut self, block: BlockId, page: u32) -> u32 {
+        let on_dies = self.on_dies.as_mut().expect("the block is on several dies");
+        let state = &mut self.blocks[block.index()];
+        assert!(
+            on_dies.count(block, page) && state.state == BlockState::Open,
+            "illegal program of page {page} of block {} ({:?}), which is not the next on its die",
+            block.0,
+            state.state,
+        );
+        state.programmed += 1;
+        state.programmed
+    }
+
     /// Records that a page of `source` has been copied back to `block`. The copy keeps the errors that reads and
     /// programs in place have caused, so each of these counts of `block` becomes at least that of `source`.
     pub fn copy_errors(&mut self, block: BlockId, source: BlockId) {
-        let Block { reads, reprograms, .. } = *self.block(source);
+        let (reads, reprograms) = (self.block(source).reads, self.rare(source).reprograms);
         let state = self.block_mut(block);
-        (state.reads, state.reprograms) = (state.reads.max(reads), state.reprograms.max(reprograms));
+        state.reads = state.reads.max(reads);
+        let rare = self.rare_mut(block);
+        rare.reprograms = rare.reprograms.max(reprograms);
     }
 
     /// Records that page `page` of `block`, at `ppn`, has been programmed in place with its own corrected data.
     pub fn reprogram(&mut self, block: BlockId, page: u32, ppn: Ppn, corrected: AgeStamp) {
-        let state = self.block_mut(block);
         assert!(
-            page < u32::from(state.programmed),
+            self.is_programmed(block, page),
             "reprogram of unprogrammed page {page} of block {}",
             block.0
         );
-        state.reprograms = state.reprograms.saturating_add(1);
+        let rare = self.rare_mut(block);
+        rare.reprograms = rare.reprograms.saturating_add(1);
         self.forget_copied(ppn);
         if let Some(stamp) = self.corrected.get_mut(ppn.index()) {
             *stamp = corrected;
@@ -308,7 +364,7 @@ impl Array {
     /// for programs that power loss prevented.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
         let first = geometry.page(block, 0).index();
-        let programmed = usize::from(self.block(block).programmed);
+        let programmed = self.block(block).programmed as usize;
         let pages = first + programmed..first + geometry.pages_per_block as usize;
         self.lpn[pages.clone()].fill(DEAD_LPN);
         if self.keeps_sequences() {
@@ -332,19 +388,59 @@ impl Array {
     }
 
     /// Skips the next `pages` pages of an open block: they remain erased and cannot be programmed before the next erase
-    /// of the block. Returns the number of pages programmed or skipped so far.
+    /// of the block. No later page may be programmed. Returns the number of pages programmed or skipped so far.
     #[inline(always)]
     pub fn skip(&mut self, block: BlockId, pages: u32) -> u32 {
+        self.skip_from(block, self.block(block).programmed, pages)
+    }
+
+    /// Skips `pages` pages from page `from` on, like [`Array::skip`]. All earlier pages of the block on the die of `from`
+    /// are programmed.
+    #[inline(always)]
+    pub fn skip_from(&mut self, block: BlockId, from: u32, pages: u32) -> u32 {
+        if let Some(on_dies) = &mut self.on_dies {
+            for page in from..from + pages {
+                assert!(
+                    on_dies.count(block, page),
+                    "page {page} of block {} is skipped out of order",
+                    block.0
+                );
+            }
+        }
         let state = self.block_mut(block);
-        state.programmed += pages as u16;
-        u32::from(state.programmed)
+        state.programmed += pages;
+        state.programmed
+    }
+
+    /// Sets the number of programmed pages of an erased block, for a loaded drive.
+    pub fn set_programmed(&mut self, block: BlockId, pages: u32) {
+        self.skip_from(block, 0, pages);
+    }
+
+    /// Counts the erase of the flash blocks of `block` on the die of page `page`, and returns whether all flash blocks of
+    /// the block are erased now.
+    #[inline]
+    pub fn erase_on_die(&mut self, block: BlockId, page: u32) -> bool {
+        self.on_dies.as_mut().is_none_or(|on_dies| on_dies.erase(block, page))
+    }
+
+    /// Whether the programmed pages of the dies of `block` add up to those of the block. While the block is being erased,
+    /// some of its dies have no programmed pages.
+    pub fn adds_up(&self, block: BlockId) -> bool {
+        let state = self.block(block);
+        let on_dies = self.on_dies.as_ref().filter(|_| state.state != BlockState::Victim);
+        on_dies.is_none_or(|on_dies| on_dies.of(block).iter().sum::<u32>() == state.programmed)
     }
 
     /// Counts the sensing of page `page` of `block`.
     #[inline(always)]
     pub fn read(&mut self, geometry: &Geometry, block: BlockId, page: u32) {
         let state = &mut self.blocks[block.index()];
-        assert!(page < u32::from(state.programmed), "read of unprogrammed page {page} of block {}", block.0);
+        let is_programmed = match &self.on_dies {
+            None => page < state.programmed,
+            Some(on_dies) => on_dies.is_programmed(block, page),
+        };
+        assert!(is_programmed, "read of unprogrammed page {page} of block {}", block.0);
         if self.reads.is_empty() {
             state.reads += 1;
         } else {
@@ -377,11 +473,13 @@ impl Array {
         state.reads = 0;
         state.programmed = 0;
         state.copybacks = 0;
-        state.is_partial = false;
-        state.reprograms = 0;
+        *self.rare_mut(block) = Rare::default();
+        if let Some(on_dies) = &mut self.on_dies {
+            on_dies.of_mut(block).fill(0);
+        }
         if !self.reads.is_empty() {
             let first = flash_block(geometry, block, 0);
-            self.reads[first..first + geometry.planes_per_block as usize].fill(0);
+            self.reads[first..first + geometry.flash_blocks_per_block() as usize].fill(0);
         }
         let first = geometry.page(block, 0).index();
         let pages = first..first + geometry.pages_per_block as usize;
@@ -406,7 +504,7 @@ impl Array {
 /// The index of the flash block of page `page` of `block`.
 #[inline(always)]
 fn flash_block(geometry: &Geometry, block: BlockId, page: u32) -> usize {
-    (block.0 * geometry.planes_per_block + geometry.member(page)) as usize
+    (block.0 * geometry.flash_blocks_per_block() + geometry.member(page)) as usize
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 mod age;
 mod array;
 mod ecc;
+mod on_dies;
 pub mod reliability;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
-pub use array::{Array, Block, BlockState, Copied, DEAD_LPN, Keeps, Stamp};
+pub use array::{Array, Block, BlockState, Copied, DEAD_LPN, Keeps, Rare, Stamp};
 pub use ecc::{
     Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
 };

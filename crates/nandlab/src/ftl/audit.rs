@@ -1,7 +1,7 @@
 //! The audit of the FTL's state.
 
 use super::Ftl;
-use crate::base::geometry::{Geometry, Lpn, PlaneId};
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId};
 use crate::flash::{Array, BlockState};
 
 impl Ftl {
@@ -46,12 +46,12 @@ impl Ftl {
                 ));
             }
             let mut valid = 0;
-            let mut fewest = vec![u16::MAX; blocks.len().div_ceil(64)];
+            let mut fewest = vec![u32::MAX; blocks.len().div_ceil(64)];
             for (within, block) in blocks.iter().enumerate() {
                 let words = &self.valid[(first + within) * self.words_per_block..][..self.words_per_block];
                 let bits: u32 = words.iter().map(|w| w.count_ones()).sum();
                 let name = format!("block {within} of plane {plane} ({:?})", block.state);
-                if bits != u32::from(block.valid) {
+                if bits != block.valid {
                     return Err(format!("{name} has {bits} valid pages, but its counter is {}", block.valid));
                 }
                 valid += bits;
@@ -59,7 +59,7 @@ impl Ftl {
                     let place = if in_list[within] { "in" } else { "missing from" };
                     return Err(format!("{name} is {place} the free list"));
                 }
-                let pages = u32::from(block.programmed);
+                let pages = block.programmed;
                 let fits = match block.state {
                     BlockState::Free | BlockState::Retired => {
                         pages == 0 && bits == 0 && block.pins == 0 && block.copybacks == 0
@@ -72,6 +72,9 @@ impl Ftl {
                         "{name} contradicts its state: {pages} pages programmed, {bits} valid, {} pins, {} copybacks",
                         block.pins, block.copybacks
                     ));
+                }
+                if !array.adds_up(BlockId((first + within) as u32)) {
+                    return Err(format!("{name}: the programmed pages of its dies do not add up to {pages}"));
                 }
                 if block.state == BlockState::Full {
                     fewest[within / 64] = fewest[within / 64].min(block.valid);

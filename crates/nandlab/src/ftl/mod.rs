@@ -29,12 +29,6 @@ use allocation::Allocator;
 use needs::BlockNeeds;
 use plane::OpenBlock;
 
-/// The planes of a die.
-fn planes_of(geometry: &Geometry, die: DieId) -> impl Iterator<Item = PlaneId> + use<> {
-    let first = die.0 * geometry.planes_per_die;
-    (first..first + geometry.planes_per_die).map(PlaneId)
-}
-
 /// The configuration of the FTL of a drive.
 #[derive(Debug)]
 pub struct Config {
@@ -219,7 +213,7 @@ impl Ftl {
     /// The plane of `die` to which a plain emergency flush writes next: the one with the most room.
     pub fn flush_plane(&self, geometry: &Geometry, die: DieId) -> Option<PlaneId> {
         let room = |plane: &PlaneId| self.flush_room(geometry, *plane);
-        planes_of(geometry, die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
+        geometry.planes_of(die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
     }
 
     /// The pages of a plane that a plain emergency flush can write.
@@ -255,7 +249,7 @@ impl Ftl {
         die: DieId,
     ) -> Option<BlockId> {
         let blocks = |plane: &PlaneId| self.flush_blocks(*plane);
-        let plane = planes_of(geometry, die).reduce(|a, b| if blocks(&b) > blocks(&a) { b } else { a })?;
+        let plane = geometry.planes_of(die).reduce(|a, b| if blocks(&b) > blocks(&a) { b } else { a })?;
         if self.flush_blocks(plane) == 0 {
             return None;
         }
@@ -272,13 +266,13 @@ impl Ftl {
         geometry: &Geometry,
         plane: PlaneId,
         block: BlockId,
-        programmed: u16,
+        programmed: u32,
     ) -> bool {
         let first = geometry.page(block, 0).0;
         let end = first + geometry.pages_per_block;
         let state = &mut self.planes[plane.index()];
         match state.open.iter_mut().find(|open| open.next < open.end && open.end == end) {
-            Some(open) if open.next == first + u32::from(programmed) => {
+            Some(open) if open.next == first + programmed => {
                 open.next = open.end;
                 true
             }
@@ -478,7 +472,7 @@ impl Ftl {
 
     /// Whether GC can gain pages in `plane`, because a full block has a programming unit's worth of invalid pages.
     pub fn has_garbage(&self, geometry: &Geometry, plane: PlaneId) -> bool {
-        u32::from(self.index.fewest(plane)) + geometry.pages_per_program <= geometry.pages_per_block
+        self.index.fewest(plane) + geometry.pages_per_program <= geometry.pages_per_block
     }
 
     /// The victim that the policy picks; `None` if no full block has an invalid page. The policy may pick a full block

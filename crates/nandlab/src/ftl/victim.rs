@@ -26,7 +26,7 @@ const GROUP: usize = 64;
 /// blocks of a plane, n / 64 groups and the blocks of one group are searched.
 #[derive(Debug)]
 pub struct LeastValid {
-    groups: Box<[u16]>,
+    groups: Box<[u32]>,
     groups_per_plane: usize,
 }
 
@@ -34,7 +34,7 @@ impl LeastValid {
     /// An index of `planes` planes without full blocks.
     pub fn new(planes: u32, blocks_per_plane: u32) -> Self {
         let groups_per_plane = (blocks_per_plane as usize).div_ceil(GROUP);
-        Self { groups: vec![u16::MAX; groups_per_plane * planes as usize].into(), groups_per_plane }
+        Self { groups: vec![u32::MAX; groups_per_plane * planes as usize].into(), groups_per_plane }
     }
 
     #[inline(always)]
@@ -44,7 +44,7 @@ impl LeastValid {
 
     /// Records that `block` of `plane` is full and has `valid` valid pages, fewer than before if it was full already.
     #[inline(always)]
-    pub fn lower(&mut self, plane: PlaneId, block: u32, valid: u16) {
+    pub fn lower(&mut self, plane: PlaneId, block: u32, valid: u32) {
         let group = &mut self.groups[self.group(plane, block)];
         *group = (*group).min(valid);
     }
@@ -54,20 +54,20 @@ impl LeastValid {
         let first = block as usize / GROUP * GROUP;
         let group = blocks[first..].iter().take(GROUP);
         let group = group.filter(|b| b.state == BlockState::Full).map(|b| b.valid).min();
-        self.groups[self.group(plane, block)] = group.unwrap_or(u16::MAX);
+        self.groups[self.group(plane, block)] = group.unwrap_or(u32::MAX);
     }
 
     /// Whether the index of `plane` equals `fewest`, which has the fewest valid pages of each group.
-    pub fn agrees(&self, plane: PlaneId, fewest: &[u16]) -> bool {
+    pub fn agrees(&self, plane: PlaneId, fewest: &[u32]) -> bool {
         self.of(plane) == fewest
     }
 
-    /// The fewest valid pages of any full block of `plane`; `u16::MAX` if no block is full.
-    pub fn fewest(&self, plane: PlaneId) -> u16 {
-        self.of(plane).iter().copied().min().unwrap_or(u16::MAX)
+    /// The fewest valid pages of any full block of `plane`; `u32::MAX` if no block is full.
+    pub fn fewest(&self, plane: PlaneId) -> u32 {
+        self.of(plane).iter().copied().min().unwrap_or(u32::MAX)
     }
 
-    fn of(&self, plane: PlaneId) -> &[u16] {
+    fn of(&self, plane: PlaneId) -> &[u32] {
         &self.groups[plane.index() * self.groups_per_plane..][..self.groups_per_plane]
     }
 }
@@ -97,7 +97,7 @@ impl Candidates<'_> {
     pub fn least_valid(&self) -> Option<u32> {
         let groups = self.index.of(self.plane);
         let fewest = self.index.fewest(self.plane);
-        if fewest == u16::MAX {
+        if fewest == u32::MAX {
             return None;
         }
         let first = groups.iter().position(|&valid| valid == fewest)? * GROUP;

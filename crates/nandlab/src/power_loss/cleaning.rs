@@ -110,7 +110,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if array.block(block).state != BlockState::Open {
                 continue;
             }
-            for page in u32::from(array.block(block).programmed)..geometry.pages_per_block {
+            for page in array.block(block).programmed..geometry.pages_per_block {
                 let ppn = geometry.page(block, page);
                 let lpn = array.lpn(ppn);
                 if lpn.0 < geometry.logical_pages && ftl.map.get(lpn) == Some(ppn) && !begun.contains(&ppn) {
@@ -154,8 +154,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let Some(victim) = self.victim(plane, gc.gain_min) else { continue };
             let Core { geometry, array, ftl, .. } = &mut *self.core;
             ftl.begin_emptying(geometry, array, victim);
-            flush.cleanings.gained[plane.index()] =
-                geometry.pages_per_block - u32::from(array.block(victim).valid);
+            flush.cleanings.gained[plane.index()] = geometry.pages_per_block - array.block(victim).valid;
             let source = geometry.page(victim, 0);
             flush.cleanings.by_die.insert(die, Cleaning { plane, victim, next_page: 0, source });
             self.continue_cleaning(means, flush, pages, loss, die);
@@ -168,7 +167,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let room = core.stream_room(plane, WriteStream::Gc);
         let may_be = |&block: &BlockId| {
             let state = core.array.block(block);
-            let valid = u32::from(state.valid);
+            let valid = state.valid;
             state.state == BlockState::Full
                 && (state.pins, state.linked) == (0, 0)
                 && valid + gain_min <= core.geometry.pages_per_block
@@ -261,7 +260,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let block = self.core.geometry.block_of(read.ppn);
         self.core.array.block_mut(block).pins -= 1;
         self.core.count_ended(FlashOp::Read, Cause::Gc);
-        self.core.array.read(&self.core.geometry, block, read.page.into());
+        self.core.array.read(&self.core.geometry, block, read.page);
         if flush.is_over || flush.next >= pages {
             flush.cleanings.by_die.remove(&read.die);
         } else if self.core.ftl.map.get(read.lpn) == Some(read.ppn) {

@@ -130,12 +130,12 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         for transaction in under_way(self.core) {
             if transaction.kind == FlashOp::Program {
                 let block = self.core.geometry.block_of(transaction.ppn);
-                ends.insert(block, u32::from(transaction.page) + 1 + u32::from(transaction.skips));
+                ends.insert(block, transaction.page + 1 + u32::from(transaction.skips));
             }
         }
         let Core { ftl, array, geometry, .. } = &mut *self.core;
         ftl.take_back_queued(geometry, |block| {
-            ends.get(&block).copied().unwrap_or_else(|| u32::from(array.block(block).programmed))
+            ends.get(&block).copied().unwrap_or_else(|| array.block(block).programmed)
         });
     }
 

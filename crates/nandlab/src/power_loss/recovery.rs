@@ -44,7 +44,7 @@ type Copies = BTreeMap<u32, Vec<Ppn>>;
 
 /// The programmed pages of a block.
 fn programmed_pages(geometry: &Geometry, array: &Array, block: BlockId) -> impl Iterator<Item = Ppn> {
-    let pages = 0..u32::from(array.block(block).programmed);
+    let pages = 0..array.block(block).programmed;
     pages.map(move |page| geometry.page(block, page))
 }
 
@@ -77,7 +77,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             sensed_ns: vec![Span::ZERO; self.core.geometry.dies as usize],
         };
         for block in (0..self.core.geometry.blocks).map(BlockId) {
-            let programmed = u32::from(self.core.array.block(block).programmed);
+            let programmed = self.core.array.block(block).programmed;
             let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
             found.scanned[die.index()] += u64::from(self.core.geometry.flash_page(programmed));
             let timing = self.core.device.timing();
@@ -135,7 +135,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let blocks = self.core.geometry.block_ids_of(plane);
             let is_retired = |block: BlockId| self.core.array.block(block).state == BlockState::Retired;
-            let programmed = |block: BlockId| u32::from(self.core.array.block(block).programmed);
+            let programmed = |block: BlockId| self.core.array.block(block).programmed;
             let mut free =
                 blocks.clone().filter(|&block| programmed(block) == 0 && !is_retired(block)).count();
             if free >= kept {
@@ -198,7 +198,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         // Blocks that have been erased meanwhile have no pages.
         let is_source = |ppn: &Ppn| {
             let (at, page) = geometry.split(*ppn);
-            at != block && page < u32::from(array.block(at).programmed)
+            at != block && page < array.block(at).programmed
         };
         let source = |ppn: Ppn| {
             let lpn = array.lpn(ppn);
@@ -228,14 +228,14 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             self.core.array.blank_unprogrammed(&self.core.geometry, block);
             let first = self.core.geometry.page(block, 0).0;
-            let programmed = u32::from(self.core.array.block(block).programmed);
+            let programmed = self.core.array.block(block).programmed;
             debug_assert!(
                 programmed.is_multiple_of(self.core.geometry.pages_per_program),
                 "a programming unit is programmed as a whole"
             );
             self.schemes.on_blank(Ppn(first + programmed), Ppn(first + pages_per_block));
             let state = self.core.array.block_mut(block);
-            state.state = match u32::from(state.programmed) {
+            state.state = match state.programmed {
                 0 if state.state == BlockState::Retired => BlockState::Retired,
                 0 => {
                     // The block may have been opened for copybacks that had not begun when power failed.
@@ -276,7 +276,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let mut open = [None; STREAMS];
         for block in partly {
             // While programs may be torn, the rest of a partly programmed wordline is skipped.
-            let programmed = u32::from(self.core.array.block(block).programmed);
+            let programmed = self.core.array.block(block).programmed;
             let geometry = &self.core.geometry;
             let next = match geometry.depends_on(programmed) {
                 amid if amid > 0 && self.is_guarded => {
@@ -326,7 +326,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// The LPN of the first translation or combination page in a block, if it has one.
     fn first_internal_page(&self, block: BlockId) -> Option<Lpn> {
-        let programmed = u32::from(self.core.array.block(block).programmed);
+        let programmed = self.core.array.block(block).programmed;
         let mut lpns = (0..programmed).map(|page| self.core.array.lpn(self.core.geometry.page(block, page)));
         lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_pages)
     }

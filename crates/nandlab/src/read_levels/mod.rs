@@ -51,8 +51,7 @@ impl Reads {
     #[inline]
     pub(crate) fn on_page_out<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) -> Option<Slot> {
         let read = &core.pool[slot];
-        let (block, page, cause, die) =
-            (core.geometry.block_of(read.ppn), u32::from(read.page), read.cause, read.die);
+        let (block, page, cause, die) = (core.geometry.block_of(read.ppn), read.page, read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
         let (partner, part_bytes) = (read.partner, read.part_bytes);
         core.array.read(&core.geometry, block, page);

@@ -389,7 +389,7 @@ impl Refresh {
         let now = core.physics.age_clock.at(core.now);
         while let Some(&block) = self.due[plane.index()].front() {
             let state = core.array.block(block);
-            let (pe_cycles, valid) = (state.pe_cycles, u32::from(state.valid));
+            let (pe_cycles, valid) = (state.pe_cycles, state.valid);
             let since = self.since[block.index()];
             let due = since.plus_s(self.interval_s(pe_cycles));
             // The block may have been emptied by GC since it became due.
@@ -442,7 +442,7 @@ impl Refresh {
     /// Whether programs in place have disturbed the pages of a due block so much that the block is remapped
     /// (`remap_above`).
     fn remaps<P: Probe>(&self, core: &Core<P>, block: BlockId) -> bool {
-        let errors = core.physics.reprogram_error * f64::from(core.array.block(block).reprograms);
+        let errors = core.physics.reprogram_error * f64::from(core.array.rare(block).reprograms);
         self.policy.in_place().and_then(|fcr| fcr.remap_above).is_some_and(|limit| errors > limit)
     }
 
@@ -478,7 +478,7 @@ impl Refresh {
     ) {
         self.reprograms -= 1;
         let block = core.geometry.block_of(done.ppn);
-        core.array.reprogram(block, u32::from(done.page), done.ppn, core.age_stamp_now());
+        core.array.reprogram(block, done.page, done.ppn, core.age_stamp_now());
         if core.ftl.map.get(done.lpn) == Some(done.ppn) {
             map.on_corrected(core, done.lpn);
         }

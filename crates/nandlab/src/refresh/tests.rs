@@ -83,7 +83,7 @@ fn the_hurry_alarm_of_a_due_block_strikes_at_half_of_its_grace_and_repeats_until
     // The data of the block is moved to another block.
     fill(&mut core, WriteStream::Gc, 0..4);
     core.ftl.begin_emptying(&core.geometry, &mut core.array, BLOCK);
-    core.end_erase(BLOCK, Cause::Refresh);
+    core.end_erase(core.geometry.page(BLOCK, 0), Cause::Refresh);
     refreshing.refresh.on_erased(&mut core, BLOCK);
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
     // The refresh has ended at 121 s; the block was due at 110 s.
@@ -152,7 +152,7 @@ fn after_refresh_in_place_pages_have_not_moved_and_the_block_is_due_an_interval_
     assert_eq!([0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn))), places);
     assert_eq!(map.levels, [(0, 1)].into(), "the page decodes at level 1 again");
     let block = core.array.block(BLOCK);
-    assert_eq!((block.reprograms, block.pins, block.pe_cycles), (4, 0, 0));
+    assert_eq!((core.array.rare(BLOCK).reprograms, block.pins, block.pe_cycles), (4, 0, 0));
     assert_eq!((refreshing.stats().blocks_in_place, refreshing.stats().pages_in_place), (1, 4));
     // The hurry alarm of the first refresh is outdated, and the block is due an interval after its refresh at 110 s.
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());

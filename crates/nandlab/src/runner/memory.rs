@@ -9,7 +9,7 @@ use crate::demand_map::{ENTRY_BYTES, TranslationPage};
 use crate::drive::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,
 };
-use crate::flash::{Block, CopybackErrors, Ecc};
+use crate::flash::{Block, CopybackErrors, Ecc, Rare};
 use crate::host::Oracle;
 use crate::report::Table;
 use crate::sched::Device;
@@ -130,9 +130,11 @@ impl Memory {
             pages: touched.physical * lazily_zeroed + pages * filled_at_once + valid_bits,
             map: touched.logical * bytes_per_lpn + translation_pages * size_of::<TranslationPage>() as u64,
             blocks: blocks
-                * (size_of::<Block>() as u64
+                * ((size_of::<Block>() + size_of::<Rare>()) as u64
                     + BLOCK_EXTRA_BYTES
                     + when(*refresh != RefreshPolicySpec::None, 4 + 24))
+                + when(geometry.flash_blocks_per_block() > 1, 4 * u64::from(geometry.flash_blocks()))
+                + when(geometry.dies_per_block > 1, 4 * blocks * u64::from(geometry.dies_per_block))
                 + when(spec.timing.multi_plane, Device::multi_plane_bytes(geometry)),
             caches: map_entries * MAP_ENTRY_BYTES
                 + cached_pages * size_of::<write_cache::CachedPage>() as u64

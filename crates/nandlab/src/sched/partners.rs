@@ -11,7 +11,7 @@
 //! lists have the order of the queue, so only the first transaction of a list is examined.
 
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
-use crate::base::geometry::{Divisor, Geometry};
+use crate::base::geometry::{Divisor, Geometry, Stripes};
 use crate::base::slab::Fifo;
 
 /// The first and the last transaction of a list that is threaded through [`QueueLinks`].
@@ -34,12 +34,11 @@ pub(super) struct Partners {
     planes_per_die: usize,
     /// Rows of a block.
     rows: usize,
-    /// Divides a page's number in its block by the pages of a row.
-    by_row: Divisor,
+    stripes: Stripes,
     block_of: Divisor,
     /// The lists by die, class, plane, kind and row.
     alike: Box<[Ends]>,
-    /// For each block the list of its waiting programs and copybacks. Programs in place are in no such list, because
+    /// For each block and each of its dies the list of the waiting programs and copybacks. Programs in place are in no such list, because
     /// they need no order.
     in_block: Box<[Ends]>,
     /// The neighbours of each waiting transaction, by its slot.
@@ -52,10 +51,10 @@ impl Partners {
         Self {
             planes_per_die: geometry.flash_planes_per_die() as usize,
             rows,
-            by_row: Divisor::new(geometry.pages_per_row),
+            stripes: geometry.stripes,
             block_of: Divisor::new(geometry.pages_per_block),
             alike: vec![None; Self::lists(planes, rows)].into(),
-            in_block: vec![None; geometry.blocks as usize].into(),
+            in_block: vec![None; Self::blocks_on_dies(geometry)].into(),
             links: Vec::new(),
         }
     }
@@ -63,6 +62,11 @@ impl Partners {
     /// The planes of the drive, and the rows of a block.
     fn size(geometry: &Geometry) -> (usize, usize) {
         ((geometry.dies * geometry.flash_planes_per_die()) as usize, geometry.rows_per_block() as usize)
+    }
+
+    /// The number of lists in [`Partners::in_block`].
+    fn blocks_on_dies(geometry: &Geometry) -> usize {
+        (geometry.blocks * geometry.dies_per_block) as usize
     }
 
     /// The number of lists in [`Partners::alike`]: for each class and plane, reads and programs by row, and erases.
@@ -74,7 +78,7 @@ impl Partners {
     pub(super) fn bytes(geometry: &Geometry) -> u64 {
         let (planes, rows) = Self::size(geometry);
         let lists = Self::lists(planes, rows);
-        ((lists + geometry.blocks as usize) * size_of::<Ends>()) as u64
+        ((lists + Self::blocks_on_dies(geometry)) * size_of::<Ends>()) as u64
     }
 
     /// Empties all lists.
@@ -87,7 +91,7 @@ impl Partners {
     /// a copyback, which has no partners.
     fn list(&self, of: &Transaction, plane: usize) -> Option<usize> {
         let rows = self.rows;
-        let row = self.by_row.divide(of.page.into()) as usize;
+        let row = self.stripes.row(of.page) as usize;
         let within = match of.kind {
             FlashOp::Read => row,
             FlashOp::Program => rows + row,
@@ -98,10 +102,15 @@ impl Partners {
         Some((queue * self.planes_per_die + plane) * (2 * rows + 1) + within)
     }
 
-    /// The block in which `of` must be programmed in order; `None` for reads, erases and programs in place.
+    /// The index in `in_block` of the pages among which `of` must be programmed in order; `None` for reads, erases and
+    /// programs in place.
     fn block(&self, of: &Transaction) -> Option<usize> {
         let is_in_order = of.kind.programs() && !of.is_in_place();
-        is_in_order.then(|| self.block_of.divide(of.ppn.0) as usize)
+        is_in_order.then(|| {
+            let block = self.block_of.divide(of.ppn.0);
+            let dies = self.stripes.dies;
+            (if dies == 1 { block } else { block * dies + of.die.0 }) as usize
+        })
     }
 
     /// Queues a transaction at the end.

@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use super::transaction::FlashOp;
-use crate::base::geometry::{Divisor, Geometry, KindTimes, PageKind, Ppn};
+use crate::base::geometry::{Divisor, Geometry, KindTimes, PageKind, Ppn, Stripes};
 use crate::base::units::{Span, transfer_ns};
 use crate::flash::{EccSpec, LevelSpec, Retry};
 
@@ -152,18 +152,18 @@ pub struct Timing {
     /// For LSB, CSB and MSB pages in turn: the costs of a first try, by level; then the costs of a try that follows a
     /// failed try, by level.
     reads: Box<[ReadCost]>,
-    /// By page of a block, the index in `reads` of the first cost of its kind.
+    /// By row of a block, the index in `reads` of the first cost of its kind.
     rows: Box<[u16]>,
     levels: usize,
     by_block: Divisor,
     /// Bytes of a flash page.
     page_bytes: u64,
-    /// Pages (mapping units) of a row of a block.
-    pages_per_row: u32,
     /// Pages (mapping units) of a programming unit.
     pages_per_program: u32,
     /// Flash pages or blocks of an operation on one block, by [`FlashOp`].
     widths: [u32; 4],
+    stripes: Stripes,
+    /// By row of a block.
     program_ns: Box<[Span]>,
 }
 
@@ -194,7 +194,7 @@ impl Timing {
             }
             [first, again].concat()
         };
-        let row = |page: u32| match geometry.kind(page) {
+        let of_row = |row: u32| match geometry.kind_of_row(row) {
             PageKind::Slc | PageKind::Lsb => 0,
             PageKind::Csb => 2 * levels as u16,
             PageKind::Msb => 4 * levels as u16,
@@ -223,7 +223,6 @@ impl Timing {
             levels,
             by_block: Divisor::new(geometry.pages_per_block),
             page_bytes: bytes,
-            pages_per_row: geometry.pages_per_row,
             pages_per_program: geometry.pages_per_program,
             widths: [
                 1,
@@ -232,8 +231,9 @@ impl Timing {
                 geometry.flash_pages_per_program,
             ],
             reads: [PageKind::Lsb, PageKind::Csb, PageKind::Msb].map(costs).concat().into(),
-            rows: (0..geometry.pages_per_block).map(row).collect(),
-            program_ns: (0..geometry.pages_per_block).map(|page| program_ns(spec, geometry, page)).collect(),
+            stripes: geometry.stripes,
+            rows: (0..geometry.rows_per_block()).map(of_row).collect(),
+            program_ns: (0..geometry.rows_per_block()).map(|row| program_ns(spec, geometry, row)).collect(),
         }
     }
 
@@ -326,7 +326,7 @@ impl Timing {
     #[inline(always)]
     pub fn read(&self, page: u32, level: u8, is_retry: bool) -> &ReadCost {
         let behind = if is_retry { self.levels } else { 0 };
-        &self.reads[usize::from(self.rows[page as usize]) + usize::from(level) - 1 + behind]
+        &self.reads[usize::from(self.rows[self.stripes.row(page) as usize]) + usize::from(level) - 1 + behind]
     }
 
     /// Time of sensing page `page` of a block into the page register (tR), at the first read level.
@@ -348,9 +348,8 @@ impl Timing {
 
     /// The page kinds of a block, as numbers from 0 for LSB.
     fn kinds(&self) -> impl Iterator<Item = usize> {
-        // A wordline has at most three pages, which are the first ones of a block.
-        let first = self.rows.iter().step_by(self.pages_per_row as usize).take(3);
-        first.map(|&row| usize::from(row) / (2 * self.levels))
+        // A wordline has at most three rows, which are the first ones of a block.
+        self.rows.iter().take(3).map(|&row| usize::from(row) / (2 * self.levels))
     }
 
     /// The time on the channel or the off-chip path for `part_bytes` of a page, if the whole page takes `page_ns`. 0
@@ -366,17 +365,17 @@ impl Timing {
     /// Time of programming page `page` of a block (tPROG).
     #[inline(always)]
     pub fn program_ns(&self, page: u32) -> Span {
-        self.program_ns[page as usize]
+        self.program_ns[self.stripes.row(page) as usize]
     }
 }
 
-fn program_ns(spec: &TimingSpec, geometry: &Geometry, page: u32) -> Span {
+fn program_ns(spec: &TimingSpec, geometry: &Geometry, row: u32) -> Span {
     match spec.program {
         ProgramTime::Uniform(ns) => ns,
-        ProgramTime::ByKind(times) => times.of(geometry.kind(page)),
+        ProgramTime::ByKind(times) => times.of(geometry.kind_of_row(row)),
         ProgramTime::ByLayer { fastest_ns, slowest_ns } => {
             let top = u64::from(geometry.layers.max(2) - 1);
-            fastest_ns + (slowest_ns - fastest_ns) * u64::from(geometry.layer(page)) / top
+            fastest_ns + (slowest_ns - fastest_ns) * u64::from(geometry.layer_of_row(row)) / top
         }
     }
 }

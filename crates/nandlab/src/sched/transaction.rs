@@ -226,7 +226,7 @@ pub struct Transaction {
     /// Whether another transaction stands for the operation ([`Transaction::more`]).
     pub goes_along: bool,
     /// Number of the read or programmed page within its block.
-    pub page: u16,
+    pub page: u32,
     /// Plane within its die.
     pub plane_in_die: u8,
     /// The die.

@@ -112,26 +112,36 @@ const SLOWEST_US: u64 = 1100;
 impl Case {
     /// Bytes of the write buffer, which needs programs of several mapping units and excludes the write cache.
     fn buffer(&self, schemes: &Schemes) -> u64 {
-        let [of_die, one_shot] = self.division(schemes);
-        let planes = if of_die { u64::from(self.geometry[3]) } else { 1 };
+        let (superblock, one_shot) = self.division(schemes);
+        let planes = if superblock == "plane" { 1 } else { u64::from(self.geometry[3]) };
         let program = if one_shot { 2 * planes * 4096 } else { 4096 };
         let gathers = one_shot || self.unit < 4096 && schemes.allows_units();
         if gathers && !schemes.has_cache { buffer(self.seed, program) } else { 0 }
     }
 
-    /// Whether superblocks span the planes of a die, and whether a program writes a wordline.
-    fn division(&self, schemes: &Schemes) -> [bool; 2] {
-        let [of_die, one_shot] = division(self.seed).map(|is_drawn| is_drawn && schemes.allows_units());
+    /// The superblocks, and whether a program writes a wordline.
+    fn division(&self, schemes: &Schemes) -> (&'static str, bool) {
+        if !schemes.allows_units() {
+            return ("plane", false);
+        }
+        let [of_die, one_shot, of_drive] = division(self.seed);
         // A split copyback of several planes needs two registers in each, and superblocks that lose power, or have a
-        // capacitor, need one-shot programs.
-        let may = self.multi_plane && schemes.split != 1 && (one_shot || !schemes.has_capacitor);
-        [of_die && may, one_shot]
+        // capacitor, need one-shot programs. Superblocks of the drive have neither copybacks nor a capacitor.
+        let may_span_planes = self.multi_plane && schemes.split != 1 || self.geometry[3] == 1;
+        let may_span_dies = !schemes.has_capacitor && !schemes.copies_back();
+        let superblock = match (of_drive && may_span_dies, of_die && (one_shot || !schemes.has_capacitor)) {
+            _ if !may_span_planes => "plane",
+            (true, _) => "drive",
+            (false, true) => "die",
+            (false, false) => "plane",
+        };
+        (superblock, one_shot)
     }
 
     /// Whether the case has a mapping unit below the page, superblocks or one-shot programs.
     pub fn has_units(&self) -> bool {
         let schemes = schemes(self);
-        schemes.allows_units() && (self.unit < 4096 || self.division(&schemes) != [false; 2])
+        schemes.allows_units() && (self.unit < 4096 || self.division(&schemes) != ("plane", false))
     }
 }
 
@@ -144,7 +154,7 @@ fn schemes(case: &Case) -> Schemes {
 /// Returns the text of the spec, with `attempt / 2` blocks per plane more than the case.
 fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     let [channels, chips, dies, planes, blocks, pages] = case.geometry;
-    let [of_die, one_shot] = case.division(schemes);
+    let (superblock, one_shot) = case.division(schemes);
     let pages = if one_shot { pages.next_multiple_of(2) } else { pages };
     let blocks = blocks + attempt as u32 / 2;
     let valid = (1.7 / (1.0 + op)).min(0.45);
@@ -177,7 +187,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         suspend(case.seed, scheduler),
         schemes.map,
         if schemes.allows_units() { case.unit } else { 4096 },
-        if of_die { "die" } else { "plane" },
+        superblock,
         case.buffer(schemes),
         ORDERS[case.order],
         ["none", "dynamic", "static"][case.levelling],

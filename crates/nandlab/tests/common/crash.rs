@@ -244,7 +244,7 @@ impl Plan {
         let facts = DriveFacts { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
         let schemes = Schemes::draw(seed, on, &facts);
         let may_divide = schemes.allows_units();
-        let [of_die, one_shot] = division(seed).map(|is_drawn| is_drawn && may_divide);
+        let [of_die, one_shot, _] = division(seed).map(|is_drawn| is_drawn && may_divide);
         // A superblock that loses power needs one-shot programs. A split copyback of its planes needs two registers.
         let of_die = of_die && one_shot && schemes.split != 1;
         let bits = if cell == "slc" { 1 } else { 2 + u64::from(cell.ends_with("tlc")) };

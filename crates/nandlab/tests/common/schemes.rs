@@ -281,6 +281,11 @@ impl Schemes {
             && !["partial", "in_place", "ec-cache"].iter().any(|policy| refresh.contains(policy))
     }
 
+    /// Whether pages are copied back.
+    pub fn copies_back(&self) -> bool {
+        !self.migration.contains("off-chip") && !self.migration.contains("limit = 0")
+    }
+
     /// The line with the page registers of a plane in the section `[drive]`, for dies that are served by `scheduler`.
     pub fn registers(&self, scheduler: &str) -> &'static str {
         if self.split == 2 && scheduler != "fcfs" { "registers = 2\n" } else { "" }
@@ -399,10 +404,11 @@ pub fn unit(seed: u64) -> u32 {
     [4096, 512, 1024, 2048][Stream::new(seed, "mapping unit").below(4) as usize]
 }
 
-/// Draws whether superblocks span the planes of a die, and whether a program writes a wordline.
-pub fn division(seed: u64) -> [bool; 2] {
+/// Draws whether superblocks span the planes of a die, whether a program writes a wordline, and whether superblocks span
+/// the dies.
+pub fn division(seed: u64) -> [bool; 3] {
     let mut stream = Stream::new(seed, "superblocks and program order");
-    [0, 1].map(|_| stream.below(3) == 0)
+    [0, 1, 2].map(|_| stream.below(3) == 0)
 }
 
 /// Draws the bytes of the write buffer, which needs programs of several mapping units and excludes the write cache; a

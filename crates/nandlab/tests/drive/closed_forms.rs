@@ -142,16 +142,17 @@ fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u3
     waf_in_units(victim, pages_per_block, effective_op, logical_blocks, PAGES, false)
 }
 
-/// How a block is divided: mapping units of 4 KiB in a flash page, planes, and whether a program writes a wordline of
-/// three pages in every plane.
+/// How a block is divided: mapping units of 4 KiB in a flash page, planes of a die, dies, and whether a program writes a
+/// wordline of three pages in every plane.
 #[derive(Clone, Copy)]
 struct Division {
     units: u32,
     planes: u32,
+    dies: u32,
     one_shot: bool,
 }
 
-const PAGES: Division = Division { units: 1, planes: 1, one_shot: false };
+const PAGES: Division = Division { units: 1, planes: 1, dies: 1, one_shot: false };
 const UNITS: Division = Division { units: 4, ..PAGES };
 
 /// The same with blocks that are divided, written a unit at a time, without simulated time or, if `is_simulated`, as
@@ -161,7 +162,7 @@ fn waf_in_units(
     pages_per_block: u32,
     effective_op: f64,
     logical_blocks: u32,
-    Division { units, planes, one_shot }: Division,
+    Division { units, planes, dies, one_shot }: Division,
     is_simulated: bool,
 ) -> f64 {
     // One block is kept free for GC, one is open for the host and one for GC. The open blocks are half full on average.
@@ -173,10 +174,10 @@ fn waf_in_units(
     let op = f64::from(blocks * pages_per_block) / f64::from(logical) - 1.0;
     let mut spec = spec(
         &format!(
-            "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = {planes}\n\
+            "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = {dies}\nplanes_per_die = {planes}\n\
              blocks_per_plane = {blocks}\npages_per_block = {}\npage_size = \"{}KiB\"\nop = {op:.17}\n\
-             endurance = 1000000\n{}[timing]\nmulti_plane = true\n[ftl]\nmapping_unit = \"4KiB\"\nsuperblock = \"die\"\n[gc]\npacing = \"none\"\nvictim = \"{victim}\"\nbackground_free = 0.001\nforeground_free = 0.0\n",
-            pages_per_block / (units * planes),
+             endurance = 1000000\n{}[timing]\nmulti_plane = true\n[ftl]\nmapping_unit = \"4KiB\"\nsuperblock = \"drive\"\n[gc]\npacing = \"none\"\nvictim = \"{victim}\"\nbackground_free = 0.001\nforeground_free = 0.0\n",
+            pages_per_block / (units * planes * dies),
             4 * units,
             if one_shot { "cell = \"3d-tlc\"\nlayers = 1\nprogram_order = \"one-shot\"\n" } else { "" },
         ),
@@ -267,11 +268,34 @@ fn greedy_waf_of_small_writes_through_a_buffer_agrees_with_independent_simulatio
 /// 1 / WAF is lower by 23.5 / 1,536 than in pages. (In superblocks of 33,792 units this is 0.2 % of the WAF.)
 #[test]
 fn greedy_waf_in_superblocks_with_one_shot_programs_differs_from_that_of_pages_by_the_padding() {
-    let one_shot = Division { units: 4, planes: 4, one_shot: true };
+    let one_shot = Division { units: 4, planes: 4, dies: 1, one_shot: true };
     let of_pages = waf_in_units("greedy", 1536, 0.30, 600, PAGES, false);
     let waf = waf_in_units("greedy", 1536, 0.30, 600, one_shot, true);
     let expected = 1.0 / (1.0 / of_pages - 23.5 / 1536.0);
     assert!((waf / expected - 1.0).abs() < 0.005, "WAF {waf}, expected {expected}, {of_pages} in pages");
+}
+
+/// The FTL divides the drive by superblocks alone, so without simulated time the WAF does not depend on the dies over
+/// which the superblocks are spread.
+#[test]
+fn greedy_waf_in_superblocks_of_the_drive_is_that_of_pages() {
+    let over_dies = Division { units: 4, planes: 2, dies: 4, one_shot: false };
+    let [of_pages, waf] = [PAGES, over_dies].map(|of| waf_in_units("greedy", 1536, 0.30, 600, of, false));
+    assert_eq!(waf, of_pages);
+}
+
+/// Requests of 4 KiB on superblocks of 1,536 units over four dies. A program writes 24 units, those of a wordline in two
+/// planes of a die. FIFO takes victims whatever their valid units, so the last program of a job has 1 to 24 units with
+/// equal probability, and 11.5 of 1,536 units are padding. A unit with data is overwritten while FIFO goes round the
+/// blocks with probability 1 - e^(-a / WAF), where a is physical units / logical units (Xiang and Kurkoski 2012). The
+/// host fills what GC leaves of a block: 1 / WAF = (1 - 11.5 / 1,536) (1 - e^(-a / WAF)).
+#[test]
+fn fifo_waf_in_superblocks_of_the_drive_with_one_shot_programs_agrees_with_its_closed_form() {
+    let over_dies = Division { units: 4, planes: 2, dies: 4, one_shot: true };
+    let waf = waf_in_units("fifo", 1536, 0.28, 600, over_dies, true);
+    let data: f64 = 1.0 - 11.5 / 1536.0;
+    let closed = (0..1000).fold(2.0, |waf: f64, _| 1.0 / (data * (1.0 - (-1.28 / waf).exp())));
+    assert!((waf / closed - 1.0).abs() < 0.005, "WAF {waf}, closed form {closed}");
 }
 
 /// Lambert's W, principal branch, by Newton's method.

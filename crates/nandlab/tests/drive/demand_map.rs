@@ -506,7 +506,7 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
         nothing_is_stale(&drive);
         let geometry = drive.geometry();
         for block in (0..geometry.blocks).map(BlockId) {
-            let programmed = u32::from(drive.array().block(block).programmed);
+            let programmed = drive.array().block(block).programmed;
             let lpns = (0..programmed).map(|page| drive.array().lpn(geometry.page(block, page)).0);
             let of_map: Vec<bool> =
                 lpns.filter(|&lpn| lpn != DEAD_LPN).map(|lpn| lpn >= geometry.logical_pages).collect();

@@ -211,7 +211,7 @@ impl Rig {
                     part_bytes: 0,
                     is_part: false,
                     has_arrived: false,
-                    page: page as u16,
+                    page,
                     plane_in_die: op.plane as u8,
                     die: DieId(op.die),
                 });

@@ -140,7 +140,7 @@ fn fua_is_accepted_and_completes_when_the_page_is_in_flash() {
     let request = Request { arrival: Time::START, op: Op::Write, fua: true, offset: 0, len: PAGE };
     let id = drive.submit(&request).unwrap();
     assert_eq!(all(&mut drive), [(id, T + P)]);
-    assert_eq!(drive.array().blocks.iter().map(|b| u32::from(b.programmed)).sum::<u32>(), 1);
+    assert_eq!(drive.array().blocks.iter().map(|b| b.programmed).sum::<u32>(), 1);
 }
 
 /// LPNs 0 to 3 are written. Each case gives the range of a TRIM, and whether each LPN is still mapped afterwards.

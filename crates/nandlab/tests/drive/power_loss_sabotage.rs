@@ -36,7 +36,7 @@ fn pages(drive: &Watched) -> Vec<Ppn> {
     let geometry = drive.geometry();
     let blocks = (0..geometry.blocks).map(BlockId);
     let pages = blocks.flat_map(|block| {
-        let programmed = u32::from(drive.array().block(block).programmed);
+        let programmed = drive.array().block(block).programmed;
         (0..programmed).map(move |page| geometry.page(block, page))
     });
     pages.filter(|&ppn| drive.array().lpn(ppn).0 != DEAD_LPN).collect()

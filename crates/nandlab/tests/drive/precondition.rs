@@ -52,7 +52,7 @@ fn a_fill_reaches_the_used_and_valid_shares_of_the_spec_in_every_plane() {
                 let full = of_plane.iter().filter(|b| b.state == BlockState::Full).count() as u32;
                 let free = of_plane.iter().filter(|b| b.state == BlockState::Free).count() as u32;
                 assert_eq!((full, free), (blocks, 100 - blocks), "{sets:?} plane {}", plane.0);
-                let valid_here: u32 = of_plane.iter().map(|b| u32::from(b.valid)).sum();
+                let valid_here: u32 = of_plane.iter().map(|b| b.valid).sum();
                 assert!(
                     valid_here.abs_diff(mapped / 8) <= 1,
                     "{sets:?}: the valid pages differ between planes"
@@ -114,7 +114,7 @@ fn a_sequential_fill_keeps_the_order_of_the_addresses() {
     let (drive, _) = made(HUNDRED, &sets);
     let (map, mapped) = (map(&drive), drive.ftl().map.mapped() as usize);
     assert!((0..mapped - 8).all(|lpn| map[lpn] < map[lpn + 8]), "neighbours in a plane follow one another");
-    let full: Vec<u16> =
+    let full: Vec<u32> =
         drive.array().blocks.iter().filter(|b| b.state == BlockState::Full).map(|b| b.valid).collect();
     assert!(
         full.len() == 720 && full.iter().any(|&valid| valid < 11) && full.iter().any(|&valid| valid > 13)

@@ -319,7 +319,7 @@ fn a_block_disturbed_too_much_is_remapped() {
         // Data that has been moved is free of the errors of its old block.
         let ppn = drive.ftl().map.get(Lpn(0)).expect("the LPN has been written");
         let (block, _) = drive.geometry().split(ppn);
-        assert_eq!(drive.array().block(block).reprograms == 0, erases[1] == 1, "{limit}");
+        assert_eq!(drive.array().rare(block).reprograms == 0, erases[1] == 1, "{limit}");
         settle(&mut drive);
         read_everything(&mut drive);
     }

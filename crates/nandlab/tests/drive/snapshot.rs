@@ -41,7 +41,7 @@ fn map<P: Probe>(drive: &Drive<P>) -> Vec<Option<u32>> {
     (0..drive.geometry().logical_pages).map(|lpn| drive.ftl().map.get(Lpn(lpn)).map(|ppn| ppn.0)).collect()
 }
 
-fn blocks<P: Probe>(drive: &Drive<P>) -> Vec<(u32, u16, u16, BlockState)> {
+fn blocks<P: Probe>(drive: &Drive<P>) -> Vec<(u32, u32, u32, BlockState)> {
     drive.array().blocks.iter().map(|b| (b.pe_cycles, b.programmed, b.valid, b.state)).collect()
 }
 

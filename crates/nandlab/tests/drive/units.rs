@@ -1,8 +1,10 @@
 //! Mapping units below the flash page (`ftl.mapping_unit`): latencies, packing and write amplification by hand.
 
-use crate::common::{MS, TINY, at, one, read_everything, request, settle, spec};
+use crate::common::{MS, TINY, at, ns, one, read_everything, request, settle, spec};
+use nandlab::base::geometry::{BlockId, DieId, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::drive::{Drive, IDLE_LIMIT};
+use nandlab::flash::{Block, BlockState};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::sched::{Cause, FlashOp};
 
@@ -308,4 +310,177 @@ fn dead_units_are_copied_back_with_the_others_and_counted() {
     let (copied, dead, too_few) = of("1", "0.5");
     // The host may overwrite a unit while its flash page waits for others.
     assert!(copied > 1000 && too_few > 0 && dead < copied / 500, "{dead} of {copied}");
+}
+
+/// The settings of [`ONE_SHOT`] with two channels of one die each, whose blocks form superblocks.
+const DRIVE: &[&str] = &["drive.channels=2", "ftl.superblock=drive", "timing.multi_plane=true"];
+
+/// A program writes the wordline of a die: 48 KiB. The next program is on the other die.
+#[test]
+fn the_programs_of_a_superblock_of_the_drive_alternate_between_the_dies() {
+    let mut drive = Drive::new(&spec(TINY, &[ONE_SHOT, DRIVE].concat()));
+    let geometry = drive.geometry();
+    assert_eq!((geometry.planes, geometry.blocks, geometry.pages_per_block), (1, 16, 2 * 12 * 4));
+    assert_eq!(geometry.pages_per_program, 12);
+    // Two programs, on two dies with a channel each.
+    assert_eq!(one(&mut drive, Op::Write, 0, 96 << 10), 3 * PAGE + 900_000);
+    assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 6);
+    assert_eq!(one(&mut drive, Op::Read, 0, 96 << 10), 3 * (50_000 + PAGE) + 15_000);
+    // The last flash page of the first program and the first one of the second.
+    assert_eq!(one(&mut drive, Op::Read, 32 << 10, 32 << 10), 50_000 + PAGE + 15_000);
+    // Three programs: two on the first die, one on the second.
+    assert_eq!(one(&mut drive, Op::Write, 0, 144 << 10), 2 * (3 * PAGE + 900_000));
+    assert_eq!(one(&mut drive, Op::Write, 0, 4096), 3 * PAGE + 900_000);
+    assert_eq!(drive.stats().units.padding, 11);
+    // Eight programs fill a block. With 15 units overwritten it has 60 + 1 valid units.
+    assert_eq!(one(&mut drive, Op::Write, 192 << 10, 96 << 10), 3 * PAGE + 900_000);
+    let block = &drive.array().blocks[0];
+    assert_eq!((block.state, block.programmed, block.valid), (BlockState::Full, 96, 36 + 24));
+    drive.audit().unwrap();
+}
+
+/// Two dies on one channel: the transfers follow one another, the programs overlap.
+#[test]
+fn the_dies_of_a_superblock_share_the_channel() {
+    let sets = [ONE_SHOT, DRIVE, &["drive.channels=1", "drive.chips_per_channel=2"]].concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    assert_eq!(one(&mut drive, Op::Write, 0, 96 << 10), 6 * PAGE + 900_000);
+}
+
+/// In page order a chunk is a row of both planes of a die: 32 KiB.
+#[test]
+fn the_rows_of_a_superblock_of_the_drive_alternate_between_the_dies_in_page_order() {
+    let sets = [ONE_SHOT, DRIVE, &["drive.planes_per_die=2", "drive.program_order=page"]].concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    assert_eq!(one(&mut drive, Op::Write, 0, 64 << 10), 2 * PAGE + 900_000);
+    assert_eq!(one(&mut drive, Op::Read, 0, 64 << 10), 50_000 + 2 * PAGE + 15_000);
+    assert_eq!(one(&mut drive, Op::Write, 64 << 10, 96 << 10), 2 * (2 * PAGE + 900_000));
+    assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 10);
+    // Rows 0 and 1 of the first die, at the same time row 0 of the second.
+    assert_eq!(one(&mut drive, Op::Read, 0, 96 << 10), 2 * (50_000 + 2 * PAGE) + 15_000);
+}
+
+/// A read delays the program of the first die, so the later program of the block, on the second die, ends first.
+#[test]
+fn the_programs_of_a_superblock_end_out_of_order() {
+    let mut drive = Drive::with_probe(&spec(TINY, &[ONE_SHOT, DRIVE].concat()), Oracle::default());
+    one(&mut drive, Op::Write, 0, 96 << 10);
+    let start = drive.now();
+    let read = request(&drive, Op::Read, 0, 16 << 10);
+    drive.submit(&read).unwrap();
+    let write = request(&drive, Op::Write, 96 << 10, 96 << 10);
+    drive.submit(&write).unwrap();
+    let programmed = |drive: &Drive<Oracle>| {
+        let is_programmed = |page: u32| drive.array().is_programmed(BlockId(0), page);
+        (drive.array().blocks[0].programmed, [24, 35, 36, 47].map(is_programmed))
+    };
+    let second = 3 * PAGE + 900_000;
+    drive.advance(start + ns(second));
+    assert_eq!(programmed(&drive), (36, [false, false, true, true]));
+    // The first die has begun with the read, which takes 50 us and the transfer of a page.
+    drive.advance(start + ns(50_000 + PAGE + second - 1));
+    assert_eq!(programmed(&drive), (36, [false, false, true, true]));
+    drive.advance(start + ns(50_000 + PAGE + second));
+    assert_eq!(programmed(&drive), (48, [true; 4]));
+    drive.audit().unwrap();
+    read_everything(&mut drive);
+}
+
+/// Every superblock is erased by one operation on each die. Each counts as an erase of the two blocks of its planes. The
+/// dies do the same work.
+#[test]
+fn a_superblock_of_the_drive_is_erased_as_one() {
+    for order in ["page", "one-shot"] {
+        let order = format!("drive.program_order={order}");
+        let sets = [ONE_SHOT, DRIVE, &["drive.planes_per_die=2", "drive.op=1.5", &order]].concat();
+        let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
+        let pages = drive.geometry().logical_bytes() / 16_384;
+        let mut stream = Stream::new(1, "superblocks");
+        for _ in 0..20 * pages {
+            one(&mut drive, Op::Write, stream.below(pages) * 16_384, 16_384);
+        }
+        settle(&mut drive);
+        drive.audit().unwrap();
+        let erases = drive.stats().flash_total(FlashOp::Erase);
+        let cycles: u32 = drive.array().blocks.iter().map(|block| block.pe_cycles).sum();
+        assert!(cycles > 100);
+        assert_eq!(erases, 4 * u64::from(cycles));
+        let [first, second] = [0, 1].map(|die| drive.device().die_busy_ns(DieId(die), drive.now()).seconds());
+        assert!((first / second - 1.0).abs() < 0.02, "the dies are busy for {first} s and {second} s");
+        read_everything(&mut drive);
+    }
+}
+
+/// The erases of a superblock take one tBERS, because the dies erase at the same time. Every superblock that the host
+/// overwrites as a whole is dead, and erased without a copy.
+#[test]
+fn the_dies_of_a_superblock_erase_at_the_same_time() {
+    let sets = [ONE_SHOT, DRIVE, &["gc.idle_after=100ms"]].concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    let block = 96 * 4096;
+    one(&mut drive, Op::Write, 0, block);
+    let start = drive.now();
+    // The last program replaces the last valid units of the first block.
+    assert_eq!(one(&mut drive, Op::Write, 0, block), 4 * (3 * PAGE + 900_000));
+    let erases = |drive: &Drive| drive.stats().flash_total(FlashOp::Erase);
+    let end = 4 * (3 * PAGE + 900_000) + 3_500_000;
+    drive.advance(start + ns(end - 1));
+    assert_eq!((erases(&drive), drive.array().blocks[0].pe_cycles), (0, 0));
+    drive.advance(start + ns(end));
+    assert_eq!((erases(&drive), drive.array().blocks[0].pe_cycles), (2, 1));
+    drive.audit().unwrap();
+}
+
+#[test]
+fn the_largest_preset_has_superblocks_of_half_a_million_units() {
+    let text =
+        "[drive]\npreset = \"modern-tlc-1t\"\nprogram_order = \"one-shot\"\n[ftl]\nmapping_unit = \"4KiB\"\n";
+    let geometry = spec(text, &["ftl.superblock=drive"]).geometry();
+    assert_eq!((geometry.planes, geometry.blocks), (1, 512));
+    assert_eq!(geometry.pages_per_block, 16 * 4 * 2112 * 4);
+    assert_eq!((geometry.pages_per_program, geometry.rows_per_block()), (3 * 4 * 4, 2112));
+}
+
+/// Superblocks of 8 * 132 * 64 = 67,584 units: 16 bits do not count them, in the drive and in a snapshot of it.
+#[test]
+fn a_superblock_may_have_more_units_than_16_bits_count() {
+    let sets = [
+        ONE_SHOT,
+        DRIVE,
+        &[
+            "drive.page_size=32KiB",
+            "ftl.mapping_unit=512B",
+            "drive.planes_per_die=2",
+            "drive.dies_per_chip=2",
+            "drive.pages_per_block=132",
+            "drive.op=1.5",
+        ],
+    ]
+    .concat();
+    let mut drive = Drive::new(&spec(TINY, &sets));
+    let geometry = drive.geometry();
+    assert_eq!((geometry.planes, geometry.pages_per_block), (1, 67_584));
+    let logical = geometry.logical_pages;
+    let mut stream = Stream::new(1, "large superblocks");
+    let mut programs = 0;
+    for lpn in (0..logical).chain((0..2 * logical).map(|_| stream.below(logical.into()) as u32)) {
+        programs += drive.write_now(Lpn(lpn));
+    }
+    let waf = programs as f64 / (3.0 * f64::from(logical));
+    assert!(waf > 1.02 && waf < 2.0, "{waf}");
+    let blocks = |drive: &Drive| {
+        let state = |block: &Block| (block.state, block.programmed, block.valid, block.pe_cycles);
+        drive.array().blocks.iter().map(state).collect::<Vec<_>>()
+    };
+    assert!(
+        blocks(&drive)
+            .iter()
+            .any(|&(state, programmed, ..)| { state == BlockState::Full && programmed == 67_584 })
+    );
+    drive.audit().unwrap();
+    let mut saved = Vec::new();
+    drive.save(&mut saved).unwrap();
+    let mut loaded = Drive::new(&spec(TINY, &sets));
+    loaded.load(&saved[..]).unwrap();
+    assert_eq!(blocks(&loaded), blocks(&drive));
 }

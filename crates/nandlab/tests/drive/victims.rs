@@ -91,7 +91,7 @@ impl Table {
 
     fn empty(&mut self, plane: PlaneId, within: u32, stream: WriteStream) {
         let block = BlockId(self.geometry.first_block(plane).0 + within);
-        if u32::from(self.array.block(block).valid) > self.ftl.stream_room(&self.geometry, plane, stream) {
+        if self.array.block(block).valid > self.ftl.stream_room(&self.geometry, plane, stream) {
             return;
         }
         self.filled[plane.index()].retain(|&other| other != within);
@@ -141,13 +141,13 @@ impl Table {
     }
 
     /// Returns (block, valid pages) of every full block.
-    fn full(&self, plane: PlaneId) -> Vec<(u32, u16)> {
+    fn full(&self, plane: PlaneId) -> Vec<(u32, u32)> {
         let blocks = self.blocks(plane).iter().enumerate();
         blocks.filter(|(_, b)| b.state == BlockState::Full).map(|(i, b)| (i as u32, b.valid)).collect()
     }
 
     fn has_garbage(&self, plane: PlaneId) -> bool {
-        self.full(plane).iter().any(|&(_, valid)| u32::from(valid) < self.geometry.pages_per_block)
+        self.full(plane).iter().any(|&(_, valid)| valid < self.geometry.pages_per_block)
     }
 }
 

@@ -1603,9 +1603,6 @@ fn a_mapping_unit_is_a_power_of_two_of_at_most_a_page() {
     );
     let many = set_says("[drive]\npage_size = \"64KiB\"\n", "ftl.mapping_unit=512B");
     assert!(many.contains("at most 64 mapping units in a page, found 128"), "{many}");
-    let of_block = "[drive]\npage_size = \"16KiB\"\npages_per_block = 16384\n";
-    let many = set_says(of_block, "ftl.mapping_unit=4KiB");
-    assert!(many.contains("at most 65534 mapping units in a superblock, found 65536"), "{many}");
 }
 
 #[test]
@@ -1632,6 +1629,38 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
 }
 
 #[test]
+fn mechanisms_on_the_die_of_a_block_refuse_superblocks_of_the_drive() {
+    let capacitor = "capacitor = { capacitance = \"1mF\" }";
+    for (text, what, key) in [
+        ("power = { cut_at = \"1s\" }", "power loss", "power.cut_at"),
+        ("power = { cut_after_requests = 9 }", "power loss", "power.cut_after_requests"),
+        (capacitor, "a capacitor", "capacitor.capacitance"),
+        ("migration = { policy = \"rcopyback\" }", "copybacks", "migration.policy"),
+        (
+            "migration = { first_block = \"shared\" }",
+            "a first block that GC shares with the host",
+            "migration.first_block",
+        ),
+        ("refresh = { policy = { fcr = { in_place = true } } }", "this refresh policy", "refresh.policy"),
+    ] {
+        let said = set_says(&format!("timing = {{ multi_plane = true }}\n{text}\n"), "ftl.superblock=drive");
+        let expected = format!(
+            "ftl.superblock: {what} and superblocks of several dies cannot be simulated together yet\n  remedy: set \
+             ftl.superblock = \"die\" or \"plane\", or leave out {key}"
+        );
+        assert!(said.contains(&expected), "{said}");
+        assert!(!said.contains("superblocks of several planes"), "{said}");
+    }
+    // Superblocks of a drive of one die are those of the die.
+    let one_die = "[drive]\nchannels = 1\nchips_per_channel = 1\n[timing]\nmulti_plane = true\n[power]\ncut_at = \"1s\"\n";
+    let said = set_says(one_die, "ftl.superblock=drive");
+    assert!(said.contains("power loss and superblocks of several planes"), "{said}");
+    assert!(
+        load_with("[drive]\nplanes_per_die = 1\n", &["ftl.superblock=drive", "refresh.policy=fcr"]).is_ok()
+    );
+}
+
+#[test]
 fn superblocks_need_multi_plane_operations_and_one_shot_programs_whole_wordlines() {
     assert_eq!(
         set_says("[drive]\nplanes_per_die = 4\n", "ftl.superblock=die"),
@@ -1639,6 +1668,8 @@ fn superblocks_need_multi_plane_operations_and_one_shot_programs_whole_wordlines
          timing.multi_plane = true, or ftl.superblock = \"plane\""
     );
     assert!(load_with("[drive]\nplanes_per_die = 1\n", &["ftl.superblock=die"]).is_ok());
+    let said = set_says("[drive]\nplanes_per_die = 4\n", "ftl.superblock=drive");
+    assert!(said.contains("erased by one operation of several planes"), "{said}");
     assert_eq!(
         set_says("[drive]\ncell = \"3d-tlc\"\nblocks_per_plane = 512\n", "drive.program_order=one-shot"),
         "--set: drive.program_order: a block of 64 pages has no whole number of wordlines of 3 pages\n  remedy: set \

@@ -55,8 +55,11 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
         *count = check.int(path)?;
     }
     let layout = super::units::layout(check)?;
-    counts[1] *= layout.units_per_page * layout.planes_per_block;
+    counts[1] *= layout.units_per_page * layout.planes_per_block * layout.dies_per_block;
     counts[5] /= layout.planes_per_block;
+    if layout.dies_per_block > 1 {
+        (counts[2], counts[3], counts[4]) = (1, 1, 1);
+    }
     let [blocks_per_plane, pages_per_block, outer @ ..] = counts;
     let (op, page_bytes) = (check.num("drive.op")?, check.int("drive.page_size")? / layout.units_per_page);
     // The ranges of the keys, and at most 2^11 units in a page, keep this product below 2^63.

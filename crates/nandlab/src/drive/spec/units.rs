@@ -1,6 +1,7 @@
 //! The keys `ftl.mapping_unit`, `ftl.superblock` and `ftl.buffer`, and the rules on how the FTL divides the flash memory.
 
 use crate::base::geometry::{Cell, DriveSpec, Superblock};
+use crate::copyback::spec::MigrationPolicySpec;
 use crate::refresh::spec::RefreshPolicySpec;
 use crate::sched::ProgramTime;
 use crate::spec::{Check, Choices, FromVal, Key, Rule, Val, ValueKind, choices, key, plain, show_size};
@@ -39,9 +40,6 @@ const PATH: &str = "ftl.mapping_unit";
 /// The largest number of mapping units of a flash page.
 const UNITS_MAX: u64 = 64;
 
-/// The largest number of mapping units of a superblock.
-const BLOCK_UNITS_MAX: u64 = (1 << 16) - 2;
-
 pub(super) const MAPPING_UNIT: Key = key(
     PATH,
     ValueKind::Either(&[
@@ -63,27 +61,34 @@ pub(super) const SUPERBLOCK: Key = key(
     "ftl.superblock",
     ValueKind::Slot(Superblock::CHOICES),
     "\"plane\"",
-    "the blocks that are filled, collected, erased and retired as one",
+    "the blocks that are filled, collected, erased and retired as one; with \"drive\" ftl.allocation has no effect",
 );
 
 choices! { for Superblock {
     Plane = "plane": "one block",
     Die = "die": "one block of every plane of a die",
+    Drive = "drive": "one block of every plane of the drive",
 } }
 
 /// How the FTL divides the flash memory, by values that are not checked yet.
 pub(super) struct LayoutValues {
     pub(super) units_per_page: u64,
+    /// Of one die.
     pub(super) planes_per_block: u64,
+    pub(super) dies_per_block: u64,
     pub(super) pages_per_program: u64,
 }
 
 pub(super) fn layout(check: &Check<'_>) -> Option<LayoutValues> {
     let units_per_page = per_page(check)?;
-    let is_of_die = check.is("ftl.superblock", "die");
-    let planes_per_block = if is_of_die { check.int("drive.planes_per_die")? } else { 1 };
+    let [is_of_die, is_of_drive] = ["die", "drive"].map(|blocks| check.is("ftl.superblock", blocks));
+    let planes_per_block = if is_of_die || is_of_drive { check.int("drive.planes_per_die")? } else { 1 };
+    let dies = ["drive.channels", "drive.chips_per_channel", "drive.dies_per_chip"];
+    let dies = dies.into_iter().map(|key| check.int(key)).product::<Option<u64>>()?;
+    let dies_per_block = if is_of_drive { dies } else { 1 };
     let flash_pages = if is_one_shot(check) { bits(check)? * planes_per_block } else { 1 };
-    Some(LayoutValues { units_per_page, planes_per_block, pages_per_program: units_per_page * flash_pages })
+    let pages_per_program = units_per_page * flash_pages;
+    Some(LayoutValues { units_per_page, planes_per_block, dies_per_block, pages_per_program })
 }
 
 fn is_one_shot(check: &Check<'_>) -> bool {
@@ -103,7 +108,7 @@ pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     }
 }
 
-pub(super) const RULES: &[Rule] = &[unit, superblock, one_shot, buffer, together, torn_superblocks];
+pub(super) const RULES: &[Rule] = &[unit, superblock, one_shot, buffer, together, torn_superblocks, of_drive];
 
 fn unit(check: &mut Check<'_>) -> Option<()> {
     let &Val::Size(bytes) = check.get(PATH)? else { return None };
@@ -124,14 +129,7 @@ fn unit(check: &mut Check<'_>) -> Option<()> {
 
 fn superblock(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ftl.superblock";
-    let LayoutValues { units_per_page, planes_per_block, .. } = layout(check)?;
-    let pages = units_per_page * planes_per_block * check.int("drive.pages_per_block")?;
-    if pages > BLOCK_UNITS_MAX {
-        let message =
-            format!("expected at most {BLOCK_UNITS_MAX} mapping units in a superblock, found {pages}");
-        let remedy = format!("set a larger {PATH}, {KEY} = \"plane\", or fewer drive.pages_per_block");
-        check.error(&[PATH, KEY, "drive.pages_per_block"], message, remedy);
-    }
+    let LayoutValues { planes_per_block, .. } = layout(check)?;
     if planes_per_block > 1 && !matches!(check.get("timing.multi_plane")?, Val::Bool(true)) {
         let message = "the blocks of a superblock are erased by one operation of several planes";
         check.error(
@@ -201,10 +199,15 @@ fn buffer(check: &mut Check<'_>) -> Option<()> {
 /// The mechanisms that know one block and one page a program, and neither mapping units, superblocks nor programming
 /// units yet.
 fn together(check: &mut Check<'_>) -> Option<()> {
-    let LayoutValues { units_per_page, planes_per_block, .. } = layout(check)?;
+    let LayoutValues { units_per_page, planes_per_block, dies_per_block, .. } = layout(check)?;
     let divisions = [
         (PATH, "a mapping unit below the page", "page", units_per_page > 1),
-        ("ftl.superblock", "superblocks of several planes", "plane", planes_per_block > 1),
+        (
+            "ftl.superblock",
+            "superblocks of several planes",
+            "plane",
+            planes_per_block > 1 && dies_per_block == 1,
+        ),
         ("drive.program_order", "one-shot programs", "page", is_one_shot(check)),
     ];
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
@@ -255,6 +258,37 @@ fn torn_superblocks(check: &mut Check<'_>) -> Option<()> {
         let message = "power loss in superblocks whose programs write single pages cannot be simulated yet";
         let remedy = format!("set {} = \"one-shot\" or {} = \"plane\", or leave out {key}", KEYS[1], KEYS[0]);
         check.error(&[KEYS[0], KEYS[1], key], message, remedy);
+    }
+    Some(())
+}
+
+/// The mechanisms that act on the die of a block, and do not know superblocks of several dies.
+fn of_drive(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "ftl.superblock";
+    if layout(check)?.dies_per_block == 1 {
+        return None;
+    }
+    let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
+    let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
+    let is_of_page =
+        refresh.partial().is_some() || refresh.in_place().is_some() || refresh.ec_cache().is_some();
+    let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
+    let others = [
+        ("migration.policy", "copybacks", migration.copybacks_max() > 0),
+        (
+            "migration.first_block",
+            "a first block that GC shares with the host",
+            check.is("migration.first_block", "shared"),
+        ),
+        ("refresh.policy", "this refresh policy", is_of_page),
+        ("capacitor.capacitance", "a capacitor", has_capacitor),
+        ("power.cut_after_requests", "power loss", check.int("power.cut_after_requests").unwrap_or(0) > 0),
+        ("power.cut_at", "power loss", check.get("power.cut_at").is_some()),
+    ];
+    for (key, what, _) in others.into_iter().filter(|other| other.2) {
+        let message = format!("{what} and superblocks of several dies cannot be simulated together yet");
+        let remedy = format!("set {KEY} = \"die\" or \"plane\", or leave out {key}");
+        check.error(&[KEY, key], message, remedy);
     }
     Some(())
 }

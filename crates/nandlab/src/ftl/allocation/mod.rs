@@ -95,9 +95,7 @@ impl Allocator {
                     if best.is_some_and(|(least, ..)| load >= least) {
                         continue;
                     }
-                    let first = die * geometry.planes_per_die;
-                    let planes = (first..first + geometry.planes_per_die).map(PlaneId);
-                    let roomiest = planes.filter_map(|p| room(p).map(|r| (r, p)));
+                    let roomiest = geometry.planes_of(DieId(die)).filter_map(|p| room(p).map(|r| (r, p)));
                     let roomiest = roomiest.reduce(|a, b| if b.0 > a.0 { b } else { a });
                     if let Some((_, plane)) = roomiest {
                         best = Some((load, die, plane));

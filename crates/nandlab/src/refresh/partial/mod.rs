@@ -189,7 +189,7 @@ impl Partial {
         stream: WriteStream,
     ) -> bool {
         self.look_at_free_blocks(core);
-        let is_plain = stream == WriteStream::Gc && !core.array.block(block).is_partial;
+        let is_plain = stream == WriteStream::Gc && !core.array.rare(block).is_partial;
         let is_on = self.is_on && !core.is_short(core.geometry.plane_of(block));
         self.stats.blocks_while_off += u64::from(is_plain && !is_on);
         is_plain && is_on && core.state.is_charged
@@ -293,7 +293,7 @@ impl Partial {
     #[inline(never)]
     pub(crate) fn end_block<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         let _inside = core.inside.enter(Part::PartialRefresh);
-        core.array.block_mut(block).is_partial = true;
+        core.array.rare_mut(block).is_partial = true;
         self.pending.entry(block.0).or_default().is_read = true;
         self.complete_if_in_flash(core, block);
     }
@@ -460,8 +460,7 @@ impl Partial {
         if !core.array.keeps_ages() {
             return;
         }
-        for block in
-            (0..core.geometry.blocks).map(BlockId).filter(|&block| core.array.block(block).is_partial)
+        for block in (0..core.geometry.blocks).map(BlockId).filter(|&block| core.array.rare(block).is_partial)
         {
             let mut next = 0;
             while let Some(page) = core.ftl.next_valid(&core.geometry, block, next) {

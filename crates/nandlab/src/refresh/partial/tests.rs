@@ -197,7 +197,7 @@ fn a_block_is_refreshed_partially_once_and_only_if_it_has_host_data() {
         "the block has been refreshed partially already"
     );
     partial.spec.min_free_blocks = 15.0 / 16.0;
-    core.array.block_mut(BLOCK).is_partial = false;
+    core.array.rare_mut(BLOCK).is_partial = false;
     assert!(partial.takes(&mut core, BLOCK, WriteStream::Gc), "15 of 16 blocks are free");
     partial.spec.min_free_blocks = 0.95;
     assert!(!partial.takes(&mut core, BLOCK, WriteStream::Gc));

@@ -425,7 +425,7 @@ impl Device {
     ) {
         let die = &mut self.dies[id.index()];
         let first = first_of(&die.batch, pool);
-        let program_ns = || self.timing.program_ns(u32::from(first.page));
+        let program_ns = || self.timing.program_ns(first.page);
         let (sense_ns, rest_ns) = match die.kind {
             // The pages of a multi-plane operation have the same number, and so the same kind.
             FlashOp::Read => {
