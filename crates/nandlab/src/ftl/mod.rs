@@ -464,7 +464,7 @@ impl Ftl {
 
     /// Whether GC can gain pages in `plane`, because a full block has a programming unit's worth of invalid pages.
     pub fn has_garbage(&self, geometry: &Geometry, plane: PlaneId) -> bool {
-        self.index.fewest(plane) + geometry.pages_per_program <= geometry.pages_per_block
+        self.index.fewest(plane).saturating_add(geometry.pages_per_program) <= geometry.pages_per_block
     }
 
     /// The victim that the policy picks; `None` if no full block has an invalid page. The policy may pick a full block
