@@ -1,7 +1,7 @@
 //! Mapping units below the flash page (`ftl.mapping_unit`): latencies, packing and write amplification by hand.
 
-use crate::common::{MS, TINY, at, ns, one, read_everything, request, settle, spec};
-use nandlab::base::geometry::{BlockId, DieId, Lpn};
+use crate::common::{MS, TINY, at, ns, one, read_everything, request, settle, spec, submit_with_few};
+use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::flash::{Block, BlockState};
@@ -429,6 +429,31 @@ fn the_dies_of_a_superblock_erase_at_the_same_time() {
     drive.advance(start + ns(end));
     assert_eq!((erases(&drive), drive.array().blocks[0].pe_cycles), (2, 1));
     drive.audit().unwrap();
+}
+
+/// With superblocks of the drive the dies follow from the stripe, whatever `ftl.allocation` is.
+#[test]
+fn allocation_has_no_effect_on_superblocks_of_the_drive() {
+    let run = |allocation: &str| {
+        let allocation = format!("ftl.allocation={allocation}");
+        let sets = [ONE_SHOT, DRIVE, &["drive.op=1.5", &allocation]].concat();
+        let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
+        assert!(!drive.ftl().has_garbage(drive.geometry(), PlaneId(0)), "no block is full yet");
+        let pages = drive.geometry().logical_bytes() / 16_384;
+        let mut stream = Stream::new(1, "allocation");
+        for _ in 0..10 * pages {
+            submit_with_few(&mut drive, Op::Write, stream.below(pages) * 16_384, 16_384);
+        }
+        settle(&mut drive);
+        assert!(drive.stats().gc.victims > 50);
+        (
+            drive.now(),
+            drive.stats().flash,
+            drive.array().blocks.iter().map(|b| b.pe_cycles).collect::<Vec<_>>(),
+        )
+    };
+    let [first, others @ ..] = ["CWDP", "PDWC", "dynamic"].map(run);
+    assert!(others.iter().all(|other| *other == first));
 }
 
 #[test]
