@@ -246,7 +246,8 @@ fn together(check: &mut Check<'_>) -> Option<()> {
 /// A torn program loses pages of one wordline in one plane, or a whole programming unit of all planes.
 fn torn_superblocks(check: &mut Check<'_>) -> Option<()> {
     const KEYS: [&str; 2] = ["ftl.superblock", "drive.program_order"];
-    if layout(check)?.planes_per_block == 1 || is_one_shot(check) {
+    let LayoutValues { planes_per_block, dies_per_block, .. } = layout(check)?;
+    if planes_per_block == 1 || dies_per_block > 1 || is_one_shot(check) {
         return None;
     }
     let causes = [
