@@ -13,5 +13,6 @@ pub mod request;
 pub mod rng;
 pub mod section;
 pub mod slab;
+pub mod stripes;
 pub mod units;
 pub(crate) mod words;

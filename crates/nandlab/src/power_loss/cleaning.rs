@@ -221,8 +221,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// A try of a read of a cleaning has left its die: decoding begins.
     pub(super) fn decode(&mut self, flush: &mut Flush, slot: Slot, loss: &mut PowerLoss) {
         let read = self.core.pool[slot];
-        let decode_ns =
-            self.core.device.timing().read(read.page.into(), read.level, read.tries > 0).decode_ns;
+        let decode_ns = self.core.device.timing().read(read.page, read.level, read.tries > 0).decode_ns;
         flush.cleanings.decoding.insert((self.core.now + decode_ns, read.die), slot);
         loss.flush_ns = self.core.now - loss.at;
         self.set_decoder(flush);

@@ -51,8 +51,7 @@ impl Device {
             Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
             // A page that this try does not decode is not sent over the off-chip path.
             Phase::TransferOut => {
-                let transfer_ns =
-                    self.timing.read(first.page.into(), first.level, first.tries > 0).transfer_ns;
+                let transfer_ns = self.timing.read(first.page, first.level, first.tries > 0).transfer_ns;
                 let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
                 (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
             }

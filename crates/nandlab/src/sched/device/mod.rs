@@ -429,7 +429,7 @@ impl Device {
         let (sense_ns, rest_ns) = match die.kind {
             // The pages of a multi-plane operation have the same number, and so the same kind.
             FlashOp::Read => {
-                (self.timing.read(first.page.into(), first.level, first.tries > 0).sense_ns, Span::ZERO)
+                (self.timing.read(first.page, first.level, first.tries > 0).sense_ns, Span::ZERO)
             }
             FlashOp::Program => (Span::ZERO, program_ns()),
             FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
