@@ -32,7 +32,7 @@ section! {
         pub valid_min: f64 = key(
             "migration.valid_min",
             num(0.0, 1.0),
-            "0.75",
+            "1",
             "least share of a flash page's mapping units that must be valid for a copyback, which copies all of them",
         ),
         /// The open block to which GC moves pages off-chip.

@@ -16,7 +16,7 @@ use std::io::{self, Read, Write};
 /// The largest number of pages of a block whose count of programmed pages takes 16 bits.
 const SMALL_BLOCK: u32 = 0xffff;
 
-const MAGIC: [u8; 8] = *b"nandlab5";
+const MAGIC: [u8; 8] = *b"nandlab6";
 
 /// Why a snapshot could not be loaded.
 #[derive(Debug)]
@@ -137,16 +137,19 @@ impl<R: Read> Numbers<R> {
 
 impl<P: Probe> Drive<P> {
     /// The properties in which a saved drive and the drive that loads it must agree.
-    fn fingerprint(&self) -> [(&'static str, u64); 11] {
+    fn fingerprint(&self) -> [(&'static str, u64); 14] {
         let g = &self.core.geometry;
         [
             ("drive.chips_per_channel", g.chips_per_channel.into()),
             ("drive.dies_per_chip", g.dies_per_chip.into()),
-            ("drive.planes_per_die", g.planes_per_die.into()),
+            ("drive.planes_per_die", g.flash_planes_per_die().into()),
+            ("ftl.mapping_unit (units of a page)", g.units_per_page.into()),
+            ("ftl.superblock (blocks)", g.flash_blocks_per_block().into()),
+            ("drive.program_order (pages of a program)", g.flash_pages_per_program.into()),
             ("planes", g.planes.into()),
             ("drive.blocks_per_plane", g.blocks_per_plane.into()),
-            ("drive.pages_per_block", g.pages_per_block.into()),
-            ("drive.page_size (bytes)", g.page_bytes.into()),
+            ("drive.pages_per_block", g.rows_per_block().into()),
+            ("drive.page_size (bytes)", g.flash_page_bytes().into()),
             ("logical pages", g.logical_pages.into()),
             ("translation pages (ftl.map)", self.demand_map().map_or(0, |demand| demand.pages.len() as u64)),
             ("drive.channels", g.channels.into()),

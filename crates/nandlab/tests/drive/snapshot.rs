@@ -275,7 +275,7 @@ fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     let drive = preconditioned(FILL, &[]);
     let bytes = saved(&drive);
     let planes = drive.geometry().planes as usize;
-    let (middle, open) = (8 + 8 * 12, bytes.len() - 8 - planes * STREAMS * 8);
+    let (middle, open) = (8 + 8 * 15, bytes.len() - 8 - planes * STREAMS * 8);
     let sum = |bytes: &[u8]| {
         let long = |range: std::ops::Range<usize>| {
             bytes[range].chunks(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>()
@@ -336,10 +336,17 @@ fn a_snapshot_of_another_drive_is_refused_with_the_difference() {
         ("drive.pages_per_block=9", "drive.pages_per_block = 8, but this drive has 9"),
         ("drive.page_size=8KiB", "drive.page_size (bytes) = 4096, but this drive has 8192"),
         ("drive.op=0.6", "logical pages = 341, but this drive has 320"),
+        ("ftl.mapping_unit=2KiB", "ftl.mapping_unit (units of a page) = 1, but this drive has 2"),
+        ("ftl.superblock=die", "ftl.superblock (blocks) = 1, but this drive has 2"),
+        (
+            "drive.program_order=one-shot",
+            "drive.program_order (pages of a program) = 1, but this drive has 2",
+        ),
         ("ftl.allocation=PDWC", "static allocation order"),
         ("ftl.allocation=dynamic", "static allocation order"),
     ] {
-        let error = load(&bytes, &[set]).err().unwrap_or_else(|| panic!("{set} is accepted"));
+        let sets = [set, "timing.multi_plane=true"];
+        let error = load(&bytes, &sets).err().unwrap_or_else(|| panic!("{set} is accepted"));
         assert!(matches!(error, SnapshotError::Mismatch(..)), "{set}: {error:?}");
         assert!(error.to_string().contains(says), "{set}: {error}");
     }
@@ -391,7 +398,7 @@ fn other_files_are_refused_with_a_reason() {
     for (bytes, says) in [
         (&b""[..], "it ends too early"),
         (b"nandlab", "it ends too early"),
-        (b"nandlab5", "it ends too early"),
+        (b"nandlab6", "it ends too early"),
         (b"nandlab2 and more", "it does not begin with the magic number"),
         (b"PK\x03\x04 a zip file", "it does not begin with the magic number"),
     ] {
