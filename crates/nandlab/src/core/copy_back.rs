@@ -58,7 +58,7 @@ impl<P: Probe> Core<P> {
             }
         }
         let (lead, _, queued) = chain.expect("a copyback has a source");
-        self.pool[lead].sense_ns = self.sense_ns(sources);
+        self.pool[lead].extent = u32::try_from(self.sense_ns(sources).ns()).unwrap_or(u32::MAX);
         self.enqueue(lead);
         Ok(queued)
     }

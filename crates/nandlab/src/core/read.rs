@@ -30,7 +30,7 @@ impl<P: Probe> Core<P> {
         self.array.block_mut(block).pins += 1;
         let mut transaction = self.transaction(FlashOp::Read, ppn, lpn, owner, cause, class);
         transaction.start = start;
-        transaction.part_bytes = self.unit_bytes();
+        transaction.extent = self.unit_bytes();
         if cause == Cause::Host {
             self.read_counts.count(ppn);
         }
@@ -117,9 +117,8 @@ impl<P: Probe> Core<P> {
         }
         self.pin(apn);
         let mut part = self.transaction(FlashOp::Read, apn, lpn, read.owner, read.cause, read.class);
-        part.part_bytes = bytes;
+        part.extent = bytes;
         part.partner = Some(slot);
-        part.is_part = true;
         part.start = read.start;
         if self.physics.ecc.has_levels() {
             let block = self.geometry.block_of(apn);
@@ -259,7 +258,8 @@ impl<P: Probe> Core<P> {
     #[inline(never)]
     pub(crate) fn join(&mut self, slot: Slot, other: Slot) -> Option<Slot> {
         self.pool[slot].has_arrived = true;
-        let is_part = self.pool[slot].is_part;
+        // The sub-read of the base page has been added first.
+        let is_part = self.pool[slot].order > self.pool[other].order;
         self.pool[other].has_arrived.then_some(if is_part { other } else { slot })
     }
 

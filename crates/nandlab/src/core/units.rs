@@ -309,7 +309,7 @@ impl<P: Probe> Core<P> {
         self.pool[last].more = Some(slot);
         let lead = &mut self.pool[first];
         lead.level = lead.level.max(read.level);
-        lead.part_bytes += read.part_bytes;
+        lead.extent += read.extent;
         self.units.reads[index].1 = slot;
         Some(slot)
     }

@@ -53,7 +53,7 @@ impl Reads {
         let read = &core.pool[slot];
         let (block, page, cause, die) = (core.geometry.block_of(read.ppn), read.page, read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
-        let (partner, part_bytes) = (read.partner, read.part_bytes);
+        let (partner, part_bytes) = (read.partner, read.extent);
         core.array.read(&core.geometry, block, page);
         if !read.is_uncorrectable() || level == core.physics.ecc.levels() {
             core.operations.on_ended(FlashOp::Read, cause, 1);

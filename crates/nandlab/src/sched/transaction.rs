@@ -2,7 +2,6 @@
 
 use crate::base::geometry::{CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
 use crate::base::slab::{Id, Node, Slab};
-use crate::base::units::Span;
 
 /// A flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,8 +198,9 @@ pub struct Transaction {
     /// The next page (mapping unit) of the same flash page that is read or programmed by the same operation. The first
     /// of these transactions stands for the operation in queue and die; the others are in no queue.
     pub more: Option<Slot>,
-    /// Bytes that a read of a part of a page transfers out; 0 for the whole page.
-    pub part_bytes: u32,
+    /// Of a read, the bytes that it transfers out, 0 for the whole page. Of a copyback, the time in ns in which it senses
+    /// its pages, one after another.
+    pub extent: u32,
     /// The kind of operation.
     pub kind: FlashOp,
     /// The cause under which the operation is counted.
@@ -217,10 +217,6 @@ pub struct Transaction {
     pub tries: u8,
     /// Pages after the programmed page that remain erased.
     pub skips: u16,
-    /// The time in which a copyback senses its pages, one after another.
-    pub sense_ns: Span,
-    /// Whether this is the sub-read of a combination page.
-    pub is_part: bool,
     /// Whether the page of this sub-read has been transferred out.
     pub has_arrived: bool,
     /// Whether another transaction stands for the operation ([`Transaction::more`]).
@@ -232,6 +228,8 @@ pub struct Transaction {
     /// The die.
     pub die: DieId,
 }
+
+const _: () = assert!(size_of::<Transaction>() <= 72);
 
 impl Transaction {
     /// Whether the level of this try of a read is below the needed level, so that the try fails.
@@ -257,7 +255,7 @@ impl Node for Transaction {
         next: None,
         partner: None,
         more: None,
-        part_bytes: 0,
+        extent: 0,
         kind: FlashOp::Read,
         cause: Cause::Host,
         class: Class::HostRead,
@@ -266,8 +264,6 @@ impl Node for Transaction {
         needed: 1,
         tries: 0,
         skips: 0,
-        sense_ns: Span::ZERO,
-        is_part: false,
         has_arrived: false,
         goes_along: false,
         page: 0,

@@ -188,7 +188,7 @@ impl Rig {
                 let ppn = geometry.page(BlockId(plane * geometry.blocks_per_plane + op.block), page);
                 let first = BlockId(plane * geometry.blocks_per_plane);
                 let source = op.source.map(|page| geometry.page(first, page * members));
-                let sense_ns = device.timing().copied_ns(source.unwrap_or(ppn));
+                let extent = u64::from(op.senses) * device.timing().copied_ns(source.unwrap_or(ppn)).ns();
                 let slot = pool.insert(Transaction {
                     order: 0,
                     ppn,
@@ -204,12 +204,10 @@ impl Rig {
                     needed: op.needed,
                     tries: 0,
                     skips: 0,
-                    sense_ns: u64::from(op.senses) * sense_ns,
                     partner: None,
                     more: None,
                     goes_along: false,
-                    part_bytes: 0,
-                    is_part: false,
+                    extent: if op.kind == FlashOp::Copyback { extent as u32 } else { 0 },
                     has_arrived: false,
                     page,
                     plane_in_die: op.plane as u8,

@@ -52,7 +52,7 @@ impl Device {
             // A page that this try does not decode is not sent over the off-chip path.
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.page, first.level, first.tries > 0).transfer_ns;
-                let transfer_ns = self.timing.of_part(transfer_ns, first.part_bytes);
+                let transfer_ns = self.timing.of_part(transfer_ns, first.extent);
                 (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
             }
             Phase::TransferIn => {
@@ -64,7 +64,7 @@ impl Device {
         let data_from = now + command_ns;
         let mut end = data_from + transfer_ns;
         let way = if die.phase == Phase::TransferIn { Way::In } else { Way::Out } as usize;
-        let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns[way], first.part_bytes);
+        let off_chip_ns = pages * self.timing.of_part(self.timing.off_chip_ns[way], first.extent);
         if off_chip_ns > Span::ZERO {
             let free_at = &mut self.off_chip_free_at[usize::from(self.timing.off_chip_path[way])];
             *free_at = (*free_at).max(data_from) + off_chip_ns;

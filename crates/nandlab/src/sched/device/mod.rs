@@ -425,6 +425,7 @@ impl Device {
     ) {
         let die = &mut self.dies[id.index()];
         let first = first_of(&die.batch, pool);
+        let copied_ns = || Span::from_ns(first.extent.into());
         let program_ns = || self.timing.program_ns(first.page);
         let (sense_ns, rest_ns) = match die.kind {
             // The pages of a multi-plane operation have the same number, and so the same kind.
@@ -434,8 +435,8 @@ impl Device {
             FlashOp::Program => (Span::ZERO, program_ns()),
             FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
             FlashOp::Copyback => match (self.gap, die.is_sensed) {
-                (None, _) => (first.sense_ns, program_ns()),
-                (Some(_), false) => (first.sense_ns, Span::ZERO),
+                (None, _) => (copied_ns(), program_ns()),
+                (Some(_), false) => (copied_ns(), Span::ZERO),
                 (Some(_), true) => (Span::ZERO, program_ns()),
             },
         };
