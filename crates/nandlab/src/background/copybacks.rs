@@ -47,6 +47,15 @@ impl Waiting {
         Some(&self.sources)
     }
 
+    /// Takes back the flash pages that [`Waiting::take`] has returned, except the one that begins with `refused`.
+    pub(super) fn give_back(&mut self, geometry: &Geometry, refused: Ppn) {
+        while let Some(flash_page) = self.sources.pop() {
+            if flash_page != refused {
+                self.planes[Self::plane(geometry, flash_page)].push_front(flash_page);
+            }
+        }
+    }
+
     /// Takes a flash page that no copyback has room for.
     pub(super) fn pop(&mut self) -> Option<Ppn> {
         self.planes.iter_mut().find_map(VecDeque::pop_front)

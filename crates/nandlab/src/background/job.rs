@@ -5,7 +5,7 @@
 use super::copybacks::Rest;
 use super::spec::GcForeground;
 use super::{Around, Background, Job, PREFETCH_PAGES};
-use crate::base::geometry::{BlockId, PlaneId};
+use crate::base::geometry::{BlockId, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refreshed, To, Wake, Work};
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
@@ -176,6 +176,14 @@ impl Background {
         if let Some(next) = core.ftl.next_page(&core.geometry, plane, stream)
             && let Some(sources) = waiting.take(&core.geometry, next)
         {
+            // Pages that have waited have grown older, and pages of them may have become invalid.
+            let waits = core.geometry.flash_pages_per_program > 1 || core.geometry.planes_per_block > 1;
+            let mut refused = sources.iter().copied().filter(|_| waits);
+            if let Some(refused) = refused.find(|&page| !around.may_copy_back(core, plane, stream, page)) {
+                waiting.give_back(&core.geometry, refused);
+                self.leave(core, plane, refused);
+                return Step::CopiedBack;
+            }
             job.copies += sources.iter().map(|&first| core.valid_in_flash_page(first)).sum::<u32>();
             let queued = around.copy_back(core, CopyBack { plane, stream, sources, cause: job.cause() });
             core.room.works[plane.index()].blocks_taken += u32::from(queued.opened);
@@ -189,17 +197,22 @@ impl Background {
         };
         Self::prefetch_copy(core, map, victim, page + PREFETCH_PAGES);
         let first = core.geometry.first_unit(core.geometry.page(victim, page));
-        let all = Rest::of(&core.geometry, first);
-        job.next_page = all.end;
+        job.next_page = Rest::of(&core.geometry, first).end;
         if around.may_copy_back(core, plane, stream, first) {
             waiting.push(&core.geometry, first);
         } else {
-            job.rest = all;
-            // From now on pages may go off-chip. The host cannot open the block kept for them.
-            job.promises = true;
-            self.promise(core, plane);
+            self.leave(core, plane, first);
         }
         Step::CopiedBack
+    }
+
+    /// Leaves the flash page that begins with `first` to be moved off-chip.
+    fn leave<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, first: Ppn) {
+        let job = &mut self.jobs[plane.index()];
+        job.rest = Rest::of(&core.geometry, first);
+        // From now on pages may go off-chip. The host cannot open the block kept for them.
+        job.promises = true;
+        self.promise(core, plane);
     }
 
     /// Whether the job of a plane has pages of its victim left to copy.
