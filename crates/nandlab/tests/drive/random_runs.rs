@@ -77,6 +77,13 @@ fn the_host_reads_what_it_wrote_in_units_below_the_page() {
     }
 }
 
+/// Flash pages that may be copied back waited for others that fill the programming unit with them. When these came, the
+/// measured limit no longer allowed the copyback of one of them: on this drive a second ages data by months.
+#[test]
+fn flash_pages_that_wait_for_a_copyback_may_grow_too_old() {
+    Case::draw(818_846).play(1000);
+}
+
 /// Returns a case with a small plane and default settings, except for the schemes.
 fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     Case {
