@@ -3,6 +3,7 @@
 
 use crate::base::geometry::{Geometry, Ppn};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The flash pages of a victim that are going to be copied back, by their first pages.
 #[derive(Clone, Debug, Default)]
@@ -71,17 +72,8 @@ impl Waiting {
     }
 }
 
-/// The pages of a flash page, by their numbers in its block, from `next` on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rest {
-    pub(super) next: u32,
-    pub(super) end: u32,
-}
-
-impl Rest {
-    /// All pages of the flash page that begins with `first`.
-    pub(super) fn of(geometry: &Geometry, first: Ppn) -> Self {
-        let (_, next) = geometry.split(first);
-        Self { next, end: next + geometry.units_per_page }
-    }
+/// The numbers in its block of the pages of the flash page that begins with `first`.
+pub(super) fn numbers(geometry: &Geometry, first: Ppn) -> Range<u32> {
+    let (_, number) = geometry.split(first);
+    number..number + geometry.units_per_page
 }

@@ -2,7 +2,7 @@
 //! page is still valid after the read, a program in the same plane. The victim is erased when it has neither valid
 //! pages nor pins.
 
-use super::copybacks::Rest;
+use super::copybacks::numbers;
 use super::spec::GcForeground;
 use super::{Around, Background, Job, PREFETCH_PAGES};
 use crate::base::geometry::{BlockId, PlaneId, Ppn};
@@ -11,6 +11,7 @@ use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Transaction};
+use std::ops::Range;
 
 /// A step of a job.
 enum Step {
@@ -165,19 +166,19 @@ impl Background {
         stream: WriteStream,
     ) -> Step {
         let (job, waiting) = (&mut self.jobs[plane.index()], &mut self.waiting[plane.index()]);
-        if job.rest.next < job.rest.end {
-            let page = core.ftl.next_valid(&core.geometry, victim, job.rest.next);
-            if let Some(page) = page.filter(|&page| page < job.rest.end) {
-                job.rest.next = page + 1;
+        if !job.rest.is_empty() {
+            let page = core.ftl.next_valid(&core.geometry, victim, job.rest.start);
+            if let Some(page) = page.filter(|page| job.rest.contains(page)) {
+                job.rest.start = page + 1;
                 return Step::Read(page);
             }
-            job.rest = Rest::default();
+            job.rest = Range::default();
         }
         if let Some(next) = core.ftl.next_page(&core.geometry, plane, stream)
             && let Some(sources) = waiting.take(&core.geometry, next)
         {
             // Pages that have waited have grown older, and pages of them may have become invalid.
-            let waits = core.geometry.flash_pages_per_program > 1 || core.geometry.planes_per_block > 1;
+            let waits = core.geometry.copybacks_wait();
             let mut refused = sources.iter().copied().filter(|_| waits);
             if let Some(refused) = refused.find(|&page| !around.may_copy_back(core, plane, stream, page)) {
                 waiting.give_back(&core.geometry, refused);
@@ -191,13 +192,13 @@ impl Background {
         }
         let Some(page) = core.ftl.next_valid(&core.geometry, victim, job.next_page) else {
             let Some(first) = waiting.pop() else { return Step::Over };
-            job.rest = Rest::of(&core.geometry, first);
+            job.rest = numbers(&core.geometry, first);
             around.on_left_over();
             return Step::CopiedBack;
         };
         Self::prefetch_copy(core, map, victim, page + PREFETCH_PAGES);
         let first = core.geometry.first_unit(core.geometry.page(victim, page));
-        job.next_page = Rest::of(&core.geometry, first).end;
+        job.next_page = numbers(&core.geometry, first).end;
         if around.may_copy_back(core, plane, stream, first) {
             waiting.push(&core.geometry, first);
         } else {
@@ -209,7 +210,7 @@ impl Background {
     /// Leaves the flash page that begins with `first` to be moved off-chip.
     fn leave<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, first: Ppn) {
         let job = &mut self.jobs[plane.index()];
-        job.rest = Rest::of(&core.geometry, first);
+        job.rest = numbers(&core.geometry, first);
         // From now on pages may go off-chip. The host cannot open the block kept for them.
         job.promises = true;
         self.promise(core, plane);
@@ -220,7 +221,7 @@ impl Background {
         let job = &self.jobs[plane.index()];
         let waits = self.waiting.get(plane.index()).is_some_and(|waiting| !waiting.is_empty());
         let next = core.ftl.next_valid(&core.geometry, victim, job.next_page);
-        waits || job.rest.next < job.rest.end || next.is_some()
+        waits || !job.rest.is_empty() || next.is_some()
     }
 
     /// Ends the job of a block that stays, once the job has finished with all pages.

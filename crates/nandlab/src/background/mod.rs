@@ -27,9 +27,10 @@ use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
-use copybacks::{Rest, Waiting};
+use copybacks::Waiting;
 use pacing::Pacing;
 use spec::{GcPacing, GcSpec};
+use std::ops::Range;
 
 /// The drive has failed if this many erases in vain per block of the drive give no write a page: GC would continue for
 /// ever.
@@ -67,7 +68,7 @@ pub(crate) struct Job {
     /// The page of the victim at which the search for the next valid page starts.
     next_page: u32,
     /// What is left of a flash page that is not copied back, in a job that copies back.
-    rest: Rest,
+    rest: Range<u32>,
     /// Number of copies under way.
     copies: u32,
     /// Number of these whose page is being read.

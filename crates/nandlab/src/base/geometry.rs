@@ -364,6 +364,12 @@ impl Geometry {
         group * self.planes_per_block + self.plane_in_block(page)
     }
 
+    /// Whether a flash page that is copied back has to wait for others: they fill its programming unit, or they are in the
+    /// planes whose turn it is.
+    pub fn copybacks_wait(&self) -> bool {
+        self.flash_pages_per_program > 1 || self.planes_per_block > 1
+    }
+
     /// The pages of the flash page of `ppn`.
     pub fn units(&self, ppn: Ppn) -> impl Iterator<Item = Ppn> + use<> {
         let first = self.first_unit(ppn).0;
@@ -474,7 +480,8 @@ impl Geometry {
     }
 
     /// Flash pages of a wordline that are programmed one after another, so that a torn program also destroys the pages
-    /// before it: those of a planar cell of several bits in page order. 1 for SLC and for 3D cells, where no page depends on another.
+    /// before it: those of a planar cell of several bits in page order. 1 for SLC and for 3D cells, where no page depends
+    /// on another.
     #[inline]
     pub fn dependent_pages(&self) -> u32 {
         match self.cell {

@@ -1,6 +1,6 @@
 //! The energy of an emergency flush (Eq. 3 to 5 of the aging-capacitor paper), and the number of pages that an energy
-//! can save. The flush packs dirty mapping units into flash pages, so in this file a page that is programmed is a flash
-//! page.
+//! can save. The flush packs dirty mapping units, so in this file a page that is programmed is what one program writes: a
+//! flash page, or with one-shot programs a programming unit.
 
 use super::Capacitor;
 use super::FlushMethod;
@@ -13,8 +13,9 @@ use crate::sched::{FlashOp, Timing, Way};
 ///
 /// `plain` uses the pages of a block in order, so every plane may begin at slow pages. `csw` uses the reserved blocks
 /// as `ftl/flush_pages.rs` does: on 3D cells the first page of all blocks, then the next page of all blocks; on planar
-/// MLC and TLC LSB pages only, or LSB pages and whole wordlines by Eq. 6 and 7. Dies whose erase ends early write more pages than the
-/// others, so `csw` uses slower pages on these dies; the number of these pages is bounded by the time of an erase.
+/// MLC and TLC LSB pages only, or LSB pages and whole wordlines by Eq. 6 and 7. Dies whose erase ends early write more
+/// pages than the others, so `csw` uses slower pages on these dies; the number of these pages is bounded by the time of
+/// an erase.
 #[derive(Clone, Debug, Default)]
 pub struct FlushCost {
     /// Energy that a flush takes beside that of its pages, in joules: for the wait for an operation under way, for a
@@ -26,7 +27,7 @@ pub struct FlushCost {
     beyond_j: f64,
     /// The plan of `csw` on planar MLC and TLC, in place of `kinds`.
     plan: Option<LsbFirst>,
-    /// Mapping units of a flash page.
+    /// Mapping units of what one program writes.
     units: u32,
 }
 
@@ -174,17 +175,16 @@ impl FlushCost {
         }
     }
 
-    /// The number of pages that `energy_j` joules can save. If a flash page has several mapping units, these are the
-    /// mapping units of whole flash pages.
+    /// The number of mapping units that `energy_j` joules can save: those of whole programs.
     pub fn pages(&self, energy_j: f64) -> f64 {
         match self.units {
-            1 => self.flash_pages(energy_j),
-            units => libm::floor(self.flash_pages(energy_j)) * f64::from(units),
+            1 => self.programs(energy_j),
+            units => libm::floor(self.programs(energy_j)) * f64::from(units),
         }
     }
 
-    /// The number of flash pages that `energy_j` joules can save.
-    fn flash_pages(&self, energy_j: f64) -> f64 {
+    /// The number of programs for which `energy_j` joules suffice.
+    fn programs(&self, energy_j: f64) -> f64 {
         let (mut pages, mut left_j) = (0.0, energy_j - self.fixed_j);
         if left_j <= 0.0 || self.beyond_j <= 0.0 {
             return 0.0;

@@ -185,11 +185,10 @@ impl Migration {
     /// begins with `next`, or to the one after it.
     fn limit_allows<P: Probe>(&mut self, core: &mut Core<P>, first: Ppn, next: Ppn, copybacks: u8) -> bool {
         let (block, page) = core.geometry.split(next);
-        let (units, pages_per_row) = (core.geometry.units_per_page, core.geometry.pages_per_row);
+        let pages_per_row = core.geometry.pages_per_row;
         // A flash page that waits for others may go to any page of the wordline.
-        let waits = core.geometry.flash_pages_per_program > 1 || core.geometry.planes_per_block > 1;
-        let rows = if waits { core.geometry.pages_per_wordline() } else { 1 };
-        let pages = (first.0..first.0 + units).map(Ppn);
+        let rows = if core.geometry.copybacks_wait() { core.geometry.pages_per_wordline() } else { 1 };
+        let pages = core.geometry.units(first);
         let mut pairs =
             pages.flat_map(|source| (0..rows).map(move |row| (source, page + row * pages_per_row)));
         pairs.all(|(source, page)| {

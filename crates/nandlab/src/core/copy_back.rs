@@ -32,7 +32,7 @@ impl<P: Probe> Core<P> {
         let CopyBack { plane, stream, sources, cause } = copyback;
         let mut chain: Option<(Slot, Slot, Queued)> = None;
         for &first in sources {
-            for source in (first.0..first.0 + self.geometry.units_per_page).map(Ppn) {
+            for source in self.geometry.units(first) {
                 let AllocatedPage { ppn, opened, skips } = match (self.allocate(plane, stream), &chain) {
                     (Some(page), _) => page,
                     (None, None) => return Err(NoRoom),

@@ -189,7 +189,7 @@ impl<P: Probe> Core<P> {
 
     /// Number of valid pages of the flash page that begins with `first`.
     pub(crate) fn valid_in_flash_page(&self, first: Ppn) -> u32 {
-        let pages = (first.0..first.0 + self.geometry.units_per_page).map(Ppn);
+        let pages = self.geometry.units(first);
         pages.filter(|&page| self.ftl.is_valid(&self.geometry, page)).count() as u32
     }
 

@@ -197,20 +197,26 @@ fn a_one_shot_program_of_a_superblock_writes_a_wordline_of_every_plane() {
     assert_eq!(drive.stats().flash_total(FlashOp::Read), 4);
 }
 
+/// A drive after random writes of `size` bytes to aligned places, drawn from the stream `name`: 20 times its capacity.
+fn overwritten(size: u64, sets: &[&str], name: &str) -> Drive<Oracle> {
+    let mut drive = Drive::with_probe(&spec(TINY, sets), Oracle::default());
+    let places = drive.geometry().logical_bytes() / size;
+    let mut stream = Stream::new(1, name);
+    for _ in 0..20 * places {
+        one(&mut drive, Op::Write, stream.below(places) * size, size);
+    }
+    settle(&mut drive);
+    drive.audit().unwrap();
+    drive
+}
+
 /// Every superblock is erased by one operation, which counts as an erase of two blocks. The wear is that of each block.
 #[test]
 fn a_superblock_is_erased_as_one() {
     for order in ["page", "one-shot"] {
         let order = format!("drive.program_order={order}");
         let sets = [ONE_SHOT, SUPERBLOCKS, &[&order]].concat();
-        let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
-        let pages = drive.geometry().logical_bytes() / 16_384;
-        let mut stream = Stream::new(1, "superblocks");
-        for _ in 0..20 * pages {
-            one(&mut drive, Op::Write, stream.below(pages) * 16_384, 16_384);
-        }
-        settle(&mut drive);
-        drive.audit().unwrap();
+        let mut drive = overwritten(16_384, &sets, "superblocks");
         let erases = drive.stats().flash_total(FlashOp::Erase);
         let cycles: u32 = drive.array().blocks.iter().map(|block| block.pe_cycles).sum();
         assert!(cycles > 100);
@@ -239,14 +245,7 @@ const COPYBACK: &[&str] = &[
 /// Random writes of `size` bytes to a drive with one-shot programs and copybacks.
 fn with_copybacks(size: u64, sets: &[&[&str]]) -> Drive<Oracle> {
     let sets = [ONE_SHOT, COPYBACK, &sets.concat()].concat();
-    let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
-    let places = drive.geometry().logical_bytes() / size;
-    let mut stream = Stream::new(1, "copybacks");
-    for _ in 0..20 * places {
-        one(&mut drive, Op::Write, stream.below(places) * size, size);
-    }
-    settle(&mut drive);
-    drive.audit().unwrap();
+    let mut drive = overwritten(size, &sets, "copybacks");
     read_everything(&mut drive);
     drive
 }
@@ -392,14 +391,7 @@ fn a_superblock_of_the_drive_is_erased_as_one() {
     for order in ["page", "one-shot"] {
         let order = format!("drive.program_order={order}");
         let sets = [ONE_SHOT, DRIVE, &["drive.planes_per_die=2", "drive.op=1.5", &order]].concat();
-        let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
-        let pages = drive.geometry().logical_bytes() / 16_384;
-        let mut stream = Stream::new(1, "superblocks");
-        for _ in 0..20 * pages {
-            one(&mut drive, Op::Write, stream.below(pages) * 16_384, 16_384);
-        }
-        settle(&mut drive);
-        drive.audit().unwrap();
+        let mut drive = overwritten(16_384, &sets, "superblocks");
         let erases = drive.stats().flash_total(FlashOp::Erase);
         let cycles: u32 = drive.array().blocks.iter().map(|block| block.pe_cycles).sum();
         assert!(cycles > 100);

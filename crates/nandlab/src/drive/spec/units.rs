@@ -189,11 +189,36 @@ fn buffer(check: &mut Check<'_>) -> Option<()> {
             format!("set {KEY} = \"{}\" at least", show_size(unit)),
         );
     }
-    if check.int("cache.size")? >= page / per_page(check)? {
+    if check.int("cache.size")? >= page / units_per_page {
         let message = "a write cache and a write buffer cannot be simulated together yet";
         check.error(&[KEY, "cache.size"], message, format!("set {KEY} = \"0B\" or cache.size = \"0B\""));
     }
     Some(())
+}
+
+/// A mechanism that cannot be simulated with a division of the flash memory: its key, its name, and whether it is on.
+type Other = (&'static str, &'static str, bool);
+
+/// The mechanisms that program single pages of single blocks.
+fn by_page(check: &Check<'_>) -> Option<[Other; 2]> {
+    let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
+    let is_by_page =
+        refresh.partial().is_some() || refresh.in_place().is_some() || refresh.ec_cache().is_some();
+    let is_shared = check.is("migration.first_block", "shared");
+    Some([
+        ("migration.first_block", "a first block that GC shares with the host", is_shared),
+        ("refresh.policy", "this refresh policy", is_by_page),
+    ])
+}
+
+/// What may tear a program, or flushes at power loss.
+fn of_power(check: &Check<'_>) -> [Other; 3] {
+    let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
+    [
+        ("capacitor.capacitance", "a capacitor", has_capacitor),
+        ("power.cut_after_requests", "power loss", check.int("power.cut_after_requests").unwrap_or(0) > 0),
+        ("power.cut_at", "power loss", check.get("power.cut_at").is_some()),
+    ]
 }
 
 /// The mechanisms that know one block and one page a program, and neither mapping units, superblocks nor programming
@@ -210,23 +235,12 @@ fn together(check: &mut Check<'_>) -> Option<()> {
         ),
         ("drive.program_order", "one-shot programs", "page", is_one_shot(check)),
     ];
-    let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
     let of_planes = planes_per_block > 1 && check.int("drive.registers").unwrap_or(1) == 1;
-    let others: [(&str, &str, bool); 4] = [
+    let others = [
         (
             "migration.copyback",
             "split copybacks of several planes with one register each",
             of_planes && check.is("migration.copyback", "split"),
-        ),
-        (
-            "migration.first_block",
-            "a first block that GC shares with the host",
-            check.is("migration.first_block", "shared"),
-        ),
-        (
-            "refresh.policy",
-            "this refresh policy",
-            refresh.partial().is_some() || refresh.in_place().is_some() || refresh.ec_cache().is_some(),
         ),
         (
             "power.gc_in_flush",
@@ -234,8 +248,9 @@ fn together(check: &mut Check<'_>) -> Option<()> {
             check.get("power.gc_in_flush").is_some_and(Val::bool),
         ),
     ];
+    let others: Vec<Other> = others.into_iter().chain(by_page(check)?).filter(|other| other.2).collect();
     for (path, division, default, _) in divisions.into_iter().filter(|division| division.3) {
-        for (key, what, _) in others.into_iter().filter(|other| other.2) {
+        for &(key, what, _) in &others {
             let message = format!("{what} and {division} cannot be simulated together yet");
             check.error(&[path, key], message, format!("set {path} = \"{default}\", or leave out {key}"));
         }
@@ -250,12 +265,7 @@ fn torn_superblocks(check: &mut Check<'_>) -> Option<()> {
     if planes_per_block == 1 || dies_per_block > 1 || is_one_shot(check) {
         return None;
     }
-    let causes = [
-        ("capacitor.capacitance", check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0),
-        ("power.cut_after_requests", check.int("power.cut_after_requests").unwrap_or(0) > 0),
-        ("power.cut_at", check.get("power.cut_at").is_some()),
-    ];
-    for (key, _) in causes.into_iter().filter(|cause| cause.1) {
+    for (key, ..) in of_power(check).into_iter().filter(|cause| cause.2) {
         let message = "power loss in superblocks whose programs write single pages cannot be simulated yet";
         let remedy = format!("set {} = \"one-shot\" or {} = \"plane\", or leave out {key}", KEYS[1], KEYS[0]);
         check.error(&[KEYS[0], KEYS[1], key], message, remedy);
@@ -270,23 +280,9 @@ fn of_drive(check: &mut Check<'_>) -> Option<()> {
         return None;
     }
     let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
-    let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
-    let is_of_page =
-        refresh.partial().is_some() || refresh.in_place().is_some() || refresh.ec_cache().is_some();
-    let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
-    let others = [
-        ("migration.policy", "copybacks", migration.copybacks_max() > 0),
-        (
-            "migration.first_block",
-            "a first block that GC shares with the host",
-            check.is("migration.first_block", "shared"),
-        ),
-        ("refresh.policy", "this refresh policy", is_of_page),
-        ("capacitor.capacitance", "a capacitor", has_capacitor),
-        ("power.cut_after_requests", "power loss", check.int("power.cut_after_requests").unwrap_or(0) > 0),
-        ("power.cut_at", "power loss", check.get("power.cut_at").is_some()),
-    ];
-    for (key, what, _) in others.into_iter().filter(|other| other.2) {
+    let copybacks = [("migration.policy", "copybacks", migration.copybacks_max() > 0)];
+    let others = copybacks.into_iter().chain(by_page(check)?).chain(of_power(check));
+    for (key, what, _) in others.filter(|other| other.2) {
         let message = format!("{what} and superblocks of several dies cannot be simulated together yet");
         let remedy = format!("set {KEY} = \"die\" or \"plane\", or leave out {key}");
         check.error(&[KEY, key], message, remedy);
