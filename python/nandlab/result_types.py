@@ -106,7 +106,7 @@ class Summary(Record, frozen=True):
     notes: tuple[Note, ...]
     """Findings that a reader of the numbers has to know, the most important first."""
     units: UnitsStats | None = None
-    """Mapping units that share a flash page; absent if the mapping unit is the page."""
+    """Programs of several mapping units; absent if a program writes one."""
     suspensions: SuspendStats | None = None
     """Suspensions of programs and erases for host reads; absent without `timing.suspend`."""
     link: LinkSummary | None = None

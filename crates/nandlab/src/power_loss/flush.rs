@@ -315,7 +315,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         } else {
             self.end_program(done);
         }
-        if done.kind == FlashOp::Copyback {
+        if done.kind == FlashOp::Copyback && self.core.geometry.first_unit(done.ppn) == done.ppn {
             // The map is not changed here: recovery chooses between source and copy.
             let block = self.core.geometry.block_of(done.ppn);
             self.schemes.count_copyback(self.core.array.block(block).copybacks);

@@ -363,7 +363,7 @@ pub struct Summary {
     pub steady_state: Option<SteadySummary>,
     /// Findings that a reader of the numbers has to know, the most important first.
     pub notes: Vec<Note>,
-    /// Mapping units that share a flash page; absent if the mapping unit is the page.
+    /// Programs of several mapping units; absent if a program writes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<crate::drive::stats::UnitsStats>,
     /// Suspensions of programs and erases for host reads; absent without `timing.suspend`.
@@ -510,7 +510,7 @@ impl Summary {
             power: PowerLoss::summary_of_all(stats.power.losses, stats.power.down_ns),
             migration: (most > 0).then(|| stats.migration.summary(most, geometry.blocks, geometry.pages)),
             refresh: refresh(drive),
-            units: (geometry.units_per_page > 1).then(|| stats.units.clone()),
+            units: (geometry.pages_per_program > 1).then(|| stats.units.clone()),
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
             space: space(drive.spec(), &drive.ftl().needs),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },

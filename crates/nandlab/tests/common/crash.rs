@@ -557,6 +557,13 @@ impl<'a> Run<'a> {
     fn check(&self) {
         self.drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
+        let stats = self.drive.stats();
+        let copied = stats.migration.by_count.iter().sum::<u64>();
+        assert_eq!(
+            copied,
+            stats.flash_total(FlashOp::Copyback),
+            "every flash page copied back is counted once"
+        );
     }
 
     /// Reads every page. With `settles` the drive then comes to rest, so that the capacitor is charged.
