@@ -328,6 +328,19 @@ impl Background {
                 Refreshed::Not => {}
             }
         }
+        self.write_elsewhere(core, path, around, plane, read);
+    }
+
+    /// Programs a page of a victim, which has been read and is still valid, elsewhere. Once this was the last page that
+    /// the job had to read, closes the programming unit that gathers.
+    pub(crate) fn write_elsewhere<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+        read: &Transaction,
+    ) {
         self.move_page(core, path, around, plane, read);
         self.close_last_program(core, plane);
     }
@@ -346,7 +359,7 @@ impl Background {
     }
 
     /// Programs a page, which has been read and is still valid, elsewhere in its plane.
-    pub(crate) fn move_page<P: Probe>(
+    fn move_page<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,

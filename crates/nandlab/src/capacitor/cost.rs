@@ -43,8 +43,8 @@ pub struct Conditions {
     pub at_a_time: u32,
     /// Free blocks of each plane that are reserved for the flush.
     pub blocks: u32,
-    /// Pages of the VSM, which are written after the dirty pages.
-    pub vsm_pages: u32,
+    /// Programs that write a full VSM, after the dirty pages.
+    pub vsm_programs: u32,
     /// GC during a plain flush; `None`: GC stops.
     pub gc: Option<GcCost>,
 }
@@ -96,7 +96,7 @@ impl Victim {
 impl FlushCost {
     /// The cost of a flush under `conditions`.
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
-        let &Conditions { method, at_a_time, blocks, vsm_pages, gc } = conditions;
+        let &Conditions { method, at_a_time, blocks, vsm_programs, gc } = conditions;
         let pages = (0..geometry.pages_per_block).step_by(geometry.pages_per_program as usize);
         let times: Vec<f64> = pages.map(|page| timing.program_ns(page).ns() as f64).collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
@@ -167,7 +167,7 @@ impl FlushCost {
         let resumption_ns = timing.longest_resumption_ns(channel_ns).ns() as f64;
         let wait_ns = erase_ns + resumption_ns + slowest + channel_ns.ns() as f64;
         Self {
-            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_pages) * page_j(slowest) + more_j,
+            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_programs) * page_j(slowest) + more_j,
             kinds: kinds.into(),
             beyond_j,
             plan,

@@ -107,8 +107,8 @@ pub(crate) struct PowerBackup {
     pub(crate) detections: Vec<Detection>,
     /// Whether detections set the budget.
     is_measured: bool,
-    /// Number of pages of the VSM, which the capacitor backs up beside the write cache.
-    vsm_pages: u32,
+    /// Programs that write a full VSM, which the capacitor backs up beside the write cache.
+    vsm_programs: u32,
     /// If GC goes on during an emergency flush: energy of the try of a read and of an erase, in joules.
     pub(crate) gc_in_flush: Option<[f64; 2]>,
     pub(crate) capacitor: Option<Capacitor>,
@@ -177,13 +177,13 @@ struct Guard {
 }
 
 impl PowerBackup {
-    /// `cut_at`: time of the injected power loss, if there is one; `vsm_pages`: pages of the VSM; `clock_scale`: speed
+    /// `cut_at`: time of the injected power loss, if there is one; `vsm_programs`: programs that write a full VSM; `clock_scale`: speed
     /// of the scaled clock as a multiple of simulated time.
     pub(crate) fn new(
         spec: &CapacitorSpec,
         budget: Budget,
         cut_at: Option<Time>,
-        vsm_pages: u32,
+        vsm_programs: u32,
         clock_scale: f64,
         geometry: &Geometry,
     ) -> Self {
@@ -199,7 +199,7 @@ impl PowerBackup {
             spec: spec.clone(),
             detections: Vec::new(),
             is_measured,
-            vsm_pages,
+            vsm_programs,
             gc_in_flush: None,
             capacitor,
             stage: Stage::Charged,
@@ -356,7 +356,7 @@ impl PowerBackup {
                 method: self.spec.flush,
                 at_a_time: self.concurrency,
                 blocks: core.ftl.flush_room_blocks(),
-                vsm_pages: self.vsm_pages,
+                vsm_programs: self.vsm_programs,
                 gc,
             };
             self.cost = FlushCost::new(capacitor, &core.geometry, core.device.timing(), &conditions);

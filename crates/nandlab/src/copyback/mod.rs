@@ -146,7 +146,7 @@ impl Migration {
     ) -> bool {
         let _inside = core.inside.enter(Part::Copyback);
         // A partially refreshed page has to be merged with its susceptible bits, off-chip.
-        if core.parts.is_marked(first) {
+        if core.geometry.units(first).any(|page| core.parts.is_marked(page)) {
             return false;
         }
         if core.valid_in_flash_page(first) < self.valid_min {

@@ -19,6 +19,16 @@ pub(crate) struct Read {
     pub(crate) page_level: u8,
 }
 
+/// The sub-read of a combination page: the page, its LPN, the bytes to transfer, and the level at which the sub-read
+/// starts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SubRead {
+    ppn: Ppn,
+    lpn: Lpn,
+    bytes: u32,
+    start: Start,
+}
+
 impl<P: Probe> Core<P> {
     /// Queues a read, which pins the block of its page. The read of a linked page has two sub-reads, the second one of
     /// the combination page.
@@ -37,7 +47,9 @@ impl<P: Probe> Core<P> {
         if self.physics.ecc.has_levels() {
             self.choose_level(&mut transaction, block, page_level);
         }
-        if let Some(slot) = self.go_along(&transaction) {
+        let part = if self.array.block(block).linked > 0 { self.part_of(&mut transaction) } else { None };
+        transaction.has_part = part.is_some();
+        if let Some(slot) = self.go_along(&transaction, part) {
             if !self.physics.ecc.has_levels() {
                 // The pin of the read with which this one goes along is removed when the page has left its die.
                 self.array.block_mut(block).pins -= 1;
@@ -46,8 +58,8 @@ impl<P: Probe> Core<P> {
         }
         let slot = self.pool.insert(transaction);
         self.may_go_along(slot);
-        if self.array.block(block).linked > 0 {
-            self.add_sub_read(slot);
+        if let Some(part) = part {
+            self.add_sub_read(slot, part);
         }
         self.enqueue(slot);
         slot
@@ -100,28 +112,49 @@ impl<P: Probe> Core<P> {
         (self.array.block(block).pe_cycles, age_s)
     }
 
-    /// Adds the second sub-read to the read of a linked page. No second sub-read is needed while the combination page
+    /// The second sub-read that the read of a linked page needs; `None` for another page, and while the combination page
     /// is being programmed, because its data is still in the controller.
     #[cold]
-    fn add_sub_read(&mut self, slot: Slot) {
-        let read = self.pool[slot];
-        let Some((lpn, bytes)) = self.parts.of(read.ppn) else { return };
-        if read.start == Start::Last {
+    fn part_of(&self, read: &mut Transaction) -> Option<SubRead> {
+        let (lpn, bytes) = self.parts.of(read.ppn)?;
+        let start = read.start;
+        if start == Start::Last {
             // The errors from before the partial refresh are known, so the base page hardly needs more than level 1.
-            let base = &mut self.pool[slot];
-            (base.start, base.level) = (Start::First, 1);
+            (read.start, read.level) = (Start::First, 1);
         }
-        let apn = self.ftl.map.get(lpn).expect("a linked combination page is mapped");
-        if self.is_in_flight(apn) {
+        let ppn = self.ftl.map.get(lpn).expect("a linked combination page is mapped");
+        (!self.is_in_flight(ppn)).then_some(SubRead { ppn, lpn, bytes, start })
+    }
+
+    /// Whether a read that needs the sub-read `part` can be added to the read `lead`. A flash read has at most one
+    /// sub-read.
+    pub(super) fn shares_part(&self, lead: &Transaction, part: Option<SubRead>) -> bool {
+        match (part, lead.partner) {
+            (Some(part), Some(partner)) => {
+                let partner = &self.pool[partner];
+                (partner.ppn, partner.start) == (part.ppn, part.start)
+            }
+            _ => true,
+        }
+    }
+
+    /// Adds the sub-read `part` to the read in `slot`, or the bytes of `part` to the sub-read that the read has.
+    #[cold]
+    pub(super) fn add_sub_read(&mut self, slot: Slot, part: SubRead) {
+        let read = self.pool[slot];
+        if let Some(partner) = read.partner {
+            let partner = &mut self.pool[partner];
+            partner.extent = (partner.extent + part.bytes).min(self.geometry.page_bytes);
             return;
         }
-        self.pin(apn);
-        let mut part = self.transaction(FlashOp::Read, apn, lpn, read.owner, read.cause, read.class);
+        let SubRead { ppn, lpn, bytes, start } = part;
+        self.pin(ppn);
+        let mut part = self.transaction(FlashOp::Read, ppn, lpn, read.owner, read.cause, read.class);
         part.extent = bytes;
         part.partner = Some(slot);
-        part.start = read.start;
+        part.start = start;
         if self.physics.ecc.has_levels() {
-            let block = self.geometry.block_of(apn);
+            let block = self.geometry.block_of(ppn);
             self.choose_level(&mut part, block, 0);
         }
         let part = self.pool.insert(part);
@@ -286,9 +319,16 @@ impl<P: Probe> Core<P> {
             self.unpin(self.geometry.block_of(part.ppn));
         }
         if part.is_uncorrectable() {
-            // Without its susceptible bits the page cannot be decoded.
-            let read = &mut self.pool[slot];
-            (read.level, read.needed) = (last, last + 1);
+            // Without its susceptible bits a page cannot be decoded.
+            self.pool[slot].level = last;
+            let mut rest = Some(slot);
+            while let Some(slot) = rest {
+                let page = &mut self.pool[slot];
+                if page.has_part {
+                    page.needed = last + 1;
+                }
+                rest = page.more;
+            }
         }
         false
     }

@@ -297,7 +297,9 @@ impl<P: Probe> Core<P> {
     /// combination pages, the free blocks that others may need, and enough garbage for GC.
     pub(crate) fn has_combination_room(&self, plane: PlaneId) -> bool {
         let stream = WriteStream::Combination;
-        self.stream_room(plane, stream) > self.pages_to_move(plane, stream)
+        // As with translation pages, the page takes a whole programming unit, and may close one that the job has begun.
+        let unit = self.geometry.pages_per_program;
+        self.stream_room(plane, stream) >= unit + self.pages_to_move(plane, stream).next_multiple_of(unit)
             && self.ftl.has_combination_room(&self.geometry, plane)
     }
 

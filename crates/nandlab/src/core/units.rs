@@ -12,6 +12,7 @@
 //! Of the transactions of a flash operation only the first is in a queue; the others follow it through
 //! [`Transaction::more`].
 
+use super::read::SubRead;
 use super::{Core, Program};
 use crate::base::counters::counters;
 use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
@@ -227,6 +228,12 @@ impl<P: Probe> Core<P> {
         }
     }
 
+    /// The number of pages that the programming unit still lacks to which `stream` of a plane writes next.
+    pub(crate) fn pages_to_fill(&self, plane: PlaneId, stream: WriteStream) -> u32 {
+        let gathering = self.units.gathering.get(place_of(plane, stream)).copied().flatten();
+        gathering.map_or(self.geometry.pages_per_program, |unit| self.pages_left(&unit))
+    }
+
     /// Fills the programming unit that gathers in a stream of a plane with padding, if there is one, and queues its
     /// program.
     pub(crate) fn close_program(&mut self, plane: PlaneId, stream: WriteStream) {
@@ -288,12 +295,12 @@ impl<P: Probe> Core<P> {
     /// Adds a read to an earlier one of this event, if both are of the same flash page, and returns its slot. `None`: the
     /// read is a flash operation of its own.
     #[inline(always)]
-    pub(super) fn go_along(&mut self, read: &Transaction) -> Option<Slot> {
-        if self.units.joins_reads { self.go_along_with(read) } else { None }
+    pub(super) fn go_along(&mut self, read: &Transaction, part: Option<SubRead>) -> Option<Slot> {
+        if self.units.joins_reads { self.go_along_with(read, part) } else { None }
     }
 
     #[inline(never)]
-    fn go_along_with(&mut self, read: &Transaction) -> Option<Slot> {
+    fn go_along_with(&mut self, read: &Transaction, part: Option<SubRead>) -> Option<Slot> {
         let (pool, geometry) = (&self.pool, &self.geometry);
         let is_same = |&(first, last): &(Slot, Slot)| {
             let lead = &pool[first];
@@ -302,6 +309,7 @@ impl<P: Probe> Core<P> {
                 && pool[last].ppn < read.ppn
                 && (lead.cause, lead.class, lead.start, lead.needed)
                     == (read.cause, read.class, read.start, read.needed)
+                && self.shares_part(lead, part)
         };
         let index = self.units.reads.iter().rposition(is_same)?;
         let (first, last) = self.units.reads[index];
@@ -311,6 +319,9 @@ impl<P: Probe> Core<P> {
         lead.level = lead.level.max(read.level);
         lead.extent += read.extent;
         self.units.reads[index].1 = slot;
+        if let Some(part) = part {
+            self.add_sub_read(first, part);
+        }
         Some(slot)
     }
 

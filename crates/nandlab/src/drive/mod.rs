@@ -148,6 +148,7 @@ impl<P: Probe> Drive<P> {
             caching.watch_load(core.device.timing().block_write_ns(geometry.pages_per_block));
         }
         let vsm_pages = spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages);
+        let vsm_programs = vsm_pages.div_ceil(geometry.flash_pages_per_program);
         let (cut_at, clock_scale) = (spec.power.cut_at_ns, spec.reliability.clock_scale);
         // Pages wait for the others of their programming unit, so copies are counted in programming units. Each die of a
         // block has its own.
@@ -161,7 +162,7 @@ impl<P: Probe> Drive<P> {
                 &spec.capacitor,
                 build::budget(spec),
                 cut_at,
-                vsm_pages,
+                vsm_programs,
                 clock_scale,
                 geometry,
             ),

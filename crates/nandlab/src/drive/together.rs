@@ -195,8 +195,8 @@ impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
             .map_or_else(Vec::new, |partial| partial.lines_at_power_loss(under_way))
     }
 
-    fn place_line(&mut self, core: &mut Core<P>) -> Option<AllocatedPage> {
-        Partial::place_line_at_power_loss(core)
+    fn place_lines(&mut self, core: &mut Core<P>) -> Option<AllocatedPage> {
+        Partial::place_lines_at_power_loss(core)
     }
 
     fn stage(&mut self, lpn: Lpn, to: Ppn) {
@@ -304,7 +304,9 @@ impl<P: Probe> Drive<P> {
 
     /// A page of a block that is refreshed without an erase has to be written elsewhere.
     pub(super) fn write_elsewhere(&mut self, plane: PlaneId, read: &Transaction) {
-        self.with_background(|jobs, core, path, around| jobs.move_page(core, path, around, plane, read));
+        self.with_background(|jobs, core, path, around| {
+            jobs.write_elsewhere(core, path, around, plane, read)
+        });
     }
 
     /// At least half of the grace of a due block is over. Programs the susceptible bits of the block that are in the

@@ -436,18 +436,19 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// before its refresh.
     fn begin_line_programs(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
-            let lpn = flush.lines[flush.lines_begun];
-            let Some(place) = self.schemes.place_line(self.core) else { return };
-            let stamp = self.core.next_stamp();
+            let Some(place) = self.schemes.place_lines(self.core) else { return };
             let (_, page) = self.core.geometry.split(place.ppn);
             if !self.take_energy_for(means, flush, loss, page) {
                 return;
             }
-            let program = flush_program(place, lpn, stamp, Owner::CombinationPage);
-            self.core.program(program).expect("the program has its allocated page");
+            let schemes = &mut *self.schemes;
+            self.core.program_unit(place, |core, page| {
+                let &lpn = flush.lines.get(flush.lines_begun)?;
+                flush.lines_begun += 1;
+                schemes.stage(lpn, page.ppn);
+                Some(flush_program(page, lpn, core.next_stamp(), Owner::CombinationPage))
+            });
             self.core.start_dies();
-            self.schemes.stage(lpn, place.ppn);
-            flush.lines_begun += 1;
             flush.under_way += 1;
         }
     }

@@ -51,8 +51,9 @@ pub(crate) trait Schemes<P: Probe> {
     /// begun.
     fn lines(&mut self, under_way: &[Transaction]) -> Vec<Lpn>;
 
-    /// Allocates a page on an idle die for a combination page.
-    fn place_line(&mut self, core: &mut Core<P>) -> Option<AllocatedPage>;
+    /// Allocates what one program writes, on an idle die, for combination pages. Returns its first page, with the pages
+    /// after the program that remain erased.
+    fn place_lines(&mut self, core: &mut Core<P>) -> Option<AllocatedPage>;
 
     /// A program of combination page `lpn` to the page `to` has been queued.
     fn stage(&mut self, lpn: Lpn, to: Ppn);

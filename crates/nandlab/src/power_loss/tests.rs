@@ -42,7 +42,7 @@ impl Schemes<NoProbe> for Others {
         Vec::new()
     }
 
-    fn place_line(&mut self, _: &mut Core<NoProbe>) -> Option<AllocatedPage> {
+    fn place_lines(&mut self, _: &mut Core<NoProbe>) -> Option<AllocatedPage> {
         None
     }
 

@@ -221,6 +221,8 @@ pub struct Transaction {
     pub has_arrived: bool,
     /// Whether another transaction stands for the operation ([`Transaction::more`]).
     pub goes_along: bool,
+    /// Whether the page of a read needs bits of a combination page, which the other sub-read reads.
+    pub has_part: bool,
     /// Number of the read or programmed page within its block.
     pub page: u32,
     /// Plane within its die.
@@ -266,6 +268,7 @@ impl Node for Transaction {
         skips: 0,
         has_arrived: false,
         goes_along: false,
+        has_part: false,
         page: 0,
         plane_in_die: 0,
         die: DieId(0),

@@ -113,10 +113,15 @@ impl Case {
     /// Bytes of the write buffer, which needs programs of several mapping units and excludes the write cache.
     fn buffer(&self, schemes: &Schemes) -> u64 {
         let (superblock, one_shot) = self.division(schemes);
-        let planes = if superblock == "plane" { 1 } else { u64::from(self.geometry[3]) };
-        let program = if one_shot { 2 * planes * 4096 } else { 4096 };
+        let program = 4096 * self.pages_per_program(superblock, one_shot);
         let gathers = one_shot || self.unit < 4096 && schemes.allows_units();
         if gathers && !schemes.has_cache { buffer(self.seed, program) } else { 0 }
+    }
+
+    /// Flash pages that a program writes.
+    fn pages_per_program(&self, superblock: &str, one_shot: bool) -> u64 {
+        let planes = if superblock == "plane" { 1 } else { u64::from(self.geometry[3]) };
+        if one_shot { 2 * planes } else { 1 }
     }
 
     /// The superblocks, and whether a program writes a wordline.
@@ -165,6 +170,9 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     ][case.precondition]
         .clone();
     let scheduler = ["fcfs", "read-first"][case.scheduler];
+    let unit = if schemes.allows_units() { case.unit } else { 4096 };
+    let vsm_pages =
+        if one_shot || unit < 4096 { 2 * case.pages_per_program(superblock, one_shot) } else { 1 };
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
@@ -186,7 +194,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         case.multi_plane,
         suspend(case.seed, scheduler),
         schemes.map,
-        if schemes.allows_units() { case.unit } else { 4096 },
+        unit,
         superblock,
         case.buffer(schemes),
         ORDERS[case.order],
@@ -197,6 +205,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         case.link,
         schemes.text(
             u64::from(blocks * pages * planes),
+            vsm_pages,
             scheduler,
             [PACINGS[(case.seed % 4 / 3) as usize], FOREGROUNDS[(case.seed % 8 / 7) as usize]],
         ),
@@ -318,10 +327,11 @@ impl Case {
         let has_levels = drive.ecc().has_levels();
         assert!(!has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(FlashOp::Read));
         // The bounds do not consider one-shot programs, nor that the translation page of each unit of a flash page takes
-        // a flash page.
+        // a flash page, nor that units without valid data go along with copybacks and take pages again.
         let geometry = drive.geometry();
         let of_pages = geometry.pages_per_program == geometry.units_per_page;
-        if of_pages && (geometry.units_per_page == 1 || drive.demand_map().is_none()) {
+        let has_dead_units = drive.stats().migration.dead_units > 0;
+        if of_pages && !has_dead_units && (geometry.units_per_page == 1 || drive.demand_map().is_none()) {
             self.check_amplification(&drive, before, most_valid);
         }
         read_everything(&mut drive);

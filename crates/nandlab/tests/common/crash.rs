@@ -212,9 +212,8 @@ impl Plan {
         Self::draw(seed, combination(seed))
     }
 
-    /// The plan of a seed without the schemes that need the page as the mapping unit; most of these plans have several
-    /// mapping units in a flash page.
-    pub fn with_units(seed: u64) -> Self {
+    /// The plan of a seed without partial refresh and rcopyback.
+    pub fn of_two_schemes(seed: u64) -> Self {
         let [laldpc, .., capacitor_aware] = combination(seed);
         Self::draw(seed, [laldpc, false, false, capacitor_aware])
     }
@@ -259,6 +258,7 @@ impl Plan {
         let unit = if schemes.allows_units() { unit(seed) } else { 4096 };
         let program_bytes = if one_shot { bits * if of_die { planes } else { 1 } * 4096 } else { 4096 };
         let gathers = unit < 4096 || program_bytes > 4096;
+        let vsm_pages = if gathers { 2 * program_bytes / 4096 } else { 1 };
         let buffer = if gathers && !schemes.has_cache { buffer(seed, program_bytes) } else { 0 };
         let tail = format!(
             "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
@@ -291,7 +291,7 @@ impl Plan {
                  page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{tail}{precondition}{}",
                 if one_shot { "one-shot" } else { "page" },
                 schemes.registers(scheduler),
-                schemes.text(blocks * pages * planes, scheduler, [pacing, foreground])
+                schemes.text(blocks * pages * planes, vsm_pages, scheduler, [pacing, foreground])
             )
         });
         let weights = [[1, 6, 0, 0], [2, 8, 1, 1], [1, 4, 0, 2], [1, 3, 2, 1]][pick(4) as usize];

@@ -276,9 +276,7 @@ impl Schemes {
     /// Whether the settings allow a mapping unit below the page.
     pub fn allows_units(&self) -> bool {
         let refresh = self.refresh;
-        !self.shares
-            && !self.cache.contains("gc_in_flush")
-            && !["partial", "in_place", "ec-cache"].iter().any(|policy| refresh.contains(policy))
+        !self.shares && !self.cache.contains("gc_in_flush") && !refresh.contains("in_place")
     }
 
     /// Whether pages are copied back.
@@ -293,12 +291,26 @@ impl Schemes {
 
     /// The text of all sections except `[drive]`, for dies of `pages_per_die` pages that are served by `scheduler`, with
     /// `gc.pacing` = `pacing` and `gc.foreground` = `foreground`.
-    pub fn text(&self, pages_per_die: u64, scheduler: &str, [pacing, foreground]: [&str; 2]) -> String {
+    /// `vsm_pages`: the least VSM, 1 if a program writes one mapping unit.
+    pub fn text(
+        &self,
+        pages_per_die: u64,
+        vsm_pages: u64,
+        scheduler: &str,
+        [pacing, foreground]: [&str; 2],
+    ) -> String {
         let priority = if scheduler == "fcfs" { "background" } else { self.priority };
         // Refresh that precedes the host must leave time for the host; refresh in the background need not.
         let leaves = if priority == "background" { 1.0 } else { 4.0 };
         let every_ns = pages_per_die as f64 * self.refresh_ms_per_page * 1e6 * self.scale * leaves;
-        let refresh = match self.refresh {
+        let policy = match vsm_pages {
+            1 => self.refresh.to_owned(),
+            _ => self
+                .refresh
+                .replace("vsm_pages = 1, ", "")
+                .replace("partial = {", &format!("partial = {{ vsm_pages = {vsm_pages},")),
+        };
+        let refresh = match policy.as_str() {
             "" => String::new(),
             policy => format!(
                 "[refresh]\npolicy = {policy}\npriority = '{priority}'\n\

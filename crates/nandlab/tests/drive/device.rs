@@ -207,6 +207,7 @@ impl Rig {
                     partner: None,
                     more: None,
                     goes_along: false,
+                    has_part: false,
                     extent: if op.kind == FlashOp::Copyback { extent as u32 } else { 0 },
                     has_arrived: false,
                     page,

@@ -100,7 +100,7 @@ fn acknowledged_writes_within_the_budget_survive() {
 #[test]
 fn units_of_torn_flash_pages_are_found_in_older_pages() {
     let (first, cuts) = first_and_cuts(1500);
-    let plan = |seed| Some(Plan::with_units(seed)).filter(Plan::has_units);
+    let plan = |seed| Some(Plan::new(seed)).filter(Plan::has_units);
     let counts = run(first, cuts, plan, "units_of_torn_flash_pages_are_found_in_older_pages");
     assert_eq!(counts.cuts_with_units, counts.cuts);
     if cuts >= 1500 {
@@ -116,6 +116,10 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
             counts.partial_pages_merged,
             counts.pages_lost_for_lack_of_energy,
             counts.detections,
+            counts.pages_refreshed_partially,
+            counts.links_at_a_cut,
+            counts.vsm_lines,
+            counts.vsm_lines_saved,
         ] {
             assert!(count > 0, "a count is 0:\n{counts}");
         }
@@ -126,7 +130,7 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
 /// has got room": erases that gave room to waiting translation pages counted as in vain until a host write got a page.
 #[test]
 fn a_drive_that_only_reads_and_refreshes_does_not_fail_for_lack_of_room() {
-    let plan = Plan::with_units(7_009_931);
+    let plan = Plan::of_two_schemes(7_009_931);
     assert!(plan.text.contains("demand") && plan.text.contains("fcr") && plan.has_units(), "{}", plan.text);
     crash(&plan, CUTS, &mut Honest);
 }

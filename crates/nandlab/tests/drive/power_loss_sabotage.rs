@@ -141,7 +141,7 @@ impl Sabotage for TearFirstUnits {
 fn a_flash_page_that_is_torn_in_part_is_caught() {
     let torn = |cell: Cell| {
         move |seed: u64| {
-            let plan = Plan::with_units(seed);
+            let plan = Plan::of_two_schemes(seed);
             let has_no_capacitor = plan.spec.capacitor.capacitance_f == 0.0;
             (plan.spec.drive.cell == cell && has_no_capacitor && plan.has_units()).then_some(plan)
         }

@@ -108,7 +108,8 @@ pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     }
 }
 
-pub(super) const RULES: &[Rule] = &[unit, superblock, one_shot, buffer, together, torn_superblocks, of_drive];
+pub(super) const RULES: &[Rule] =
+    &[unit, superblock, one_shot, buffer, vsm, together, torn_superblocks, of_drive];
 
 fn unit(check: &mut Check<'_>) -> Option<()> {
     let &Val::Size(bytes) = check.get(PATH)? else { return None };
@@ -196,18 +197,46 @@ fn buffer(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
+/// Susceptible bits are programmed by programming unit: while one is under way, the VSM gathers the next. The drive counts
+/// the partially refreshed pages of a block in 16 bits.
+fn vsm(check: &mut Check<'_>) -> Option<()> {
+    const KEY: &str = "refresh.policy";
+    let policy = RefreshPolicySpec::from_val(check.get(KEY)?);
+    let partial = policy.partial()?;
+    let LayoutValues { units_per_page, planes_per_block, dies_per_block, pages_per_program } = layout(check)?;
+    let least = 2 * pages_per_program / units_per_page;
+    if pages_per_program > 1 && u64::from(partial.vsm_pages) < least {
+        let message = format!(
+            "a VSM of {} pages has no room for two programs of {} pages",
+            partial.vsm_pages,
+            least / 2
+        );
+        check.error(
+            &[KEY, "drive.program_order", "ftl.superblock", PATH],
+            message,
+            format!("set {KEY}.partial.vsm_pages = {least} at least"),
+        );
+    }
+    let pages = check.int("drive.pages_per_block")? * units_per_page * planes_per_block * dies_per_block;
+    if pages > u16::MAX.into() {
+        let message =
+            format!("partial refresh knows at most {} mapping units in a block, found {pages}", u16::MAX);
+        let remedy = "set a larger ftl.mapping_unit or a smaller ftl.superblock, or leave out refresh.policy";
+        check.error(&[KEY, PATH, "ftl.superblock", "drive.pages_per_block"], message, remedy);
+    }
+    Some(())
+}
+
 /// A mechanism that cannot be simulated with a division of the flash memory: its key, its name, and whether it is on.
 type Other = (&'static str, &'static str, bool);
 
 /// The mechanisms that program single pages of single blocks.
 fn by_page(check: &Check<'_>) -> Option<[Other; 2]> {
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
-    let is_by_page =
-        refresh.partial().is_some() || refresh.in_place().is_some() || refresh.ec_cache().is_some();
     let is_shared = check.is("migration.first_block", "shared");
     Some([
         ("migration.first_block", "a first block that GC shares with the host", is_shared),
-        ("refresh.policy", "this refresh policy", is_by_page),
+        ("refresh.policy", "refresh in place", refresh.in_place().is_some()),
     ])
 }
 

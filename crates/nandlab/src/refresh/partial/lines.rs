@@ -16,7 +16,7 @@ impl Partial {
     pub(crate) fn empty_vsm<P: Probe>(&mut self, core: &mut Core<P>) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         while !self.vsm.waiting().is_empty() {
-            if !self.program_line(core) {
+            if !self.program_lines(core) {
                 return;
             }
         }
@@ -32,10 +32,10 @@ impl Partial {
         self.vsm.lines() > 0
     }
 
-    /// Queues the program of a line if a plane has room for the line; returns whether a program was queued. From the
-    /// draining of the capacitor until it is charged again no line is programmed, because a torn program could destroy
-    /// a line that is already in flash.
-    pub(super) fn program_line<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
+    /// Queues a program of lines if a plane has room for it; returns whether a program was queued. The program writes as
+    /// many lines as it can, and padding if there are fewer. From the draining of the capacitor until it is charged again
+    /// no line is programmed, because a torn program could destroy a line that is already in flash.
+    pub(super) fn program_lines<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
         if !core.state.is_charged && !core.state.is_syncing {
             return false;
         }
@@ -44,6 +44,17 @@ impl Partial {
         let Some(plane) = self.plane_for_line(core, home).filter(|_| self.links.has_number()) else {
             return false;
         };
+        for _ in 0..core.pages_to_fill(plane, WriteStream::Combination) {
+            if self.vsm.waiting().is_empty() || !self.links.has_number() {
+                break;
+            }
+            self.program_line(core, plane);
+        }
+        true
+    }
+
+    /// Queues the program of a line to a plane with room for it. There must be a waiting entry and a free number.
+    fn program_line<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let line = self.vsm.take_line();
         self.stats.padding_bytes += u64::from(core.geometry.page_bytes)
             - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
@@ -55,7 +66,6 @@ impl Partial {
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         self.stats.combination_pages += 1;
         self.stage(lpn, queued.expect("plane_for_line has found room").ppn);
-        true
     }
 
     /// The plane to which a line with data of plane `home` is programmed. Of the planes with room, prefers, in this
@@ -64,10 +74,10 @@ impl Partial {
     pub(super) fn plane_for_line<P: Probe>(&self, core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
         let g = &core.geometry;
         let planes = (1..=g.planes).map(|step| PlaneId((home.0 + step) % g.planes));
+        let first_die = |plane: PlaneId| g.dies_of(plane).next();
         planes.filter(|&plane| core.has_combination_room(plane)).min_by_key(|&plane| {
-            let die = g.die_of(plane);
             let room = Reverse(core.ftl.free_pages(g, plane));
-            (plane == home, die == g.die_of(home), core.device.load(die), room)
+            (plane == home, first_die(plane) == first_die(home), core.load(plane), room)
         })
     }
 
@@ -139,12 +149,21 @@ impl Partial {
         links.combinations().filter(is_in_ram).collect()
     }
 
-    /// Allocates a page on an idle die for a line of the emergency flush.
-    pub(crate) fn place_line_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedPage> {
-        let planes = (0..core.geometry.planes).map(PlaneId);
-        let plane = planes
-            .filter(|&plane| core.ftl.has_combination_room(&core.geometry, plane))
-            .find(|&plane| core.device.phase(core.geometry.die_of(plane)) == Phase::Idle)?;
-        core.allocate(plane, WriteStream::Combination)
+    /// Allocates what one program writes, on an idle die, for lines of the emergency flush. Returns its first page, with
+    /// the pages after the program that remain erased.
+    pub(crate) fn place_lines_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedPage> {
+        let (g, stream) = (&core.geometry, WriteStream::Combination);
+        let die = |plane: PlaneId| {
+            let (block, page) = g.split(core.ftl.next_page(g, plane, stream)?);
+            Some(g.die_of_page(block, page))
+        };
+        let is_idle = |plane: PlaneId| die(plane).is_some_and(|die| core.device.phase(die) == Phase::Idle);
+        let mut planes = (0..g.planes).map(PlaneId).filter(|&plane| core.ftl.has_combination_room(g, plane));
+        let plane = planes.find(|&plane| is_idle(plane))?;
+        let mut place = core.allocate(plane, WriteStream::Combination)?;
+        for _ in 1..core.geometry.pages_per_program {
+            place.skips = core.allocate(plane, WriteStream::Combination)?.skips;
+        }
+        Some(place)
     }
 }

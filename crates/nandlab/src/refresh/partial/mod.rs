@@ -90,7 +90,11 @@ impl Partial {
             spec: partial,
             draws: Stream::new(seed, "refresh.policy.partial"),
             size: EncodedSize::new(partial.encoding, geometry.page_bytes, partial.codeword_bits),
-            vsm: Vsm::new(partial.vsm_pages, geometry.page_bytes),
+            vsm: Vsm::new(
+                partial.vsm_pages * geometry.units_per_page,
+                geometry.page_bytes,
+                geometry.pages_per_program,
+            ),
             links: CombinationLinks::new(first, most),
             stats: RefreshStats::default(),
             waiting_for_room: VecDeque::new(),
@@ -171,7 +175,7 @@ impl Partial {
             linked_pages: links.count(),
             linked_pages_max: links.peak(),
             mapping_bytes: (u64::from(core.geometry.pages) + links.peak() * LINK_BITS).div_ceil(8),
-            vsm_bytes: self.vsm.peak_bytes.into(),
+            vsm_bytes: self.vsm.peak_bytes,
             on_share: if core.now == Time::START { 1.0 } else { on_ns.ns() as f64 / core.now.ns() as f64 },
         }
     }
@@ -255,7 +259,7 @@ impl Partial {
             return Refreshed::Not;
         }
         let has_room = |partial: &Self| partial.vsm.has_room(entry.bytes);
-        if !has_room(self) && !self.has_lines_under_way() && !self.program_line(core) {
+        if !has_room(self) && !self.has_lines_under_way() && !self.program_lines(core) {
             self.stats.without_room += 1;
             return Refreshed::Not;
         }
@@ -269,8 +273,8 @@ impl Partial {
         core.parts.set_pending(read.ppn);
         self.stats.partial_pages += 1;
         self.stats.susceptible_bytes += u64::from(entry.bytes);
-        if self.vsm.has_line() {
-            self.program_line(core);
+        if self.vsm.fills_program() {
+            self.program_lines(core);
         }
         Refreshed::Now
     }

@@ -1,5 +1,5 @@
-//! The virtual shadow memory (VSM): RAM in which susceptible bits wait until they fill a page, and until that page is
-//! programmed.
+//! The virtual shadow memory (VSM): RAM in which susceptible bits wait until they fill what one program writes, and until
+//! this program has ended. A program writes one line, or with programming units several.
 
 use super::SusceptibleBits;
 use crate::base::geometry::Ppn;
@@ -8,24 +8,27 @@ use crate::base::geometry::Ppn;
 #[derive(Debug)]
 pub struct Vsm {
     /// Size in bytes.
-    capacity: u32,
+    capacity: u64,
     line_bytes: u32,
+    /// Lines of what one program writes.
+    lines_per_program: u32,
     /// Entries that belong to no line yet, oldest first.
     waiting: Vec<SusceptibleBits>,
     /// Size of the waiting entries in bytes.
     waiting_bytes: u32,
-    /// Number of lines being programmed; each takes a whole page.
+    /// Number of lines being programmed; each takes the bytes of a whole line.
     lines: u32,
     /// Highest fill level so far, in bytes.
-    pub peak_bytes: u32,
+    pub peak_bytes: u64,
 }
 
 impl Vsm {
-    /// An empty VSM of `pages` pages.
-    pub fn new(pages: u32, page_bytes: u32) -> Self {
+    /// An empty VSM of `lines` lines of `line_bytes` bytes each, of which a program writes `lines_per_program`.
+    pub fn new(lines: u32, line_bytes: u32, lines_per_program: u32) -> Self {
         Self {
-            capacity: pages * page_bytes,
-            line_bytes: page_bytes,
+            capacity: u64::from(lines) * u64::from(line_bytes),
+            line_bytes,
+            lines_per_program,
             waiting: Vec::new(),
             waiting_bytes: 0,
             lines: 0,
@@ -33,13 +36,13 @@ impl Vsm {
         }
     }
 
-    fn used(&self) -> u32 {
-        self.lines * self.line_bytes + self.waiting_bytes
+    fn used(&self) -> u64 {
+        u64::from(self.lines) * u64::from(self.line_bytes) + u64::from(self.waiting_bytes)
     }
 
     /// Whether `bytes` more bytes fit.
     pub fn has_room(&self, bytes: u32) -> bool {
-        self.used() + bytes <= self.capacity
+        self.used() + u64::from(bytes) <= self.capacity
     }
 
     /// Adds an entry, for which there must be room.
@@ -65,9 +68,9 @@ impl Vsm {
         self.lines
     }
 
-    /// Whether the waiting entries have at least the size of a page.
-    pub fn has_line(&self) -> bool {
-        self.waiting_bytes >= self.line_bytes
+    /// Whether the waiting entries have at least the size of what one program writes.
+    pub fn fills_program(&self) -> bool {
+        u64::from(self.waiting_bytes) >= u64::from(self.line_bytes) * u64::from(self.lines_per_program)
     }
 
     /// Makes a line of waiting entries, oldest first. An entry that does not fit into the rest of the line is left for
@@ -128,17 +131,17 @@ mod tests {
 
     #[test]
     fn a_line_skips_an_entry_that_does_not_fit_and_takes_the_next_entry_that_fits() {
-        let mut vsm = Vsm::new(2, 100);
+        let mut vsm = Vsm::new(2, 100, 1);
         for (base, bytes) in [(1, 60), (2, 50), (3, 30), (4, 20), (5, 10)] {
             assert!(vsm.has_room(bytes));
             vsm.push(entry(base, bytes));
         }
-        assert!(vsm.has_line() && !vsm.has_room(31) && vsm.has_room(30));
+        assert!(vsm.fills_program() && !vsm.has_room(31) && vsm.has_room(30));
         let line = vsm.take_line();
         let places: Vec<_> = line.iter().map(|e| (e.base.0, e.offset, e.bytes)).collect();
         assert_eq!(places, [(1, 0, 60), (3, 60, 30), (5, 90, 10)]);
-        // A line takes a whole page until its program has ended.
-        assert!(!vsm.has_line() && vsm.has_room(30) && !vsm.has_room(31));
+        // A line takes all its bytes until its program has ended.
+        assert!(!vsm.fills_program() && vsm.has_room(30) && !vsm.has_room(31));
         vsm.release_line();
         assert!(vsm.forget(Ppn(2)) && !vsm.forget(Ppn(3)));
         assert_eq!(vsm.take_line().iter().map(|e| e.base.0).collect::<Vec<_>>(), [4]);
