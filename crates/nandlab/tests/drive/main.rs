@@ -29,6 +29,7 @@ mod link;
 mod pacing;
 mod partial_by_hand;
 mod partial_refresh;
+mod partial_units;
 mod power_loss;
 mod power_loss_sabotage;
 mod power_outputs;

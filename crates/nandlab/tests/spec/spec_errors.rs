@@ -1608,12 +1608,9 @@ fn a_mapping_unit_is_a_power_of_two_of_at_most_a_page() {
 #[test]
 fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
     let text = "[drive]\npage_size = \"16KiB\"\n[ftl]\nmapping_unit = \"4KiB\"\n";
-    for set in [
-        "migration.first_block=shared",
-        "refresh.policy.fcr={ in_place = true }",
-        "refresh.policy.partial={ min_free_blocks = 0.02 }",
-        "power.gc_in_flush=true",
-    ] {
+    for set in
+        ["migration.first_block=shared", "refresh.policy.fcr={ in_place = true }", "power.gc_in_flush=true"]
+    {
         let said = set_says(text, set);
         assert!(
             said.contains("a mapping unit below the page cannot be simulated together yet"),
@@ -1644,7 +1641,7 @@ fn mechanisms_on_the_die_of_a_block_refuse_superblocks_of_the_drive() {
             "a first block that GC shares with the host",
             "migration.first_block",
         ),
-        ("refresh = { policy = { fcr = { in_place = true } } }", "this refresh policy", "refresh.policy"),
+        ("refresh = { policy = { fcr = { in_place = true } } }", "refresh in place", "refresh.policy"),
     ] {
         let said = set_says(&format!("timing = {{ multi_plane = true }}\n{text}\n"), "ftl.superblock=drive");
         let expected = format!(
@@ -1709,6 +1706,24 @@ fn a_write_buffer_needs_units_and_room_for_a_page() {
     assert!(said.contains("a write cache and a write buffer cannot be simulated together yet"), "{said}");
     assert!(load_with(&both, &[]).is_ok());
     assert!(load_with(&both, &["cache.size=2KiB"]).is_ok());
+}
+
+/// The VSM holds two programs at least. On this drive a program writes two flash pages of each of the two planes.
+#[test]
+fn a_vsm_needs_room_for_two_programs() {
+    let text = "[timing]\nmulti_plane = true\nprogram = \"1ms\"\n[drive]\nprogram_order = \"one-shot\"\n\
+                planes_per_die = 2\n[ftl]\nsuperblock = \"die\"\n";
+    let said = set_says(text, "refresh.policy=partial");
+    assert!(said.contains("a VSM of 4 pages has no room for two programs of 4 pages"), "{said}");
+    assert!(said.contains("remedy: set refresh.policy.partial.vsm_pages = 8 at least"), "{said}");
+    assert!(load_with(text, &["refresh.policy.partial.vsm_pages=8"]).is_ok());
+    // A program of one page needs no more than one page.
+    assert!(load_with("", &["refresh.policy.partial.vsm_pages=1"]).is_ok());
+    let said = set_says(
+        "[drive]\npages_per_block = 16384\nblocks_per_plane = 32\npage_size = \"16KiB\"\n[ftl]\nmapping_unit = \"2KiB\"\n",
+        "refresh.policy=partial",
+    );
+    assert!(said.contains("at most 65535 mapping units in a block, found 131072"), "{said}");
 }
 
 /// The write cache holds mapping units, so it needs room for one of them.
