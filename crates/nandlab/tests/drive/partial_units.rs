@@ -7,6 +7,7 @@ use crate::common::{at, ns, one, spec};
 use nandlab::base::geometry::{DieId, Lpn};
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
+use nandlab::flash::{AgeStamp, Stamp};
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
@@ -132,4 +133,25 @@ fn after_half_of_the_grace_padding_fills_the_program_of_a_line() {
     drive.advance(at(OVER_MS * 1_000_000));
     assert_eq!((count(&drive, FlashOp::Program, Cause::Refresh), drive.stats().units.padding), (1, 2));
     assert_eq!(drive.partial_refresh().unwrap().linked_pages, 32);
+}
+
+/// Without its susceptible bits no unit can be decoded, also those that share the read of another unit.
+#[test]
+fn all_units_fail_whose_combination_page_is_lost() {
+    let mut drive = drive(SIXTEENTH, &[]);
+    one(&mut drive, Op::Write, 0, 64 * UNIT);
+    drive.advance(at(OVER_MS * 1_000_000));
+    let first = drive.ftl().map.get(Lpn(0)).unwrap();
+    let (combination, _) = drive.links().unwrap().of(first).expect("the unit is linked");
+    let page = drive.ftl().map.get(combination).unwrap();
+    let array = drive.parts_mut().0;
+    array.stage(page, combination, Stamp { corrected: AgeStamp::LOST, ..array.stamp(page) });
+    let linked = |lpn: &u32| {
+        let base = drive.ftl().map.get(Lpn(*lpn)).unwrap();
+        drive.links().unwrap().of(base).unwrap().0 == combination
+    };
+    let units = (0..64).filter(linked).count();
+    assert_eq!(units, 16);
+    one(&mut drive, Op::Read, 0, 64 * UNIT);
+    assert_eq!(drive.stats().counters.media_errors, 16);
 }
