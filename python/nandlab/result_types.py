@@ -105,6 +105,8 @@ class Summary(Record, frozen=True):
     """Result of the SNIA steady-state test; None if no host write completed."""
     notes: tuple[Note, ...]
     """Findings that a reader of the numbers has to know, the most important first."""
+    bad_blocks: BadBlocksSummary | None = None
+    """Blocks that are bad from the factory; absent without `drive.bad_blocks`."""
     units: UnitsStats | None = None
     """Programs of several mapping units; absent if a program writes one."""
     suspensions: SuspendStats | None = None
@@ -898,10 +900,12 @@ class SpaceSummary(Record, frozen=True):
     """Space that the mechanisms need in every plane."""
     spare_share: float
     """Effective over-provisioning: pages neither valid nor reserved as `open_blocks` or `free_blocks`, over the maximum
-    number of valid pages. A share.
+    number of valid pages; with bad blocks the mean of all planes. A share.
     """
     waf_uniform_fifo: float | None
-    """WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`; None where it is unbounded."""
+    """WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`, with bad blocks the mean of
+    all planes; None where it is unbounded.
+    """
     op_for_waf_5: float | None
     """The lowest `drive.op` at which `waf_uniform_fifo` is at most 5; None if there is none. A share."""
 
@@ -1066,6 +1070,19 @@ class Note(Record, frozen=True):
     """The subject of the note, as an identifier for programs."""
     text: str
     """The finding in words: what has happened, the spec keys concerned, and the remedy."""
+
+
+class BadBlocksSummary(Record, frozen=True):
+    """Blocks that are bad from the factory (`drive.bad_blocks`), and what they leave."""
+
+    flash_blocks: int
+    """Blocks of the flash that are bad."""
+    unused: int
+    """Good blocks of the flash that no superblock uses, because another of its planes has fewer; 0 with `ftl.superblock
+    = "plane"`.
+    """
+    blocks: int
+    """Superblocks that the drive has; with `ftl.superblock = "plane"` its good blocks."""
 
 
 class UnitsStats(Record, frozen=True):

@@ -170,6 +170,47 @@ def test_a_report_is_written_for_tables_without_rows(tmp_path, table):
     assert nandlab.report(result, tmp_path / "report.html").stat().st_size > 10_000
 
 
+#: Settings that a default drive does not have: the key, its value, and the row of the report.
+DIVIDED = [
+    ("drive.planes_per_die", 2, None),
+    ("drive.blocks_per_plane", 64, None),
+    ("drive.op", 0.5, ("capacity", "8 MiB raw with the bad blocks, 5.33 MiB for the host")),
+    ("drive.bad_blocks", 0.05, ("share of blocks that are bad from the factory", "0.05")),
+    ("drive.program_order", "one-shot", ("program order", "one-shot")),
+    ("ftl.superblock", "die", ("superblock", "die")),
+    ("ftl.mapping_unit", "1KiB", ("mapping unit", "1KiB")),
+    ("ftl.buffer", "64KiB", ("write buffer", "64KiB")),
+    ("timing.multi_plane", True, ("multi-plane operations", "yes")),
+    (
+        "timing.suspend.program",
+        {"enter": "20us", "resume": "10us", "min_progress": "100us", "max": 3},
+        (
+            "suspension for host reads",
+            "program (enter 20us, resume 10us, min_progress 100us, max 3), erase none",
+        ),
+    ),
+]
+
+
+def settings_in(text):
+    """The rows of the settings of a page."""
+    section = text[text.index('<section id="settings"') :]
+    section = section[: section.index("<details")]
+    return dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", section))
+
+
+def test_the_settings_have_what_differs_from_a_default_drive(tmp_path):
+    divided, _ = page_of({key: value for key, value, _ in DIVIDED}, tmp_path)
+    rows = settings_in(divided)
+    expected = dict(row for *_, row in DIVIDED if row)
+    assert {name: rows.get(name) for name in expected} == expected
+    default, _ = page_of({}, tmp_path)
+    assert set(expected) & set(settings_in(default)) == {"capacity"}
+    assert "bad blocks" not in settings_in(default)["capacity"]
+    assert "Bad blocks" in divided
+    assert "Bad blocks" not in default
+
+
 def test_the_report_of_a_stopped_run_states_that_it_is_not_complete(tmp_path):
     result = nandlab.run(SPEC)
     result.summary_text = json.dumps(json.loads(result.summary_text) | {"complete": False})

@@ -11,7 +11,13 @@ from nandlab.units import size
 
 #: Values that switch a mechanism off or are the usual choice; they have no row.
 _OFF = {
+    "drive.bad_blocks": 0.0,
+    "drive.program_order": "page",
+    "ftl.mapping_unit": "page",
+    "ftl.superblock": "plane",
+    "ftl.buffer": "0B",
     "host.link": "none",
+    "timing.multi_plane": False,
     "timing.suspend": "none",
     "ecc.start": "first",
     "ecc.retry": "full",
@@ -50,7 +56,8 @@ def settings_of(spec: Mapping[str, object]) -> list[Block]:
             parts.append(size(page_bytes))
             raw = page_bytes * math.prod(counts)
             op = at("drive.op")
-            capacity = f"{size(raw)} raw" + (
+            included = " with the bad blocks" if at("drive.bad_blocks") else ""
+            capacity = f"{size(raw)} raw{included}" + (
                 f", {size(raw / (1 + op))} for the host" if isinstance(op, (int, float)) else ""
             )
             rows.append(("capacity", capacity))
@@ -60,11 +67,17 @@ def settings_of(spec: Mapping[str, object]) -> list[Block]:
         ("cell", "drive.cell"),
         ("over-provisioning", "drive.op"),
         ("endurance, P/E cycles", "drive.endurance"),
+        ("share of blocks that are bad from the factory", "drive.bad_blocks"),
+        ("program order", "drive.program_order"),
+        ("superblock", "ftl.superblock"),
         ("link to the host", "host.link"),
         ("read / program / erase", "timing.read timing.program timing.erase"),
         ("scheduler", "timing.scheduler"),
+        ("multi-plane operations", "timing.multi_plane"),
         ("suspension for host reads", "timing.suspend"),
         ("mapping", "ftl.map"),
+        ("mapping unit", "ftl.mapping_unit"),
+        ("write buffer", "ftl.buffer"),
         ("allocation", "ftl.allocation"),
         ("wear levelling", "ftl.wear_levelling"),
         ("GC victim", "gc.victim"),

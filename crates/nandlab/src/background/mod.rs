@@ -321,7 +321,7 @@ impl Background {
         let whole = &mut core.room.spaces[plane.index()].fully_valid_victims;
         *whole = if is_whole { *whole + 1 } else { 0 };
         let lets_policy_proceed =
-            is_whole && may_lose && !core.state.is_guarded && *whole <= core.geometry.blocks_per_plane;
+            is_whole && may_lose && !core.state.is_guarded && *whole <= core.geometry.blocks_in(plane);
         let gains = core.gains(named) || lets_policy_proceed;
         let may_empty = core.may_empty(plane, named, false) && !(is_urgent && core.retires(named));
         if !is_forced && gains && may_empty {
@@ -337,7 +337,7 @@ impl Background {
     /// given no write a page. It ends when the host's stream may open a block.
     fn forces_victim<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
         let has_kept_blocks_only = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
-        let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.blocks);
+        let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.good_blocks());
         let is_at_reserve = core.is_at_reserve(plane);
         let forced = &mut core.room.spaces[plane.index()].takes_fewest_valid;
         *forced =
@@ -395,16 +395,16 @@ impl Background {
         is_urgent: bool,
     ) -> bool {
         let state = &mut core.ftl.planes[plane.index()];
-        // The search runs once per `blocks_per_plane / 8` erases of the plane: often enough for the wear that these
-        // erases cause, at little cost.
-        if state.erases_unchecked < core.geometry.blocks_per_plane.div_ceil(8)
+        // The search runs once per n / 8 erases of a plane of n blocks: often enough for the wear that these erases
+        // cause, at little cost.
+        if state.erases_unchecked < core.geometry.blocks_in(plane).div_ceil(8)
             || state.free.len() < core.ftl.reserve_blocks
         {
             return false;
         }
         state.erases_unchecked = 0;
         let first = core.geometry.first_block(plane);
-        let blocks = &core.array.blocks[first.index()..][..core.geometry.blocks_per_plane as usize];
+        let blocks = &core.array.blocks[core.geometry.blocks_of(plane)];
         let Some(within) = wear::laggard(blocks, self.wear_gap) else { return false };
         let victim = BlockId(first.0 + within);
         if !core.may_empty(plane, victim, true) {

@@ -11,7 +11,8 @@
 //! block* is one of its members, one in each plane of a group: [`Geometry::planes_per_block`] planes on each of
 //! [`Geometry::dies_per_block`] dies. The group has one [`PlaneId`]. By default the group is a single plane. On a die,
 //! row r of a block consists of flash page r of every member, in the order of the planes. How the pages of a block
-//! follow each other over rows and dies is in [`Stripes`].
+//! follow each other over rows and dies is in [`Stripes`]. A plane whose group has bad flash blocks has fewer blocks
+//! than `drive.blocks_per_plane` ([`BadBlocks`]): those with the highest numbers do not exist.
 //!
 //! A *programming unit* is what one program operation writes: a flash page, or with `drive.program_order = "one-shot"`
 //! all flash pages of a wordline of every member, which are consecutive rows. It has
@@ -20,6 +21,7 @@
 pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
 pub use crate::base::stripes::{Divisor, Stripes};
 
+use crate::base::bad_blocks::BadBlocks;
 use crate::base::units::Span;
 use std::fmt;
 
@@ -44,6 +46,8 @@ pub struct DriveSpec {
     pub layers: u32,
     /// Over-provisioning: (raw - logical) / logical pages.
     pub op: f64,
+    /// Share of the flash blocks that are bad from the factory.
+    pub bad_blocks: f64,
     /// P/E cycles after which a block is retired.
     pub endurance: u32,
     /// Page registers of a plane.
@@ -199,6 +203,8 @@ pub struct Geometry {
     pub pages_per_program: u32,
     /// Pages that the host can address: raw pages / (1 + OP), rounded down.
     pub logical_pages: u32,
+    /// The flash blocks that are bad from the factory.
+    pub bad: BadBlocks,
     pub cell: Cell,
     pub layers: u32,
     by_page: Divisor,
@@ -261,6 +267,7 @@ impl Geometry {
             flash_pages_per_program,
             pages_per_program,
             logical_pages: logical_pages(pages, drive.op) as u32,
+            bad: BadBlocks::default(),
             cell: drive.cell,
             layers: drive.layers,
             by_page: Divisor::new(pages_per_block),
@@ -275,7 +282,7 @@ impl Geometry {
         u64::from(self.logical_pages) * u64::from(self.page_bytes)
     }
 
-    /// Bytes of flash.
+    /// Bytes of flash, bad blocks included.
     pub fn raw_bytes(&self) -> u64 {
         u64::from(self.pages) * u64::from(self.page_bytes)
     }
@@ -413,16 +420,16 @@ impl Geometry {
         BlockId(plane.0 * self.blocks_per_plane)
     }
 
-    /// The ids of a plane's blocks as array indices.
+    /// The ids of the blocks that a plane has as array indices.
     pub fn blocks_of(&self, plane: PlaneId) -> std::ops::Range<usize> {
         let first = self.first_block(plane).index();
-        first..first + self.blocks_per_plane as usize
+        first..first + self.blocks_in(plane) as usize
     }
 
-    /// The ids of a plane's blocks, in ascending order.
+    /// The ids of the blocks that a plane has, in ascending order.
     pub fn block_ids_of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> + Clone + use<> {
         let first = self.first_block(plane).0;
-        (first..first + self.blocks_per_plane).map(BlockId)
+        (first..first + self.blocks_in(plane)).map(BlockId)
     }
 
     /// The die of a plane whose blocks are on one die.
@@ -550,6 +557,7 @@ mod tests {
                 cell: Cell::Tlc3d,
                 layers: 4,
                 op: 0.5,
+                bad_blocks: 0.0,
                 endurance: 1,
                 registers: 1,
                 program_order,

@@ -1,6 +1,9 @@
-//! Types that any room may use and that depend on no room: time and other units, ids, geometry, requests, lists, slabs,
-//! large arrays, random streams, numbers as text, counters, sections of results, notes and descriptions of policies.
+//! Types that any room may use and that depend on no room: time and other units, ids, geometry, bad blocks, requests,
+//! lists, slabs, large arrays, random streams and draws, numbers as text, counters, sections of results, notes and
+//! descriptions of policies.
 
+pub mod bad_blocks;
+pub mod binomial;
 pub mod counters;
 pub mod geometry;
 pub mod huge;

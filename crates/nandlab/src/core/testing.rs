@@ -92,6 +92,7 @@ impl Setup {
             cell: self.cell,
             layers: 1,
             op: 0.0,
+            bad_blocks: 0.0,
             endurance: self.endurance,
             registers: 1,
             program_order: crate::base::geometry::ProgramOrder::Page,
@@ -148,6 +149,9 @@ impl Setup {
         let entries = u64::from(self.page_bytes) / ftl::needs::MAP_ENTRY_BYTES;
         let needs = BlockNeeds::new(&Demands {
             planes: self.planes.into(),
+            flash_blocks_per_block: 1,
+            bad_blocks: 0.0,
+            seed: 0,
             pages_per_block: self.pages.into(),
             pages_per_program: 1,
             page_bytes: self.page_bytes.into(),

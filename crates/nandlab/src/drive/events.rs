@@ -137,7 +137,7 @@ impl<P: Probe> Drive<P> {
         self.resume_write_backs(plane);
         self.resume_writes(plane);
         let erases = self.path.writes.erases_in_vain;
-        if erases > IN_VAIN_MAX * u64::from(self.core.geometry.blocks) {
+        if erases > IN_VAIN_MAX * u64::from(self.core.geometry.good_blocks()) {
             self.failure.get_or_insert_with(|| Box::new(Failure::InVain { erases }));
         }
         self.next_job(plane);

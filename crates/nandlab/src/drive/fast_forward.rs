@@ -161,7 +161,7 @@ impl<P: Probe> Drive<P> {
         let is_static = self.spec.ftl.wear_levelling == WearLevelling::Static;
         let is_active = |&block: &usize| {
             let is_warm =
-                || self.pace.blocks[block].1 < COLD_AFTER * u64::from(self.core.geometry.blocks_per_plane);
+                || self.pace.blocks[block].1 < COLD_AFTER * u64::from(self.core.geometry.blocks_in(plane));
             self.core.array.blocks[block].state != BlockState::Retired && (is_static || is_warm())
         };
         self.core.geometry.blocks_of(plane).filter(is_active).collect()

@@ -76,9 +76,9 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Fills a share `used` of the blocks of every plane, rounded down to whole blocks. A share `valid` of the filled
-    /// pages, at random places, is valid, but not more pages than the drive has logical pages. The valid pages have the
-    /// lowest LPNs, so that a workload that starts at address 0 finds data.
+    /// Fills a share `used` of `drive.blocks_per_plane` blocks of every plane, rounded down to whole blocks. A share
+    /// `valid` of the filled pages, at random places, is valid, but not more pages than the drive has logical pages. The
+    /// valid pages have the lowest LPNs, so that a workload that starts at address 0 finds data.
     fn fill(&mut self, used: f64, valid: f64, order: FillOrder, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let (planes, pages) = (self.core.geometry.planes, self.core.geometry.pages_per_block);

@@ -16,7 +16,7 @@ use std::io::{self, Read, Write};
 /// The largest number of pages of a block whose count of programmed pages takes 16 bits.
 const SMALL_BLOCK: u32 = 0xffff;
 
-const MAGIC: [u8; 8] = *b"nandlab6";
+const MAGIC: [u8; 8] = *b"nandlab7";
 
 /// Why a snapshot could not be loaded.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl<R: Read> Numbers<R> {
 
 impl<P: Probe> Drive<P> {
     /// The properties in which a saved drive and the drive that loads it must agree.
-    fn fingerprint(&self) -> [(&'static str, u64); 14] {
+    fn fingerprint(&self) -> [(&'static str, u64); 16] {
         let g = &self.core.geometry;
         [
             ("drive.chips_per_channel", g.chips_per_channel.into()),
@@ -148,6 +148,8 @@ impl<P: Probe> Drive<P> {
             ("drive.program_order (pages of a program)", g.flash_pages_per_program.into()),
             ("planes", g.planes.into()),
             ("drive.blocks_per_plane", g.blocks_per_plane.into()),
+            ("drive.bad_blocks, seed (bad blocks)", g.bad.flash_blocks),
+            ("drive.bad_blocks, seed (hash of the bad blocks by plane)", g.bad.fingerprint()),
             ("drive.pages_per_block", g.rows_per_block().into()),
             ("drive.page_size (bytes)", g.flash_page_bytes().into()),
             ("logical pages", g.logical_pages.into()),
@@ -269,10 +271,14 @@ impl<P: Probe> Drive<P> {
                 1 => BlockState::Open,
                 2 => BlockState::Full,
                 4 => BlockState::Retired,
+                5 => BlockState::Bad,
                 _ => return Err(SnapshotError::Damaged("a block is in an impossible state")),
             };
             let id = BlockId(id);
             let block = self.core.array.block_mut(id);
+            if (state == BlockState::Bad) != (block.state == BlockState::Bad) {
+                return Err(SnapshotError::Damaged("a bad block is in use"));
+            }
             block.pe_cycles = pe_cycles;
             block.copybacks = copybacks;
             block.state = state;

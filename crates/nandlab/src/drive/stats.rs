@@ -307,7 +307,8 @@ impl Sampled<'_> {
         let (mut sum, mut least) = (0.0, f64::INFINITY);
         for plane in (0..geometry.planes).map(PlaneId) {
             let free = core.ftl.free_pages(geometry, plane);
-            let share = ratio(f64::from(free), f64::from(geometry.pages_per_plane));
+            let pages = geometry.blocks_in(plane) * geometry.pages_per_block;
+            let share = ratio(f64::from(free), f64::from(pages));
             sum += share;
             least = least.min(share);
         }

@@ -5,7 +5,7 @@
 //! cannot be read. An operation that breaks a rule is a bug in the controller and panics.
 
 use super::on_dies::OnDies;
-use crate::base::geometry::{BlockId, Geometry, Lpn, Ppn};
+use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
 use crate::base::units::Time;
 use crate::flash::AgeStamp;
@@ -30,6 +30,15 @@ pub enum BlockState {
     Victim,
     /// Worn out, no longer used.
     Retired,
+    /// Not there: a plane of the block has too few good flash blocks ([`Geometry::blocks_in`]). Never used.
+    Bad,
+}
+
+impl BlockState {
+    /// Whether the block holds data, or can after an erase.
+    pub fn is_usable(self) -> bool {
+        !matches!(self, Self::Retired | Self::Bad)
+    }
 }
 
 /// One block: the NAND's own state (P/E cycles, reads, programmed pages) and the controller's record of the block. Two
@@ -133,9 +142,16 @@ impl Array {
         let block = Block { pe_cycles, ..Block::default() };
         let pages = geometry.pages as usize;
         let is_apart = geometry.flash_blocks_per_block() > 1;
+        let mut blocks = Huge::filled(block, geometry.blocks as usize);
+        for plane in (0..geometry.planes).map(PlaneId) {
+            let (good, first) = (geometry.blocks_of(plane), geometry.first_block(plane).index());
+            for block in &mut blocks[good.end..first + geometry.blocks_per_plane as usize] {
+                block.state = BlockState::Bad;
+            }
+        }
         Self {
             reads: Huge::zeroed(if is_apart { geometry.flash_blocks() as usize } else { 0 }),
-            blocks: Huge::filled(block, geometry.blocks as usize),
+            blocks,
             rare: Huge::filled(Rare::default(), geometry.blocks as usize),
             on_dies: (geometry.dies_per_block > 1).then(|| Box::new(OnDies::new(geometry))),
             // Recovery may read the OOB of any page, so the OOB of an unprogrammed page must state that the page is
@@ -147,6 +163,11 @@ impl Array {
             torn: BTreeSet::new(),
             partial: BTreeSet::new(),
         }
+    }
+
+    /// The blocks that the drive has, worn-out ones included.
+    pub fn good_blocks(&self) -> impl Iterator<Item = &Block> + Clone {
+        self.blocks.iter().filter(|block| block.state != BlockState::Bad)
     }
 
     /// The state of a block.

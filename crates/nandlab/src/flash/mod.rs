@@ -15,5 +15,5 @@ pub use ecc::{
 pub(crate) use reliability::RBER_MAX;
 pub use reliability::{
     Condition, CopybackErrors, PageVariation, RberSpec, RberTable, References, Reliability, ReliabilitySpec,
-    Retention, VthSpec, VthTlcSpec, binomial,
+    Retention, VthSpec, VthTlcSpec,
 };

@@ -45,6 +45,13 @@ impl Ftl {
                     "plane {plane}: the order of the free blocks does not follow from their P/E cycles"
                 ));
             }
+            let is_bad = |within: &usize| blocks[*within].state == BlockState::Bad;
+            let good = geometry.blocks_in(PlaneId(plane as u32)) as usize;
+            if (0..blocks.len()).any(|within| is_bad(&within) != (within >= good)) {
+                return Err(format!(
+                    "plane {plane} has {good} blocks, which the states of its blocks contradict"
+                ));
+            }
             let mut valid = 0;
             let mut fewest = vec![u32::MAX; blocks.len().div_ceil(64)];
             for (within, block) in blocks.iter().enumerate() {
@@ -61,7 +68,7 @@ impl Ftl {
                 }
                 let pages = block.programmed;
                 let fits = match block.state {
-                    BlockState::Free | BlockState::Retired => {
+                    BlockState::Free | BlockState::Retired | BlockState::Bad => {
                         pages == 0 && bits == 0 && block.pins == 0 && block.copybacks == 0
                     }
                     BlockState::Open => true,

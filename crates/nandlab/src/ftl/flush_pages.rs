@@ -248,6 +248,7 @@ mod tests {
             cell,
             layers: if matches!(cell, Cell::Mlc | Cell::Tlc) { 1 } else { pages },
             op: 1.0,
+            bad_blocks: 0.0,
             endurance: 1000,
             registers: 1,
             program_order: crate::base::geometry::ProgramOrder::Page,
@@ -257,6 +258,9 @@ mod tests {
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
         let needs = BlockNeeds::new(&Demands {
             planes: 4,
+            flash_blocks_per_block: 1,
+            bad_blocks: 0.0,
+            seed: 0,
             pages_per_block: geometry.pages_per_block.into(),
             pages_per_program: units.into(),
             page_bytes: geometry.page_bytes.into(),

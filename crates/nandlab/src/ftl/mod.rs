@@ -91,9 +91,9 @@ impl Ftl {
         let Config { allocation, levelling, victim, needs, translation_pages, combination_pages } = config;
         let plane = |plane: u32| {
             let mut free = FreeBlocks::default();
-            let first = geometry.first_block(PlaneId(plane)).index();
-            for block in 0..geometry.blocks_per_plane {
-                free.push(levelling, block, array.blocks[first + block as usize].pe_cycles);
+            let blocks = geometry.blocks_of(PlaneId(plane));
+            for (within, block) in (0..).zip(&array.blocks[blocks]) {
+                free.push(levelling, within, block.pe_cycles);
             }
             Plane {
                 free,
@@ -103,7 +103,7 @@ impl Ftl {
                 promised_blocks: 0,
                 promised_pages: 0,
                 is_worn_out: false,
-                usable_blocks: geometry.blocks_per_plane,
+                usable_blocks: geometry.blocks_in(PlaneId(plane)),
                 erases_unchecked: 0,
             }
         };
@@ -512,8 +512,7 @@ impl Ftl {
         now: Time,
         index: &'a LeastValid,
     ) -> Candidates<'a> {
-        let first = geometry.first_block(plane);
-        let blocks = &array.blocks[first.index()..][..geometry.blocks_per_plane as usize];
+        let blocks = &array.blocks[geometry.blocks_of(plane)];
         Candidates { plane, blocks, pages_per_block: geometry.pages_per_block, now, index }
     }
 
@@ -522,7 +521,7 @@ impl Ftl {
         array.block_mut(block).state = BlockState::Victim;
         let plane = geometry.plane_of(block);
         let first = geometry.first_block(plane);
-        let blocks = &array.blocks[first.index()..][..geometry.blocks_per_plane as usize];
+        let blocks = &array.blocks[geometry.blocks_of(plane)];
         self.index.leave(plane, block.0 - first.0, blocks);
     }
 
@@ -560,8 +559,7 @@ impl Ftl {
         plane: PlaneId,
         open: [Option<Ppn>; STREAMS],
     ) {
-        let first = geometry.first_block(plane).index();
-        let blocks = &array.blocks[first..first + geometry.blocks_per_plane as usize];
+        let blocks = &array.blocks[geometry.blocks_of(plane)];
         let state = &mut self.planes[plane.index()];
         state.free = FreeBlocks::default();
         for (within, block) in blocks.iter().enumerate() {
@@ -569,7 +567,7 @@ impl Ftl {
                 state.free.push(self.levelling, within as u32, block.pe_cycles);
             }
         }
-        state.usable_blocks = blocks.iter().filter(|b| b.state != BlockState::Retired).count() as u32;
+        state.usable_blocks = blocks.iter().filter(|b| b.state.is_usable()).count() as u32;
         state.open = open.map(|next| {
             next.map_or(OpenBlock::default(), |next| {
                 let (block, _) = geometry.split(next);

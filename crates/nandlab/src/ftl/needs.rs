@@ -7,6 +7,7 @@
 //! are promised to GC's job; this ends with the job. So GC can gain pages if, beyond the valid pages, a plane has the blocks that are
 //! kept free, a block for each internal stream that may have an open block, and one block's worth of garbage.
 
+use crate::base::bad_blocks::{BadBlocks, FlashPlanes};
 use crate::base::geometry::logical_pages;
 
 /// Bytes of an entry of a translation page: one physical page number.
@@ -30,6 +31,12 @@ pub struct Need {
 pub struct Demands {
     /// Planes of the drive; planes whose blocks form superblocks are one.
     pub planes: u64,
+    /// Flash blocks of a block.
+    pub flash_blocks_per_block: u64,
+    /// Share of the flash blocks that are bad from the factory.
+    pub bad_blocks: f64,
+    /// The seed from which the bad flash blocks are drawn.
+    pub seed: u64,
     /// Pages of a block.
     pub pages_per_block: u64,
     /// Bytes of a page.
@@ -57,6 +64,16 @@ impl Demands {
     pub fn at(&self, blocks_per_plane: u64, op: f64) -> Self {
         let pages = self.planes * blocks_per_plane * self.pages_per_block;
         Self { logical_pages: logical_pages(pages, op), ..*self }
+    }
+
+    /// The bad flash blocks of the drive with `blocks_per_plane` blocks per plane.
+    pub fn bad(&self, blocks_per_plane: u64) -> BadBlocks {
+        let planes = FlashPlanes {
+            count: (self.planes * self.flash_blocks_per_block) as u32,
+            blocks: blocks_per_plane as u32,
+            per_plane: self.flash_blocks_per_block as u32,
+        };
+        BadBlocks::draw(self.bad_blocks, self.seed, planes)
     }
 }
 
@@ -161,6 +178,17 @@ impl BlockNeeds {
         (self.usable_pages(blocks_per_plane) as f64 - valid) / valid
     }
 
+    /// [`BlockNeeds::spare_share`], mean of the planes of a drive with bad flash blocks.
+    pub fn spare_share_mean(&self, blocks_per_plane: u64, bad: &BadBlocks) -> f64 {
+        let of_plane = |missing: u32| Some(self.spare_share(blocks_per_plane - u64::from(missing)));
+        bad.mean(of_plane).unwrap_or(0.0)
+    }
+
+    /// [`waf_uniform_fifo`], mean of the planes of a drive with bad flash blocks, to which the host writes equally.
+    pub fn waf_uniform_fifo(&self, blocks_per_plane: u64, bad: &BadBlocks) -> Option<f64> {
+        bad.mean(|missing| waf_uniform_fifo(self.spare_share(blocks_per_plane - u64::from(missing))))
+    }
+
     /// Blocks that a plane needs beyond its valid pages.
     pub fn blocks(&self) -> u64 {
         self.open() + self.free() + GAIN_BLOCKS
@@ -207,8 +235,9 @@ pub fn waf_uniform_fifo(spare_share: f64) -> Option<f64> {
 /// The least over-provisioning, in steps of 0.001, at which [`waf_uniform_fifo`] of a drive with `blocks_per_plane`
 /// blocks per plane is at most `waf_max`. `None` if no over-provisioning up to 100 is enough.
 pub fn op_for(demands: &Demands, blocks_per_plane: u64, waf_max: f64) -> Option<f64> {
+    let bad = demands.bad(blocks_per_plane);
     least_op(demands, blocks_per_plane, |needs| {
-        waf_uniform_fifo(needs.spare_share(blocks_per_plane)).is_some_and(|waf| waf <= waf_max)
+        needs.waf_uniform_fifo(blocks_per_plane, &bad).is_some_and(|waf| waf <= waf_max)
     })
 }
 
@@ -219,24 +248,31 @@ pub struct Fitted {
     pub blocks_per_plane: u32,
     /// `drive.op`.
     pub op: f64,
-    /// Spare bytes: raw bytes less logical bytes.
+    /// Spare bytes: raw bytes, without those of bad blocks, less logical bytes.
     pub spare_bytes: u64,
 }
 
 /// Scales a drive to a workload of `bytes` bytes: the largest drive whose spare bytes are at most `bytes / times`. The
 /// drive has at most `blocks_per_plane` blocks per plane, and at least the effective over-provisioning of the given
-/// drive ([`BlockNeeds::spare_share`]). `None` if `bytes` is too small for any such drive.
+/// drive ([`BlockNeeds::spare_share_mean`]). `None` if `bytes` is too small for any such drive.
 pub fn fit(demands: &Demands, blocks_per_plane: u32, op: f64, bytes: u64, times: f64) -> Option<Fitted> {
-    let share = BlockNeeds::new(demands).spare_share(blocks_per_plane.into());
+    let given = u64::from(blocks_per_plane);
+    let share = BlockNeeds::new(demands).spare_share_mean(given, &demands.bad(given));
     let fitted = |blocks_per_plane: u32, op: f64| {
-        let pages = demands.planes * u64::from(blocks_per_plane) * demands.pages_per_block;
-        let spare_bytes = (pages - logical_pages(pages, op)) * demands.page_bytes;
+        let blocks = demands.planes * u64::from(blocks_per_plane);
+        let bad = demands.bad(blocks_per_plane.into()).missing;
+        let logical = logical_pages(blocks * demands.pages_per_block, op);
+        let spare_pages = ((blocks - bad) * demands.pages_per_block).saturating_sub(logical);
+        let spare_bytes = spare_pages * demands.page_bytes;
         let fitted = Fitted { blocks_per_plane, op, spare_bytes };
         (spare_bytes as f64 * times <= bytes as f64).then_some(fitted)
     };
     let smaller = |blocks_per_plane: u32| {
         let blocks = u64::from(blocks_per_plane);
-        let is_enough = |needs: &BlockNeeds| needs.fit(blocks) && needs.spare_share(blocks) >= share;
+        let bad = demands.bad(blocks);
+        let fewest = blocks - u64::from(bad.most_missing);
+        let is_enough =
+            |needs: &BlockNeeds| needs.fit(fewest) && needs.spare_share_mean(blocks, &bad) >= share;
         fitted(blocks_per_plane, least_op(demands, blocks, is_enough)?)
     };
     // Fewer blocks have fewer spare bytes. With too few blocks no over-provisioning meets the needs.

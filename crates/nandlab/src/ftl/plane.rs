@@ -137,7 +137,7 @@ pub struct Plane {
     /// Whether the plane was worn out at the last check: no block was being emptied or could be emptied with a gain,
     /// and some block was retired or would retire at its next erase.
     pub is_worn_out: bool,
-    /// Blocks that are not retired.
+    /// Blocks that the plane has and that are not retired.
     pub usable_blocks: u32,
     /// Erases since the wear leveller last checked the plane.
     pub erases_unchecked: u32,

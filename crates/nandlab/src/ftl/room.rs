@@ -26,7 +26,7 @@ impl Ftl {
     /// less than `foreground_free` of the pages that can become free for the host is free; at least 1. A block's worth
     /// of garbage may be in the victim of a job and another one in open blocks.
     pub fn garbage_per_block(&self, geometry: &Geometry, foreground_free: f64) -> u32 {
-        let (blocks, pages_per_block) = (geometry.blocks_per_plane, geometry.pages_per_block);
+        let (blocks, pages_per_block) = (geometry.fewest_blocks(), geometry.pages_per_block);
         let spare = self.needs.usable_pages(blocks.into()).saturating_sub(self.needs.valid_pages());
         let garbage = spare as f64 * (1.0 - foreground_free) - 2.0 * f64::from(pages_per_block);
         ((garbage / f64::from(blocks)) as u32).clamp(1, pages_per_block)

@@ -3,9 +3,9 @@
 //!
 //! The initial fill of a drive affects its performance until the spare space has been written many times. So a round
 //! ends when two amounts have been programmed in it: for the host, the spare bytes (raw less logical), and for all
-//! causes together, a fifth of the raw bytes. The five rounds of the window then program at least the raw capacity. In
-//! a long run rounds become longer, so that the window remains a quarter to a half of the run and slow changes are
-//! detected.
+//! causes together, a fifth of the raw bytes. Raw bytes are here those of the blocks that the drive has, without bad
+//! ones. The five rounds of the window then program at least the raw capacity. In a long run rounds become longer, so
+//! that the window remains a quarter to a half of the run and slow changes are detected.
 
 use crate::base::geometry::Geometry;
 use crate::base::numbers::{finite, number, per, ratio};
@@ -156,11 +156,12 @@ impl Rounds {
 
     /// The rounds of a run whose results begin when the counts are `begin`.
     pub(crate) fn beginning_at(geometry: &Geometry, begin: Count) -> Self {
-        let spare = geometry.pages - geometry.logical_pages;
+        let spare = geometry.good_pages() - geometry.logical_pages;
         let host_pages_min = u64::from(spare.div_ceil(geometry.units_per_page)).max(1);
         let mut ends = Vec::with_capacity(ROUNDS_MAX + 1);
         ends.push(begin);
-        let pages_min = u64::from(geometry.flash_pages()).div_ceil(ROUNDS as u64);
+        let flash_pages = geometry.good_pages() / geometry.units_per_page;
+        let pages_min = u64::from(flash_pages).div_ceil(ROUNDS as u64);
         Self { host_pages_min, pages_min, ends, due: begin.host_pages + host_pages_min }
     }
 
@@ -317,6 +318,7 @@ mod tests {
             cell: Cell::Mlc,
             layers: 1,
             op: 0.25,
+            bad_blocks: 0.0,
             endurance: 3000,
             registers: 1,
             program_order: crate::base::geometry::ProgramOrder::Page,

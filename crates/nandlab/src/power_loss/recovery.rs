@@ -134,10 +134,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let needed: BTreeSet<BlockId> = found.whole.values().map(|&whole| geometry.block_of(whole)).collect();
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             let blocks = self.core.geometry.block_ids_of(plane);
-            let is_retired = |block: BlockId| self.core.array.block(block).state == BlockState::Retired;
+            let is_usable = |block: BlockId| self.core.array.block(block).state.is_usable();
             let programmed = |block: BlockId| self.core.array.block(block).programmed;
-            let mut free =
-                blocks.clone().filter(|&block| programmed(block) == 0 && !is_retired(block)).count();
+            let mut free = blocks.clone().filter(|&block| programmed(block) == 0 && is_usable(block)).count();
             if free >= kept {
                 continue;
             }
@@ -236,7 +235,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             self.schemes.on_blank(Ppn(first + programmed), Ppn(first + pages_per_block));
             let state = self.core.array.block_mut(block);
             state.state = match state.programmed {
-                0 if state.state == BlockState::Retired => BlockState::Retired,
+                0 if !state.state.is_usable() => state.state,
                 0 => {
                     // The block may have been opened for copybacks that had not begun when power failed.
                     state.copybacks = 0;

@@ -15,7 +15,6 @@ use crate::drive::spec::{
 };
 use crate::drive::stats::SuspendStats;
 use crate::drive::{Drive, FailReason};
-use crate::ftl::needs::{BlockNeeds, waf_uniform_fifo};
 use crate::host::{Op, SteadySummary, Verdict};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, SuspendSpec};
@@ -62,7 +61,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(power_loss::outstanding(failed(FailReason::PowerLost)));
     add(unmapped(drive));
     if has_written {
-        add(little_spare(spec, &drive.ftl().needs));
+        add(little_spare(drive));
     }
     add(background::forced_victims(&spec.gc, stats.gc.victims_forced, stats.gc.victims));
     add(refresh::too_slow(&stats.refresh, drive.refresh_load(), overdue));
@@ -178,9 +177,11 @@ fn backlog<P: Probe>(drive: &Drive<P>) -> Option<Note> {
 // -------------------------------------------------------------------------------------------------------------
 // space, keys
 
-fn little_spare(spec: &Spec, needs: &BlockNeeds) -> Option<Note> {
-    let spare = needs.spare_share(spec.drive.blocks_per_plane.into());
-    let waf = waf_uniform_fifo(spare);
+fn little_spare<P: Probe>(drive: &Drive<P>) -> Option<Note> {
+    let (spec, needs, bad) = (drive.spec(), &drive.ftl().needs, &drive.geometry().bad);
+    let blocks = spec.drive.blocks_per_plane.into();
+    let spare = needs.spare_share_mean(blocks, bad);
+    let waf = needs.waf_uniform_fifo(blocks, bad);
     if waf.is_some_and(|waf| waf <= WAF_HIGH) {
         return None;
     }
@@ -191,10 +192,11 @@ fn little_spare(spec: &Spec, needs: &BlockNeeds) -> Option<Note> {
     Note::warning(
         "op-tight",
         format!(
-            "drive.op = {} leaves an effective over-provisioning of {}, because each plane keeps {} blocks open or free \
+            "drive.op = {} leaves an effective over-provisioning of {}, because {}each plane keeps {} blocks open or free \
              for GC and other mechanisms. Uniform random writes would be amplified {amplified}{remedy}",
             spec.drive.op,
             part(spare.max(0.0), 1.0),
+            if spec.drive.bad_blocks > 0.0 { "blocks are bad (drive.bad_blocks) and " } else { "" },
             count(needs.open() + needs.free())
         ),
     )
@@ -246,7 +248,7 @@ fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> Option<N
     let geometry = drive.geometry();
     let copies_back = drive.spec().migration.policy.copybacks_max() > 0;
     let written = drive.stats().host[Op::Write as usize].bytes;
-    let spare = geometry.raw_bytes() - geometry.logical_bytes();
+    let spare = u64::from(geometry.good_pages()) * u64::from(geometry.page_bytes) - geometry.logical_bytes();
     background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))
 }
 

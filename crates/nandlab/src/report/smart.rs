@@ -19,25 +19,25 @@ fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
     let endurance = drive.spec().drive.endurance;
     let reusable = |plane: u32| {
         let blocks = &drive.array().blocks[geometry.blocks_of(PlaneId(plane))];
-        let can_be_used =
-            |block: &&Block| block.state != BlockState::Retired && block.pe_cycles + 1 < endurance;
+        let can_be_used = |block: &&Block| block.state.is_usable() && block.pe_cycles + 1 < endurance;
         (blocks.iter().filter(can_be_used).count() as u64).saturating_sub(needed)
     };
-    let at_first = u64::from(geometry.blocks_per_plane).saturating_sub(needed).max(1);
+    let at_first = u64::from(geometry.fewest_blocks()).saturating_sub(needed).max(1);
     (0..geometry.planes).map(reusable).min().unwrap_or(0).min(at_first) * 100 / at_first
 }
 
 /// `smart.json`: the NVMe health log, with the names that nvme-cli prints, and the attributes of the OCP log (C0h) that
 /// this drive models.
 pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
-    let (stats, blocks) = (drive.stats(), &drive.array().blocks);
+    let (stats, blocks) = (drive.stats(), drive.array().good_blocks());
     let endurance = f64::from(drive.spec().drive.endurance);
-    let mean_pe = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
-    let retired = blocks.iter().filter(|b| b.state == BlockState::Retired).count() as u64;
+    let good = f64::from(drive.geometry().good_blocks());
+    let mean_pe = ratio(blocks.clone().map(|b| f64::from(b.pe_cycles)).sum(), good);
+    let retired = blocks.clone().filter(|b| b.state == BlockState::Retired).count() as u64;
     let spare = spare_left(drive);
     // NVMe data units are thousands of 512 bytes, rounded up.
     let units = |op: Op| stats.host[op as usize].bytes.div_ceil(512_000);
-    let pe = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
+    let pe = |f: fn(u32, u32) -> u32| blocks.clone().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
     const SPARE_THRESHOLD: u64 = 10;
     let losses = &stats.power.losses;
     let incomplete = losses.iter().filter(|loss| loss.has_lost()).count();
@@ -72,7 +72,7 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
             "Min User data erase counts": pe(u32::min),
             "Percent free blocks": (100.0 * ratio(
                 drive.ftl().planes.iter().map(|p| f64::from(p.free.len())).sum(),
-                f64::from(drive.geometry().blocks),
+                good,
             )) as u64,
             "RefreshCount": attributes["RefreshCount"],
             "SoftECCErrorCount": stats.ecc.soft_reads(),

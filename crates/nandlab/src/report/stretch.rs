@@ -197,10 +197,10 @@ impl Stretch {
         let mut put = |name: &'static str, value: f64| row.push((name, value));
 
         let seconds = (drive.now() - self.at).seconds();
-        let blocks = &drive.array().blocks;
-        let cycles = || blocks.iter().map(|block| block.pe_cycles);
+        let good = f64::from(drive.geometry().good_blocks());
+        let cycles = || drive.array().good_blocks().map(|block| block.pe_cycles);
         put("years", drive.lived_s() / YEAR_S);
-        put("pe_mean", ratio(cycles().map(f64::from).sum(), blocks.len() as f64));
+        put("pe_mean", ratio(cycles().map(f64::from).sum(), good));
         put("pe_min", f64::from(cycles().min().unwrap_or(0)));
         put("pe_max", f64::from(cycles().max().unwrap_or(0)));
         put("simulated_s", seconds);

@@ -4,15 +4,15 @@ use super::notes::{WAF_REMEDY, notes};
 use crate::base::note::Note;
 use crate::base::numbers::{number, ratio};
 use crate::base::units::Span;
+use crate::drive::spec::RefreshPolicySpec;
 use crate::drive::spec::op_for_waf;
-use crate::drive::spec::{RefreshPolicySpec, Spec};
 use crate::drive::stats::{
     CacheSummary, CapacitorSummary, Counters, EccStats, EccSummary, GcStats, LatencyUs, MapSummary,
     MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, SteadySummary, SuspendStats,
 };
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::BlockState;
-use crate::ftl::needs::{BlockNeeds, GAIN_BLOCKS, Need, waf_uniform_fifo};
+use crate::ftl::needs::{GAIN_BLOCKS, Need};
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, SuspendSpec};
@@ -186,10 +186,11 @@ pub struct SpaceSummary {
     /// Space that the mechanisms need in every plane.
     pub needs: SpaceNeeds,
     /// Effective over-provisioning: pages neither valid nor reserved as `open_blocks` or `free_blocks`, over the
-    /// maximum number of valid pages.
+    /// maximum number of valid pages; with bad blocks the mean of all planes.
     #[schemars(extend("unit" = "share"))]
     pub spare_share: f64,
-    /// WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`; null where it is unbounded.
+    /// WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`, with bad blocks the mean of all
+    /// planes; null where it is unbounded.
     pub waf_uniform_fifo: Option<f64>,
     /// The lowest `drive.op` at which `waf_uniform_fifo` is at most 5; null if there is none.
     #[schemars(extend("unit" = "share"))]
@@ -208,6 +209,21 @@ pub struct EraseSummary {
     /// P/E cycles of the least worn block.
     #[schemars(extend("unit" = "P/E cycles"))]
     pub min: u32,
+}
+
+/// Blocks that are bad from the factory (`drive.bad_blocks`), and what they leave.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BadBlocksSummary {
+    /// Blocks of the flash that are bad.
+    #[schemars(extend("unit" = "blocks"))]
+    pub flash_blocks: u64,
+    /// Good blocks of the flash that no superblock uses, because another of its planes has fewer; 0 with
+    /// `ftl.superblock = "plane"`.
+    #[schemars(extend("unit" = "blocks"))]
+    pub unused: u64,
+    /// Superblocks that the drive has; with `ftl.superblock = "plane"` its good blocks.
+    #[schemars(extend("unit" = "blocks"))]
+    pub blocks: u32,
 }
 
 /// Victims of garbage collection.
@@ -363,6 +379,9 @@ pub struct Summary {
     pub steady_state: Option<SteadySummary>,
     /// Findings that a reader of the numbers has to know, the most important first.
     pub notes: Vec<Note>,
+    /// Blocks that are bad from the factory; absent without `drive.bad_blocks`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bad_blocks: Option<BadBlocksSummary>,
     /// Programs of several mapping units; absent if a program writes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<crate::drive::stats::UnitsStats>,
@@ -406,10 +425,11 @@ fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[FlashOp]) -> ByCause 
 }
 
 /// `space` of the summary.
-fn space(spec: &Spec, needs: &BlockNeeds) -> SpaceSummary {
+fn space<P: Probe>(drive: &Drive<P>) -> SpaceSummary {
+    let (spec, needs, bad) = (drive.spec(), &drive.ftl().needs, &drive.geometry().bad);
     let need = |Need { open, free, valid_pages, .. }| NeedSummary { open, free, valid_pages };
     let [gc, wear, mapping, copyback, combination, flush] = needs.all().map(need);
-    let spare_share = needs.spare_share(spec.drive.blocks_per_plane.into());
+    let blocks = spec.drive.blocks_per_plane.into();
     SpaceSummary {
         needs: SpaceNeeds {
             open_blocks: needs.open(),
@@ -417,8 +437,8 @@ fn space(spec: &Spec, needs: &BlockNeeds) -> SpaceSummary {
             gain_blocks: GAIN_BLOCKS,
             by: NeedsByMechanism { gc, wear, mapping, copyback, combination, flush },
         },
-        spare_share: number(spare_share),
-        waf_uniform_fifo: waf_uniform_fifo(spare_share).map(number),
+        spare_share: number(needs.spare_share_mean(blocks, bad)),
+        waf_uniform_fifo: needs.waf_uniform_fifo(blocks, bad).map(number),
         op_for_waf_5: op_for_waf(spec, WAF_REMEDY).map(number),
     }
 }
@@ -473,9 +493,10 @@ impl Summary {
         let latency_us = LatencyByOp { read, write, trim, flush, all: all.summary() };
         let [uncorrectable, worn_out, power_lost] =
             FailReason::ALL.map(|reason| stats.failed[reason as usize]);
-        let blocks = &drive.array().blocks;
-        let worn = |f: fn(u32, u32) -> u32| blocks.iter().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
-        let mean = ratio(blocks.iter().map(|b| f64::from(b.pe_cycles)).sum(), blocks.len() as f64);
+        let blocks = drive.array().good_blocks();
+        let worn = |f: fn(u32, u32) -> u32| blocks.clone().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
+        let good = f64::from(drive.geometry().good_blocks());
+        let mean = ratio(blocks.clone().map(|b| f64::from(b.pe_cycles)).sum(), good);
         let most = drive.spec().migration.policy.copybacks_max();
         let geometry = drive.geometry();
         let steady_state = drive.steady_state();
@@ -510,9 +531,14 @@ impl Summary {
             power: PowerLoss::summary_of_all(stats.power.losses, stats.power.down_ns),
             migration: (most > 0).then(|| stats.migration.summary(most, geometry.blocks, geometry.pages)),
             refresh: refresh(drive),
+            bad_blocks: (drive.spec().drive.bad_blocks > 0.0).then(|| BadBlocksSummary {
+                flash_blocks: geometry.bad.flash_blocks,
+                unused: geometry.bad.unused,
+                blocks: geometry.good_blocks(),
+            }),
             units: (geometry.pages_per_program > 1).then(|| stats.units.clone()),
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
-            space: space(drive.spec(), &drive.ftl().needs),
+            space: space(drive),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },
             gc: GcSummary {
                 victims: stats.gc.victims,
@@ -520,7 +546,7 @@ impl Summary {
             },
             counters: CounterSummary { host: stats.counters.clone(), gc: stats.gc.clone() },
             mapped_pages: drive.ftl().host_pages_mapped(),
-            blocks_retired: blocks.iter().filter(|b| b.state == BlockState::Retired).count(),
+            blocks_retired: blocks.clone().filter(|b| b.state == BlockState::Retired).count(),
             energy_j: number(energy_j(drive)),
             die_busy_share: share(drive.die_busy_ns(), geometry.dies),
             channel_busy_share: share(drive.channel_busy_ns(), geometry.channels),

@@ -1,6 +1,6 @@
 //! The tables that become Parquet files: named columns of numbers or texts.
 
-use crate::base::geometry::Geometry;
+use crate::base::geometry::{BlockId, Geometry, PlaneId};
 use crate::flash::{Array, BlockState};
 use crate::host::{Latency, Op};
 use std::borrow::Cow;
@@ -65,24 +65,31 @@ impl Table {
         Self { name: "latency", columns }
     }
 
-    /// `blocks.parquet`: P/E cycles, valid pages and state of every block at the end.
+    /// `blocks.parquet`: P/E cycles, valid pages and state of every block at the end, without those that bad flash
+    /// blocks cost.
     pub fn blocks(geometry: &Geometry, array: &Array) -> Self {
-        let per_plane = geometry.blocks_per_plane as usize;
-        let numbers =
-            |value: &dyn Fn(usize) -> u64| Values::U64((0..array.blocks.len()).map(value).collect());
+        let per_plane = geometry.blocks_per_plane;
+        let ids = (0..geometry.planes).flat_map(|plane| geometry.block_ids_of(PlaneId(plane)));
+        let numbers = |value: &dyn Fn(BlockId) -> u32| {
+            Values::U64(ids.clone().map(|block| u64::from(value(block))).collect())
+        };
         let state = |block: &crate::flash::Block| match block.state {
             BlockState::Free => "free",
             BlockState::Open => "open",
             BlockState::Full => "full",
             BlockState::Victim => "victim",
             BlockState::Retired => "retired",
+            BlockState::Bad => unreachable!("the drive does not have this block"),
         };
         let columns = vec![
-            Column::new("plane", numbers(&|block| (block / per_plane) as u64)),
-            Column::new("block", numbers(&|block| (block % per_plane) as u64)),
-            Column::new("pe_cycles", numbers(&|block| u64::from(array.blocks[block].pe_cycles))),
-            Column::new("valid_pages", numbers(&|block| u64::from(array.blocks[block].valid))),
-            Column::new("state", Values::Text(array.blocks.iter().map(|b| state(b).into()).collect())),
+            Column::new("plane", numbers(&|block| block.0 / per_plane)),
+            Column::new("block", numbers(&|block| block.0 % per_plane)),
+            Column::new("pe_cycles", numbers(&|block| array.block(block).pe_cycles)),
+            Column::new("valid_pages", numbers(&|block| array.block(block).valid)),
+            Column::new(
+                "state",
+                Values::Text(ids.clone().map(|block| state(array.block(block)).into()).collect()),
+            ),
         ];
         Self { name: "blocks", columns }
     }

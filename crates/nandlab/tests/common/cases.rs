@@ -7,7 +7,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::schemes::{
-    Acts, DriveFacts, OFF_CHIP, Schemes, buffer, division, first_accepted, link, suspend, unit,
+    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, division, first_accepted, link, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, read_everything, settle, with_oracle};
 use nandlab::base::geometry::Geometry;
@@ -176,13 +176,14 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
-         cell = 'mlc'\nop = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}[timing]\ncommand = '{}'\ndecode = '{}'\n\
+         cell = 'mlc'\nop = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{}[timing]\ncommand = '{}'\ndecode = '{}'\n\
          program = {}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n{}\
          [ftl]\nmap = {}\nmapping_unit = '{}B'\nsuperblock = '{}'\nbuffer = '{}B'\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
          pacing = '{}'\nforeground = '{}'\n{precondition}{}{}",
         case.seed >> 1,
         if one_shot { "one-shot" } else { "page" },
         schemes.registers(scheduler),
+        bad_blocks(case.seed),
         if case.command { "300ns" } else { "0us" },
         if case.decode { "15us" } else { "0us" },
         if one_shot {
@@ -342,7 +343,7 @@ impl Case {
     /// plane from which the bound is computed. `most_valid` is the highest number of valid pages seen in a plane.
     fn closed_form(&self, drive: &Drive<Oracle>, most_valid: u32) -> (f64, f64, f64) {
         let needs = &drive.ftl().needs;
-        let usable = needs.usable_pages(drive.geometry().blocks_per_plane.into()) as f64;
+        let usable = needs.usable_pages(drive.geometry().fewest_blocks().into()) as f64;
         // The closed forms do not consider blocks. On average half of the host's open block is free pages, and at the
         // least op these are half of the spare pages. (Example: FIFO, uniform writes, 220 usable pages in blocks of 10
         // pages, 210 valid. The closed form gives 11.2 with all spare pages and 21.7 without the free half block; 12.8

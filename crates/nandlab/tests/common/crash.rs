@@ -8,8 +8,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 use crate::common::schemes::{
-    Acts, DriveFacts, OFF_CHIP, Schemes, buffer, combination, division, first_accepted, link, slack, suspend,
-    unit,
+    Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, combination, division, first_accepted, link,
+    slack, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
@@ -167,9 +167,11 @@ counts! {
     trim_pages_saved,
     trims_lost_for_lack_of_energy,
     pages_lost_with_their_wordline,
-    /// Cuts of drives with several mapping units in a flash page, and of drives with a write buffer.
+    /// Cuts of drives with several mapping units in a flash page, of drives with a write buffer, and of drives with bad
+    /// blocks.
     cuts_with_units,
     cuts_with_a_write_buffer,
+    cuts_with_bad_blocks,
     torn_programs,
     torn_erases,
     partial_pages_merged,
@@ -288,9 +290,10 @@ impl Plan {
             format!(
                 "seed = {seed}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
                  planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\n\
-                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{tail}{precondition}{}",
+                 page_size = '4KiB'\ncell = '{cell}'\n{layers}op = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{}{tail}{precondition}{}",
                 if one_shot { "one-shot" } else { "page" },
                 schemes.registers(scheduler),
+                bad_blocks(seed),
                 schemes.text(blocks * pages * planes, vsm_pages, scheduler, [pacing, foreground])
             )
         });
@@ -527,6 +530,7 @@ impl<'a> Run<'a> {
         }
         counts.cuts_with_units += u64::from(geometry.pages_per_program > 1);
         counts.cuts_with_a_write_buffer += u64::from(plan.spec.ftl.buffer_bytes > 0);
+        counts.cuts_with_bad_blocks += u64::from(geometry.bad.missing > 0);
         counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;
         counts.torn_programs += u64::from(loss.torn_programs);
         counts.torn_erases += u64::from(loss.torn_erases);

@@ -429,6 +429,13 @@ pub fn buffer(seed: u64, program: u64) -> u64 {
     [0, program, 3 * program, 1 << 20][Stream::new(seed, "write buffer").below(4) as usize]
 }
 
+/// Returns the line with `drive.bad_blocks`: a quarter of the seeds has bad blocks. The choice has a random stream of its
+/// own.
+pub fn bad_blocks(seed: u64) -> &'static str {
+    ["", "", "", "", "", "", "bad_blocks = 0.02\n", "bad_blocks = 0.1\n"]
+        [Stream::new(seed, "bad blocks").below(8) as usize]
+}
+
 /// Returns the text of the section `[host]`: a third of the seeds has a link. The link has a random stream of its own.
 pub fn link(seed: u64) -> String {
     let mut stream = Stream::new(seed, "link");

@@ -9,6 +9,7 @@ mod common;
 mod crash;
 
 mod allocation;
+mod bad_blocks;
 mod capability;
 mod capacitor;
 mod closed_forms;

@@ -90,6 +90,7 @@ fn acknowledged_writes_within_the_budget_survive() {
             counts.vsm_lines,
             counts.vsm_lines_saved,
             counts.cuts_with_units,
+            counts.cuts_with_bad_blocks,
         ] {
             assert!(count > 0, "a count is 0:\n{counts}");
         }
@@ -110,6 +111,7 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
             counts.pages_lost_with_their_wordline,
             counts.pages_lost_without_a_capacitor,
             counts.cuts_with_a_write_buffer,
+            counts.cuts_with_bad_blocks,
             counts.stale_translation_pages,
             counts.units_flushed,
             counts.buffered_pages_flushed,
@@ -132,6 +134,7 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
 fn a_drive_that_only_reads_and_refreshes_does_not_fail_for_lack_of_room() {
     let plan = Plan::of_two_schemes(7_009_931);
     assert!(plan.text.contains("demand") && plan.text.contains("fcr") && plan.has_units(), "{}", plan.text);
+    assert!(!plan.text.contains("bad_blocks"), "{}", plan.text);
     crash(&plan, CUTS, &mut Honest);
 }
 

@@ -275,7 +275,7 @@ fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     let drive = preconditioned(FILL, &[]);
     let bytes = saved(&drive);
     let planes = drive.geometry().planes as usize;
-    let (middle, open) = (8 + 8 * 15, bytes.len() - 8 - planes * STREAMS * 8);
+    let (middle, open) = (8 + 8 * 17, bytes.len() - 8 - planes * STREAMS * 8);
     let sum = |bytes: &[u8]| {
         let long = |range: std::ops::Range<usize>| {
             bytes[range].chunks(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>()
@@ -398,7 +398,7 @@ fn other_files_are_refused_with_a_reason() {
     for (bytes, says) in [
         (&b""[..], "it ends too early"),
         (b"nandlab", "it ends too early"),
-        (b"nandlab6", "it ends too early"),
+        (b"nandlab7", "it ends too early"),
         (b"nandlab2 and more", "it does not begin with the magic number"),
         (b"PK\x03\x04 a zip file", "it does not begin with the magic number"),
     ] {

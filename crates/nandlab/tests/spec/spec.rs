@@ -133,6 +133,7 @@ fn the_empty_file_is_the_documented_default_drive() {
         cell: Cell::Mlc,
         layers: 1,
         op: 0.07,
+        bad_blocks: 0.0,
         endurance: 3000,
         registers: 1,
         program_order: ProgramOrder::Page,

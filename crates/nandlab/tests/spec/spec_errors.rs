@@ -1734,3 +1734,55 @@ fn a_write_cache_needs_room_for_a_mapping_unit() {
     assert!(said.contains("\"eager\" has no effect without a write cache"), "{said}");
     assert!(load_with(text, &["ftl.mapping_unit=4KiB"]).is_ok());
 }
+
+/// The fewest blocks of a plane of the default drive, 32 planes of 256 blocks, with a share of bad blocks and a seed.
+fn fewest_blocks(sets: &[&str]) -> u32 {
+    let spec = load_with("drive.op = 1.0\n", sets).expect("half of the blocks are spare").spec;
+    spec.geometry().fewest_blocks()
+}
+
+/// At op = 0.07 a plane of the default drive has 15,313 logical pages, which is 239.3 blocks, and GC needs three more. At
+/// op = 0.09 these are 15,032 pages in 234.9 blocks, and 237.9 with GC.
+#[test]
+fn a_drive_whose_bad_blocks_leave_no_room_is_an_error() {
+    let text = "[drive]\nop = 0.07\nbad_blocks = 0.05\n";
+    golden(
+        text,
+        "run.toml:3: drive.bad_blocks: a plane (238 of 256 blocks by drive.bad_blocks = 0.05, seed = 1) has 0.0 blocks \
+         beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 of garbage for GC to gain from\n  remedy: \
+         set drive.op = 0.09 or drive.blocks_per_plane = 749, or fewer drive.bad_blocks",
+    );
+    // The remedies are enough, and not more op than needed.
+    for remedy in ["drive.op=0.09", "drive.blocks_per_plane=749", "drive.bad_blocks=0.01"] {
+        load_with(text, &[remedy]).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert!(load_with(text, &["drive.op=0.089"]).is_err());
+    // Which draws are refused: those that leave a plane fewer blocks than its logical pages and the needs of GC.
+    let mut accepted = [0, 0];
+    for seed in 0..40 {
+        let set = format!("seed={seed}");
+        let fits = fewest_blocks(&[&set, "drive.bad_blocks=0.03"]) * 64 >= 15_313 + 3 * 64;
+        match load_with("drive.bad_blocks = 0.03\n", &[&set]) {
+            Ok(_) => assert!(fits, "{set} is accepted"),
+            Err(errors) => {
+                let errors = errors.to_string();
+                assert!(!fits && errors.starts_with("--set: seed: a plane ("), "{errors}");
+                assert!(errors.contains(&format!("drive.bad_blocks = 0.03, seed = {seed})")), "{errors}");
+            }
+        }
+        accepted[usize::from(fits)] += 1;
+    }
+    assert!(accepted.iter().all(|&count| count > 4), "{accepted:?}");
+}
+
+#[test]
+fn a_fill_that_bad_blocks_leave_no_room_for_is_an_error() {
+    let text = "[drive]\nop = 0.3\nbad_blocks = 0.05\n[precondition]\nused = 0.93\nvalid = 0.5\n";
+    golden(
+        text,
+        "run.toml:5: precondition.used: used = 0.93 leaves a plane (238 of 256 blocks by drive.bad_blocks = 0.05, seed = \
+         1) fewer than the 2 blocks that it needs at the start\n  remedy: set used to at most 0.921",
+    );
+    load_with(text, &["precondition.used=0.921"]).unwrap_or_else(|e| panic!("{e}"));
+    load_with(text, &["drive.bad_blocks=0"]).unwrap_or_else(|e| panic!("{e}"));
+}

@@ -23,8 +23,9 @@ fn capacity(check: &mut Check<'_>) -> Option<()> {
 /// Page counts of the drive.
 struct Capacity {
     blocks_per_plane: u64,
+    /// Blocks of the plane that has the fewest, without those that bad flash blocks cost.
+    fewest_blocks: u64,
     pages_per_block: u64,
-    pages_per_plane: u64,
     pages: u64,
     logical_pages: u64,
     page_bytes: u64,
@@ -37,6 +38,21 @@ impl Capacity {
     /// The needs that a plane would have with `blocks_per_plane` blocks per plane and over-provisioning `op`.
     fn needs(&self, blocks_per_plane: u64, op: f64) -> BlockNeeds {
         BlockNeeds::new(&self.demands.at(blocks_per_plane, op))
+    }
+
+    /// The blocks of the plane that would have the fewest with `blocks_per_plane` blocks per plane.
+    fn fewest(&self, blocks_per_plane: u64) -> u64 {
+        blocks_per_plane - u64::from(self.demands.bad(blocks_per_plane).most_missing)
+    }
+
+    /// A plane, and the blocks that bad flash blocks leave it.
+    fn plane(&self) -> String {
+        let Demands { bad_blocks, seed, .. } = self.demands;
+        if bad_blocks == 0.0 {
+            return "a plane".into();
+        }
+        let (blocks, of) = (self.fewest_blocks, self.blocks_per_plane);
+        format!("a plane ({blocks} of {of} blocks by drive.bad_blocks = {bad_blocks}, seed = {seed})")
     }
 }
 
@@ -70,16 +86,19 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
         return None;
     }
     let planes: u64 = outer.iter().product();
-    Some(Capacity {
+    let mut capacity = Capacity {
         blocks_per_plane,
+        fewest_blocks: blocks_per_plane,
         pages_per_block,
-        pages_per_plane: blocks_per_plane * pages_per_block,
         pages,
         logical_pages: logical_pages(pages, op),
         page_bytes,
         op,
         demands: Demands {
             planes,
+            flash_blocks_per_block: layout.planes_per_block * layout.dies_per_block,
+            bad_blocks: check.num("drive.bad_blocks")?,
+            seed: check.int("seed")?,
             pages_per_block,
             page_bytes,
             pages_per_program: layout.pages_per_program,
@@ -91,7 +110,9 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
             has_combinations: check.is("refresh.policy", "partial"),
             flushed_pages: flushed_pages(check, page_bytes),
         },
-    })
+    };
+    capacity.fewest_blocks = capacity.fewest(blocks_per_plane);
+    Some(capacity)
 }
 
 /// The largest number of copybacks in a row.
@@ -109,22 +130,23 @@ fn flushed_pages(check: &Check<'_>, page_bytes: u64) -> Option<u64> {
 /// Checks that each plane has the blocks that its mechanisms need beyond its logical pages.
 fn reserve(check: &mut Check<'_>, c: &Capacity) {
     let needs = c.needs(c.blocks_per_plane, c.op);
-    if needs.fit(c.blocks_per_plane) && c.logical_pages > 0 {
+    if needs.fit(c.fewest_blocks) && c.logical_pages > 0 {
         return;
     }
-    let spare = c.pages_per_plane.saturating_sub(needs.host_pages);
+    let spare = (c.fewest_blocks * c.pages_per_block).saturating_sub(needs.host_pages);
     let map_blocks = needs.mapping.valid_pages as f64 / c.pages_per_block as f64;
     let mut parts: Vec<String> = needs.all().iter().filter_map(need_text).collect();
     parts.push(format!("{GAIN_BLOCKS} of garbage for GC to gain from"));
     if map_blocks > 0.0 {
         parts.push(format!("{map_blocks:.1} of translation pages"));
     }
-    let thin_blocks = needs.thin_pages(c.blocks_per_plane) as f64 / c.pages_per_block as f64;
+    let thin_blocks = needs.thin_pages(c.fewest_blocks) as f64 / c.pages_per_block as f64;
     if thin_blocks > 0.0 {
         parts.push(format!("{thin_blocks:.1} of garbage that is less than a program in each block"));
     }
     let message = format!(
-        "a plane has {:.1} blocks beyond its logical pages and needs {:.1}: {}",
+        "{} has {:.1} blocks beyond its logical pages and needs {:.1}: {}",
+        c.plane(),
         spare as f64 / c.pages_per_block as f64,
         needs.blocks() as f64 + map_blocks + thin_blocks,
         parts.join(", ")
@@ -133,13 +155,13 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     // PPN.
     let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| {
         let needs = c.needs(blocks, c.op);
-        needs.host_pages > 0 && needs.fit(blocks)
+        needs.host_pages > 0 && needs.fit(blocks) && needs.fit(c.fewest(blocks))
     });
     // Ops are proposed in steps of 0.001.
     let of = |op: u64| c.needs(c.blocks_per_plane, op as f64 / 1e3);
-    let enough_op = least(0, 100_000, |op| of(op).fit(c.blocks_per_plane))
-        .filter(|&op| of(op).host_pages > 0 && of(op).blocks() < c.blocks_per_plane);
-    let remedy = match (enough_op, enough_blocks) {
+    let enough_op = least(0, 100_000, |op| of(op).fit(c.fewest_blocks))
+        .filter(|&op| of(op).host_pages > 0 && of(op).blocks() < c.fewest_blocks);
+    let mut remedy = match (enough_op, enough_blocks) {
         (Some(op), Some(blocks)) => {
             format!("set drive.op = {} or drive.blocks_per_plane = {blocks}", op as f64 / 1e3)
         }
@@ -150,6 +172,11 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     let mut keys = vec!["drive.op", "drive.blocks_per_plane", "drive.pages_per_block"];
     if enough_op.is_none() {
         keys.swap(0, 1);
+    }
+    if c.fewest_blocks < c.blocks_per_plane && needs.fit(c.blocks_per_plane) {
+        keys.insert(0, "drive.bad_blocks");
+        keys.push("seed");
+        remedy += ", or fewer drive.bad_blocks";
     }
     let needs_blocks = |need: &Need| need.open + need.free > 0;
     if needs_blocks(&needs.mapping) {
@@ -188,10 +215,11 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     // The host opens one more block, and translation pages are written after the fill.
     let map_blocks = needs.mapping.open + needs.mapping.valid_pages.div_ceil(c.pages_per_block);
     let reserve = needs.free() + 1 + map_blocks;
-    let most = c.blocks_per_plane.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
+    let most = c.fewest_blocks.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
     if used > most {
         let message = format!(
-            "used = {used} leaves a plane fewer than the {reserve} blocks that it needs at the start{}",
+            "used = {used} leaves {} fewer than the {reserve} blocks that it needs at the start{}",
+            c.plane(),
             if needs.mapping.valid_pages > 0 { ", translation pages included" } else { "" }
         );
         let remedy = format!("set used to at most {}", (most * 1e3).floor() / 1e3);
@@ -199,6 +227,7 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
         if needs.flush.free > 0 {
             keys.extend(["capacitor.capacitance", "cache.size"]);
         }
+        keys.push("drive.bad_blocks");
         check.error(&keys, message, remedy);
     }
     Some(())

@@ -27,6 +27,12 @@ section! { for DriveSpec {
         .when(STACKED)
         => |values, path| values.get(path).map_or(1, |layers| layers.int() as u32),
     op = key("drive.op", num(0.0, 100.0), "0.07", "over-provisioning: (raw - logical) / logical"),
+    bad_blocks = key(
+        "drive.bad_blocks",
+        num(0.0, 0.1),
+        "0.0",
+        "share of the blocks that are bad from the factory, drawn per plane; data sheets guarantee 0.02 at most",
+    ),
     endurance =
         key("drive.endurance", int(1, 10_000_000), "3000", "P/E cycles after which a block is retired"),
     registers = key(

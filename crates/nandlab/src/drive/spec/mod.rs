@@ -110,6 +110,7 @@ impl Spec {
     pub fn geometry(&self) -> Geometry {
         let units_per_page = self.ftl.mapping_unit.per_page(&self.drive);
         Geometry::with(&self.drive, Layout { units_per_page, superblock: self.ftl.superblock })
+            .with_bad_blocks(self.drive.bad_blocks, self.seed)
     }
 
     /// Whether the spec injects a power loss or has a capacitor.

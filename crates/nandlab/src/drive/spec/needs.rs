@@ -12,6 +12,9 @@ pub fn demands(spec: &Spec) -> Demands {
     let has_capacitor = spec.capacitor.capacitance_f > 0.0;
     Demands {
         planes: geometry.planes.into(),
+        flash_blocks_per_block: geometry.flash_blocks_per_block().into(),
+        bad_blocks: spec.drive.bad_blocks,
+        seed: spec.seed,
         pages_per_block: geometry.pages_per_block.into(),
         page_bytes,
         pages_per_program: geometry.pages_per_program.into(),
@@ -76,5 +79,43 @@ mod tests {
         // Even the smallest drive has three spare blocks in each of the two planes; `bytes` is one less than five
         // times as much.
         assert_eq!(fit_to_writes(&spec, 5 * 2 * 3 * 32768 - 1, 5.0), None);
+    }
+
+    /// Eight planes of 128 blocks, of which one in twenty is bad: spare bytes and the WAF are those of the drawn blocks.
+    /// With op = 0.4 the drive has 8,192 / 1.4 = 5,851 logical pages.
+    #[test]
+    fn a_fitted_drive_and_the_op_for_a_waf_allow_for_bad_blocks() {
+        let text = "seed = 3\n[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
+                    blocks_per_plane = 128\npages_per_block = 8\npage_size = '4KiB'\nop = 0.4\nbad_blocks = 0.05\n";
+        let spec = super::super::load(text, "test", std::path::Path::new("."), &[]).unwrap().spec;
+        let at = |blocks: u32, op: f64| {
+            let mut spec = spec.clone();
+            (spec.drive.blocks_per_plane, spec.drive.op) = (blocks, op);
+            let geometry = spec.geometry();
+            let spare = u64::from(geometry.good_pages() - geometry.logical_pages) * 4096;
+            (block_needs(&spec), geometry, spare)
+        };
+        let share = |blocks: u32, op: f64| {
+            let (needs, geometry, _) = at(blocks, op);
+            needs.spare_share_mean(blocks.into(), &geometry.bad)
+        };
+        let (_, _, spare) = at(128, 0.4);
+        assert!(spare < (8_192 - 5_851) * 4096, "no block is bad");
+        for bytes in [5 * spare, 5 * spare - 1, 3 * spare] {
+            let fitted = fit_to_writes(&spec, bytes, 5.0).unwrap();
+            let (needs, geometry, spare) = at(fitted.blocks_per_plane, fitted.op);
+            assert_eq!(fitted.spare_bytes, spare);
+            assert!(
+                5 * spare <= bytes && needs.fit(geometry.fewest_blocks().into()),
+                "{fitted:?} for {bytes}"
+            );
+            assert!(share(fitted.blocks_per_plane, fitted.op) >= share(128, 0.4), "{fitted:?}");
+        }
+        let waf = |op: f64| {
+            let (needs, geometry, _) = at(128, op);
+            needs.waf_uniform_fifo(128, &geometry.bad).unwrap_or(f64::INFINITY)
+        };
+        let op = op_for_waf(&spec, 5.0).unwrap();
+        assert!(waf(op) <= 5.0 && waf(op - 0.001) > 5.0, "{} at {op}", waf(op));
     }
 }

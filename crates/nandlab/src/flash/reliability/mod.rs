@@ -6,7 +6,6 @@
 //! model at each call. Both are the mean of all pages with the same history; [`PageVariation`] has the factor of each
 //! page.
 
-mod draw;
 mod grid;
 mod noise;
 mod table;
@@ -14,7 +13,6 @@ mod variation;
 mod vth;
 mod vth_tlc;
 
-pub use draw::binomial;
 pub use table::{RberTable, TableError};
 pub use variation::PageVariation;
 pub use vth::{PerKind, Susceptible, Vth};

@@ -34,11 +34,11 @@ pub use vsm::Vsm;
 
 use super::spec::RefreshPolicySpec;
 use super::{Refresh, RefreshStats};
+use crate::base::binomial::binomial;
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::base::rng::Stream;
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Map, Part, Parts, Physics, Refreshed, Wake};
-use crate::flash::binomial;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};

@@ -1,4 +1,4 @@
-//! The number of susceptible bits of a page: a binomial draw.
+//! Binomial draws: the susceptible bits of a page, the bad blocks of a plane.
 
 use crate::base::rng::Stream;
 
@@ -6,7 +6,7 @@ use crate::base::rng::Stream;
 /// it is rounded to a whole number, it has the exact mean, and variance and third central moment to 0.6 %.
 const NORMAL_ABOVE: f64 = 10.0;
 
-/// Draws the number of susceptible bits among `n` bits, each of which is susceptible with probability `p`.
+/// Draws the number of hits among `n` bits or blocks, each of which is a hit with probability `p`.
 pub fn binomial(stream: &mut Stream, n: u32, p: f64) -> u32 {
     if p > 0.5 {
         return n - binomial(stream, n, 1.0 - p);
@@ -24,12 +24,12 @@ pub fn binomial(stream: &mut Stream, n: u32, p: f64) -> u32 {
     if p <= 0.0 {
         return 0;
     }
-    // The distance from one susceptible bit to the next has a geometric distribution.
+    // The distance from one hit to the next has a geometric distribution.
     let log_miss = libm::log1p(-p);
-    let (mut count, mut bit) = (0, 0.0);
+    let (mut count, mut at) = (0, 0.0);
     loop {
-        bit += libm::floor(libm::log(1.0 - stream.unit()) / log_miss) + 1.0;
-        if bit > f64::from(n) {
+        at += libm::floor(libm::log(1.0 - stream.unit()) / log_miss) + 1.0;
+        if at > f64::from(n) {
             return count;
         }
         count += 1;
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bit_is_as_often_susceptible_as_any_other() {
+    fn the_last_bit_is_as_often_a_hit_as_any_other() {
         let mut stream = Stream::new(1, "binomial");
         // The only bit is the last one. The count has the mean 5,000 and the deviation 50.
         let count: u32 = (0..10_000).map(|_| binomial(&mut stream, 1, 0.5)).sum();
