@@ -312,6 +312,12 @@ impl Geometry {
         self.pages_per_block / self.pages_per_program
     }
 
+    /// Pages (mapping units) of a row of a block on all its dies.
+    #[inline(always)]
+    pub fn pages_per_full_row(&self) -> u32 {
+        self.pages_per_row * self.dies_per_block
+    }
+
     /// Flash blocks of a block.
     pub fn flash_blocks_per_block(&self) -> u32 {
         self.planes_per_block * self.dies_per_block
@@ -504,6 +510,23 @@ impl Geometry {
     #[inline]
     pub fn depends_on(&self, page: u32) -> u32 {
         self.row(page) % self.dependent_pages()
+    }
+
+    /// Pages (mapping units) of a wordline of every flash block of a block, which are consecutive pages of the block. If no
+    /// page depends on another ([`Geometry::dependent_pages`]), those of a row.
+    pub fn pages_per_wordlines(&self) -> u32 {
+        self.dependent_pages() * self.pages_per_full_row()
+    }
+
+    /// The number of pages from page `page` of a block on up to the next page that begins a wordline in every flash block; 0
+    /// if `page` does, or if no page depends on another.
+    pub fn left_in_wordlines(&self, page: u32) -> u32 {
+        if self.dependent_pages() == 1 {
+            return 0;
+        }
+        let end = page.next_multiple_of(self.pages_per_wordlines());
+        // The last wordline of a block may have fewer rows.
+        end.min(self.pages_per_block) - page
     }
 
     /// The kind of page `page` of a block. The flash pages of a wordline have consecutive numbers.

@@ -9,7 +9,8 @@
 //! each free block. If LSB pages are enough, only these are used. If not, Eq. 7 gives the number of wordlines at the
 //! start of the block of which only the LSB page is used. The paper has Eq. 7 for MLC; for TLC, where each of these
 //! wordlines leaves two pages erased, it is derived ([`lsb_only_wordlines`]). The blocks of a die are filled one after
-//! the other: every block takes LSB pages in the same proportion, and the flush may leave blocks free.
+//! the other: every block takes LSB pages in the same proportion, and the flush may leave blocks free. In a superblock both
+//! equations count rows, whose pages in all planes are used or left erased alike.
 //!
 //! On 3D cells the fast pages are in the lowest layers. Each die writes the first page of every free block, one block
 //! after the other, then the next page of every block, and so on (Section IV-C-3, Fig. 3). A block is taken only for
@@ -55,8 +56,10 @@ pub struct FlushPages {
     turn: usize,
     /// The number of wordlines at the start of each block of which only the LSB page is used.
     lsb_only: u32,
-    /// Pages of a wordline that depend on one another.
+    /// Flash pages of a wordline that depend on one another.
     wordline: u32,
+    /// Pages of a row: with superblocks one in every plane, which all are used or skipped.
+    row: u32,
     /// The largest number of blocks of a die that are written page by page together.
     set: usize,
 }
@@ -82,13 +85,17 @@ impl FlushPages {
         };
         let required = required_pages(geometry, ftl, pages.div_ceil(geometry.pages_per_program));
         let per_block = geometry.programs_per_block();
+        let row = programs_per_row(geometry);
         let (lsb_only, set) = match geometry.cell {
             Cell::Slc => (0, 1),
             // The pages of a one-shot program are equally fast.
             Cell::Mlc | Cell::Tlc if geometry.dependent_pages() == 1 => (0, 1),
             Cell::Mlc | Cell::Tlc => (
-                lsb_only_wordlines(per_block.into(), geometry.dependent_pages().into(), required.into())
-                    as u32,
+                lsb_only_wordlines(
+                    (per_block / row).into(),
+                    geometry.dependent_pages().into(),
+                    required.div_ceil(row).into(),
+                ) as u32,
                 1,
             ),
             Cell::Mlc3d | Cell::Tlc3d => (0, together.map_or(usize::MAX, |blocks| blocks.max(1) as usize)),
@@ -100,7 +107,19 @@ impl FlushPages {
             turn: 0,
             lsb_only,
             wordline: geometry.dependent_pages(),
+            row,
             set,
+        }
+    }
+
+    /// For a page of a block, the pages after it that the flush leaves erased: the other pages of the wordlines of which only
+    /// the LSB page is used.
+    fn skips(&self, pages_per_block: u32) -> impl Fn(u32) -> u32 + use<> {
+        let &Self { lsb_only, wordline, row, .. } = self;
+        move |page| {
+            let (rows, behind) = (page / row, (page + 1) % row);
+            let is_skipped = behind == 0 && rows.is_multiple_of(wordline) && rows / wordline < lsb_only;
+            if is_skipped { ((wordline - 1) * row).min(pages_per_block - page - 1) } else { 0 }
         }
     }
 
@@ -139,7 +158,7 @@ impl FlushPages {
         ftl: &mut Ftl,
     ) -> Option<AllocatedPage> {
         let end = geometry.programs_per_block();
-        let skips = skips(self.lsb_only, self.wordline, end);
+        let skips = self.skips(end);
         let on_die = &mut self.dies[die.index()];
         while on_die.at == on_die.blocks.len() {
             // Only a set whose first pages are being written takes further blocks.
@@ -169,7 +188,7 @@ impl FlushPages {
     /// The blocks taken by the flush that have unused pages; a block has `pages_per_block` flash pages.
     pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
         self.dies.iter().flat_map(move |die| {
-            let behind = die.page + 1 + skips(self.lsb_only, self.wordline, pages_per_block)(die.page);
+            let behind = die.page + 1 + self.skips(pages_per_block)(die.page);
             let next = move |index: usize| if index < die.at { behind } else { die.page };
             let set = die.blocks.iter().enumerate().skip(die.first);
             set.filter(move |&(index, _)| next(index) < pages_per_block).map(|(_, &block)| block)
@@ -187,13 +206,9 @@ pub fn lsb_only_wordlines(pages_per_block: u64, wordline: u64, required: u64) ->
     pages_per_block.saturating_sub(required) / (wordline - 1)
 }
 
-/// For a page of a block, the pages after it that the flush leaves erased: the other pages of a wordline of which only
-/// the LSB page is used.
-fn skips(lsb_only: u32, wordline: u32, pages_per_block: u32) -> impl Fn(u32) -> u32 {
-    move |page| {
-        let is_skipped = page.is_multiple_of(wordline) && page / wordline < lsb_only;
-        if is_skipped { (wordline - 1).min(pages_per_block - page - 1) } else { 0 }
-    }
+/// Pages of a row. A one-shot program, which writes several rows, counts as a row.
+pub fn programs_per_row(geometry: &Geometry) -> u32 {
+    (geometry.pages_per_row / geometry.pages_per_program).max(1)
 }
 
 /// Eq. 6: the number of pages required of each free block, if each die provides as many blocks as the die with the
@@ -213,7 +228,7 @@ fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::geometry::{DriveSpec, Layout};
+    use crate::base::geometry::{DriveSpec, Layout, Superblock};
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;
     use crate::ftl::needs::{BlockNeeds, Demands};
@@ -234,14 +249,14 @@ mod tests {
         ftl: Ftl,
     }
 
-    /// Four dies on four channels, each with one plane of nine blocks of `pages` flash pages of `units` pages, a flash page
-    /// for each layer. Die n has `free[n]` blocks for the flush.
-    fn bench(cell: Cell, pages: u32, free: [u32; 4], units: u32) -> Bench {
+    /// Four dies on four channels, each with nine superblocks of `planes` blocks of `pages` flash pages of `units` pages, a
+    /// flash page for each layer. Die n has `free[n]` blocks for the flush.
+    fn bench(cell: Cell, pages: u32, free: [u32; 4], units: u32, planes: u32) -> Bench {
         let drive = DriveSpec {
             channels: 4,
             chips_per_channel: 1,
             dies_per_chip: 1,
-            planes_per_die: 1,
+            planes_per_die: planes,
             blocks_per_plane: 9,
             pages_per_block: pages,
             page_size_bytes: 4096,
@@ -253,7 +268,7 @@ mod tests {
             registers: 1,
             program_order: crate::base::geometry::ProgramOrder::Page,
         };
-        let layout = Layout { units_per_page: units, ..Layout::default() };
+        let layout = Layout { units_per_page: units, superblock: Superblock::Die };
         let geometry = Geometry::with(&drive, layout);
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
         let needs = BlockNeeds::new(&Demands {
@@ -312,7 +327,8 @@ mod tests {
         count: u32,
         together: Option<u32>,
     ) -> [Vec<u32>; 4] {
-        let [one, four] = [1, 4].map(|units| pages_of(&mut bench(cell, pages, free, units), count, together));
+        let [one, four] =
+            [1, 4].map(|units| pages_of(&mut bench(cell, pages, free, units, 1), count, together));
         assert_eq!(one, four);
         one
     }
@@ -345,6 +361,26 @@ mod tests {
         // Seven pages of each of eight blocks of eight pages: one wordline has only an LSB page.
         let found = pages_by_die((Cell::Mlc, 8, [2; 4]), 56, None);
         assert_eq!(found, [0; 4].map(|_| vec![0, 2, 3, 4, 5, 6, 7, 0, 2, 3, 4, 5, 6, 7]));
+    }
+
+    /// The rows of a superblock of three planes are used or skipped in all planes alike. Eight rows of MLC: the LSB row of
+    /// the first wordline, and then whole rows; a page more or less in a row makes no difference.
+    #[test]
+    fn superblocks_are_filled_by_rows() {
+        let of_rows = |rows: [u32; 7]| -> Vec<u32> {
+            rows.into_iter().flat_map(|row| [3 * row, 3 * row + 1, 3 * row + 2]).collect()
+        };
+        let block = of_rows([0, 2, 3, 4, 5, 6, 7]);
+        for lacking in 0..3 {
+            let count = 4 * 2 * 21 - lacking * 8;
+            let found = pages_of(&mut bench(Cell::Mlc, 8, [2; 4], 1, 3), count, None);
+            let expected = [&block[..], &block].concat();
+            assert_eq!(found, [0; 4].map(|_| expected[..(count / 4) as usize].to_vec()));
+        }
+        // Twelve pages of each block: the four LSB rows are enough.
+        let found = pages_of(&mut bench(Cell::Mlc, 8, [2; 4], 4, 3), 4 * 2 * 12, None);
+        let block: Vec<u32> = [0, 2, 4, 6].into_iter().flat_map(|row| 3 * row..3 * row + 3).collect();
+        assert_eq!(found[3], [&block[..], &block].concat());
     }
 
     #[test]

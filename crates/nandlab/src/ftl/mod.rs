@@ -15,7 +15,7 @@ mod room;
 pub(crate) mod spec;
 mod victim;
 
-pub use flush_pages::{FlushMethod, FlushPages, lsb_only_wordlines};
+pub use flush_pages::{FlushMethod, FlushPages, lsb_only_wordlines, programs_per_row};
 pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
 pub use plane::{AllocatedPage, COPYBACKS_MAX, Plane, STREAMS, WriteStream};
@@ -295,10 +295,11 @@ impl Ftl {
         self.planes[plane.index()].open[self.open_of(stream)].skips > 0
     }
 
-    /// Whether a stream's next page depends on pages of its wordline that are allocated ([`Geometry::depends_on`]).
+    /// Whether pages of a wordline that a stream has not filled are allocated, and other pages depend on them
+    /// ([`Geometry::left_in_wordlines`]).
     pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
-        open.next < open.end && geometry.depends_on(geometry.split(Ppn(open.next)).1) > 0
+        open.next < open.end && geometry.left_in_wordlines(geometry.split(Ppn(open.next)).1) > 0
     }
 
     /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a

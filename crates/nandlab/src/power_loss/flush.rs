@@ -179,7 +179,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
         let (_, page) = self.core.geometry.split(first);
         for before in 1..=self.core.geometry.depends_on(page) {
-            let partner = Ppn(first.0 - before * self.core.geometry.pages_per_row);
+            let partner = Ppn(first.0 - before * self.core.geometry.pages_per_full_row());
             for partner in self.core.geometry.units(partner) {
                 self.record_torn(partner, loss);
                 self.core.array.tear(partner);

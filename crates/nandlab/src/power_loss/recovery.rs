@@ -276,14 +276,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         for block in partly {
             // While programs may be torn, the rest of a partly programmed wordline is skipped.
             let programmed = self.core.array.block(block).programmed;
-            let geometry = &self.core.geometry;
-            let next = match geometry.depends_on(programmed) {
-                amid if amid > 0 && self.is_guarded => {
-                    let rows = geometry.dependent_pages() - amid;
-                    (programmed + rows * geometry.pages_per_row).min(pages_per_block)
-                }
-                _ => programmed,
-            };
+            let left = if self.is_guarded { self.core.geometry.left_in_wordlines(programmed) } else { 0 };
+            let next = programmed + left;
             let copybacks = self.core.array.block(block).copybacks;
             let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
                 if self.core.ftl.is_combination(lpn) {

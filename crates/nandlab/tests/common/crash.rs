@@ -170,6 +170,10 @@ counts! {
     /// Cuts of drives with several mapping units in a flash page, of drives with a write buffer, and of drives with bad
     /// blocks.
     cuts_with_units,
+    /// Cuts of drives with superblocks in page order, and the programs torn and the pages lost with their wordline there.
+    cuts_with_superblocks,
+    torn_in_superblocks,
+    lost_in_superblocks,
     cuts_with_a_write_buffer,
     cuts_with_bad_blocks,
     torn_programs,
@@ -246,8 +250,8 @@ impl Plan {
         let schemes = Schemes::draw(seed, on, &facts);
         let may_divide = schemes.allows_units();
         let [of_die, one_shot, _] = division(seed).map(|is_drawn| is_drawn && may_divide);
-        // A superblock that loses power needs one-shot programs. A split copyback of its planes needs two registers.
-        let of_die = of_die && one_shot && schemes.split != 1;
+        // A split copyback of several planes needs two registers.
+        let of_die = of_die && schemes.split != 1;
         let bits = if cell == "slc" { 1 } else { 2 + u64::from(cell.ends_with("tlc")) };
         let pages = if one_shot { pages.next_multiple_of(bits) } else { pages };
         let program = match cell {
@@ -321,9 +325,10 @@ impl Plan {
         Self { covers, ..self }
     }
 
-    /// Whether a program writes several mapping units.
+    /// Whether a flash page has several mapping units, a program writes several of them, or a block is a superblock.
     pub fn has_units(&self) -> bool {
-        self.spec.geometry().pages_per_program > 1
+        let geometry = self.spec.geometry();
+        geometry.pages_per_program > 1 || geometry.flash_blocks_per_block() > 1
     }
 
     fn has_capacitor(&self) -> bool {
@@ -446,6 +451,9 @@ impl<'a> Run<'a> {
         }
         let geometry = self.drive.geometry();
         let units = geometry.pages_per_program;
+        let bits = planar_bits(&self.plan.spec.drive);
+        // The pages before it of a wordline in page order are a row apart.
+        let row = geometry.units_per_page * geometry.planes_per_block;
         let mut torn = Vec::new();
         for die in (0..geometry.dies).map(DieId) {
             let begun = self.drive.probe().1.begun.get(&die.0).copied().flatten();
@@ -453,9 +461,10 @@ impl<'a> Run<'a> {
                 continue;
             };
             let first = ppn.0 / units * units;
-            let bits = planar_bits(&self.plan.spec.drive);
-            let from = first - geometry.split(ppn).1 / units % bits * units;
-            torn.extend((from..first + units).map(Ppn));
+            for before in 0..=geometry.split(ppn).1 / row % bits {
+                let from = first - before * row;
+                torn.extend((from..from + units).map(Ppn));
+            }
         }
         torn
     }
@@ -529,6 +538,11 @@ impl<'a> Run<'a> {
             counts.buffered_pages_flushed += if has_buffer { loss.flushed_pages.into() } else { 0 };
         }
         counts.cuts_with_units += u64::from(geometry.pages_per_program > 1);
+        if geometry.planes_per_block > 1 && plan.spec.drive.program_order == ProgramOrder::Page {
+            counts.cuts_with_superblocks += 1;
+            counts.torn_in_superblocks += u64::from(loss.torn_programs);
+            counts.lost_in_superblocks += loss.lost_with_wordline.len() as u64;
+        }
         counts.cuts_with_a_write_buffer += u64::from(plan.spec.ftl.buffer_bytes > 0);
         counts.cuts_with_bad_blocks += u64::from(geometry.bad.missing > 0);
         counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;

@@ -108,8 +108,7 @@ pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     }
 }
 
-pub(super) const RULES: &[Rule] =
-    &[unit, superblock, one_shot, buffer, vsm, together, torn_superblocks, of_drive];
+pub(super) const RULES: &[Rule] = &[unit, superblock, one_shot, buffer, vsm, together, of_drive];
 
 fn unit(check: &mut Check<'_>) -> Option<()> {
     let &Val::Size(bytes) = check.get(PATH)? else { return None };
@@ -283,21 +282,6 @@ fn together(check: &mut Check<'_>) -> Option<()> {
             let message = format!("{what} and {division} cannot be simulated together yet");
             check.error(&[path, key], message, format!("set {path} = \"{default}\", or leave out {key}"));
         }
-    }
-    Some(())
-}
-
-/// A torn program loses pages of one wordline in one plane, or a whole programming unit of all planes.
-fn torn_superblocks(check: &mut Check<'_>) -> Option<()> {
-    const KEYS: [&str; 2] = ["ftl.superblock", "drive.program_order"];
-    let LayoutValues { planes_per_block, dies_per_block, .. } = layout(check)?;
-    if planes_per_block == 1 || dies_per_block > 1 || is_one_shot(check) {
-        return None;
-    }
-    for (key, ..) in of_power(check).into_iter().filter(|cause| cause.2) {
-        let message = "power loss in superblocks whose programs write single pages cannot be simulated yet";
-        let remedy = format!("set {} = \"one-shot\" or {} = \"plane\", or leave out {key}", KEYS[1], KEYS[0]);
-        check.error(&[KEYS[0], KEYS[1], key], message, remedy);
     }
     Some(())
 }
