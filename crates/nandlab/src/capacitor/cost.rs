@@ -98,7 +98,11 @@ impl FlushCost {
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
         let &Conditions { method, at_a_time, blocks, vsm_programs, gc } = conditions;
         let pages = (0..geometry.pages_per_block).step_by(geometry.pages_per_program as usize);
-        let times: Vec<f64> = pages.map(|page| timing.program_ns(page).ns() as f64).collect();
+        let times: Vec<f64> = pages.clone().map(|page| timing.program_ns(page).ns() as f64).collect();
+        // The pages of a block on one die. Those on its other dies have the same times.
+        let on_die = |page: u32| geometry.stripes.split(page).0 == 0;
+        let on_die = pages.zip(&times).filter(|&(page, _)| on_die(page)).map(|(_, &time)| time);
+        let on_die: Vec<f64> = on_die.collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
@@ -125,9 +129,10 @@ impl FlushCost {
         let ahead_j = ahead * (page_j(slowest) - page_j(fastest));
         let (kinds, beyond_j, plan, more_j): (Vec<_>, _, _, _) = match (method, geometry.cell) {
             (FlushMethod::Plain, _) => {
-                let planes = f64::from(geometry.planes);
-                let mut slow = slowest_first(times, mean);
-                let excess_ns = slow.iter().map(|time| time - mean).sum::<f64>() * planes;
+                // Each die continues at a place of its own in a block on several dies.
+                let streams = f64::from(geometry.planes * geometry.dies_per_block);
+                let mut slow = slowest_first(on_die, mean);
+                let excess_ns = slow.iter().map(|time| time - mean).sum::<f64>() * streams;
                 // The stream of GC may begin at slow pages, too; and one cleaning may end last.
                 let more_j = gc.map_or(0.0, |_| {
                     let late_ns = excess_ns / f64::from(at_a_time) + victim.die_ns;
@@ -139,7 +144,7 @@ impl FlushCost {
                 let share =
                     |nth: usize| gc.map_or(0.0, |gc| if nth == 0 { 1.0 } else { 1.0 / f64::from(gc.gain) });
                 let kinds = slow.into_iter().enumerate();
-                let kinds = kinds.map(|(nth, time)| (planes, page_with_gc_j(time, share(nth)))).collect();
+                let kinds = kinds.map(|(nth, time)| (streams, page_with_gc_j(time, share(nth)))).collect();
                 (kinds, page_with_gc_j(mean, share(1)), None, more_j)
             }
             (FlushMethod::Csw, Cell::Mlc | Cell::Tlc) if geometry.dependent_pages() > 1 => {
@@ -147,13 +152,13 @@ impl FlushCost {
                 let row = programs_per_row(geometry);
                 // The pages of a wordline that a block does not have cost nothing.
                 let dearest = |kind: usize| {
-                    let rows = times.chunks(row as usize).skip(kind).step_by(wordline);
+                    let rows = on_die.chunks(row as usize).skip(kind).step_by(wordline);
                     rows.flatten().copied().reduce(f64::max).map_or(0.0, page_j)
                 };
                 let plan = LsbFirst {
                     dies: geometry.dies.into(),
                     blocks: (blocks * geometry.planes_per_die).into(),
-                    pages_per_block: times.len() as u64,
+                    pages_per_block: on_die.len() as u64,
                     row: row.into(),
                     by_kind_j: (0..wordline).map(dearest).collect(),
                 };
@@ -215,7 +220,7 @@ impl FlushCost {
 #[derive(Clone, Debug)]
 struct LsbFirst {
     dies: u64,
-    /// Reserved blocks of each die.
+    /// Reserved blocks of each die, and the pages of a block on a die.
     blocks: u64,
     pages_per_block: u64,
     /// Pages of a row.

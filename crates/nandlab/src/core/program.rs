@@ -138,8 +138,9 @@ impl<P: Probe> Core<P> {
                 for _ in 1..self.geometry.units_per_page {
                     self.allocate(plane, stream);
                 }
-                let block = self.geometry.block_of(skipped.ppn);
-                if self.array.skip(block, self.geometry.units_per_page) == self.geometry.pages_per_block {
+                let (block, page) = self.geometry.split(skipped.ppn);
+                let pages = self.geometry.units_per_page;
+                if self.array.skip(block, page, pages) == self.geometry.pages_per_block {
                     self.ftl.close(&self.geometry, &mut self.array, block, self.now);
                     self.wake(Wake::Space(plane));
                     self.look_if_dead(block);

@@ -339,7 +339,7 @@ impl<P: Probe> Core<P> {
         if programmed == 0 {
             self.ftl.give_back(&self.geometry, &mut self.array, block);
         } else if left > 0 {
-            self.array.skip(block, left);
+            self.array.skip_to(block, self.geometry.pages_per_block);
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
             self.wake(Wake::Space(self.geometry.plane_of(block)));
             self.look_if_dead(block);

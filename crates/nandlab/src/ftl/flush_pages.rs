@@ -12,13 +12,17 @@
 //! the other: every block takes LSB pages in the same proportion, and the flush may leave blocks free. In a superblock both
 //! equations count rows, whose pages in all planes are used or left erased alike.
 //!
+//! A block on several dies (`ftl.superblock = "drive"`) is a block of each of its dies: each die takes its part of the same
+//! blocks in the same order, at its own pace. So does a `plain` flush, which does not wait for the die of the next page of the
+//! host's stream.
+//!
 //! On 3D cells the fast pages are in the lowest layers. Each die writes the first page of every free block, one block
 //! after the other, then the next page of every block, and so on (Section IV-C-3, Fig. 3). A block is taken only for
 //! its first page. A die that has fewer free blocks than others reaches the next layer earlier: it does not wait for
 //! the others, because the controller takes more power than the programs of a die.
 
 use super::{AllocatedPage, Ftl};
-use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
+use crate::base::geometry::{BlockId, Cell, DieId, Geometry};
 use crate::flash::Array;
 use crate::spec::choices;
 
@@ -49,8 +53,11 @@ struct OnDie {
 /// The pages to which a flush writes, one after another.
 #[derive(Clone, Debug)]
 pub struct FlushPages {
-    method: FlushMethod,
+    /// Whether each die has pages of its own, or all take the next pages of the host's streams.
+    is_by_die: bool,
     dies: Box<[OnDie]>,
+    /// The blocks on several dies that have been taken. Each die takes all of them in this order.
+    shared: Vec<BlockId>,
     /// The dies in the order in which they are served, and the index of the die whose turn it is.
     order: Box<[DieId]>,
     turn: usize,
@@ -84,7 +91,7 @@ impl FlushPages {
             }
         };
         let required = required_pages(geometry, ftl, pages.div_ceil(geometry.pages_per_program));
-        let per_block = geometry.programs_per_block();
+        let per_block = programs_on_die(geometry);
         let row = programs_per_row(geometry);
         let (lsb_only, set) = match geometry.cell {
             Cell::Slc => (0, 1),
@@ -101,14 +108,36 @@ impl FlushPages {
             Cell::Mlc3d | Cell::Tlc3d => (0, together.map_or(usize::MAX, |blocks| blocks.max(1) as usize)),
         };
         Self {
-            method,
             dies: vec![OnDie::default(); geometry.dies as usize].into(),
+            shared: Vec::new(),
+            is_by_die: method == FlushMethod::Csw,
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
             lsb_only,
             wordline: geometry.dependent_pages(),
             row,
             set,
+        }
+    }
+
+    /// Makes a `plain` flush continue on each die by itself, in the block on several dies that the host's stream has open
+    /// (`open`), and then in free blocks, page by page. `done` returns the mapping units of a die in the open block that will
+    /// have been programmed.
+    pub fn continue_by_die(
+        &mut self,
+        geometry: &Geometry,
+        open: Option<BlockId>,
+        done: impl Fn(BlockId, DieId) -> u32,
+    ) {
+        (self.is_by_die, self.lsb_only, self.set) = (true, 0, 1);
+        let Some(open) = open else { return };
+        self.shared.push(open);
+        for (on_die, die) in self.dies.iter_mut().zip((0..).map(DieId)) {
+            on_die.blocks.push(open);
+            on_die.page = done(open, die) / geometry.pages_per_program;
+            if on_die.page == programs_on_die(geometry) {
+                (on_die.first, on_die.at, on_die.page) = (1, 1, 0);
+            }
         }
     }
 
@@ -138,9 +167,10 @@ impl FlushPages {
             if busy(die) {
                 continue;
             }
-            let allocated = match self.method {
-                FlushMethod::Plain => ftl.allocate_for_flush(geometry, array, die),
-                FlushMethod::Csw => self.fast_page(die, geometry, array, ftl),
+            let allocated = if self.is_by_die {
+                self.page_of_die(die, geometry, array, ftl)
+            } else {
+                ftl.allocate_for_flush(geometry, array, die)
             };
             if allocated.is_some() {
                 self.turn = turn + 1;
@@ -150,22 +180,28 @@ impl FlushPages {
         None
     }
 
-    fn fast_page(
+    fn page_of_die(
         &mut self,
         die: DieId,
         geometry: &Geometry,
         array: &mut Array,
         ftl: &mut Ftl,
     ) -> Option<AllocatedPage> {
-        let end = geometry.programs_per_block();
+        let end = programs_on_die(geometry);
         let skips = self.skips(end);
         let on_die = &mut self.dies[die.index()];
         while on_die.at == on_die.blocks.len() {
             // Only a set whose first pages are being written takes further blocks.
             let taken = on_die.at - on_die.first;
             if on_die.page == 0 && taken < self.set {
-                match ftl.take_flush_block(geometry, array, die) {
-                    Some(block) => on_die.blocks.push(block),
+                let shared = self.shared.get(on_die.blocks.len()).copied();
+                match shared.or_else(|| ftl.take_flush_block(geometry, array, die)) {
+                    Some(block) => {
+                        on_die.blocks.push(block);
+                        if geometry.dies_per_block > 1 && shared.is_none() {
+                            self.shared.push(block);
+                        }
+                    }
                     None if taken == 0 => return None,
                     None => {}
                 }
@@ -181,18 +217,27 @@ impl FlushPages {
         let (block, page) = (on_die.blocks[on_die.at], on_die.page);
         on_die.at += 1;
         let unit = geometry.pages_per_program;
-        let ppn = geometry.page(block, page * unit);
+        let ppn = geometry.page(block, geometry.stripes.page(geometry.die_in_block(die), page * unit));
         Some(AllocatedPage { ppn, opened: page == 0, skips: (skips(page) * unit) as u16 })
     }
 
-    /// The blocks taken by the flush that have unused pages; a block has `pages_per_block` flash pages.
-    pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
-        self.dies.iter().flat_map(move |die| {
-            let behind = die.page + 1 + self.skips(pages_per_block)(die.page);
-            let next = move |index: usize| if index < die.at { behind } else { die.page };
+    /// The blocks taken by the flush that have unused pages on a die.
+    pub fn unfilled(&self, geometry: &Geometry) -> Vec<BlockId> {
+        let end = programs_on_die(geometry);
+        let mut unfilled = Vec::new();
+        for die in &self.dies {
+            let behind = die.page + 1 + self.skips(end)(die.page);
+            let next = |index: usize| if index < die.at { behind } else { die.page };
             let set = die.blocks.iter().enumerate().skip(die.first);
-            set.filter(move |&(index, _)| next(index) < pages_per_block).map(|(_, &block)| block)
-        })
+            let begun = set.filter(|&(index, _)| next(index) < end).map(|(_, block)| block);
+            let others = self.shared.iter().skip(die.blocks.len());
+            for &block in begun.chain(others) {
+                if !unfilled.contains(&block) {
+                    unfilled.push(block);
+                }
+            }
+        }
+        unfilled
     }
 }
 
@@ -206,6 +251,11 @@ pub fn lsb_only_wordlines(pages_per_block: u64, wordline: u64, required: u64) ->
     pages_per_block.saturating_sub(required) / (wordline - 1)
 }
 
+/// Pages of a block on one die.
+fn programs_on_die(geometry: &Geometry) -> u32 {
+    geometry.programs_per_block() / geometry.dies_per_block
+}
+
 /// Pages of a row. A one-shot program, which writes several rows, counts as a row.
 pub fn programs_per_row(geometry: &Geometry) -> u32 {
     (geometry.pages_per_row / geometry.pages_per_program).max(1)
@@ -214,10 +264,8 @@ pub fn programs_per_row(geometry: &Geometry) -> u32 {
 /// Eq. 6: the number of pages required of each free block, if each die provides as many blocks as the die with the
 /// fewest free blocks. Dies without free blocks are left out.
 fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
-    let blocks = |die: u32| -> u32 {
-        let first = die * geometry.planes_per_die;
-        (first..first + geometry.planes_per_die).map(|plane| ftl.flush_blocks(PlaneId(plane))).sum()
-    };
+    let blocks =
+        |die: u32| -> u32 { geometry.planes_of(DieId(die)).map(|plane| ftl.flush_blocks(plane)).sum() };
     let free: Vec<u32> = (0..geometry.dies).map(blocks).filter(|&blocks| blocks > 0).collect();
     match free.iter().min() {
         Some(&fewest) => pages.div_ceil(free.len() as u32 * fewest),
@@ -228,6 +276,7 @@ fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::geometry::PlaneId;
     use crate::base::geometry::{DriveSpec, Layout, Superblock};
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;

@@ -427,3 +427,90 @@ fn csw_writes_the_lsb_rows_of_a_superblock() {
     assert_eq!(pages, [0..8, 16..24].into_iter().flatten().collect::<Vec<_>>());
     read_everything(&mut drive);
 }
+
+/// Superblocks of both dies, in page order: a stripe has a row of two flash pages of each die, 16 units.
+const OF_DRIVE: &[&str] = &["ftl.superblock=drive", "timing.multi_plane=true"];
+
+/// Die 1 has programmed a flash page of the second stripe, when the flash pages of die 0 before it are still in their
+/// transfer. They remain erased.
+#[test]
+fn a_die_may_be_ahead_of_another_one_in_a_superblock_of_the_drive() {
+    let mut drive = drive(&[OF_DRIVE, &["drive.cell=slc"]].concat());
+    // Die 0 programs units 0 to 3, then 4 to 7, then 16 to 23 of both planes; die 1 units 8 to 15, then 24 to 27.
+    for (first, units) in [(0, 4), (4, 12), (16, 12)] {
+        begin_write(&mut drive, first, units);
+    }
+    let loss = cut_after(&mut drive, 3 * PAGE + 2 * PROGRAM);
+    assert_eq!((loss.torn_programs, loss.aborted_requests, loss.has_lost()), (0, 1, false));
+    let first = places(&drive, [0])[0].unwrap();
+    let is_programmed = |lpn: u32| !(16..24).contains(&lpn);
+    let expected: Vec<_> = (0..28).map(|lpn| is_programmed(lpn).then_some(Ppn(first.0 + lpn))).collect();
+    assert_eq!(places(&drive, 0..28), expected);
+    assert!((16..24).all(|page| drive.array().lpn(Ppn(first.0 + page)).0 == u32::MAX));
+    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 28)));
+    // Two flash pages of die 0 and three of die 1.
+    let recovery = loss.recovery.unwrap();
+    assert_eq!((recovery.scanned_pages, recovery.ns.ns()), (5, 3 * (50_000 + 4 * 16 * 5 / 2)));
+    for lpn in [0, 16] {
+        write(&mut drive, lpn, 16);
+    }
+    read_everything(&mut drive);
+}
+
+/// The torn MSB page of die 0 destroys its LSB page, a stripe before it, and leaves the flash pages of die 1 in between.
+#[test]
+fn a_torn_flash_page_of_a_superblock_of_the_drive_destroys_the_wordline_on_its_die() {
+    let mut drive = drive(&[OF_DRIVE, &["timing.program={ lsb = '900us', msb = '900us' }"]].concat());
+    write(&mut drive, 0, 16);
+    let older = places(&drive, 0..16);
+    let first = older[0].unwrap();
+    begin_write(&mut drive, 16, 1);
+    let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
+    assert_eq!(torn(&drive, first), [0, 1, 2, 3, 16, 17, 18, 19]);
+    assert_eq!(places(&drive, 0..16), [&[None; 4], &older[4..]].concat());
+    let lost: Vec<(Lpn, u64)> = (0..4).map(|lpn| (Lpn(lpn), 1 + u64::from(lpn))).collect();
+    assert_eq!((loss.torn_programs, loss.lost_with_wordline), (1, lost));
+    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 20)));
+    read_everything(&mut drive);
+}
+
+/// Die 1 has erased its part of a dead superblock when power fails; that of die 0, which programs a page before, is torn.
+/// Recovery erases the part of die 0 alone.
+#[test]
+fn recovery_ends_the_erase_of_a_superblock_of_the_drive() {
+    const ERASE: u64 = 3_500_000;
+    let mut drive = drive(&[OF_DRIVE, &["drive.cell=slc", "gc.idle_after=1s"]].concat());
+    write(&mut drive, 0, 128);
+    begin_write(&mut drive, 128, 4);
+    let trim = request(&drive, Op::Trim, 0, 128 * 4096);
+    drive.submit(&trim).unwrap();
+    let loss = cut_after(&mut drive, ERASE + 1);
+    assert_eq!((loss.torn_erases, loss.torn_programs, loss.aborted_requests), (1, 0, 0));
+    let recovery = loss.recovery.unwrap();
+    // One flash page is programmed.
+    assert_eq!((recovery.erased_blocks, recovery.scanned_pages), (1, 1));
+    assert_eq!(recovery.ns.ns(), ERASE + 50_000 + 4 * 16 * 5 / 2);
+    let erases: u64 = drive.stats().flash[FlashOp::Erase as usize].iter().sum();
+    assert_eq!((erases, drive.array().blocks[0].pe_cycles), (4, 1));
+    assert_eq!(places(&drive, [0, 127, 128]), [None, None, Some(Ppn(128))]);
+    read_everything(&mut drive);
+}
+
+/// A plain flush gives a flash page to each idle die, in the order of that die: ten units take two programs on die 0 and
+/// one on die 1.
+#[test]
+fn the_emergency_flush_continues_on_each_die_of_a_superblock_of_the_drive() {
+    for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
+        let mut drive = drive(&[CAPACITOR, CACHE, OF_DRIVE, &[flush]].concat());
+        for page in 0..10 {
+            assert_eq!(one(&mut drive, Op::Write, page * 16_384, 4096), 0);
+        }
+        let loss = cut_after(&mut drive, 0);
+        assert_eq!((loss.flushed_pages, loss.has_lost()), (10, false));
+        assert_eq!((loss.program_ns.ns(), loss.flush_ns.ns()), (3 * PROGRAM, 2 * (PAGE + PROGRAM)));
+        let places = places(&drive, (0..10).map(|page| 4 * page));
+        let pages: Vec<u32> = places.iter().map(|ppn| drive.geometry().split(ppn.unwrap()).1).collect();
+        assert_eq!(pages, [0..4, 8..12, 4..6].into_iter().flatten().collect::<Vec<_>>(), "{flush}");
+        read_everything(&mut drive);
+    }
+}

@@ -1630,12 +1630,14 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
 
 #[test]
 fn mechanisms_on_the_die_of_a_block_refuse_superblocks_of_the_drive() {
-    let capacitor = "capacitor = { capacitance = \"1mF\" }";
     for (text, what, key) in [
-        ("power = { cut_at = \"1s\" }", "power loss", "power.cut_at"),
-        ("power = { cut_after_requests = 9 }", "power loss", "power.cut_after_requests"),
-        (capacitor, "a capacitor", "capacitor.capacitance"),
+        ("power = { gc_in_flush = true }", "GC during the emergency flush", "power.gc_in_flush"),
         ("migration = { policy = \"rcopyback\" }", "copybacks", "migration.policy"),
+        (
+            "refresh = { policy = \"partial\" }\npower = { cut_at = \"1s\" }",
+            "partial refresh with power loss",
+            "refresh.policy",
+        ),
         (
             "migration = { first_block = \"shared\" }",
             "a first block that GC shares with the host",

@@ -239,16 +239,6 @@ fn by_page(check: &Check<'_>) -> Option<[Other; 2]> {
     ])
 }
 
-/// What may tear a program, or flushes at power loss.
-fn of_power(check: &Check<'_>) -> [Other; 3] {
-    let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
-    [
-        ("capacitor.capacitance", "a capacitor", has_capacitor),
-        ("power.cut_after_requests", "power loss", check.int("power.cut_after_requests").unwrap_or(0) > 0),
-        ("power.cut_at", "power loss", check.get("power.cut_at").is_some()),
-    ]
-}
-
 /// The mechanisms that know one block and one page a program, and neither mapping units, superblocks nor programming
 /// units yet.
 fn together(check: &mut Check<'_>) -> Option<()> {
@@ -293,9 +283,21 @@ fn of_drive(check: &mut Check<'_>) -> Option<()> {
         return None;
     }
     let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
-    let copybacks = [("migration.policy", "copybacks", migration.copybacks_max() > 0)];
-    let others = copybacks.into_iter().chain(by_page(check)?).chain(of_power(check));
-    for (key, what, _) in others.filter(|other| other.2) {
+    // The lines of the VSM go to the next pages of their stream, which may be behind pages that were not programmed.
+    let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
+    let has_cut =
+        check.int("power.cut_after_requests").unwrap_or(0) > 0 || check.get("power.cut_at").is_some();
+    let is_partial = RefreshPolicySpec::from_val(check.get("refresh.policy")?).partial().is_some();
+    let of_die = [
+        ("migration.policy", "copybacks", migration.copybacks_max() > 0),
+        ("refresh.policy", "partial refresh with power loss", is_partial && (has_capacitor || has_cut)),
+        (
+            "power.gc_in_flush",
+            "GC during the emergency flush",
+            check.get("power.gc_in_flush").is_some_and(Val::bool),
+        ),
+    ];
+    for (key, what, _) in of_die.into_iter().chain(by_page(check)?).filter(|other| other.2) {
         let message = format!("{what} and superblocks of several dies cannot be simulated together yet");
         let remedy = format!("set {KEY} = \"die\" or \"plane\", or leave out {key}");
         check.error(&[KEY, key], message, remedy);
