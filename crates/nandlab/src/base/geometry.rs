@@ -312,6 +312,12 @@ impl Geometry {
         self.pages_per_block / self.pages_per_program
     }
 
+    /// Pages (mapping units) of a row of a block on all its dies.
+    #[inline(always)]
+    pub fn pages_per_full_row(&self) -> u32 {
+        self.pages_per_row * self.dies_per_block
+    }
+
     /// Flash blocks of a block.
     pub fn flash_blocks_per_block(&self) -> u32 {
         self.planes_per_block * self.dies_per_block
@@ -449,6 +455,12 @@ impl Geometry {
         }
     }
 
+    /// The number of a die among the dies of each of its blocks.
+    #[inline]
+    pub fn die_in_block(&self, die: DieId) -> u32 {
+        if self.dies_per_block == 1 { 0 } else { die.0 }
+    }
+
     /// The dies of a plane.
     #[inline]
     pub fn dies_of(&self, plane: PlaneId) -> impl Iterator<Item = DieId> + use<> {
@@ -506,6 +518,23 @@ impl Geometry {
         self.row(page) % self.dependent_pages()
     }
 
+    /// Pages (mapping units) of a wordline of every flash block of a block, which are consecutive pages of the block. If no
+    /// page depends on another ([`Geometry::dependent_pages`]), those of a row.
+    pub fn pages_per_wordlines(&self) -> u32 {
+        self.dependent_pages() * self.pages_per_full_row()
+    }
+
+    /// The number of pages from page `page` of a block on up to the next page that begins a wordline in every flash block; 0
+    /// if `page` does, or if no page depends on another.
+    pub fn left_in_wordlines(&self, page: u32) -> u32 {
+        if self.dependent_pages() == 1 {
+            return 0;
+        }
+        let end = page.next_multiple_of(self.pages_per_wordlines());
+        // The last wordline of a block may have fewer rows.
+        end.min(self.pages_per_block) - page
+    }
+
     /// The kind of page `page` of a block. The flash pages of a wordline have consecutive numbers.
     pub fn kind(&self, page: u32) -> PageKind {
         self.kind_of_row(self.row(page))
@@ -535,59 +564,5 @@ impl Geometry {
         let (channel, die_in_channel) = (self.channel_of(die), die.0 % self.dies_per_channel);
         let (plane, block) = (self.plane_in_die(block, page), block.0 % self.blocks_per_plane);
         fmt::from_fn(move |f| write!(f, "c{channel}.d{die_in_channel}.p{plane}.b{block}.pg{page}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Counts through the pages of a block by nested loops: stripe, die, row of the chunk, plane, unit.
-    #[test]
-    fn the_pages_of_a_superblock_of_the_drive_go_chunk_by_chunk_over_the_dies() {
-        for (program_order, rows_per_chunk) in [(ProgramOrder::Page, 1), (ProgramOrder::OneShot, 3)] {
-            let drive = DriveSpec {
-                channels: 3,
-                chips_per_channel: 1,
-                dies_per_chip: 2,
-                planes_per_die: 2,
-                blocks_per_plane: 5,
-                pages_per_block: 12,
-                page_size_bytes: 16_384,
-                cell: Cell::Tlc3d,
-                layers: 4,
-                op: 0.5,
-                bad_blocks: 0.0,
-                endurance: 1,
-                registers: 1,
-                program_order,
-            };
-            let layout = Layout { units_per_page: 4, superblock: Superblock::Drive };
-            let geometry = Geometry::with(&drive, layout);
-            assert_eq!((geometry.planes, geometry.blocks, geometry.pages_per_block), (1, 5, 12 * 4 * 12));
-            assert_eq!((geometry.rows_per_block(), geometry.flash_blocks()), (12, 60));
-            let (block, mut page) = (BlockId(3), 0);
-            let mut on_die = [0; 6];
-            for stripe in 0..12 / rows_per_chunk {
-                for die in 0..6 {
-                    for row in stripe * rows_per_chunk..(stripe + 1) * rows_per_chunk {
-                        for plane in 0..2 {
-                            for _ in 0..4 {
-                                assert_eq!(geometry.die_of_page(block, page), DieId(die));
-                                assert_eq!(geometry.row(page), row);
-                                assert_eq!(geometry.plane_in_die(block, page), plane);
-                                assert_eq!(geometry.member(page), die * 2 + plane);
-                                assert_eq!(geometry.stripes.split(page), (die, on_die[die as usize]));
-                                on_die[die as usize] += 1;
-                                page += 1;
-                            }
-                        }
-                    }
-                }
-            }
-            assert_eq!(page, geometry.pages_per_block);
-            let firsts: Vec<u32> = geometry.stripes.firsts().collect();
-            assert_eq!(firsts, [0, 1, 2, 3, 4, 5].map(|die| die * 8 * rows_per_chunk));
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! The order of the pages of a block over the rows and dies of a superblock, and the division that finds it.
 
+use std::cmp::Ordering;
+
 /// Divides by a fixed 32-bit number with a multiplication. Exact for every 32-bit dividend.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
@@ -62,6 +64,25 @@ impl Stripes {
         (die, stripe * self.pages_per_chunk + within)
     }
 
+    /// The page of the block that is number `place` among its pages on die number `die` of its dies: the inverse of
+    /// [`Stripes::split`].
+    pub fn page(&self, die: u32, place: u32) -> u32 {
+        let (stripe, within) = self.by_chunk.split(place);
+        (stripe * self.dies + die) * self.pages_per_chunk + within
+    }
+
+    /// The number of pages before page `end` of the block on die number `die` of its dies.
+    pub fn before(&self, end: u32, die: u32) -> u32 {
+        let (chunk, within) = self.by_chunk.split(end);
+        let (stripe, last) = self.by_die.split(chunk);
+        stripe * self.pages_per_chunk
+            + match die.cmp(&last) {
+                Ordering::Less => self.pages_per_chunk,
+                Ordering::Equal => within,
+                Ordering::Greater => 0,
+            }
+    }
+
     /// The row of page `page`: the number of its flash page in its flash block.
     #[inline(always)]
     pub fn row(&self, page: u32) -> u32 {
@@ -84,6 +105,9 @@ impl Stripes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::geometry::{
+        BlockId, Cell, DieId, DriveSpec, Geometry, Layout, ProgramOrder, Superblock,
+    };
 
     #[test]
     fn divisor_is_exact() {
@@ -94,6 +118,58 @@ mod tests {
             for n in [n, 0, u32::MAX, by, by - 1, n / by * by] {
                 assert_eq!(Divisor::new(by).split(n), (n / by, n % by), "{n} / {by}");
             }
+        }
+    }
+
+    /// Counts through the pages of a block by nested loops: stripe, die, row of the chunk, plane, unit.
+    #[test]
+    fn the_pages_of_a_superblock_of_the_drive_go_chunk_by_chunk_over_the_dies() {
+        for (program_order, rows_per_chunk) in [(ProgramOrder::Page, 1), (ProgramOrder::OneShot, 3)] {
+            let drive = DriveSpec {
+                channels: 3,
+                chips_per_channel: 1,
+                dies_per_chip: 2,
+                planes_per_die: 2,
+                blocks_per_plane: 5,
+                pages_per_block: 12,
+                page_size_bytes: 16_384,
+                cell: Cell::Tlc3d,
+                layers: 4,
+                op: 0.5,
+                bad_blocks: 0.0,
+                endurance: 1,
+                registers: 1,
+                program_order,
+            };
+            let layout = Layout { units_per_page: 4, superblock: Superblock::Drive };
+            let geometry = Geometry::with(&drive, layout);
+            assert_eq!((geometry.planes, geometry.blocks, geometry.pages_per_block), (1, 5, 12 * 4 * 12));
+            assert_eq!((geometry.rows_per_block(), geometry.flash_blocks()), (12, 60));
+            let (block, mut page) = (BlockId(3), 0);
+            let mut on_die = [0; 6];
+            for stripe in 0..12 / rows_per_chunk {
+                for die in 0..6 {
+                    for row in stripe * rows_per_chunk..(stripe + 1) * rows_per_chunk {
+                        for plane in 0..2 {
+                            for _ in 0..4 {
+                                assert_eq!(geometry.die_of_page(block, page), DieId(die));
+                                assert_eq!(geometry.row(page), row);
+                                assert_eq!(geometry.plane_in_die(block, page), plane);
+                                assert_eq!(geometry.member(page), die * 2 + plane);
+                                assert_eq!(geometry.stripes.split(page), (die, on_die[die as usize]));
+                                assert_eq!(geometry.stripes.page(die, on_die[die as usize]), page);
+                                let before = [0, 1, 2, 3, 4, 5].map(|die| geometry.stripes.before(page, die));
+                                assert_eq!(before, on_die);
+                                on_die[die as usize] += 1;
+                                page += 1;
+                            }
+                        }
+                    }
+                }
+            }
+            assert_eq!(page, geometry.pages_per_block);
+            let firsts: Vec<u32> = geometry.stripes.firsts().collect();
+            assert_eq!(firsts, [0, 1, 2, 3, 4, 5].map(|die| die * 8 * rows_per_chunk));
         }
     }
 }

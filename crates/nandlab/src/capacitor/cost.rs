@@ -5,7 +5,7 @@
 use super::Capacitor;
 use super::FlushMethod;
 use crate::base::geometry::{Cell, Geometry};
-use crate::ftl::lsb_only_wordlines;
+use crate::ftl::{lsb_only_wordlines, programs_per_row};
 use crate::sched::{FlashOp, Timing, Way};
 
 /// Energy of an emergency flush by its number of pages, in the worst case: every die is erasing a block when power
@@ -98,7 +98,11 @@ impl FlushCost {
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
         let &Conditions { method, at_a_time, blocks, vsm_programs, gc } = conditions;
         let pages = (0..geometry.pages_per_block).step_by(geometry.pages_per_program as usize);
-        let times: Vec<f64> = pages.map(|page| timing.program_ns(page).ns() as f64).collect();
+        let times: Vec<f64> = pages.clone().map(|page| timing.program_ns(page).ns() as f64).collect();
+        // The pages of a block on one die. Those on its other dies have the same times.
+        let on_die = |page: u32| geometry.stripes.split(page).0 == 0;
+        let on_die = pages.zip(&times).filter(|&(page, _)| on_die(page)).map(|(_, &time)| time);
+        let on_die: Vec<f64> = on_die.collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
@@ -125,9 +129,10 @@ impl FlushCost {
         let ahead_j = ahead * (page_j(slowest) - page_j(fastest));
         let (kinds, beyond_j, plan, more_j): (Vec<_>, _, _, _) = match (method, geometry.cell) {
             (FlushMethod::Plain, _) => {
-                let planes = f64::from(geometry.planes);
-                let mut slow = slowest_first(times, mean);
-                let excess_ns = slow.iter().map(|time| time - mean).sum::<f64>() * planes;
+                // Each die continues at a place of its own in a block on several dies.
+                let streams = f64::from(geometry.planes * geometry.dies_per_block);
+                let mut slow = slowest_first(on_die, mean);
+                let excess_ns = slow.iter().map(|time| time - mean).sum::<f64>() * streams;
                 // The stream of GC may begin at slow pages, too; and one cleaning may end last.
                 let more_j = gc.map_or(0.0, |_| {
                     let late_ns = excess_ns / f64::from(at_a_time) + victim.die_ns;
@@ -139,19 +144,22 @@ impl FlushCost {
                 let share =
                     |nth: usize| gc.map_or(0.0, |gc| if nth == 0 { 1.0 } else { 1.0 / f64::from(gc.gain) });
                 let kinds = slow.into_iter().enumerate();
-                let kinds = kinds.map(|(nth, time)| (planes, page_with_gc_j(time, share(nth)))).collect();
+                let kinds = kinds.map(|(nth, time)| (streams, page_with_gc_j(time, share(nth)))).collect();
                 (kinds, page_with_gc_j(mean, share(1)), None, more_j)
             }
             (FlushMethod::Csw, Cell::Mlc | Cell::Tlc) if geometry.dependent_pages() > 1 => {
                 let wordline = geometry.dependent_pages() as usize;
+                let row = programs_per_row(geometry);
                 // The pages of a wordline that a block does not have cost nothing.
                 let dearest = |kind: usize| {
-                    times.iter().copied().skip(kind).step_by(wordline).reduce(f64::max).map_or(0.0, page_j)
+                    let rows = on_die.chunks(row as usize).skip(kind).step_by(wordline);
+                    rows.flatten().copied().reduce(f64::max).map_or(0.0, page_j)
                 };
                 let plan = LsbFirst {
                     dies: geometry.dies.into(),
                     blocks: (blocks * geometry.planes_per_die).into(),
-                    pages_per_block: times.len() as u64,
+                    pages_per_block: on_die.len() as u64,
+                    row: row.into(),
                     by_kind_j: (0..wordline).map(dearest).collect(),
                 };
                 (Vec::new(), page_j(slowest), Some(plan), ahead_j)
@@ -212,9 +220,11 @@ impl FlushCost {
 #[derive(Clone, Debug)]
 struct LsbFirst {
     dies: u64,
-    /// Reserved blocks of each die.
+    /// Reserved blocks of each die, and the pages of a block on a die.
     blocks: u64,
     pages_per_block: u64,
+    /// Pages of a row.
+    row: u64,
     /// Joules of a page, by its position in the wordline: LSB, (CSB,) MSB.
     by_kind_j: Box<[f64]>,
 }
@@ -244,14 +254,19 @@ impl LsbFirst {
     /// The pages at position `kind` of their wordline, from 1, among `pages` pages of a die, if the flush requires
     /// `required` pages of each block.
     fn count(&self, kind: u64, pages: u64, required: u64) -> u64 {
-        let wordline = self.by_kind_j.len() as u64;
-        if required <= self.pages_per_block / wordline {
+        let (wordline, row) = (self.by_kind_j.len() as u64, self.row);
+        let (rows, required) = (self.pages_per_block / row, required.div_ceil(row));
+        if required <= rows / wordline {
             return 0;
         }
-        // The pages of a block: `lsb_only` LSB pages, then whole wordlines.
-        let lsb_only = lsb_only_wordlines(self.pages_per_block, wordline, required);
-        let of_block = |pages: u64| (pages.saturating_sub(lsb_only) + wordline - 1 - kind) / wordline;
-        let used = self.pages_per_block - (wordline - 1) * lsb_only;
+        // The rows of a block: `lsb_only` rows of LSB pages, then whole wordlines.
+        let lsb_only = lsb_only_wordlines(rows, wordline, required);
+        let of_block = |pages: u64| {
+            let behind = pages.saturating_sub(lsb_only * row);
+            let (wordlines, rest) = (behind / (wordline * row), behind % (wordline * row));
+            wordlines * row + rest.saturating_sub(kind * row).min(row)
+        };
+        let used = (rows - (wordline - 1) * lsb_only) * row;
         pages / used * of_block(used) + of_block(pages % used)
     }
 
@@ -325,7 +340,8 @@ mod tests {
 
     #[test]
     fn lsb_first_counts_the_msb_pages_of_equations_6_and_7() {
-        let plan = LsbFirst { dies: 1, blocks: 7, pages_per_block: 8, by_kind_j: [1.0, 100.0].into() };
+        let by_kind_j = [1.0, 100.0].into();
+        let plan = LsbFirst { dies: 1, blocks: 7, pages_per_block: 8, row: 1, by_kind_j };
         // 40 pages require six pages of each block: six blocks with 4 LSB and 2 MSB pages, and a seventh with 3 LSB
         // pages and 1 MSB page.
         assert_eq!([28, 29, 40, 56].map(|pages| plan.cost_j(pages)), [28.0, 523.0 + 1.0, 1327.0, 2828.0]);
@@ -335,24 +351,29 @@ mod tests {
     /// The same counts as a walk over the pages of the blocks, one after another, with each block's pages in order.
     #[test]
     fn lsb_first_counts_the_pages_of_tlc_as_a_walk_over_the_blocks_does() {
-        for pages_per_block in [3, 4, 5, 8, 12, 13] {
-            let plan = LsbFirst { dies: 2, blocks: 3, pages_per_block, by_kind_j: [1.0, 100.0, 1e4].into() };
+        for (rows, row) in [3, 4, 5, 8, 12, 13].into_iter().flat_map(|rows| [(rows, 1), (rows, 2), (rows, 3)])
+        {
+            let by_kind_j = [1.0, 100.0, 1e4].into();
+            let plan = LsbFirst { dies: 2, blocks: 3, pages_per_block: rows * row, row, by_kind_j };
             for pages in 0..=plan.room() {
-                let required = pages.div_ceil(6);
-                let is_lsb_enough = required <= pages_per_block / 3;
-                // Each LSB-only wordline gives up two pages; as many as leave `required` pages.
-                let lsb_only = (0..=pages_per_block.div_ceil(3))
+                let required = pages.div_ceil(6).div_ceil(row);
+                let is_lsb_enough = required <= rows / 3;
+                // Each LSB-only wordline gives up two rows; as many as leave `required` rows.
+                let lsb_only = (0..=rows.div_ceil(3))
                     .rev()
-                    .find(|only| is_lsb_enough || pages_per_block >= required + 2 * only)
+                    .find(|only| is_lsb_enough || rows >= required + 2 * only)
                     .expect("with none the block has all pages");
-                let is_used = |page: &u64| page.is_multiple_of(3) || page / 3 >= lsb_only;
-                let block: Vec<u64> = (0..pages_per_block).filter(is_used).collect();
+                let is_used = |row: &u64| row.is_multiple_of(3) || row / 3 >= lsb_only;
+                let block: Vec<u64> = (0..rows)
+                    .filter(is_used)
+                    .flat_map(|used| std::iter::repeat_n(used, row as usize))
+                    .collect();
                 let walk = |count: u64| -> f64 {
                     let pages = block.iter().cycle().take(count as usize);
-                    pages.map(|page| plan.by_kind_j[(page % 3) as usize]).sum()
+                    pages.map(|row| plan.by_kind_j[(row % 3) as usize]).sum()
                 };
                 let expected = walk(pages / 2) + walk(pages.div_ceil(2));
-                assert_eq!(plan.cost_j(pages), expected, "{pages} of blocks of {pages_per_block}");
+                assert_eq!(plan.cost_j(pages), expected, "{pages} of blocks of {rows} rows of {row} pages");
             }
         }
     }

@@ -101,7 +101,8 @@ impl PowerBackup {
         kept: &mut impl Kept<P>,
         place: AllocatedPage,
     ) {
-        let die = core.geometry.die_of(core.geometry.plane_of(core.geometry.block_of(place.ppn)));
+        let (block, page) = core.geometry.split(place.ppn);
+        let die = core.geometry.die_of_page(block, page);
         let (cause, class) = (Cause::Flush, Class::HostWrite);
         let (first, mut last) = (place.ppn, None);
         core.program_unit(place, |core, page| {
@@ -269,7 +270,7 @@ impl PowerBackup {
         if let Some(pages) = self.drain.pages.take()
             && self.spec.flush == FlushMethod::Csw
         {
-            for block in pages.unfilled(core.geometry.programs_per_block()) {
+            for block in pages.unfilled(&core.geometry) {
                 core.close_early(block);
             }
         }

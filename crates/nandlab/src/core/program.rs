@@ -123,7 +123,7 @@ impl<P: Probe> Core<P> {
 
     /// Called when the job of a plane has copied all pages and is about to erase its victim, or to end. While power
     /// loss may tear a program, no later page of a stream of jobs may share a wordline with a copy, so the rest of such
-    /// a wordline stays erased.
+    /// a wordline stays erased, in a superblock that of the wordlines of all flash blocks.
     pub(crate) fn end_wordlines(&mut self, plane: PlaneId) {
         if !self.state.is_guarded || self.geometry.dependent_pages() == 1 {
             return;
@@ -138,8 +138,9 @@ impl<P: Probe> Core<P> {
                 for _ in 1..self.geometry.units_per_page {
                     self.allocate(plane, stream);
                 }
-                let block = self.geometry.block_of(skipped.ppn);
-                if self.array.skip(block, self.geometry.units_per_page) == self.geometry.pages_per_block {
+                let (block, page) = self.geometry.split(skipped.ppn);
+                let pages = self.geometry.units_per_page;
+                if self.array.skip(block, page, pages) == self.geometry.pages_per_block {
                     self.ftl.close(&self.geometry, &mut self.array, block, self.now);
                     self.wake(Wake::Space(plane));
                     self.look_if_dead(block);

@@ -178,10 +178,11 @@ impl<P: Probe> Core<P> {
     }
 
     /// Whether emptying a block gains pages. While power loss may tear a program, the job may leave all flash pages of a
-    /// wordline but one unused.
+    /// wordline but one unused, in a superblock of a wordline in every flash block.
     pub(crate) fn gains(&self, block: BlockId) -> bool {
-        let unused = if self.state.is_guarded { self.geometry.dependent_pages() - 1 } else { 0 };
-        let unused = unused * self.geometry.units_per_page;
+        let is_guarded = self.state.is_guarded && self.geometry.dependent_pages() > 1;
+        let wordlines = self.geometry.pages_per_wordlines();
+        let unused = if is_guarded { wordlines - self.geometry.units_per_page } else { 0 };
         // The job may leave its last programming unit with only one page of data.
         let padding = self.geometry.pages_per_program - 1;
         self.valid_pages(block) + unused + padding < self.geometry.pages_per_block
@@ -338,7 +339,7 @@ impl<P: Probe> Core<P> {
         if programmed == 0 {
             self.ftl.give_back(&self.geometry, &mut self.array, block);
         } else if left > 0 {
-            self.array.skip(block, left);
+            self.array.skip_to(block, self.geometry.pages_per_block);
             self.ftl.close(&self.geometry, &mut self.array, block, self.now);
             self.wake(Wake::Space(self.geometry.plane_of(block)));
             self.look_if_dead(block);

@@ -279,8 +279,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
         core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
     }
     let page = core.array.program(block, done.page);
-    let page =
-        if done.skips > 0 { core.array.skip_from(block, done.page + 1, done.skips.into()) } else { page };
+    let page = if done.skips > 0 { core.array.skip_after(block, done.page, done.skips.into()) } else { page };
     if page == core.geometry.pages_per_block {
         core.ftl.close(&core.geometry, &mut core.array, block, core.now);
         core.wake(Wake::Space(core.geometry.plane_of(block)));

@@ -335,7 +335,7 @@ impl<P: Probe> Drive<P> {
         let mut programmed = self.core.array.program(block, done.page);
         let is_first = programmed == 1;
         if done.skips > 0 {
-            programmed = self.core.array.skip_from(block, done.page + 1, u32::from(done.skips));
+            programmed = self.core.array.skip_after(block, done.page, u32::from(done.skips));
         }
         let is_closed = programmed == self.core.geometry.pages_per_block;
         if is_closed {

@@ -61,6 +61,7 @@ impl<P: Probe> Drive<P> {
         self.abort_requests();
         self.core.device.drop_queues(&self.core.pool);
         self.core.units.forget();
+        self.core.array.forget_skips();
         for clock in self.core.geometry.dies..=self.core.refresh_clock() {
             self.core.agenda.set(clock, NEVER);
         }
@@ -128,7 +129,6 @@ impl<P: Probe> Drive<P> {
         });
         let means = Means { method, at_a_time, spent_j: &spent_j, gc };
         self.with_power_loss(|outage, sampled| {
-            outage.take_back_queued();
             outage.flush(&means, dirty, loss, |core, time| sampled.rows_until(core, time));
         });
         loss.spent_j = spent_j(loss.flush_ns, loss.program_ns) + loss.gc_j;

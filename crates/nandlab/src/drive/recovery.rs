@@ -28,6 +28,7 @@ impl<P: Probe> Drive<P> {
             for block in torn_erases {
                 on_return.erase(block);
             }
+            on_return.end_erases();
             let found = on_return.read_oobs(trims);
             on_return.recovery.scanned_pages = found.scanned.iter().sum();
             let scan_ns = on_return.scan_ns(&found, channel_ns_per_byte);

@@ -207,11 +207,12 @@ impl<P: Probe> Drive<P> {
             out.put_u32(id)?;
             out.put_u32(block.pe_cycles)?;
             let copybacks = u32::from(block.copybacks) << 24;
-            out.put_u32(copybacks | (block.programmed & 0xffff) << 8 | block.state as u32)?;
+            let programmed = self.pages_before_next(BlockId(id));
+            out.put_u32(copybacks | (programmed & 0xffff) << 8 | block.state as u32)?;
             if self.core.geometry.pages_per_block > SMALL_BLOCK {
-                out.put_u32(block.programmed >> 16)?;
+                out.put_u32(programmed >> 16)?;
             }
-            for page in 0..block.programmed {
+            for page in 0..programmed {
                 let ppn = self.core.geometry.page(BlockId(id), page);
                 // Links are not saved, so combination pages are saved as invalid.
                 let is_valid = self.core.ftl.is_valid(&self.core.geometry, ppn)
@@ -227,6 +228,20 @@ impl<P: Probe> Drive<P> {
         let sum = out.sum;
         out.inner.write_all(&sum.to_le_bytes())?;
         Ok(out.inner.flush()?)
+    }
+
+    /// The pages of a block that have been programmed or skipped. In an open block on several dies with LSB pages only some
+    /// dies have skipped more pages than those before the next one of the stream.
+    fn pages_before_next(&self, block: BlockId) -> u32 {
+        let Self { core, .. } = self;
+        let programmed = core.array.block(block).programmed;
+        if core.geometry.dies_per_block == 1 || core.array.block(block).state != BlockState::Open {
+            return programmed;
+        }
+        let streams = core.ftl.planes[core.geometry.plane_of(block).index()].open_blocks();
+        let nexts = streams.iter().filter_map(|&next| next.checked_sub(1)).map(|next| Ppn(next as u32));
+        let mut splits = nexts.map(|next| core.geometry.split(next));
+        splits.find(|&(of, _)| of == block).map_or(programmed, |(_, next)| next)
     }
 
     /// Loads a saved state into a fresh drive.
@@ -282,7 +297,7 @@ impl<P: Probe> Drive<P> {
             block.pe_cycles = pe_cycles;
             block.copybacks = copybacks;
             block.state = state;
-            self.core.array.set_programmed(id, programmed);
+            self.core.array.skip_to(id, programmed);
             for page in 0..programmed {
                 let (lpn, ppn) = (Lpn(input.get_u32()?), self.core.geometry.page(id, page));
                 let corrected = self.core.physics.initial_ages.of(id);
@@ -317,8 +332,8 @@ impl<P: Probe> Drive<P> {
                 if !self.uses(stream)
                     && let Some(next) = at[stream.index()].take()
                 {
-                    let (block, page) = self.core.geometry.split(next);
-                    self.core.array.skip(block, self.core.geometry.pages_per_block - page);
+                    let block = self.core.geometry.block_of(next);
+                    self.core.array.skip_to(block, self.core.geometry.pages_per_block);
                     closed.push(block);
                 }
             }

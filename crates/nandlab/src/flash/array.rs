@@ -346,13 +346,13 @@ impl Array {
     fn program_on_die(&mut self, block: BlockId, page: u32) -> u32 {
         let on_dies = self.on_dies.as_mut().expect("the block is on several dies");
         let state = &mut self.blocks[block.index()];
-        assert!(
-            on_dies.count(block, page) && state.state == BlockState::Open,
-            "illegal program of page {page} of block {} ({:?}), which is not the next on its die",
-            block.0,
-            state.state,
-        );
-        state.programmed += 1;
+        let counted = on_dies.count(block, page).filter(|_| state.state == BlockState::Open);
+        state.programmed += counted.unwrap_or_else(|| {
+            panic!(
+                "illegal program of page {page} of block {} ({:?}), which is not the next on its die",
+                block.0, state.state,
+            )
+        });
         state.programmed
     }
 
@@ -384,16 +384,36 @@ impl Array {
     /// Clears the LPNs, sequence numbers and marks in the OOBs of the unprogrammed pages of `block`. These OOBs were staged
     /// for programs that power loss prevented.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
-        let first = geometry.page(block, 0).index();
-        let programmed = self.block(block).programmed as usize;
-        let pages = first + programmed..first + geometry.pages_per_block as usize;
-        self.lpn[pages.clone()].fill(DEAD_LPN);
-        if self.keeps_sequences() {
-            self.sequences[pages.clone()].fill(0);
+        for page in self.unprogrammed(geometry, block) {
+            let ppn = geometry.page(block, page);
+            self.lpn[ppn.index()] = DEAD_LPN;
+            if self.keeps_sequences() {
+                self.sequences[ppn.index()] = 0;
+            }
+            self.partial.remove(&ppn.0);
         }
-        for page in pages {
-            self.partial.remove(&(page as u32));
-        }
+    }
+
+    /// The pages of a block that have been programmed or skipped since the last erase, in ascending order.
+    pub fn programmed(&self, geometry: &Geometry, block: BlockId) -> impl Iterator<Item = u32> + use<'_> {
+        let pages = 0..self.end(block).min(geometry.pages_per_block);
+        pages.filter(move |&page| self.is_programmed(block, page))
+    }
+
+    /// The other pages of a block.
+    pub fn unprogrammed(&self, geometry: &Geometry, block: BlockId) -> Vec<u32> {
+        (0..geometry.pages_per_block).filter(|&page| !self.is_programmed(block, page)).collect()
+    }
+
+    /// The number of the page after the last page of `block` that has been programmed or skipped.
+    pub fn end(&self, block: BlockId) -> u32 {
+        self.on_dies.as_ref().map_or_else(|| self.block(block).programmed, |on_dies| on_dies.end(block))
+    }
+
+    /// The number of pages of `block` on die number `die` of its dies that have been programmed or skipped.
+    pub fn programmed_on(&self, block: BlockId, die: u32) -> u32 {
+        let of_die = |on_dies: &OnDies| on_dies.of(block)[die as usize];
+        self.on_dies.as_deref().map_or_else(|| self.block(block).programmed, of_die)
     }
 
     /// Advances the age stamp of a page's data to `stamp`: the data has been corrected in between. A later age stamp
@@ -408,34 +428,43 @@ impl Array {
         }
     }
 
-    /// Skips the next `pages` pages of an open block: they remain erased and cannot be programmed before the next erase
-    /// of the block. No later page may be programmed. Returns the number of pages programmed or skipped so far.
-    #[inline(always)]
-    pub fn skip(&mut self, block: BlockId, pages: u32) -> u32 {
-        self.skip_from(block, self.block(block).programmed, pages)
-    }
-
-    /// Skips `pages` pages from page `from` on, like [`Array::skip`]. All earlier pages of the block on the die of `from`
-    /// are programmed.
-    #[inline(always)]
-    pub fn skip_from(&mut self, block: BlockId, from: u32, pages: u32) -> u32 {
-        if let Some(on_dies) = &mut self.on_dies {
-            for page in from..from + pages {
-                assert!(
-                    on_dies.count(block, page),
-                    "page {page} of block {} is skipped out of order",
-                    block.0
-                );
-            }
-        }
-        let state = self.block_mut(block);
-        state.programmed += pages;
+    /// Skips the `pages` pages from `page` on of an open block: they remain erased and cannot be programmed before the next
+    /// erase of the block. In a block on one die all earlier pages are programmed; otherwise a die skips its pages once those
+    /// before them are. No later page is allocated. Returns the number of pages programmed or skipped so far.
+    pub fn skip(&mut self, block: BlockId, page: u32, pages: u32) -> u32 {
+        let state = &mut self.blocks[block.index()];
+        state.programmed += match &mut self.on_dies {
+            None => pages,
+            Some(on_dies) => (page..page + pages).map(|page| on_dies.skip(block, page)).sum(),
+        };
         state.programmed
     }
 
-    /// Sets the number of programmed pages of an erased block, for a loaded drive.
-    pub fn set_programmed(&mut self, block: BlockId, pages: u32) {
-        self.skip_from(block, 0, pages);
+    /// Power loss: pages that were to be skipped after others are no longer.
+    pub fn forget_skips(&mut self) {
+        if let Some(on_dies) = &mut self.on_dies {
+            on_dies.forget_ahead();
+        }
+    }
+
+    /// Skips the next `pages` pages on the die of page `page`, which is the last one programmed on this die, like
+    /// [`Array::skip`].
+    #[inline(always)]
+    pub fn skip_after(&mut self, block: BlockId, page: u32, pages: u32) -> u32 {
+        let state = &mut self.blocks[block.index()];
+        state.programmed += match &mut self.on_dies {
+            None => pages,
+            Some(on_dies) => on_dies.skip_after(block, page, pages),
+        };
+        state.programmed
+    }
+
+    /// Skips all pages before page `end` that are not programmed, on every die. No page from `end` on is programmed.
+    pub fn skip_to(&mut self, block: BlockId, end: u32) {
+        if let Some(on_dies) = &mut self.on_dies {
+            on_dies.skip_to(block, end);
+        }
+        self.block_mut(block).programmed = end;
     }
 
     /// Counts the erase of the flash blocks of `block` on the die of page `page`, and returns whether all flash blocks of
@@ -445,12 +474,16 @@ impl Array {
         self.on_dies.as_mut().is_none_or(|on_dies| on_dies.erase(block, page))
     }
 
+    /// Whether the flash blocks of `block` on some of its dies have been erased, and on others not.
+    pub fn is_partly_erased(&self, block: BlockId) -> bool {
+        let on_dies = self.on_dies.as_ref();
+        on_dies.is_some_and(|on_dies| on_dies.of(block).iter().sum::<u32>() != self.block(block).programmed)
+    }
+
     /// Whether the programmed pages of the dies of `block` add up to those of the block. While the block is being erased,
     /// some of its dies have no programmed pages.
     pub fn adds_up(&self, block: BlockId) -> bool {
-        let state = self.block(block);
-        let on_dies = self.on_dies.as_ref().filter(|_| state.state != BlockState::Victim);
-        on_dies.is_none_or(|on_dies| on_dies.of(block).iter().sum::<u32>() == state.programmed)
+        self.block(block).state == BlockState::Victim || !self.is_partly_erased(block)
     }
 
     /// Counts the sensing of page `page` of `block`.

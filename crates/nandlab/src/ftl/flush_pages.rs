@@ -9,7 +9,12 @@
 //! each free block. If LSB pages are enough, only these are used. If not, Eq. 7 gives the number of wordlines at the
 //! start of the block of which only the LSB page is used. The paper has Eq. 7 for MLC; for TLC, where each of these
 //! wordlines leaves two pages erased, it is derived ([`lsb_only_wordlines`]). The blocks of a die are filled one after
-//! the other: every block takes LSB pages in the same proportion, and the flush may leave blocks free.
+//! the other: every block takes LSB pages in the same proportion, and the flush may leave blocks free. In a superblock both
+//! equations count rows, whose pages in all planes are used or left erased alike.
+//!
+//! A block on several dies (`ftl.superblock = "drive"`) is a block of each of its dies: each die takes its part of the same
+//! blocks in the same order, at its own pace. So does a `plain` flush, which does not wait for the die of the next page of the
+//! host's stream.
 //!
 //! On 3D cells the fast pages are in the lowest layers. Each die writes the first page of every free block, one block
 //! after the other, then the next page of every block, and so on (Section IV-C-3, Fig. 3). A block is taken only for
@@ -17,7 +22,7 @@
 //! the others, because the controller takes more power than the programs of a die.
 
 use super::{AllocatedPage, Ftl};
-use crate::base::geometry::{BlockId, Cell, DieId, Geometry, PlaneId};
+use crate::base::geometry::{BlockId, Cell, DieId, Geometry};
 use crate::flash::Array;
 use crate::spec::choices;
 
@@ -48,15 +53,20 @@ struct OnDie {
 /// The pages to which a flush writes, one after another.
 #[derive(Clone, Debug)]
 pub struct FlushPages {
-    method: FlushMethod,
+    /// Whether each die has pages of its own, or all take the next pages of the host's streams.
+    is_by_die: bool,
     dies: Box<[OnDie]>,
+    /// The blocks on several dies that have been taken. Each die takes all of them in this order.
+    shared: Vec<BlockId>,
     /// The dies in the order in which they are served, and the index of the die whose turn it is.
     order: Box<[DieId]>,
     turn: usize,
     /// The number of wordlines at the start of each block of which only the LSB page is used.
     lsb_only: u32,
-    /// Pages of a wordline that depend on one another.
+    /// Flash pages of a wordline that depend on one another.
     wordline: u32,
+    /// Pages of a row: with superblocks one in every plane, which all are used or skipped.
+    row: u32,
     /// The largest number of blocks of a die that are written page by page together.
     set: usize,
 }
@@ -81,26 +91,64 @@ impl FlushPages {
             }
         };
         let required = required_pages(geometry, ftl, pages.div_ceil(geometry.pages_per_program));
-        let per_block = geometry.programs_per_block();
+        let per_block = programs_on_die(geometry);
+        let row = programs_per_row(geometry);
         let (lsb_only, set) = match geometry.cell {
             Cell::Slc => (0, 1),
             // The pages of a one-shot program are equally fast.
             Cell::Mlc | Cell::Tlc if geometry.dependent_pages() == 1 => (0, 1),
             Cell::Mlc | Cell::Tlc => (
-                lsb_only_wordlines(per_block.into(), geometry.dependent_pages().into(), required.into())
-                    as u32,
+                lsb_only_wordlines(
+                    (per_block / row).into(),
+                    geometry.dependent_pages().into(),
+                    required.div_ceil(row).into(),
+                ) as u32,
                 1,
             ),
             Cell::Mlc3d | Cell::Tlc3d => (0, together.map_or(usize::MAX, |blocks| blocks.max(1) as usize)),
         };
         Self {
-            method,
             dies: vec![OnDie::default(); geometry.dies as usize].into(),
+            shared: Vec::new(),
+            is_by_die: method == FlushMethod::Csw,
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
             lsb_only,
             wordline: geometry.dependent_pages(),
+            row,
             set,
+        }
+    }
+
+    /// Makes a `plain` flush continue on each die by itself, in the block on several dies that the host's stream has open
+    /// (`open`), and then in free blocks, page by page. `done` returns the mapping units of a die in the open block that will
+    /// have been programmed.
+    pub fn continue_by_die(
+        &mut self,
+        geometry: &Geometry,
+        open: Option<BlockId>,
+        done: impl Fn(BlockId, DieId) -> u32,
+    ) {
+        (self.is_by_die, self.lsb_only, self.set) = (true, 0, 1);
+        let Some(open) = open else { return };
+        self.shared.push(open);
+        for (on_die, die) in self.dies.iter_mut().zip((0..).map(DieId)) {
+            on_die.blocks.push(open);
+            on_die.page = done(open, die) / geometry.pages_per_program;
+            if on_die.page == programs_on_die(geometry) {
+                (on_die.first, on_die.at, on_die.page) = (1, 1, 0);
+            }
+        }
+    }
+
+    /// For a page of a block, the pages after it that the flush leaves erased: the other pages of the wordlines of which only
+    /// the LSB page is used.
+    fn skips(&self, pages_per_block: u32) -> impl Fn(u32) -> u32 + use<> {
+        let &Self { lsb_only, wordline, row, .. } = self;
+        move |page| {
+            let (rows, behind) = (page / row, (page + 1) % row);
+            let is_skipped = behind == 0 && rows.is_multiple_of(wordline) && rows / wordline < lsb_only;
+            if is_skipped { ((wordline - 1) * row).min(pages_per_block - page - 1) } else { 0 }
         }
     }
 
@@ -119,9 +167,10 @@ impl FlushPages {
             if busy(die) {
                 continue;
             }
-            let allocated = match self.method {
-                FlushMethod::Plain => ftl.allocate_for_flush(geometry, array, die),
-                FlushMethod::Csw => self.fast_page(die, geometry, array, ftl),
+            let allocated = if self.is_by_die {
+                self.page_of_die(die, geometry, array, ftl)
+            } else {
+                ftl.allocate_for_flush(geometry, array, die)
             };
             if allocated.is_some() {
                 self.turn = turn + 1;
@@ -131,22 +180,28 @@ impl FlushPages {
         None
     }
 
-    fn fast_page(
+    fn page_of_die(
         &mut self,
         die: DieId,
         geometry: &Geometry,
         array: &mut Array,
         ftl: &mut Ftl,
     ) -> Option<AllocatedPage> {
-        let end = geometry.programs_per_block();
-        let skips = skips(self.lsb_only, self.wordline, end);
+        let end = programs_on_die(geometry);
+        let skips = self.skips(end);
         let on_die = &mut self.dies[die.index()];
         while on_die.at == on_die.blocks.len() {
             // Only a set whose first pages are being written takes further blocks.
             let taken = on_die.at - on_die.first;
             if on_die.page == 0 && taken < self.set {
-                match ftl.take_flush_block(geometry, array, die) {
-                    Some(block) => on_die.blocks.push(block),
+                let shared = self.shared.get(on_die.blocks.len()).copied();
+                match shared.or_else(|| ftl.take_flush_block(geometry, array, die)) {
+                    Some(block) => {
+                        on_die.blocks.push(block);
+                        if geometry.dies_per_block > 1 && shared.is_none() {
+                            self.shared.push(block);
+                        }
+                    }
                     None if taken == 0 => return None,
                     None => {}
                 }
@@ -162,18 +217,27 @@ impl FlushPages {
         let (block, page) = (on_die.blocks[on_die.at], on_die.page);
         on_die.at += 1;
         let unit = geometry.pages_per_program;
-        let ppn = geometry.page(block, page * unit);
+        let ppn = geometry.page(block, geometry.stripes.page(geometry.die_in_block(die), page * unit));
         Some(AllocatedPage { ppn, opened: page == 0, skips: (skips(page) * unit) as u16 })
     }
 
-    /// The blocks taken by the flush that have unused pages; a block has `pages_per_block` flash pages.
-    pub fn unfilled(&self, pages_per_block: u32) -> impl Iterator<Item = BlockId> + '_ {
-        self.dies.iter().flat_map(move |die| {
-            let behind = die.page + 1 + skips(self.lsb_only, self.wordline, pages_per_block)(die.page);
-            let next = move |index: usize| if index < die.at { behind } else { die.page };
+    /// The blocks taken by the flush that have unused pages on a die.
+    pub fn unfilled(&self, geometry: &Geometry) -> Vec<BlockId> {
+        let end = programs_on_die(geometry);
+        let mut unfilled = Vec::new();
+        for die in &self.dies {
+            let behind = die.page + 1 + self.skips(end)(die.page);
+            let next = |index: usize| if index < die.at { behind } else { die.page };
             let set = die.blocks.iter().enumerate().skip(die.first);
-            set.filter(move |&(index, _)| next(index) < pages_per_block).map(|(_, &block)| block)
-        })
+            let begun = set.filter(|&(index, _)| next(index) < end).map(|(_, block)| block);
+            let others = self.shared.iter().skip(die.blocks.len());
+            for &block in begun.chain(others) {
+                if !unfilled.contains(&block) {
+                    unfilled.push(block);
+                }
+            }
+        }
+        unfilled
     }
 }
 
@@ -187,22 +251,21 @@ pub fn lsb_only_wordlines(pages_per_block: u64, wordline: u64, required: u64) ->
     pages_per_block.saturating_sub(required) / (wordline - 1)
 }
 
-/// For a page of a block, the pages after it that the flush leaves erased: the other pages of a wordline of which only
-/// the LSB page is used.
-fn skips(lsb_only: u32, wordline: u32, pages_per_block: u32) -> impl Fn(u32) -> u32 {
-    move |page| {
-        let is_skipped = page.is_multiple_of(wordline) && page / wordline < lsb_only;
-        if is_skipped { (wordline - 1).min(pages_per_block - page - 1) } else { 0 }
-    }
+/// Pages of a block on one die.
+fn programs_on_die(geometry: &Geometry) -> u32 {
+    geometry.programs_per_block() / geometry.dies_per_block
+}
+
+/// Pages of a row. A one-shot program, which writes several rows, counts as a row.
+pub fn programs_per_row(geometry: &Geometry) -> u32 {
+    (geometry.pages_per_row / geometry.pages_per_program).max(1)
 }
 
 /// Eq. 6: the number of pages required of each free block, if each die provides as many blocks as the die with the
 /// fewest free blocks. Dies without free blocks are left out.
 fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
-    let blocks = |die: u32| -> u32 {
-        let first = die * geometry.planes_per_die;
-        (first..first + geometry.planes_per_die).map(|plane| ftl.flush_blocks(PlaneId(plane))).sum()
-    };
+    let blocks =
+        |die: u32| -> u32 { geometry.planes_of(DieId(die)).map(|plane| ftl.flush_blocks(plane)).sum() };
     let free: Vec<u32> = (0..geometry.dies).map(blocks).filter(|&blocks| blocks > 0).collect();
     match free.iter().min() {
         Some(&fewest) => pages.div_ceil(free.len() as u32 * fewest),
@@ -213,7 +276,8 @@ fn required_pages(geometry: &Geometry, ftl: &Ftl, pages: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::geometry::{DriveSpec, Layout};
+    use crate::base::geometry::PlaneId;
+    use crate::base::geometry::{DriveSpec, Layout, Superblock};
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;
     use crate::ftl::needs::{BlockNeeds, Demands};
@@ -234,14 +298,14 @@ mod tests {
         ftl: Ftl,
     }
 
-    /// Four dies on four channels, each with one plane of nine blocks of `pages` flash pages of `units` pages, a flash page
-    /// for each layer. Die n has `free[n]` blocks for the flush.
-    fn bench(cell: Cell, pages: u32, free: [u32; 4], units: u32) -> Bench {
+    /// Four dies on four channels, each with nine superblocks of `planes` blocks of `pages` flash pages of `units` pages, a
+    /// flash page for each layer. Die n has `free[n]` blocks for the flush.
+    fn bench(cell: Cell, pages: u32, free: [u32; 4], units: u32, planes: u32) -> Bench {
         let drive = DriveSpec {
             channels: 4,
             chips_per_channel: 1,
             dies_per_chip: 1,
-            planes_per_die: 1,
+            planes_per_die: planes,
             blocks_per_plane: 9,
             pages_per_block: pages,
             page_size_bytes: 4096,
@@ -253,7 +317,7 @@ mod tests {
             registers: 1,
             program_order: crate::base::geometry::ProgramOrder::Page,
         };
-        let layout = Layout { units_per_page: units, ..Layout::default() };
+        let layout = Layout { units_per_page: units, superblock: Superblock::Die };
         let geometry = Geometry::with(&drive, layout);
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
         let needs = BlockNeeds::new(&Demands {
@@ -312,7 +376,8 @@ mod tests {
         count: u32,
         together: Option<u32>,
     ) -> [Vec<u32>; 4] {
-        let [one, four] = [1, 4].map(|units| pages_of(&mut bench(cell, pages, free, units), count, together));
+        let [one, four] =
+            [1, 4].map(|units| pages_of(&mut bench(cell, pages, free, units, 1), count, together));
         assert_eq!(one, four);
         one
     }
@@ -345,6 +410,26 @@ mod tests {
         // Seven pages of each of eight blocks of eight pages: one wordline has only an LSB page.
         let found = pages_by_die((Cell::Mlc, 8, [2; 4]), 56, None);
         assert_eq!(found, [0; 4].map(|_| vec![0, 2, 3, 4, 5, 6, 7, 0, 2, 3, 4, 5, 6, 7]));
+    }
+
+    /// The rows of a superblock of three planes are used or skipped in all planes alike. Eight rows of MLC: the LSB row of
+    /// the first wordline, and then whole rows; a page more or less in a row makes no difference.
+    #[test]
+    fn superblocks_are_filled_by_rows() {
+        let of_rows = |rows: [u32; 7]| -> Vec<u32> {
+            rows.into_iter().flat_map(|row| [3 * row, 3 * row + 1, 3 * row + 2]).collect()
+        };
+        let block = of_rows([0, 2, 3, 4, 5, 6, 7]);
+        for lacking in 0..3 {
+            let count = 4 * 2 * 21 - lacking * 8;
+            let found = pages_of(&mut bench(Cell::Mlc, 8, [2; 4], 1, 3), count, None);
+            let expected = [&block[..], &block].concat();
+            assert_eq!(found, [0; 4].map(|_| expected[..(count / 4) as usize].to_vec()));
+        }
+        // Twelve pages of each block: the four LSB rows are enough.
+        let found = pages_of(&mut bench(Cell::Mlc, 8, [2; 4], 4, 3), 4 * 2 * 12, None);
+        let block: Vec<u32> = [0, 2, 4, 6].into_iter().flat_map(|row| 3 * row..3 * row + 3).collect();
+        assert_eq!(found[3], [&block[..], &block].concat());
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod room;
 pub(crate) mod spec;
 mod victim;
 
-pub use flush_pages::{FlushMethod, FlushPages, lsb_only_wordlines};
+pub use flush_pages::{FlushMethod, FlushPages, lsb_only_wordlines, programs_per_row};
 pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
 pub use plane::{AllocatedPage, COPYBACKS_MAX, Plane, STREAMS, WriteStream};
@@ -180,7 +180,7 @@ impl Ftl {
         let state = &mut self.planes[plane.index()];
         let open = &mut state.open[index];
         if open.next < open.end {
-            return Some(open.take(geometry.pages_per_row));
+            return Some(open.take(geometry.pages_per_row, geometry.dies_per_block));
         }
         if state.free.len() <= keep {
             return None;
@@ -191,7 +191,7 @@ impl Ftl {
         (state.state, state.copybacks) = (BlockState::Open, stream.copybacks());
         let first = geometry.page(block, 0);
         (open.next, open.end) = (first.0, first.0 + geometry.pages_per_block);
-        Some(AllocatedPage { opened: true, ..open.take(geometry.pages_per_row) })
+        Some(AllocatedPage { opened: true, ..open.take(geometry.pages_per_row, geometry.dies_per_block) })
     }
 
     /// At power failure, takes back the pages allocated to programs that will never begin, in the streams to which the
@@ -219,11 +219,12 @@ impl Ftl {
     /// The pages of a plane that a plain emergency flush can write.
     pub fn flush_room(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let open = self.planes[plane.index()].open[WriteStream::Host.index()];
-        open.room(geometry.pages_per_row) + self.flush_blocks(plane) * geometry.pages_per_block
+        open.room(geometry.pages_per_full_row()) + self.flush_blocks(plane) * geometry.pages_per_block
     }
 
     /// Allocates a flash page for an emergency flush from the host's stream, in [`Ftl::flush_plane`] of `die`. Returns its
-    /// first page, with the pages after the flash page that remain erased. The stream must not be amid a flash page.
+    /// first page, with the pages after the flash page that remain erased. The stream must not be amid a flash page. `None`
+    /// also if the next flash page of a block on several dies is on another die.
     pub fn allocate_for_flush(
         &mut self,
         geometry: &Geometry,
@@ -231,12 +232,18 @@ impl Ftl {
         die: DieId,
     ) -> Option<AllocatedPage> {
         let plane = self.flush_plane(geometry, die)?;
+        if geometry.dies_per_block > 1 {
+            let (block, page) = geometry.split(self.next_page(geometry, plane, WriteStream::Host)?);
+            if geometry.die_of_page(block, page) != die {
+                return None;
+            }
+        }
         let mut page =
             self.allocate_keeping(geometry, array, plane, WriteStream::Host, FLUSH_KEEPS_BLOCKS)?;
         debug_assert!(geometry.place_in_program(page.ppn) == 0, "the stream is amid a programming unit");
         let open = &mut self.planes[plane.index()].open[WriteStream::Host.index()];
         for _ in 1..geometry.pages_per_program {
-            page.skips = open.take(geometry.pages_per_row).skips;
+            page.skips = open.take(geometry.pages_per_row, geometry.dies_per_block).skips;
         }
         Some(page)
     }
@@ -295,10 +302,11 @@ impl Ftl {
         self.planes[plane.index()].open[self.open_of(stream)].skips > 0
     }
 
-    /// Whether a stream's next page depends on pages of its wordline that are allocated ([`Geometry::depends_on`]).
+    /// Whether pages of a wordline that a stream has not filled are allocated, and other pages depend on them
+    /// ([`Geometry::left_in_wordlines`]).
     pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
-        open.next < open.end && geometry.depends_on(geometry.split(Ppn(open.next)).1) > 0
+        open.next < open.end && geometry.left_in_wordlines(geometry.split(Ppn(open.next)).1) > 0
     }
 
     /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a
@@ -309,7 +317,8 @@ impl Ftl {
             "the stream is amid a wordline"
         );
         let index = self.open_of(stream);
-        self.planes[plane.index()].open[index].skips = if is_on { geometry.dependent_pages() - 1 } else { 0 };
+        let skips = if is_on { geometry.dependent_pages() - 1 } else { 0 };
+        self.planes[plane.index()].open[index].set_skips(skips, geometry.pages_per_full_row());
     }
 
     /// Whether an LPN is the LPN of a combination page.
@@ -572,7 +581,7 @@ impl Ftl {
             next.map_or(OpenBlock::default(), |next| {
                 let (block, _) = geometry.split(next);
                 let end = geometry.page(block, 0).0 + geometry.pages_per_block;
-                OpenBlock { next: next.0, end, skips: 0 }
+                OpenBlock { next: next.0, end, ..OpenBlock::default() }
             })
         });
     }

@@ -76,25 +76,46 @@ pub const STREAMS: usize = 5 + COPYBACKS_MAX as usize;
 pub(super) struct OpenBlock {
     pub(super) next: u32,
     pub(super) end: u32,
-    /// Pages after each allocated page that stay erased. Above 0 only LSB pages are used, because power loss during the
-    /// program of another page would also destroy the pages of the wordline before it.
+    /// Rows after each row that stay erased. Above 0 only LSB pages are used, because power loss during the program of
+    /// another page would also destroy the pages of the wordline before it.
     pub(super) skips: u32,
+    /// Whether all pages are used again from the next row on all dies on: some dies have skipped rows, others not yet.
+    pub(super) skips_end: bool,
 }
 
 impl OpenBlock {
-    /// Allocates the next page; a row has `row` pages.
+    /// Allocates the next page; a row has `row` pages on each of `dies` dies.
     #[inline(always)]
-    pub(super) fn take(&mut self, row: u32) -> AllocatedPage {
+    pub(super) fn take(&mut self, row: u32, dies: u32) -> AllocatedPage {
         let ppn = Ppn(self.next);
         self.next += 1;
-        // The last wordline of a block may have fewer rows.
-        let is_skipping = self.skips > 0 && self.next.is_multiple_of(row);
-        let skips = if is_skipping { (self.skips * row).min(self.end - self.next) } else { 0 };
-        self.next += skips;
+        let skips = if self.skips > 0 && self.next.is_multiple_of(row) { self.skip(row, dies) } else { 0 };
         AllocatedPage { ppn, opened: false, skips: skips as u16 }
     }
 
-    /// Pages of the block that can still be allocated; a row has `row` pages.
+    /// Skips rows after a row on a die. Returns the number of pages that the die skips.
+    fn skip(&mut self, row: u32, dies: u32) -> u32 {
+        // The last wordline of a block may have fewer rows.
+        let rows = self.skips.min((self.end - self.next) / (row * dies));
+        if self.next.is_multiple_of(row * dies) {
+            self.next += rows * row * dies;
+            if std::mem::take(&mut self.skips_end) {
+                self.skips = 0;
+            }
+        }
+        rows * row
+    }
+
+    /// Uses only the first of 1 + `skips` rows from now on.
+    pub(super) fn set_skips(&mut self, skips: u32, full_row: u32) {
+        // A die that has skipped rows cannot program them.
+        self.skips_end = skips == 0 && self.skips > 0 && !self.next.is_multiple_of(full_row);
+        if !self.skips_end {
+            self.skips = skips;
+        }
+    }
+
+    /// Pages of the block that can still be allocated; a row has `row` pages on all dies.
     #[inline(always)]
     pub(super) fn room(&self, row: u32) -> u32 {
         let pages = self.end - self.next;
@@ -115,7 +136,7 @@ pub struct AllocatedPage {
     pub ppn: Ppn,
     /// Whether a block was opened for the page.
     pub opened: bool,
-    /// Pages after the allocated page that remain erased.
+    /// Pages after the allocated page on its die that remain erased.
     pub skips: u16,
 }
 
@@ -183,18 +204,41 @@ mod tests {
     /// taken, from every page on.
     #[test]
     fn the_room_of_a_block_is_the_number_of_pages_that_can_be_taken() {
-        for (row, skips) in [1, 4].into_iter().flat_map(|row| [0, 1, 2].map(|skips| (row, skips))) {
-            let is_used = |page: &u32| (page / row).is_multiple_of(1 + skips);
-            for next in (0..=9 * row).filter(|page| is_used(page) || *page == 9 * row) {
-                let mut open = OpenBlock { next, end: 9 * row, skips };
-                let room = open.room(row);
-                let mut taken = Vec::new();
+        let of_row = |row: u32| [0, 1, 2].map(|skips| [1, 3].map(|dies| (row, dies, skips)));
+        for (row, dies, skips) in [1, 4].into_iter().flat_map(of_row).flatten() {
+            let (full, end) = (row * dies, 9 * row * dies);
+            let is_used = |page: &u32| (page / full).is_multiple_of(1 + skips);
+            for next in (0..=end).filter(|page| is_used(page) || *page == end) {
+                let mut open = OpenBlock { next, end, skips, skips_end: false };
+                let room = open.room(full);
+                let (mut taken, mut skipped) = (Vec::new(), 0);
                 while open.next < open.end {
-                    taken.push(open.take(row).ppn.0);
+                    let page = open.take(row, dies);
+                    skipped += u32::from(page.skips);
+                    taken.push(page.ppn.0);
                 }
-                assert_eq!(taken, (next..9 * row).filter(is_used).collect::<Vec<_>>());
+                assert_eq!(taken, (next..end).filter(is_used).collect::<Vec<_>>());
                 assert_eq!(room as usize, taken.len(), "rows of {row} pages from {next}, {skips} skipped");
+                // From the beginning of a row on, the dies skip what is not taken.
+                if next.is_multiple_of(full) {
+                    assert_eq!(skipped, end - next - room);
+                }
             }
         }
+    }
+
+    /// Two dies with rows of two pages use every second row. The second die is in the first row when all pages may be used
+    /// again: it skips the second row, as the first die has.
+    #[test]
+    fn all_pages_are_used_again_when_every_die_has_skipped_the_same_rows() {
+        let mut open = OpenBlock { next: 0, end: 32, skips: 1, skips_end: false };
+        let take = |open: &mut OpenBlock| {
+            let page = open.take(2, 2);
+            (page.ppn.0, page.skips)
+        };
+        assert_eq!([(); 3].map(|()| take(&mut open)), [(0, 0), (1, 2), (2, 0)]);
+        open.set_skips(0, 4);
+        assert_eq!([(); 3].map(|()| take(&mut open)), [(3, 2), (8, 0), (9, 0)]);
+        assert_eq!([(); 3].map(|()| take(&mut open)), [(10, 0), (11, 0), (12, 0)]);
     }
 }

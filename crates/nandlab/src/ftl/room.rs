@@ -102,7 +102,8 @@ impl Ftl {
             // Another plane has enough garbage for GC, so a plane with little garbage takes no more writes.
             let is_full = is_any_ample && state.leaves_little_garbage(geometry, *taken_blocks, state.valid);
             let open = state.open[WriteStream::Host.index()];
-            let room = state.free_blocks() * geometry.pages_per_block + open.room(geometry.pages_per_row);
+            let room =
+                state.free_blocks() * geometry.pages_per_block + open.room(geometry.pages_per_full_row());
             (!is_full && state.has_room(*reserve_blocks, *shares_first_block)).then_some(room)
         })
     }
@@ -135,7 +136,7 @@ impl Ftl {
     pub fn blocks_for(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, pages: u32) -> u32 {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
-        let row = geometry.pages_per_row;
+        let row = geometry.pages_per_full_row();
         pages.saturating_sub(open.room(row)).div_ceil(of_block.room(row))
     }
 
@@ -144,7 +145,7 @@ impl Ftl {
         let state = &self.planes[plane.index()];
         let open = state.open[self.open_of(stream)];
         let of_block = OpenBlock { next: 0, end: geometry.pages_per_block, ..open };
-        let row = geometry.pages_per_row;
+        let row = geometry.pages_per_full_row();
         open.room(row) + state.free.len() * of_block.room(row)
     }
 
@@ -165,7 +166,7 @@ impl Ftl {
     /// The number of pages that can be allocated in the open blocks for GC, wear levelling and copybacks.
     pub fn job_pages_open(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let open = &self.planes[plane.index()].open;
-        let room = |open: &OpenBlock| open.room(geometry.pages_per_row);
+        let room = |open: &OpenBlock| open.room(geometry.pages_per_full_row());
         let of_gc = room(&open[self.open_of(WriteStream::Gc)]) + room(&open[WriteStream::Wear.index()]);
         let copybacks = &open[WriteStream::Copyback(1).index()..];
         of_gc + copybacks.iter().map(room).sum::<u32>()

@@ -16,6 +16,7 @@ use crate::flash::{AgeStamp, DEAD_LPN, Stamp};
 use crate::ftl::{AllocatedPage, FlushMethod, FlushPages, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
+use std::collections::BTreeMap;
 
 /// A page to be flushed: a dirty page at the time of power loss, or a page of records of deallocations.
 #[derive(Debug)]
@@ -124,19 +125,33 @@ pub(super) struct Flush {
 }
 
 impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
-    /// Takes back the pages allocated to queued programs that have not begun: these pages are still erased.
-    pub(crate) fn take_back_queued(&mut self) {
-        let mut ends = std::collections::BTreeMap::new();
+    /// The pages to which the flush writes. Takes back the pages allocated to queued programs that have not begun: these
+    /// pages are still erased.
+    fn pages_for(&mut self, method: FlushMethod, dirty: u32) -> FlushPages {
+        let mut ends = BTreeMap::new();
         for transaction in under_way(self.core) {
             if transaction.kind == FlashOp::Program {
                 let block = self.core.geometry.block_of(transaction.ppn);
-                ends.insert(block, transaction.page + 1 + u32::from(transaction.skips));
+                let (_, place) = self.core.geometry.stripes.split(transaction.page);
+                ends.insert((block, transaction.die), place + 1 + u32::from(transaction.skips));
             }
         }
         let Core { ftl, array, geometry, .. } = &mut *self.core;
-        ftl.take_back_queued(geometry, |block| {
-            ends.get(&block).copied().unwrap_or_else(|| array.block(block).programmed)
-        });
+        let programmed = |block: BlockId, die: DieId| {
+            let now = || array.programmed_on(block, geometry.die_in_block(die));
+            ends.get(&(block, die)).copied().unwrap_or_else(now)
+        };
+        if geometry.dies_per_block == 1 {
+            let of_block = |block| programmed(block, geometry.die_of(geometry.plane_of(block)));
+            ftl.take_back_queued(geometry, of_block);
+        }
+        let mut pages = FlushPages::new(method, geometry, ftl, dirty, None);
+        if geometry.dies_per_block > 1 && method == FlushMethod::Plain {
+            let next = ftl.planes[0].open_blocks()[WriteStream::Host.index()];
+            let open = next.checked_sub(1).map(|next| geometry.block_of(Ppn(next as u32)));
+            pages.continue_by_die(geometry, open, programmed);
+        }
+        pages
     }
 
     /// Without energy: tears the programs, copybacks and erases that are in their array phase. Returns the blocks whose
@@ -151,7 +166,10 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 FlashOp::Read => {}
                 FlashOp::Erase => {
                     loss.torn_erases += 1;
-                    torn_erases.push(self.core.geometry.block_of(transaction.ppn));
+                    let block = self.core.geometry.block_of(transaction.ppn);
+                    if !torn_erases.contains(&block) {
+                        torn_erases.push(block);
+                    }
                 }
                 FlashOp::Program | FlashOp::Copyback => {
                     loss.torn_programs += u32::from(!transaction.goes_along);
@@ -179,7 +197,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
         let (_, page) = self.core.geometry.split(first);
         for before in 1..=self.core.geometry.depends_on(page) {
-            let partner = Ppn(first.0 - before * self.core.geometry.pages_per_row);
+            let partner = Ppn(first.0 - before * self.core.geometry.pages_per_full_row());
             for partner in self.core.geometry.units(partner) {
                 self.record_torn(partner, loss);
                 self.core.array.tear(partner);
@@ -208,7 +226,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.array.reprogram(block, page, program.ppn, self.core.age_stamp_now());
             return;
         }
-        if page == 0 {
+        if self.core.array.block(block).programmed == 0 {
             self.schemes.on_first_program(self.core, block);
         }
         if program.kind == FlashOp::Copyback
@@ -218,7 +236,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.take_over_errors(source, program.ppn);
         }
         self.core.array.program(block, page);
-        let programmed = self.core.array.skip(block, u32::from(program.skips));
+        let programmed = self.core.array.skip_after(block, page, u32::from(program.skips));
         if programmed == self.core.geometry.pages_per_block {
             self.core.array.block_mut(block).closed_at = self.core.now;
         }
@@ -233,8 +251,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss: &mut PowerLoss,
         mut on_time: impl FnMut(&Core<P>, Time),
     ) {
-        let Core { geometry, ftl, .. } = &*self.core;
-        let pages = FlushPages::new(means.method, geometry, ftl, dirty.len() as u32, None);
+        let pages = self.pages_for(means.method, dirty.len() as u32);
         if means.gc.is_some() {
             self.unmap_queued();
         }
@@ -307,11 +324,13 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.count_ended(done.kind, done.cause);
         }
         if done.kind == FlashOp::Erase {
-            let block = self.core.geometry.block_of(done.ppn);
-            self.schemes.on_erased(self.core, block);
-            let Core { geometry, array, ftl, room, .. } = &mut *self.core;
-            array.erase(geometry, block);
-            ftl.release(geometry, array, block, room.endurance);
+            let (block, page) = self.core.geometry.split(done.ppn);
+            if self.core.array.erase_on_die(block, page) {
+                self.schemes.on_erased(self.core, block);
+                let Core { geometry, array, ftl, room, .. } = &mut *self.core;
+                array.erase(geometry, block);
+                ftl.release(geometry, array, block, room.endurance);
+            }
         } else {
             self.end_program(done);
         }

@@ -4,7 +4,8 @@
 //! counts; a copy has the sequence number of its host write, so a copy never counts instead of a newer write. Torn
 //! pages are ignored. Partial pages of the emergency flush are completed from the pages that they replace. Blocks whose
 //! erase was torn are erased again. Each stream continues in at most one partly programmed block; all other partly
-//! programmed blocks are closed. The firmware keeps a record of the P/E cycles, read counts and ages of blocks and of
+//! programmed blocks are closed. In a block on several dies, pages that are still erased before a programmed page of another
+//! die remain erased. The firmware keeps a record of the P/E cycles, read counts and ages of blocks and of
 //! the durable deallocations; this record survives power loss.
 //!
 //! Recovery takes the time of the slowest die or channel: every die senses its programmed pages one after the other,
@@ -44,8 +45,7 @@ type Copies = BTreeMap<u32, Vec<Ppn>>;
 
 /// The programmed pages of a block.
 fn programmed_pages(geometry: &Geometry, array: &Array, block: BlockId) -> impl Iterator<Item = Ppn> {
-    let pages = 0..array.block(block).programmed;
-    pages.map(move |page| geometry.page(block, page))
+    array.programmed(geometry, block).map(move |page| geometry.page(block, page))
 }
 
 /// The drive while it is rebuilt from flash.
@@ -77,13 +77,13 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             sensed_ns: vec![Span::ZERO; self.core.geometry.dies as usize],
         };
         for block in (0..self.core.geometry.blocks).map(BlockId) {
-            let programmed = self.core.array.block(block).programmed;
-            let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
-            found.scanned[die.index()] += u64::from(self.core.geometry.flash_page(programmed));
-            let timing = self.core.device.timing();
-            let flash_pages = (0..programmed).step_by(self.core.geometry.units_per_page as usize);
-            found.sensed_ns[die.index()] += flash_pages.map(|page| timing.read_ns(page)).sum();
-            for ppn in (0..programmed).map(|page| self.core.geometry.page(block, page)) {
+            for ppn in programmed_pages(&self.core.geometry, &self.core.array, block) {
+                if self.core.geometry.first_unit(ppn) == ppn {
+                    let die = self.die_of_page(ppn).index();
+                    found.scanned[die] += 1;
+                    let (_, page) = self.core.geometry.split(ppn);
+                    found.sensed_ns[die] += self.core.device.timing().read_ns(page);
+                }
                 let lpn = self.core.array.lpn(ppn);
                 if lpn.0 == DEAD_LPN || self.core.array.is_torn(ppn) {
                     continue;
@@ -197,7 +197,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         // Blocks that have been erased meanwhile have no pages.
         let is_source = |ppn: &Ppn| {
             let (at, page) = geometry.split(*ppn);
-            at != block && page < array.block(at).programmed
+            at != block && array.is_programmed(at, page)
         };
         let source = |ppn: Ppn| {
             let lpn = array.lpn(ppn);
@@ -207,17 +207,35 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         programmed_pages(geometry, array, block).filter(is_newest).map(source).collect()
     }
 
-    /// Erases a block during recovery.
+    /// Erases the blocks whose erase has ended on some of their dies only.
+    pub(crate) fn end_erases(&mut self) {
+        for block in (0..self.core.geometry.blocks).map(BlockId) {
+            if self.core.array.is_partly_erased(block) {
+                self.erase(block);
+            }
+        }
+    }
+
+    /// Erases a block during recovery, on the dies where it is not erased.
     pub(crate) fn erase(&mut self, block: BlockId) {
+        self.erase_dies(block);
         self.core.array.erase(&self.core.geometry, block);
         self.schemes.on_erased(self.core, block);
         let state = self.core.array.block_mut(block);
         let is_worn_out = state.pe_cycles >= self.core.room.endurance;
         state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
-        self.core.count_ended(FlashOp::Erase, Cause::Gc);
-        let die = self.core.geometry.die_of(self.core.geometry.plane_of(block));
-        self.busy_ns[die.index()] += self.core.device.timing().erase_ns;
         self.recovery.erased_blocks += 1;
+    }
+
+    /// Counts the erases of a block on the dies where it has programmed pages.
+    fn erase_dies(&mut self, block: BlockId) {
+        for page in self.core.geometry.stripes.firsts() {
+            if self.core.array.is_programmed(block, page) {
+                self.core.count_ended(FlashOp::Erase, Cause::Gc);
+                let die = self.core.geometry.die_of_page(block, page);
+                self.busy_ns[die.index()] += self.core.device.timing().erase_ns;
+            }
+        }
     }
 
     /// Rebuilds the states of the blocks, the map, and the open blocks of the streams.
@@ -226,13 +244,13 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let mut full = Vec::new();
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             self.core.array.blank_unprogrammed(&self.core.geometry, block);
-            let first = self.core.geometry.page(block, 0).0;
-            let programmed = self.core.array.block(block).programmed;
             debug_assert!(
-                programmed.is_multiple_of(self.core.geometry.pages_per_program),
+                self.core.array.end(block).is_multiple_of(self.core.geometry.pages_per_program),
                 "a programming unit is programmed as a whole"
             );
-            self.schemes.on_blank(Ppn(first + programmed), Ppn(first + pages_per_block));
+            for page in self.core.array.unprogrammed(&self.core.geometry, block) {
+                self.schemes.on_blank(self.core.geometry.page(block, page));
+            }
             let state = self.core.array.block_mut(block);
             state.state = match state.programmed {
                 0 if !state.state.is_usable() => state.state,
@@ -275,15 +293,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let mut open = [None; STREAMS];
         for block in partly {
             // While programs may be torn, the rest of a partly programmed wordline is skipped.
-            let programmed = self.core.array.block(block).programmed;
-            let geometry = &self.core.geometry;
-            let next = match geometry.depends_on(programmed) {
-                amid if amid > 0 && self.is_guarded => {
-                    let rows = geometry.dependent_pages() - amid;
-                    (programmed + rows * geometry.pages_per_row).min(pages_per_block)
-                }
-                _ => programmed,
-            };
+            let end = self.core.array.end(block);
+            let left = if self.is_guarded { self.core.geometry.left_in_wordlines(end) } else { 0 };
+            let next = end + left;
             let copybacks = self.core.array.block(block).copybacks;
             let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
                 if self.core.ftl.is_combination(lpn) {
@@ -307,11 +319,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let stream = wanted.iter().find(is_free);
             match stream.filter(|_| next < pages_per_block) {
                 Some(&stream) => {
-                    self.core.array.skip(block, next - programmed);
+                    self.core.array.skip_to(block, next);
                     open[stream.index()] = Some(self.core.geometry.page(block, next));
                 }
                 None => {
-                    self.core.array.skip(block, pages_per_block - programmed);
+                    self.core.array.skip_to(block, pages_per_block);
                     let state = self.core.array.block_mut(block);
                     state.state = BlockState::Full;
                     state.closed_at = self.core.now;
@@ -325,8 +337,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// The LPN of the first translation or combination page in a block, if it has one.
     fn first_internal_page(&self, block: BlockId) -> Option<Lpn> {
-        let programmed = self.core.array.block(block).programmed;
-        let mut lpns = (0..programmed).map(|page| self.core.array.lpn(self.core.geometry.page(block, page)));
+        let Core { array, geometry, .. } = &*self.core;
+        let mut lpns = programmed_pages(geometry, array, block).map(|ppn| array.lpn(ppn));
         lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_pages)
     }
 
@@ -362,7 +374,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     fn die_of_page(&self, ppn: Ppn) -> DieId {
-        self.core.geometry.die_of(self.core.geometry.plane_of(self.core.geometry.block_of(ppn)))
+        let (block, page) = self.core.geometry.split(ppn);
+        self.core.geometry.die_of_page(block, page)
     }
 
     fn read_ns(&self, ppn: Ppn) -> Span {
@@ -386,7 +399,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if self.core.ftl.is_combination(lpn) {
             self.schemes.stage(lpn, place.ppn);
         }
-        if page == 0 {
+        if self.core.array.block(block).programmed == 0 {
             self.schemes.on_first_program(self.core, block);
         }
         self.core.array.program(block, page);
@@ -400,7 +413,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 timing.program_transfer_ns() + timing.program_ns(page);
         }
         if number + 1 == self.core.geometry.pages_per_program {
-            self.skip_in_recovery(block, u32::from(place.skips));
+            self.skip_in_recovery(block, page, u32::from(place.skips));
             return None;
         }
         Some(AllocatedPage { ppn: Ppn(place.ppn.0 + 1), ..place })
@@ -411,12 +424,13 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let Some(next) = next else { return };
         let left = self.core.geometry.pages_per_program - self.core.geometry.place_in_program(next.ppn);
         self.core.units.stats.padding += u64::from(left);
-        self.skip_in_recovery(self.core.geometry.block_of(next.ppn), left + u32::from(next.skips));
+        let (block, page) = self.core.geometry.split(next.ppn);
+        self.skip_in_recovery(block, page - 1, left + u32::from(next.skips));
     }
 
-    /// Skips the next `pages` pages of a block, and closes the block if no page is left.
-    fn skip_in_recovery(&mut self, block: BlockId, pages: u32) {
-        if self.core.array.skip(block, pages) == self.core.geometry.pages_per_block {
+    /// Skips the `pages` pages after page `page` on its die, and closes the block if no page is left.
+    fn skip_in_recovery(&mut self, block: BlockId, page: u32, pages: u32) {
+        if self.core.array.skip_after(block, page, pages) == self.core.geometry.pages_per_block {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
         }
     }
@@ -475,11 +489,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             }
             self.pad_in_recovery(to);
         }
+        self.erase_dies(victim);
         self.core.array.erase(&self.core.geometry, victim);
         self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.core.room.endurance);
         self.schemes.on_erased(self.core, victim);
-        self.core.count_ended(FlashOp::Erase, Cause::Gc);
-        self.busy_ns[self.core.geometry.die_of(plane).index()] += self.core.device.timing().erase_ns;
         Some(())
     }
 }

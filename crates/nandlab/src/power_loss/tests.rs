@@ -36,7 +36,7 @@ impl Schemes<NoProbe> for Others {
 
     fn on_page_obsolete(&mut self, _: &mut Core<NoProbe>, _: Ppn) {}
 
-    fn on_blank(&mut self, _: Ppn, _: Ppn) {}
+    fn on_blank(&mut self, _: Ppn) {}
 
     fn lines(&mut self, _: &[Transaction]) -> Vec<Lpn> {
         Vec::new()
@@ -237,7 +237,6 @@ fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
     let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
-    outage.take_back_queued();
     outage.flush(&means, &mut dirty, &mut loss, |_, _| {});
     // The read ends at 180 us, and of the program 100 us were left.
     assert_eq!(loss.finish_ns, (185 + 100 - 150) * US);
@@ -300,7 +299,6 @@ fn a_program_under_way_ends_and_the_page_of_a_queued_program_is_used_by_the_flus
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
     let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
-    outage.take_back_queued();
     outage.flush(&means, &mut dirty, &mut loss, |_, _| {});
     // The first program is past its transfer and takes 200 us more; then the flush programs one page.
     assert_eq!((loss.finish_ns, loss.flush_ns), (200 * US, (200 + 210) * US));

@@ -12,11 +12,12 @@ use crate::common::schemes::{
     slack, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
-use nandlab::base::geometry::{DieId, Lpn, Ppn, RequestId};
+use nandlab::base::geometry::{BlockId, DieId, Lpn, Ppn, RequestId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::spec::{Cell, DirtyBudget, DriveSpec, FlushTo, ProgramOrder, Spec};
 use nandlab::drive::{Drive, FailReason};
+use nandlab::flash::BlockState;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
@@ -170,6 +171,17 @@ counts! {
     /// Cuts of drives with several mapping units in a flash page, of drives with a write buffer, and of drives with bad
     /// blocks.
     cuts_with_units,
+    /// Cuts of drives with superblocks in page order, and the programs torn and the pages lost with their wordline there.
+    cuts_with_superblocks,
+    torn_in_superblocks,
+    lost_in_superblocks,
+    /// Cuts of drives with superblocks on several dies, torn programs, torn erases and pages flushed there, and open blocks
+    /// in which a die had a program behind a page that another die had still erased.
+    cuts_with_superblocks_of_the_drive,
+    torn_in_superblocks_of_the_drive,
+    torn_erases_of_superblocks_of_the_drive,
+    flushed_in_superblocks_of_the_drive,
+    superblocks_with_gaps,
     cuts_with_a_write_buffer,
     cuts_with_bad_blocks,
     torn_programs,
@@ -245,9 +257,16 @@ impl Plan {
         let facts = DriveFacts { cell, dies: channels * chips * dies, slowest_us, detect_ms: 50.0 };
         let schemes = Schemes::draw(seed, on, &facts);
         let may_divide = schemes.allows_units();
-        let [of_die, one_shot, _] = division(seed).map(|is_drawn| is_drawn && may_divide);
-        // A superblock that loses power needs one-shot programs. A split copyback of its planes needs two registers.
-        let of_die = of_die && one_shot && schemes.split != 1;
+        let [of_die, one_shot, of_drive] = division(seed).map(|is_drawn| is_drawn && may_divide);
+        // A split copyback of several planes needs two registers. Superblocks of the drive have no copybacks and
+        // no partial refresh with power loss.
+        let superblock = match (of_drive && !schemes.copies_back() && !schemes.on[1], of_die) {
+            _ if schemes.split == 1 => "plane",
+            (true, _) => "drive",
+            (false, true) => "die",
+            (false, false) => "plane",
+        };
+        let is_super = superblock != "plane";
         let bits = if cell == "slc" { 1 } else { 2 + u64::from(cell.ends_with("tlc")) };
         let pages = if one_shot { pages.next_multiple_of(bits) } else { pages };
         let program = match cell {
@@ -258,7 +277,7 @@ impl Plan {
             _ => format!("{{ fastest = '300us', slowest = '{slowest_us}us' }}"),
         };
         let unit = if schemes.allows_units() { unit(seed) } else { 4096 };
-        let program_bytes = if one_shot { bits * if of_die { planes } else { 1 } * 4096 } else { 4096 };
+        let program_bytes = if one_shot { bits * if is_super { planes } else { 1 } * 4096 } else { 4096 };
         let gathers = unit < 4096 || program_bytes > 4096;
         let vsm_pages = if gathers { 2 * program_bytes / 4096 } else { 1 };
         let buffer = if gathers && !schemes.has_cache { buffer(seed, program_bytes) } else { 0 };
@@ -270,10 +289,10 @@ impl Plan {
             5 * pick(2),
             300 * pick(2),
             OFF_CHIP[pick(OFF_CHIP.len() as u64) as usize],
-            pick(2) == 0 || of_die,
+            pick(2) == 0 || is_super,
             suspend(seed, scheduler),
             schemes.map,
-            if of_die { "die" } else { "plane" },
+            superblock,
             link(seed),
         );
         // The least number of blocks that the spec check accepts: with so few blocks GC begins soon.
@@ -321,9 +340,10 @@ impl Plan {
         Self { covers, ..self }
     }
 
-    /// Whether a program writes several mapping units.
+    /// Whether a flash page has several mapping units, a program writes several of them, or a block is a superblock.
     pub fn has_units(&self) -> bool {
-        self.spec.geometry().pages_per_program > 1
+        let geometry = self.spec.geometry();
+        geometry.pages_per_program > 1 || geometry.flash_blocks_per_block() > 1
     }
 
     fn has_capacitor(&self) -> bool {
@@ -446,6 +466,9 @@ impl<'a> Run<'a> {
         }
         let geometry = self.drive.geometry();
         let units = geometry.pages_per_program;
+        let bits = planar_bits(&self.plan.spec.drive);
+        // The pages before it of a wordline in page order are a row apart.
+        let row = geometry.units_per_page * geometry.planes_per_block * geometry.dies_per_block;
         let mut torn = Vec::new();
         for die in (0..geometry.dies).map(DieId) {
             let begun = self.drive.probe().1.begun.get(&die.0).copied().flatten();
@@ -453,11 +476,24 @@ impl<'a> Run<'a> {
                 continue;
             };
             let first = ppn.0 / units * units;
-            let bits = planar_bits(&self.plan.spec.drive);
-            let from = first - geometry.split(ppn).1 / units % bits * units;
-            torn.extend((from..first + units).map(Ppn));
+            for before in 0..=geometry.split(ppn).1 / row % bits {
+                let from = first - before * row;
+                torn.extend((from..from + units).map(Ppn));
+            }
         }
         torn
+    }
+
+    /// The number of open blocks with an erased page before a programmed one.
+    fn open_with_gaps(&self) -> u64 {
+        let (geometry, array) = (self.drive.geometry(), self.drive.array());
+        let has_gap = |&block: &BlockId| {
+            let mut pages = (0..geometry.pages_per_block).map(|page| array.is_programmed(block, page));
+            array.block(block).state == BlockState::Open
+                && pages.any(|is_programmed| !is_programmed)
+                && pages.any(|is_programmed| is_programmed)
+        };
+        (0..geometry.blocks).map(BlockId).filter(has_gap).count() as u64
     }
 
     /// Cuts power, restores it, and checks the recovered drive.
@@ -468,6 +504,7 @@ impl<'a> Run<'a> {
         let (outstanding, link) = (self.drive.outstanding(), self.drive.link());
         let torn = self.torn_now();
         self.drive.lose_power();
+        let gaps = self.open_with_gaps();
         sabotage.before_recovery(&mut self.drive);
         self.drive.restore_power();
         sabotage.after_recovery(&mut self.drive);
@@ -529,6 +566,18 @@ impl<'a> Run<'a> {
             counts.buffered_pages_flushed += if has_buffer { loss.flushed_pages.into() } else { 0 };
         }
         counts.cuts_with_units += u64::from(geometry.pages_per_program > 1);
+        if geometry.dies_per_block > 1 {
+            counts.cuts_with_superblocks_of_the_drive += 1;
+            counts.torn_in_superblocks_of_the_drive += u64::from(loss.torn_programs);
+            counts.torn_erases_of_superblocks_of_the_drive += u64::from(loss.torn_erases);
+            counts.flushed_in_superblocks_of_the_drive += u64::from(loss.flushed_pages);
+            counts.superblocks_with_gaps += gaps;
+        }
+        if geometry.flash_blocks_per_block() > 1 && plan.spec.drive.program_order == ProgramOrder::Page {
+            counts.cuts_with_superblocks += 1;
+            counts.torn_in_superblocks += u64::from(loss.torn_programs);
+            counts.lost_in_superblocks += loss.lost_with_wordline.len() as u64;
+        }
         counts.cuts_with_a_write_buffer += u64::from(plan.spec.ftl.buffer_bytes > 0);
         counts.cuts_with_bad_blocks += u64::from(geometry.bad.missing > 0);
         counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;

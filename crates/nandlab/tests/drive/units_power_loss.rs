@@ -321,3 +321,196 @@ fn a_capacitor_saves_the_write_buffer() {
     assert_eq!(one(&mut drive, Op::Write, 0, 4096), 0);
     read_everything(&mut drive);
 }
+
+/// Superblocks of two planes of a die, in page order. A row is a flash page of each plane.
+const SUPERBLOCKS: &[&str] =
+    &["ftl.superblock=die", "timing.multi_plane=true", "timing.program={ lsb = '900us', msb = '900us' }"];
+
+/// The pages of a block that are torn, from the block's first page on.
+fn torn(drive: &Drive<Oracle>, first: Ppn) -> Vec<u32> {
+    let pages = drive.geometry().pages_per_block;
+    (0..pages).filter(|page| drive.array().is_torn(Ppn(first.0 + page))).collect()
+}
+
+/// The units of LPNs 0 to 15 go to consecutive flash pages: those of the two planes in row 0, and then in row 1. On MLC the
+/// pages of row 1 are the MSB pages of the wordlines whose LSB pages are those of row 0.
+#[test]
+fn a_torn_flash_page_of_a_superblock_destroys_the_wordline_in_its_own_plane() {
+    for (units, torn_programs, pages, lost) in [
+        // Plane 0 alone is being programmed, and then both planes by one operation.
+        (1, 1, [0..4, 8..12], 0..4),
+        (5, 2, [0..8, 8..16], 0..8),
+    ] {
+        let mut drive = drive(&[SUPERBLOCKS, &["drive.channels=1"]].concat());
+        write(&mut drive, 0, 8);
+        let older = places(&drive, 0..8);
+        let first = older[0].unwrap();
+        assert_eq!(older, [0, 1, 2, 3, 4, 5, 6, 7].map(|page| Some(Ppn(first.0 + page))));
+        begin_write(&mut drive, 8, units);
+        let loss = cut_after(&mut drive, u64::from(torn_programs) * PAGE + PROGRAM - 1);
+        assert_eq!((loss.torn_programs, loss.aborted_requests), (torn_programs, 1));
+        assert_eq!(torn(&drive, first), pages.into_iter().flatten().collect::<Vec<_>>());
+        let found = places(&drive, 0..8);
+        for (lpn, (found, older)) in (0..8).zip(found.into_iter().zip(older)) {
+            assert_eq!(found, older.filter(|_| !lost.contains(&lpn)), "LPN {lpn}");
+        }
+        let lost: Vec<(Lpn, u64)> = lost.map(|lpn| (Lpn(lpn), u64::from(lpn) + 1)).collect();
+        assert_eq!((loss.lost_with_wordline, loss.lost), (lost, vec![]));
+        // The stream continues in the next flash page.
+        assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 8 + 4 * torn_programs)));
+        write(&mut drive, 8, 1);
+        read_everything(&mut drive);
+    }
+}
+
+/// On TLC the third row of a superblock destroys both rows before it, in its own plane.
+#[test]
+fn a_torn_msb_page_of_tlc_destroys_two_flash_pages_of_its_plane() {
+    let mut drive = drive(&[SUPERBLOCKS, &["drive.cell=tlc", "drive.pages_per_block=9"]].concat());
+    for lpn in [0, 8, 16, 24, 32] {
+        write(&mut drive, lpn, 1);
+    }
+    let first = places(&drive, [0])[0].unwrap();
+    begin_write(&mut drive, 40, 1);
+    let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
+    // Plane 1: LPN 8 in row 0, LPN 24 in row 1, LPN 40 in row 2.
+    assert_eq!(torn(&drive, first), [4..8, 12..16, 20..24].into_iter().flatten().collect::<Vec<_>>());
+    let mut lost = loss.lost_with_wordline;
+    lost.sort_unstable();
+    assert_eq!((loss.torn_programs, lost), (1, vec![(Lpn(8), 2), (Lpn(24), 4)]));
+    let pages = [0, 8, 16].map(|page| Some(Ppn(first.0 + page)));
+    assert_eq!(places(&drive, [0, 16, 32, 8, 24, 40]), [&pages[..], &[None; 3]].concat());
+    read_everything(&mut drive);
+}
+
+/// While the capacitor recharges, the rest of the wordlines of both planes stays erased, although plane 1 has no page of
+/// them, and the host's stream uses the LSB rows of a block.
+#[test]
+fn a_recharging_drive_begins_new_wordlines_in_all_planes_of_a_superblock() {
+    let mlc = ["drive.cell=mlc", "ftl.buffer=16KiB", "capacitor.recharge=5s"];
+    let mut drive = drive(&[CAPACITOR, SUPERBLOCKS, &mlc].concat());
+    let fua = Request { fua: true, ..request(&drive, Op::Write, 0, 16_384) };
+    drive.submit(&fua).unwrap();
+    let loss = cut_after(&mut drive, SECOND / 100);
+    let first = places(&drive, [0])[0].unwrap();
+    assert_eq!((loss.aborted_requests, drive.power_stage()), (0, "recharging"));
+    // Row 0 has a flash page of plane 0. Its wordline has row 1, too.
+    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 16)));
+    for lpn in [8, 16, 24] {
+        write(&mut drive, lpn, 1);
+    }
+    let found = places(&drive, [8, 16, 24]);
+    let second = found[0].unwrap();
+    assert_eq!(found, [0, 4, 16].map(|page| Some(Ppn(second.0 + page))));
+    assert_eq!(drive.geometry().split(second).1, 0);
+    begin_write(&mut drive, 32, 1);
+    let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
+    assert_eq!((loss.torn_programs, loss.has_lost()), (1, false));
+    assert_eq!(torn(&drive, second), [20, 21, 22, 23]);
+    read_everything(&mut drive);
+}
+
+/// CSW uses LSB rows: the units of four flash pages are in rows 0 and 2 of a superblock, two flash pages each.
+#[test]
+fn csw_writes_the_lsb_rows_of_a_superblock() {
+    let one_die = ["drive.channels=1", "drive.cell=mlc", "capacitor.flush=csw"];
+    let mut drive = drive(&[CAPACITOR, CACHE, SUPERBLOCKS, &one_die].concat());
+    for page in 0..16 {
+        assert_eq!(one(&mut drive, Op::Write, page * 16_384, 4096), 0);
+    }
+    let loss = cut_after(&mut drive, 0);
+    assert_eq!((loss.flushed_pages, loss.fast_pages, loss.program_ns.ns()), (16, 16, 4 * PROGRAM));
+    let pages: Vec<u32> = places(&drive, (0..16).map(|page| 4 * page))
+        .into_iter()
+        .map(|ppn| drive.geometry().split(ppn.unwrap()).1)
+        .collect();
+    assert_eq!(pages, [0..8, 16..24].into_iter().flatten().collect::<Vec<_>>());
+    read_everything(&mut drive);
+}
+
+/// Superblocks of both dies, in page order: a stripe has a row of two flash pages of each die, 16 units.
+const OF_DRIVE: &[&str] = &["ftl.superblock=drive", "timing.multi_plane=true"];
+
+/// Die 1 has programmed a flash page of the second stripe, when the flash pages of die 0 before it are still in their
+/// transfer. They remain erased.
+#[test]
+fn a_die_may_be_ahead_of_another_one_in_a_superblock_of_the_drive() {
+    let mut drive = drive(&[OF_DRIVE, &["drive.cell=slc"]].concat());
+    // Die 0 programs units 0 to 3, then 4 to 7, then 16 to 23 of both planes; die 1 units 8 to 15, then 24 to 27.
+    for (first, units) in [(0, 4), (4, 12), (16, 12)] {
+        begin_write(&mut drive, first, units);
+    }
+    let loss = cut_after(&mut drive, 3 * PAGE + 2 * PROGRAM);
+    assert_eq!((loss.torn_programs, loss.aborted_requests, loss.has_lost()), (0, 1, false));
+    let first = places(&drive, [0])[0].unwrap();
+    let is_programmed = |lpn: u32| !(16..24).contains(&lpn);
+    let expected: Vec<_> = (0..28).map(|lpn| is_programmed(lpn).then_some(Ppn(first.0 + lpn))).collect();
+    assert_eq!(places(&drive, 0..28), expected);
+    assert!((16..24).all(|page| drive.array().lpn(Ppn(first.0 + page)).0 == u32::MAX));
+    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 28)));
+    // Two flash pages of die 0 and three of die 1.
+    let recovery = loss.recovery.unwrap();
+    assert_eq!((recovery.scanned_pages, recovery.ns.ns()), (5, 3 * (50_000 + 4 * 16 * 5 / 2)));
+    for lpn in [0, 16] {
+        write(&mut drive, lpn, 16);
+    }
+    read_everything(&mut drive);
+}
+
+/// The torn MSB page of die 0 destroys its LSB page, a stripe before it, and leaves the flash pages of die 1 in between.
+#[test]
+fn a_torn_flash_page_of_a_superblock_of_the_drive_destroys_the_wordline_on_its_die() {
+    let mut drive = drive(&[OF_DRIVE, &["timing.program={ lsb = '900us', msb = '900us' }"]].concat());
+    write(&mut drive, 0, 16);
+    let older = places(&drive, 0..16);
+    let first = older[0].unwrap();
+    begin_write(&mut drive, 16, 1);
+    let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
+    assert_eq!(torn(&drive, first), [0, 1, 2, 3, 16, 17, 18, 19]);
+    assert_eq!(places(&drive, 0..16), [&[None; 4], &older[4..]].concat());
+    let lost: Vec<(Lpn, u64)> = (0..4).map(|lpn| (Lpn(lpn), 1 + u64::from(lpn))).collect();
+    assert_eq!((loss.torn_programs, loss.lost_with_wordline), (1, lost));
+    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 20)));
+    read_everything(&mut drive);
+}
+
+/// Die 1 has erased its part of a dead superblock when power fails; that of die 0, which programs a page before, is torn.
+/// Recovery erases the part of die 0 alone.
+#[test]
+fn recovery_ends_the_erase_of_a_superblock_of_the_drive() {
+    const ERASE: u64 = 3_500_000;
+    let mut drive = drive(&[OF_DRIVE, &["drive.cell=slc", "gc.idle_after=1s"]].concat());
+    write(&mut drive, 0, 128);
+    begin_write(&mut drive, 128, 4);
+    let trim = request(&drive, Op::Trim, 0, 128 * 4096);
+    drive.submit(&trim).unwrap();
+    let loss = cut_after(&mut drive, ERASE + 1);
+    assert_eq!((loss.torn_erases, loss.torn_programs, loss.aborted_requests), (1, 0, 0));
+    let recovery = loss.recovery.unwrap();
+    // One flash page is programmed.
+    assert_eq!((recovery.erased_blocks, recovery.scanned_pages), (1, 1));
+    assert_eq!(recovery.ns.ns(), ERASE + 50_000 + 4 * 16 * 5 / 2);
+    let erases: u64 = drive.stats().flash[FlashOp::Erase as usize].iter().sum();
+    assert_eq!((erases, drive.array().blocks[0].pe_cycles), (4, 1));
+    assert_eq!(places(&drive, [0, 127, 128]), [None, None, Some(Ppn(128))]);
+    read_everything(&mut drive);
+}
+
+/// A plain flush gives a flash page to each idle die, in the order of that die: ten units take two programs on die 0 and
+/// one on die 1.
+#[test]
+fn the_emergency_flush_continues_on_each_die_of_a_superblock_of_the_drive() {
+    for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
+        let mut drive = drive(&[CAPACITOR, CACHE, OF_DRIVE, &[flush]].concat());
+        for page in 0..10 {
+            assert_eq!(one(&mut drive, Op::Write, page * 16_384, 4096), 0);
+        }
+        let loss = cut_after(&mut drive, 0);
+        assert_eq!((loss.flushed_pages, loss.has_lost()), (10, false));
+        assert_eq!((loss.program_ns.ns(), loss.flush_ns.ns()), (3 * PROGRAM, 2 * (PAGE + PROGRAM)));
+        let places = places(&drive, (0..10).map(|page| 4 * page));
+        let pages: Vec<u32> = places.iter().map(|ppn| drive.geometry().split(ppn.unwrap()).1).collect();
+        assert_eq!(pages, [0..4, 8..12, 4..6].into_iter().flatten().collect::<Vec<_>>(), "{flush}");
+        read_everything(&mut drive);
+    }
+}

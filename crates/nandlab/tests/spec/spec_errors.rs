@@ -1630,12 +1630,14 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
 
 #[test]
 fn mechanisms_on_the_die_of_a_block_refuse_superblocks_of_the_drive() {
-    let capacitor = "capacitor = { capacitance = \"1mF\" }";
     for (text, what, key) in [
-        ("power = { cut_at = \"1s\" }", "power loss", "power.cut_at"),
-        ("power = { cut_after_requests = 9 }", "power loss", "power.cut_after_requests"),
-        (capacitor, "a capacitor", "capacitor.capacitance"),
+        ("power = { gc_in_flush = true }", "GC during the emergency flush", "power.gc_in_flush"),
         ("migration = { policy = \"rcopyback\" }", "copybacks", "migration.policy"),
+        (
+            "refresh = { policy = \"partial\" }\npower = { cut_at = \"1s\" }",
+            "partial refresh with power loss",
+            "refresh.policy",
+        ),
         (
             "migration = { first_block = \"shared\" }",
             "a first block that GC shares with the host",
@@ -1653,8 +1655,7 @@ fn mechanisms_on_the_die_of_a_block_refuse_superblocks_of_the_drive() {
     }
     // Superblocks of a drive of one die are those of the die.
     let one_die = "[drive]\nchannels = 1\nchips_per_channel = 1\n[timing]\nmulti_plane = true\n[power]\ncut_at = \"1s\"\n";
-    let said = set_says(one_die, "ftl.superblock=drive");
-    assert!(said.contains("power loss in superblocks whose programs write single pages"), "{said}");
+    assert!(load_with(one_die, &["ftl.superblock=drive"]).is_ok());
     assert!(
         load_with("[drive]\nplanes_per_die = 1\n", &["ftl.superblock=drive", "refresh.policy=fcr"]).is_ok()
     );
@@ -1669,12 +1670,7 @@ fn superblocks_need_multi_plane_operations_and_one_shot_programs_whole_wordlines
     );
     assert!(load_with("[drive]\nplanes_per_die = 1\n", &["ftl.superblock=die"]).is_ok());
     let cut = "[timing]\nmulti_plane = true\n[ftl]\nsuperblock = \"die\"\n[power]\ncut_at = \"1s\"\n";
-    assert_eq!(
-        set_says(cut, "drive.planes_per_die=4"),
-        "run.toml:4: ftl.superblock: power loss in superblocks whose programs write single pages cannot be simulated \
-         yet\n  remedy: set drive.program_order = \"one-shot\" or ftl.superblock = \"plane\", or leave out power.cut_at"
-    );
-    assert!(load_with(cut, &["drive.program_order=one-shot"]).is_ok());
+    assert!(load_with(cut, &["drive.planes_per_die=4"]).is_ok());
     let said = set_says("[drive]\nplanes_per_die = 4\n", "ftl.superblock=drive");
     assert!(said.contains("erased by one operation of several planes"), "{said}");
     assert_eq!(

@@ -108,8 +108,7 @@ pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     }
 }
 
-pub(super) const RULES: &[Rule] =
-    &[unit, superblock, one_shot, buffer, vsm, together, torn_superblocks, of_drive];
+pub(super) const RULES: &[Rule] = &[unit, superblock, one_shot, buffer, vsm, together, of_drive];
 
 fn unit(check: &mut Check<'_>) -> Option<()> {
     let &Val::Size(bytes) = check.get(PATH)? else { return None };
@@ -240,16 +239,6 @@ fn by_page(check: &Check<'_>) -> Option<[Other; 2]> {
     ])
 }
 
-/// What may tear a program, or flushes at power loss.
-fn of_power(check: &Check<'_>) -> [Other; 3] {
-    let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
-    [
-        ("capacitor.capacitance", "a capacitor", has_capacitor),
-        ("power.cut_after_requests", "power loss", check.int("power.cut_after_requests").unwrap_or(0) > 0),
-        ("power.cut_at", "power loss", check.get("power.cut_at").is_some()),
-    ]
-}
-
 /// The mechanisms that know one block and one page a program, and neither mapping units, superblocks nor programming
 /// units yet.
 fn together(check: &mut Check<'_>) -> Option<()> {
@@ -287,21 +276,6 @@ fn together(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// A torn program loses pages of one wordline in one plane, or a whole programming unit of all planes.
-fn torn_superblocks(check: &mut Check<'_>) -> Option<()> {
-    const KEYS: [&str; 2] = ["ftl.superblock", "drive.program_order"];
-    let LayoutValues { planes_per_block, dies_per_block, .. } = layout(check)?;
-    if planes_per_block == 1 || dies_per_block > 1 || is_one_shot(check) {
-        return None;
-    }
-    for (key, ..) in of_power(check).into_iter().filter(|cause| cause.2) {
-        let message = "power loss in superblocks whose programs write single pages cannot be simulated yet";
-        let remedy = format!("set {} = \"one-shot\" or {} = \"plane\", or leave out {key}", KEYS[1], KEYS[0]);
-        check.error(&[KEYS[0], KEYS[1], key], message, remedy);
-    }
-    Some(())
-}
-
 /// The mechanisms that act on the die of a block, and do not know superblocks of several dies.
 fn of_drive(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ftl.superblock";
@@ -309,9 +283,21 @@ fn of_drive(check: &mut Check<'_>) -> Option<()> {
         return None;
     }
     let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
-    let copybacks = [("migration.policy", "copybacks", migration.copybacks_max() > 0)];
-    let others = copybacks.into_iter().chain(by_page(check)?).chain(of_power(check));
-    for (key, what, _) in others.filter(|other| other.2) {
+    // The lines of the VSM go to the next pages of their stream, which may be behind pages that were not programmed.
+    let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
+    let has_cut =
+        check.int("power.cut_after_requests").unwrap_or(0) > 0 || check.get("power.cut_at").is_some();
+    let is_partial = RefreshPolicySpec::from_val(check.get("refresh.policy")?).partial().is_some();
+    let of_die = [
+        ("migration.policy", "copybacks", migration.copybacks_max() > 0),
+        ("refresh.policy", "partial refresh with power loss", is_partial && (has_capacitor || has_cut)),
+        (
+            "power.gc_in_flush",
+            "GC during the emergency flush",
+            check.get("power.gc_in_flush").is_some_and(Val::bool),
+        ),
+    ];
+    for (key, what, _) in of_die.into_iter().chain(by_page(check)?).filter(|other| other.2) {
         let message = format!("{what} and superblocks of several dies cannot be simulated together yet");
         let remedy = format!("set {KEY} = \"die\" or \"plane\", or leave out {key}");
         check.error(&[KEY, key], message, remedy);
