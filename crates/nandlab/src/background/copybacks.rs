@@ -1,5 +1,5 @@
 //! The flash pages of a job that wait for a copyback: a copyback fills a programming unit, which may need several flash
-//! pages of every flash plane.
+//! pages of every flash plane of a die.
 
 use crate::base::geometry::{Geometry, Ppn};
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn new(geometry: &Geometry) -> Self {
-        let planes = vec![VecDeque::new(); geometry.planes_per_block as usize];
+        let planes = vec![VecDeque::new(); geometry.flash_blocks_per_block() as usize];
         Self { planes: planes.into(), sources: Vec::new() }
     }
 
@@ -31,12 +31,10 @@ impl Waiting {
     /// Takes the flash pages that fill the programming unit that begins with `next`; `None` if a plane has too few.
     pub(super) fn take(&mut self, geometry: &Geometry, next: Ppn) -> Option<&[Ppn]> {
         let pages = geometry.flash_pages_per_program as usize;
-        let planes = if pages == 1 {
-            let plane = Self::plane(geometry, next);
-            &mut self.planes[plane..=plane]
-        } else {
-            &mut self.planes
-        };
+        // A programming unit begins in the first plane of its die.
+        let first = Self::plane(geometry, next);
+        let count = if pages == 1 { 1 } else { geometry.planes_per_block as usize };
+        let planes = &mut self.planes[first..first + count];
         let rows = pages / planes.len();
         if planes.iter().any(|plane| plane.len() < rows) {
             return None;

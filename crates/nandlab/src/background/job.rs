@@ -316,14 +316,12 @@ impl Background {
         read: &Transaction,
     ) {
         let _inside = core.inside.enter(Part::Background);
-        self.jobs[plane.index()].reads -= 1;
         if core.ftl.map.get(read.lpn) != Some(read.ppn) {
-            self.on_page_done(core, path, around, plane);
-            return;
+            return self.end_refreshed(core, path, around, plane);
         }
         if self.jobs[plane.index()].stays {
             match around.refresh_page(core, plane, read) {
-                Refreshed::Now => return self.on_page_done(core, path, around, plane),
+                Refreshed::Now => return self.end_refreshed(core, path, around, plane),
                 Refreshed::Later => return,
                 Refreshed::Not => {}
             }
@@ -331,8 +329,31 @@ impl Background {
         self.write_elsewhere(core, path, around, plane, read);
     }
 
-    /// Programs a page of a victim, which has been read and is still valid, elsewhere. Once this was the last page that
-    /// the job had to read, closes the programming unit that gathers.
+    /// A page that has been read stays where it is, because it has been refreshed there or is no longer valid.
+    pub(crate) fn on_refreshed<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        let _inside = core.inside.enter(Part::Background);
+        self.end_refreshed(core, path, around, plane);
+    }
+
+    fn end_refreshed<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        self.jobs[plane.index()].reads -= 1;
+        self.on_page_done(core, path, around, plane);
+    }
+
+    /// Programs a page of a victim, which has been read and is still valid, elsewhere. If no other page of the job may
+    /// follow, closes the programming unit that gathers.
     pub(crate) fn write_elsewhere<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -341,6 +362,7 @@ impl Background {
         plane: PlaneId,
         read: &Transaction,
     ) {
+        self.jobs[plane.index()].reads -= 1;
         self.move_page(core, path, around, plane, read);
         self.close_last_program(core, plane);
     }

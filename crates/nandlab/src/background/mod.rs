@@ -71,7 +71,7 @@ pub(crate) struct Job {
     rest: Range<u32>,
     /// Number of copies under way.
     copies: u32,
-    /// Number of these whose page is being read.
+    /// Number of these whose page is being read, or waits for its refresh: the page may still be written elsewhere.
     reads: u32,
 }
 

@@ -123,7 +123,7 @@ impl Bench {
                 Event::Wake(Wake::Space(plane)) => jobs.check_space(core, path, others, plane),
                 Event::Wake(Wake::Emptied(plane)) => jobs.on_emptied(core, path, plane),
                 Event::Wake(Wake::Dead(block)) => jobs.erase_dead(core, path, block),
-                Event::Wake(Wake::PageDone(plane)) => jobs.on_copied(core, path, others, plane),
+                Event::Wake(Wake::PageDone(plane)) => jobs.on_refreshed(core, path, others, plane),
                 Event::Wake(Wake::JobOver(_)) => {}
                 other => unreachable!("{other:?}"),
             }

@@ -71,7 +71,12 @@ impl<P: Probe> Drive<P> {
         self.with_background(|jobs, core, path, around| jobs.check_space(core, path, around, plane));
     }
 
-    /// The job of a plane has finished one of its pages.
+    /// A page of the job of a plane has been refreshed where it is, or is no longer valid.
+    fn on_refreshed(&mut self, plane: PlaneId) {
+        self.with_background(|jobs, core, path, around| jobs.on_refreshed(core, path, around, plane));
+    }
+
+    /// The job of a plane has copied one of its pages.
     pub(super) fn on_copied(&mut self, plane: PlaneId) {
         self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, plane));
     }
@@ -175,7 +180,7 @@ impl<P: Probe> Drive<P> {
             Some(Wake::Dead(block)) => {
                 self.background.erase_dead(&mut self.core, &mut self.path, block);
             }
-            Some(Wake::PageDone(plane)) => self.on_copied(plane),
+            Some(Wake::PageDone(plane)) => self.on_refreshed(plane),
             Some(Wake::Due(plane)) => {
                 self.with_background(|jobs, core, path, around| jobs.on_due(core, path, around, plane))
             }
@@ -313,7 +318,7 @@ impl<P: Probe> Drive<P> {
     #[inline(never)]
     fn on_reprogrammed(&mut self, plane: PlaneId, done: &Transaction) {
         self.schemes.refreshing.refresh.on_reprogrammed(&mut self.core, &mut self.path.map, done);
-        self.on_copied(plane);
+        self.on_refreshed(plane);
     }
 
     /// A program has ended while the capacitor is being measured or recharged.

@@ -87,6 +87,13 @@ fn flash_pages_that_wait_for_a_copyback_may_grow_too_old() {
     case.play(1000);
 }
 
+/// A refresh job wrote units elsewhere for which the VSM had no room, one after another. Each filled a flash page with
+/// padding, until the job had no room left.
+#[test]
+fn units_for_which_the_vsm_has_no_room_share_flash_pages() {
+    Case::draw(8_200_377).play(1000);
+}
+
 /// Returns a case with a small plane and default settings, except for the schemes.
 fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     Case {
