@@ -380,7 +380,7 @@ impl Geometry {
     /// Whether a flash page that is copied back has to wait for others: they fill its programming unit, or they are in the
     /// planes whose turn it is.
     pub fn copybacks_wait(&self) -> bool {
-        self.flash_pages_per_program > 1 || self.planes_per_block > 1
+        self.flash_pages_per_program > 1 || self.flash_blocks_per_block() > 1
     }
 
     /// The pages of the flash page of `ppn`.

@@ -46,6 +46,11 @@ impl<P: Probe> Core<P> {
                     self.transaction(FlashOp::Copyback, ppn, lpn, owner, cause, Class::Background);
                 (transaction.skips, transaction.replaces) = (skips, Some(source));
                 transaction.goes_along = chain.is_some();
+                debug_assert!(
+                    self.shares_plane(source, ppn),
+                    "{} is copied back to another plane",
+                    self.geometry.show(source)
+                );
                 self.pin(source);
                 let slot = self.pool.insert(transaction);
                 chain = Some(match chain {
@@ -61,6 +66,15 @@ impl<P: Probe> Core<P> {
         self.pool[lead].extent = u32::try_from(self.sense_ns(sources).ns()).unwrap_or(u32::MAX);
         self.enqueue(lead);
         Ok(queued)
+    }
+
+    /// Whether two pages are in the same flash plane.
+    fn shares_plane(&self, a: Ppn, b: Ppn) -> bool {
+        let plane = |page: Ppn| {
+            let (block, page) = self.geometry.split(page);
+            (self.geometry.plane_of(block), self.geometry.member(page))
+        };
+        plane(a) == plane(b)
     }
 
     /// The time of sensing these flash pages: one array operation senses those of the same row in several planes. The

@@ -130,10 +130,10 @@ impl Case {
             return ("plane", false);
         }
         let [of_die, one_shot, of_drive] = division(self.seed);
-        // A split copyback of several planes needs two registers in each. Superblocks of the drive have no copybacks
-        // and no partial refresh with a capacitor.
+        // A split copyback of several planes needs two registers in each. Superblocks of the drive have no partial
+        // refresh with a capacitor.
         let may_span_planes = self.multi_plane && schemes.split != 1 || self.geometry[3] == 1;
-        let may_span_dies = !(schemes.copies_back() || schemes.on[1] && schemes.has_capacitor);
+        let may_span_dies = !(schemes.on[1] && schemes.has_capacitor);
         let superblock = match (of_drive && may_span_dies, of_die) {
             _ if !may_span_planes => "plane",
             (true, _) => "drive",

@@ -258,9 +258,9 @@ impl Plan {
         let schemes = Schemes::draw(seed, on, &facts);
         let may_divide = schemes.allows_units();
         let [of_die, one_shot, of_drive] = division(seed).map(|is_drawn| is_drawn && may_divide);
-        // A split copyback of several planes needs two registers. Superblocks of the drive have no copybacks and
-        // no partial refresh with power loss.
-        let superblock = match (of_drive && !schemes.copies_back() && !schemes.on[1], of_die) {
+        // A split copyback of several planes needs two registers. Superblocks of the drive have no partial refresh with
+        // power loss.
+        let superblock = match (of_drive && !schemes.on[1], of_die) {
             _ if schemes.split == 1 => "plane",
             (true, _) => "drive",
             (false, true) => "die",

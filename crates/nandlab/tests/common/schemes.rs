@@ -279,11 +279,6 @@ impl Schemes {
         !self.shares && !self.cache.contains("gc_in_flush") && !refresh.contains("in_place")
     }
 
-    /// Whether pages are copied back.
-    pub fn copies_back(&self) -> bool {
-        !self.migration.contains("off-chip") && !self.migration.contains("limit = 0")
-    }
-
     /// The line with the page registers of a plane in the section `[drive]`, for dies that are served by `scheduler`.
     pub fn registers(&self, scheduler: &str) -> &'static str {
         if self.split == 2 && scheduler != "fcfs" { "registers = 2\n" } else { "" }

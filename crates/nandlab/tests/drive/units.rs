@@ -313,6 +313,24 @@ fn dead_units_are_copied_back_with_the_others_and_counted() {
 /// The settings of [`ONE_SHOT`] with two channels of one die each, whose blocks form superblocks.
 const DRIVE: &[&str] = &["drive.channels=2", "ftl.superblock=drive", "timing.multi_plane=true"];
 
+/// In a superblock of two dies a copyback fills the program of a die with three flash pages of this die.
+#[test]
+fn a_copyback_of_a_superblock_of_the_drive_stays_on_its_die() {
+    let drive = with_copybacks(16_384, &[DRIVE, &["ftl.mapping_unit=page"]]);
+    let stats = drive.stats();
+    let [reads, programs, erases, copybacks] =
+        [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
+            .map(|kind| stats.flash_total(kind));
+    assert!(copybacks > 300 && copybacks.is_multiple_of(3) && programs.is_multiple_of(3));
+    let (left_over, victims) = (stats.migration.left_over, stats.migration.victims_copied_back);
+    assert!(left_over > 0 && left_over <= 2 * 2 * victims, "{left_over} of {victims} victims");
+    let busy = reads * (50_000 + PAGE)
+        + programs / 3 * (3 * PAGE + 900_000)
+        + erases * 3_500_000
+        + copybacks / 3 * (3 * 300 + 3 * 50_000 + 900_000);
+    assert_eq!(drive.die_busy_ns().ns(), busy);
+}
+
 /// A program writes the wordline of a die: 48 KiB. The next program is on the other die.
 #[test]
 fn the_programs_of_a_superblock_of_the_drive_alternate_between_the_dies() {

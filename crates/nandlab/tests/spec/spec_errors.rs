@@ -1632,7 +1632,6 @@ fn mechanisms_by_page_refuse_a_mapping_unit_below_the_page() {
 fn mechanisms_on_the_die_of_a_block_refuse_superblocks_of_the_drive() {
     for (text, what, key) in [
         ("power = { gc_in_flush = true }", "GC during the emergency flush", "power.gc_in_flush"),
-        ("migration = { policy = \"rcopyback\" }", "copybacks", "migration.policy"),
         (
             "refresh = { policy = \"partial\" }\npower = { cut_at = \"1s\" }",
             "partial refresh with power loss",

@@ -1,7 +1,6 @@
 //! The keys `ftl.mapping_unit`, `ftl.superblock` and `ftl.buffer`, and the rules on how the FTL divides the flash memory.
 
 use crate::base::geometry::{Cell, DriveSpec, Superblock};
-use crate::copyback::spec::MigrationPolicySpec;
 use crate::refresh::spec::RefreshPolicySpec;
 use crate::sched::ProgramTime;
 use crate::spec::{Check, Choices, FromVal, Key, Rule, Val, ValueKind, choices, key, plain, show_size};
@@ -282,14 +281,12 @@ fn of_drive(check: &mut Check<'_>) -> Option<()> {
     if layout(check)?.dies_per_block == 1 {
         return None;
     }
-    let migration = MigrationPolicySpec::from_val(check.get("migration.policy")?);
     // The lines of the VSM go to the next pages of their stream, which may be behind pages that were not programmed.
     let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
     let has_cut =
         check.int("power.cut_after_requests").unwrap_or(0) > 0 || check.get("power.cut_at").is_some();
     let is_partial = RefreshPolicySpec::from_val(check.get("refresh.policy")?).partial().is_some();
     let of_die = [
-        ("migration.policy", "copybacks", migration.copybacks_max() > 0),
         ("refresh.policy", "partial refresh with power loss", is_partial && (has_capacitor || has_cut)),
         (
             "power.gc_in_flush",
