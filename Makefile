@@ -12,6 +12,8 @@ CUTS ?= 1000000
 SOAK ?= 10
 # A revision with which `make bench` compares this one.
 BASE ?=
+# `make instructions BLESS=1` writes the numbers on file.
+BLESS ?=
 # Mutants of each room of `make mutants`, and the seed of the draw.
 MUTANTS ?= 25
 MUTANTS_SEED ?= 1
@@ -26,7 +28,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev docs result-types test test-programs check bench crash soak mutants journeys inputs
+.PHONY: help demo picture build dev docs result-types test test-programs check bench instructions crash soak mutants journeys inputs
 .PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
@@ -41,6 +43,7 @@ help:
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
 	@echo "make bench       the standard benchmark, and the command on a trace against a bare loop; with BASE=REV: this"
 	@echo "                 checkout against the revision REV"
+	@echo "make instructions  the instructions of a page operation against those on file (BLESS=1 writes them)"
 	@echo "make crash       a million power cuts in small random drives (another number with CUTS=...)"
 	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
 	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
@@ -96,6 +99,9 @@ ifeq ($(BASE),)
 else
 	$(BIN)/python tools/bench.py $(OUT)/bench --base $(BASE)
 endif
+
+instructions: $(VENV)/.stamp-venv
+	$(BIN)/python tools/instructions.py $(if $(BLESS),--bless)
 
 crash:
 	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --profile crash -p nandlab --test drive power_loss::acknowledged_writes_within_the_budget_survive -- --nocapture
