@@ -10,6 +10,10 @@ OUT ?= out
 CUTS ?= 1000000
 # Duration of `make soak` in minutes.
 SOAK ?= 10
+# A revision with which `make bench` compares this one.
+BASE ?=
+# `make instructions BLESS=1` writes the numbers on file.
+BLESS ?=
 # Mutants of each room of `make mutants`, and the seed of the draw.
 MUTANTS ?= 25
 MUTANTS_SEED ?= 1
@@ -24,7 +28,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev docs result-types test test-programs check bench crash soak mutants journeys inputs
+.PHONY: help demo picture build dev docs result-types test test-programs check bench instructions crash soak mutants journeys inputs
 .PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
@@ -37,7 +41,9 @@ help:
 	@echo "make result-types  write python/nandlab/result_types.py from the declarations of the core"
 	@echo "make test        all Rust and Python tests"
 	@echo "make check       formatting, lints, types, licences and known vulnerabilities"
-	@echo "make bench       the standard benchmark: requests/s, page operations/s, bytes per page"
+	@echo "make bench       the standard benchmark, and the command on a trace against a bare loop; with BASE=REV: this"
+	@echo "                 checkout against the revision REV"
+	@echo "make instructions  the instructions of a page operation against those on file (BLESS=1 writes them)"
 	@echo "make crash       a million power cuts in small random drives (another number with CUTS=...)"
 	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
 	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
@@ -86,8 +92,16 @@ check: $(VENV)/.stamp-dev
 	$(BIN)/mypy --strict python/nandlab tools
 	$(BIN)/python tools/supply_chain.py check
 
-bench:
+bench: $(VENV)/.stamp-built
+ifeq ($(BASE),)
 	cargo bench -p nandlab --bench standing
+	$(BIN)/python tools/bench.py $(OUT)/bench
+else
+	$(BIN)/python tools/bench.py $(OUT)/bench --base $(BASE)
+endif
+
+instructions: $(VENV)/.stamp-venv
+	$(BIN)/python tools/instructions.py $(if $(BLESS),--bless)
 
 crash:
 	NANDLAB_CRASH_CUTS=$(CUTS) cargo test --profile crash -p nandlab --test drive power_loss::acknowledged_writes_within_the_budget_survive -- --nocapture

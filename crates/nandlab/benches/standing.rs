@@ -4,7 +4,12 @@
 //! writes, 4 to 16 KiB, zipf 0.9 over 8 GiB, queue depth 64. The benchmark prints page operations per second on one
 //! core. As an upper limit it prints the page operations per second of a bare loop on arrays of the same size. The
 //! speed of larger drives, up to 1 TiB, follows. `outcome` is a hash of the simulated time and the number of page
-//! operations: if it changes, a change of the code has changed the results.
+//! operations: if it changes, a change of the code has changed the results. All times are CPU time.
+//!
+//! Three options serve the tools of `make bench` and `make instructions`; each prints one line of JSON. `--once=BLOCKS`
+//! measures the main drive, with this number of blocks in a plane, and its bare loop once. `--bare=TRACE` measures the bare loop on the requests of a
+//! trace, on the drive of tools/bench.py. `--counted=CASE` plays a tenth of the requests on a drive of 1 GiB, for a
+//! program that counts the instructions inside [`counted`].
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use nandlab::base::geometry::Lpn;
@@ -17,21 +22,35 @@ use nandlab::host::{Op, Request};
 use nandlab::runner::{Runner, Source};
 use nandlab::sched::FlashOp;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const REQUESTS: usize = 1_000_000;
 const SPAN: u64 = 8 << 30;
+const MAIN_BLOCKS: u32 = 2048;
 const PAGE: u64 = 4096;
 const QUEUE_DEPTH: u32 = 64;
 
+/// The CPU time of this thread in seconds; the time of day on a system that has no `/proc/thread-self/schedstat`.
+fn seconds() -> f64 {
+    // The system brings the time up to date when the thread offers to yield.
+    std::thread::yield_now();
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or_else(
+            || SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is right").as_secs_f64(),
+            |ns| ns as f64 * 1e-9,
+        )
+}
+
 /// Returns requests whose pages have Zipf 0.9 ranks. The ranks are drawn by inversion of the continuous distribution; a
 /// multiplier that is prime to the span maps ranks to pages.
-fn requests(span: u64) -> Vec<Request> {
+fn requests(count: usize, span: u64) -> Vec<Request> {
     let mut stream = Stream::new(1, "bench");
     let pages = span / PAGE;
     let top = libm::pow(pages as f64, 0.1);
     let sizes = [1, 2, 3, 4];
-    (0..REQUESTS)
+    (0..count)
         .map(|_| {
             let rank = (libm::pow(stream.unit() * (top - 1.0) + 1.0, 10.0) as u64 - 1).min(pages - 1);
             let page = rank.wrapping_mul(0x9e37_79b1) % pages;
@@ -118,7 +137,7 @@ fn schemes(requests: &[Request], only: Option<&str>) {
             if only.is_some_and(|only| only != *name) {
                 continue;
             }
-            let mut drive = drive(2048, sets);
+            let mut drive = drive(MAIN_BLOCKS, sets);
             let (operations, seconds) = play(&mut drive, requests);
             best[number] = best[number].min(seconds / operations as f64);
             let (stats, ecc) = (drive.stats(), &drive.stats().ecc);
@@ -165,24 +184,31 @@ fn mapping_cache() {
                 cache.set_level(Lpn((draw >> 32) as u32 % lpns), 1 + (draw >> 61) as u8 % 7);
             };
             (0..2 * lpns).for_each(|_| lookup(&mut cache));
-            let start = Instant::now();
+            let start = seconds();
             (0..LOOKUPS).for_each(|_| lookup(&mut cache));
-            let ns = start.elapsed().as_secs_f64() * 1e9 / f64::from(LOOKUPS);
+            let ns = (seconds() - start) * 1e9 / f64::from(LOOKUPS);
             line += &format!("  2^{bits}: {ns:.0} ns");
         }
         println!("mapping cache, {name}, entries and time of a lookup:{line}");
     }
 }
 
-/// Plays the requests; returns the number of page operations and the seconds of real time.
+/// Plays the requests; returns the number of page operations and the seconds of CPU time.
 fn play(drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
     let arrival = Arrival::QueueDepth(QUEUE_DEPTH);
     let mut runner = Runner::new(Replay(requests.iter()), arrival, Beyond::Refuse);
-    let start = Instant::now();
+    let start = seconds();
+    counted(&mut runner, drive);
+    let taken = seconds() - start;
+    assert_eq!(drive.stats().requests(), requests.len() as u64);
+    (operations(drive), taken)
+}
+
+/// Runs to the end, in a function of its own, so that its instructions can be counted.
+#[inline(never)]
+fn counted(runner: &mut Runner<Replay>, drive: &mut Drive) {
     let progress = runner.run(drive, u64::MAX, |_| ()).expect("the requests fit");
-    assert!(progress.is_done && progress.completed == requests.len() as u64);
-    let seconds = start.elapsed().as_secs_f64();
-    (operations(drive), seconds)
+    assert!(progress.is_done);
 }
 
 /// Page operations; with several mapping units in a flash page, the mapping units read and programmed, without padding.
@@ -198,8 +224,8 @@ fn operations(drive: &Drive) -> u64 {
 }
 
 /// The work of the drive as bare loops. A read looks up the map. A write maps, validates and invalidates pages; greedy
-/// GC copies page by page. The loops have no time, no queues and no statistics.
-struct Bare {
+/// GC copies page by page when a plane has `SPARE` free blocks. The loops have no time, no queues and no statistics.
+struct Bare<const PAGES: u32, const PLANES: u32, const SPARE: usize> {
     map: Vec<u32>,
     lpn: Vec<u32>,
     is_valid: Vec<bool>,
@@ -211,23 +237,42 @@ struct Bare {
     sum: u64,
 }
 
-const BARE_PAGES: u32 = 64;
-const BARE_PLANES: u32 = 32;
+/// The bare loop on the main drive.
+type Main = Bare<64, 32, 1>;
 
-impl Bare {
-    fn new(like: &Drive) -> Self {
-        let geometry = like.geometry();
-        let mut bare = Self {
-            map: vec![u32::MAX; geometry.logical_pages as usize],
-            lpn: vec![u32::MAX; geometry.pages as usize],
-            is_valid: vec![false; geometry.pages as usize],
-            valid: vec![u16::MAX; geometry.blocks as usize],
-            free: vec![Vec::new(); BARE_PLANES as usize],
-            open: vec![[(0, 0); 2]; BARE_PLANES as usize],
-            blocks_per_plane: geometry.blocks_per_plane,
+/// The bare loop on the drive of tools/bench.py. It copies as much as that drive.
+type Replayed = Bare<256, 8, 24>;
+const REPLAYED_BLOCKS: u32 = 512;
+
+impl<const PAGES: u32, const PLANES: u32, const SPARE: usize> Bare<PAGES, PLANES, SPARE> {
+    /// Nothing is mapped, and no block is free.
+    fn new(logical_pages: u32, blocks_per_plane: u32) -> Self {
+        let blocks = PLANES * blocks_per_plane;
+        let pages = (blocks * PAGES) as usize;
+        Self {
+            map: vec![u32::MAX; logical_pages as usize],
+            lpn: vec![u32::MAX; pages],
+            is_valid: vec![false; pages],
+            valid: vec![u16::MAX; blocks as usize],
+            free: vec![Vec::new(); PLANES as usize],
+            open: vec![[(0, 0); 2]; PLANES as usize],
+            blocks_per_plane,
             operations: 0,
             sum: 0,
-        };
+        }
+    }
+
+    fn empty(logical_pages: u32, blocks_per_plane: u32) -> Self {
+        let mut bare = Self::new(logical_pages, blocks_per_plane);
+        for (plane, free) in (0..).zip(&mut bare.free) {
+            free.extend((plane * blocks_per_plane..(plane + 1) * blocks_per_plane).rev());
+        }
+        bare
+    }
+
+    fn like(like: &Drive) -> Self {
+        let geometry = like.geometry();
+        let mut bare = Self::new(geometry.logical_pages, geometry.blocks_per_plane);
         for lpn in 0..geometry.logical_pages {
             if let Some(ppn) = like.ftl().map.get(Lpn(lpn)) {
                 bare.map[lpn as usize] = ppn.0;
@@ -255,33 +300,33 @@ impl Bare {
             if end > 0 {
                 // The block is full: clearing the top bit makes it a candidate, with its number of valid pages as
                 // value.
-                self.valid[(end / BARE_PAGES - 1) as usize] &= 0x7fff;
+                self.valid[(end / PAGES - 1) as usize] &= 0x7fff;
             }
             let block = self.free[plane].pop().expect("the plane has a free block");
             self.valid[block as usize] = 0x8000;
-            self.open[plane][stream] = (block * BARE_PAGES + 1, (block + 1) * BARE_PAGES);
-            block * BARE_PAGES
+            self.open[plane][stream] = (block * PAGES + 1, (block + 1) * PAGES);
+            block * PAGES
         };
         let old = std::mem::replace(&mut self.map[lpn as usize], ppn);
         self.lpn[ppn as usize] = lpn;
         self.is_valid[ppn as usize] = true;
-        self.valid[(ppn / BARE_PAGES) as usize] += 1;
+        self.valid[(ppn / PAGES) as usize] += 1;
         if old != u32::MAX {
             self.is_valid[old as usize] = false;
-            self.valid[(old / BARE_PAGES) as usize] -= 1;
+            self.valid[(old / PAGES) as usize] -= 1;
         }
         self.operations += 1;
     }
 
     fn write(&mut self, lpn: u32) {
-        let plane = (lpn % BARE_PLANES) as usize;
-        while self.free[plane].len() <= 1 {
+        let plane = (lpn % PLANES) as usize;
+        while self.free[plane].len() <= SPARE {
             let first = plane as u32 * self.blocks_per_plane;
             let blocks = &self.valid[first as usize..(first + self.blocks_per_plane) as usize];
             let (victim, _) =
                 blocks.iter().enumerate().min_by_key(|(_, valid)| **valid).expect("there are blocks");
             let victim = first + victim as u32;
-            for ppn in victim * BARE_PAGES..(victim + 1) * BARE_PAGES {
+            for ppn in victim * PAGES..(victim + 1) * PAGES {
                 if self.is_valid[ppn as usize] {
                     self.operations += 1;
                     self.program(plane, 1, self.lpn[ppn as usize]);
@@ -294,7 +339,7 @@ impl Bare {
     }
 
     fn play(&mut self, requests: &[Request]) -> f64 {
-        let start = Instant::now();
+        let start = seconds();
         for request in requests {
             let first = (request.offset / PAGE) as u32;
             for lpn in first..first + (request.len / PAGE) as u32 {
@@ -307,8 +352,54 @@ impl Bare {
             }
         }
         std::hint::black_box(self.sum);
-        start.elapsed().as_secs_f64()
+        seconds() - start
     }
+}
+
+/// Prints one measurement of a drive like the main one, with `blocks_per_plane`, and of its bare loop.
+fn once(blocks_per_plane: u32) {
+    let span = SPAN / u64::from(MAIN_BLOCKS) * u64::from(blocks_per_plane);
+    let requests = requests(REQUESTS, span);
+    let mut drive = drive(blocks_per_plane, &[]);
+    let mut bare = Main::like(&drive);
+    let bare_s = bare.play(&requests);
+    let (operations, cpu_s) = play(&mut drive, &requests);
+    println!(
+        r#"{{"operations":{operations},"cpu_s":{cpu_s:.6},"bare_operations":{},"bare_cpu_s":{bare_s:.6}}}"#,
+        bare.operations
+    );
+}
+
+/// Prints the measurement of the bare loop on the requests of a trace in the MQSim format.
+fn bare(trace: &str) {
+    let text = std::fs::read_to_string(trace).unwrap_or_else(|e| panic!("{trace}: {e}"));
+    let requests: Vec<Request> = text
+        .lines()
+        .map(|line| {
+            let columns: Vec<u64> = line.split(' ').map(|c| c.parse().expect("a number")).collect();
+            let op = if columns[4] == 1 { Op::Read } else { Op::Write };
+            Request { arrival: Time::START, op, fua: false, offset: columns[2] * 512, len: columns[3] * 512 }
+        })
+        .collect();
+    let top = requests.iter().map(|r| r.offset + r.len).max().expect("there are requests") / PAGE;
+    let mut bare = Replayed::empty(top as u32, REPLAYED_BLOCKS);
+    let cpu_s = bare.play(&requests);
+    println!(r#"{{"operations":{},"cpu_s":{cpu_s:.6}}}"#, bare.operations);
+}
+
+/// Plays a tenth of the requests on a drive of 1 GiB with the settings of a scheme, and prints the number of page
+/// operations. The memory of the requests and of the drive is in use before.
+fn count(scheme: &str) {
+    let (_, sets) = SCHEMES.iter().find(|(name, _)| *name == scheme).expect("the name of a scheme");
+    // Planes of a sixteenth of the blocks, with the spare space that they need.
+    let small: &[&str] = match scheme {
+        "units" => &["drive.blocks_per_plane=43", "drive.op=0.15", "precondition.used=0.9"],
+        _ => &["precondition.used=0.98"],
+    };
+    let requests = requests(REQUESTS / 10, SPAN / 16);
+    let mut drive = drive(MAIN_BLOCKS / 16, &[sets, small].concat());
+    let (operations, _) = play(&mut drive, &requests);
+    println!(r#"{{"operations":{operations}}}"#);
 }
 
 /// Returns the resident memory of this process in bytes; `None` if the system has no `/proc/self/statm`.
@@ -320,11 +411,21 @@ fn resident_bytes() -> Option<u64> {
 
 fn main() {
     let quick = std::env::args().any(|a| a == "--quick");
-    let only = std::env::args().find_map(|a| a.strip_prefix("--only=").map(str::to_owned));
-    let requests = requests(SPAN);
+    let value = |option: &str| std::env::args().find_map(|a| a.strip_prefix(option).map(str::to_owned));
+    if let Some(blocks) = value("--once=") {
+        return once(blocks.parse().expect("blocks per plane"));
+    }
+    if let Some(trace) = value("--bare=") {
+        return bare(&trace);
+    }
+    if let Some(scheme) = value("--counted=") {
+        return count(&scheme);
+    }
+    let only = value("--only=");
+    let requests = requests(REQUESTS, SPAN);
     let mut first = 0.0;
     for (name, blocks_per_plane, runs) in
-        [("16 GiB", 2048, 5), ("64 GiB", 8192, 1), ("256 GiB", 32_768, 1), ("1 TiB", 131_072, 1)]
+        [("16 GiB", MAIN_BLOCKS, 5), ("64 GiB", 8192, 1), ("256 GiB", 32_768, 1), ("1 TiB", 131_072, 1)]
     {
         if quick && runs == 1 || only.as_ref().is_some_and(|only| only != name) {
             continue;
@@ -336,7 +437,7 @@ fn main() {
             let before = resident_bytes();
             let mut drive = drive(blocks_per_plane, &[]);
             if runs > 1 {
-                let mut bare = Bare::new(&drive);
+                let mut bare = Main::like(&drive);
                 let seconds = bare.play(&requests);
                 limit = limit.min(seconds / bare.operations as f64);
             }

@@ -1,0 +1,161 @@
+"""The instructions of a page operation, by phase: measures them and compares them with those on file.
+
+    python tools/instructions.py            fails when a number is more than 2 % off
+    python tools/instructions.py --bless    writes crates/nandlab/benches/instructions.json
+
+callgrind of valgrind counts the instructions of 100,000 requests on a drive of 1 GiB: those of the standing benchmark
+(`plain`), and those on a drive with mapping units of 4 KiB (`units`). Preconditioning is not counted. The phase of an
+instruction is that of the source file from which it was compiled, also where the function is inlined. Instructions of
+libraries and of the room `base` belong to the phase of the function into which they were inlined, otherwise to `other`.
+
+The same program always executes the same number of instructions, so a busy machine changes nothing. Another compiler
+does: with another toolchain than that on file, differences are printed and are no failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TypedDict
+
+from bench import this_checkout
+
+FILE = Path(__file__).absolute().parents[1] / "crates/nandlab/benches/instructions.json"
+SCHEMES = ("plain", "units")
+#: Greatest difference of a number, as a share of it.
+TOLERANCE = 0.02
+#: Differences below this share of the whole page operation do not count: they are as large in phases of a few
+#: instructions when the compiler arranges a function anew.
+SMALL = 0.004
+
+#: The phase of each room, a folder of crates/nandlab/src. Statistics of any room are results.
+PHASES = {
+    "host": ("host", "runner", "write_cache"),
+    "drive": ("drive",),
+    "device": ("core", "sched", "flash", "read_levels"),
+    "map": ("ftl", "demand_map"),
+    "gc": ("background", "copyback", "reclaim", "refresh"),
+    "results": ("report", "probe", "stats"),
+    "other": (),
+}
+_PHASE_OF = {room: phase for phase, rooms in PHASES.items() for room in rooms}
+_STATISTICS = re.compile(r"crates/nandlab/src/.*stats\.rs$|/hdrhistogram-")
+_FILE = re.compile(r"crates/nandlab/src/(?!base/)(\w+)")
+_FUNCTION = re.compile(r"nandlab::(\w+)::")
+
+
+class Case(TypedDict):
+    """The instructions of a page operation, by phase."""
+
+    page_operations: int
+    instructions: dict[str, float]
+
+
+class Measured(TypedDict):
+    """The content of the file."""
+
+    toolchain: str
+    cases: dict[str, Case]
+
+
+def phase(file: str, function: str) -> str:
+    if _STATISTICS.search(file):
+        return "results"
+    room = _FILE.search(file) or _FUNCTION.search(function)
+    return _PHASE_OF.get(room[1], "other") if room else "other"
+
+
+def by_phase(profile: str) -> Counter[str]:
+    """The instructions of each phase in a profile of callgrind without compressed names."""
+    counts: Counter[str] = Counter()
+    file = function = ""
+    is_call = False
+    for line in profile.splitlines():
+        key, separator, value = line.partition("=")
+        if separator:
+            if key in ("fl", "fi", "fe"):
+                file = value
+            elif key == "fn":
+                function = value
+            is_call = key == "calls"
+        elif line[:1].isdigit():
+            # The line after `calls=` has the instructions of the function called, which are counted there.
+            if not is_call:
+                counts[phase(file, function)] += int(line.split()[1])
+            is_call = False
+    return counts
+
+
+def count(program: str, scheme: str) -> Case:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "callgrind.out"
+        options = ["--toggle-collect=*standing::counted*", "--compress-strings=no", "--compress-pos=no"]
+        command = ["valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={out}", *options, program]
+        told = subprocess.run([*command, f"--counted={scheme}"], stdout=subprocess.PIPE, check=True, text=True)
+        counts = by_phase(out.read_text(encoding="utf-8", errors="replace"))
+    operations = int(json.loads(told.stdout)["operations"])
+    return {
+        "page_operations": operations,
+        "instructions": {phase: round(counts[phase] / operations, 2) for phase in PHASES},
+    }
+
+
+def toolchain() -> str:
+    def said(*command: str) -> str:
+        return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+
+    return f"{said('rustc', '--version')}, {said('valgrind', '--version')}"
+
+
+def differences(name: str, filed: Case, now: Case) -> list[str]:
+    """Print a case beside that on file; return what differs."""
+    found = []
+    whole = sum(filed["instructions"].values())
+    rows = {phase: (filed["instructions"].get(phase, 0.0), now["instructions"][phase]) for phase in PHASES}
+    rows["all"] = (whole, sum(now["instructions"].values()))
+    for phase, (before, after) in rows.items():
+        is_off = abs(after - before) > max(TOLERANCE * before, SMALL * whole)
+        change = f"{100 * (after / before - 1):+.1f} %" if before else "new"
+        print(f"{name:>8} {phase:>8} {before:9.2f} {after:9.2f} {change:>9}{'  <--' if is_off else ''}")
+        if is_off:
+            found.append(f"{name}, {phase}: {before:.2f} on file, {after:.2f} measured")
+    if filed["page_operations"] != now["page_operations"]:
+        found.append(f"{name}: {filed['page_operations']} page operations on file, {now['page_operations']} measured")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--bless", action="store_true", help="write the file instead of comparing with it")
+    arguments = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        print("skipped: make instructions needs valgrind, which counts instructions (apt-get install valgrind)")
+        return
+    program = this_checkout().bench
+    now: Measured = {
+        "toolchain": toolchain(),
+        "cases": {scheme: count(program, scheme) for scheme in SCHEMES},
+    }
+    if arguments.bless:
+        FILE.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
+        for name, case in now["cases"].items():
+            differences(name, case, case)
+        return
+    filed: Measured = json.loads(FILE.read_text(encoding="utf-8"))
+    print(f"{'case':>8} {'phase':>8} {'on file':>9} {'measured':>9}   instructions of a page operation")
+    found = [text for name in SCHEMES for text in differences(name, filed["cases"][name], now["cases"][name])]
+    if found and filed["toolchain"] != now["toolchain"]:
+        print(f"not judged: on file with {filed['toolchain']}; measured with {now['toolchain']}")
+    elif found:
+        sys.exit("\n".join([*found, "If the change is meant, write the file: make instructions BLESS=1"]))
+
+
+if __name__ == "__main__":
+    main()
