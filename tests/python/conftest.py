@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ read_fraction = 0.5
 size = "4KiB"
 address = "uniform"
 """
+
+# The tests neither use nor change the kept traces of the user.
+os.environ.setdefault("NANDLAB_CACHE", str(Path(tempfile.gettempdir()) / f"nandlab-tests-{os.getuid()}"))
 
 NANDLAB = [sys.executable, "-m", "nandlab"]
 

@@ -42,5 +42,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_formats, module)?)?;
     module.add_function(wrap_pyfunction!(trace::profiles, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::kept_traces, module)?)?;
     Ok(())
 }

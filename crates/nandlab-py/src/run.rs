@@ -125,8 +125,9 @@ impl Run {
                 Runner::new(Requests(Mutex::new(source)), workload.arrival, workload.beyond)
                     .widened(workload.whole_pages)
             };
+            let kept = nandlab_trace::KeptTraces::from_environment();
             let open = |workload| {
-                nandlab_trace::open(workload, geometry.logical_bytes(), spec.loaded.spec.seed)
+                nandlab_trace::open(workload, geometry.logical_bytes(), spec.loaded.spec.seed, kept.as_ref())
                     .map_err(Failure::Trace)
             };
             let source = open(&workload)?;

@@ -128,7 +128,8 @@ pub(crate) fn workload_facts(py: Python<'_>, spec: &Spec) -> PyResult<(u64, u64,
     let workload = spec.workload()?;
     // A run of the fitted drive reads the workload again.
     nandlab_trace::read_again(&workload.source, "spec fit").map_err(|error| trace_error(&error))?;
-    let open = || nandlab_trace::open(workload, geometry.logical_bytes(), loaded.spec.seed);
+    let kept = nandlab_trace::KeptTraces::from_environment();
+    let open = || nandlab_trace::open(workload, geometry.logical_bytes(), loaded.spec.seed, kept.as_ref());
     let source = Mutex::new(py.detach(open).map_err(|error| trace_error(&error))?);
     let (mut requests, mut written, mut end) = (0, 0, 0);
     loop {

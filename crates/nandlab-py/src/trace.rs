@@ -3,7 +3,7 @@
 use crate::errors::{TraceError, trace_error};
 use nandlab::base::units::{DAY, Span};
 use nandlab::drive::spec::{Arrival, Beyond, DeviceChoice, ProfileSpec, Source, TraceSpec, WorkloadSpec};
-use nandlab_trace::ConvertOptions;
+use nandlab_trace::{ConvertOptions, KeptTraces};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -112,7 +112,12 @@ fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>,
         warm_up: 0,
         repeat: 1,
     };
-    nandlab_trace::open(&workload, options.logical_bytes.unwrap_or(AMPLE_BYTES), options.seed.unwrap_or(1))
+    nandlab_trace::open(
+        &workload,
+        options.logical_bytes.unwrap_or(AMPLE_BYTES),
+        options.seed.unwrap_or(1),
+        KeptTraces::from_environment().as_ref(),
+    )
 }
 
 #[pyfunction]
@@ -168,4 +173,12 @@ pub(crate) fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         Ok(dict)
     });
     rows.collect()
+}
+
+/// The folder of kept traces, their number and bytes, and the limit in bytes; `None` if no traces are kept.
+#[pyfunction]
+pub(crate) fn kept_traces() -> Option<(PathBuf, u64, u64, u64)> {
+    let kept = KeptTraces::from_environment()?;
+    let size = kept.size();
+    Some((kept.folder().to_path_buf(), size.traces, size.bytes, kept.bytes_max()))
 }

@@ -34,7 +34,7 @@ fn main() -> Result<(), TraceError> {
             warm_up: 0,
             repeat: 1,
         };
-        let mut source = open(&workload, 1 << 42, 1)?;
+        let mut source = open(&workload, 1 << 42, 1, None)?;
         if speed {
             #[allow(clippy::disallowed_methods)]
             let start = std::time::Instant::now();

@@ -20,6 +20,9 @@ const NAMES_LENGTH_MAX: usize = 200;
 /// Number of records that are searched for device names for an error message.
 const LOOK_AHEAD: usize = 1_000_000;
 
+/// The base address of each device in bytes, by the key of the device.
+type Bases = BTreeMap<Vec<u8>, u64>;
+
 /// The devices whose records are read, and the base address of each.
 pub(crate) enum Selection {
     /// No device is chosen: the file must hold a single device. `key` is the device of the first request; `None` before
@@ -29,8 +32,8 @@ pub(crate) enum Selection {
     /// before this request.
     One { key: Vec<u8>, name: String, found: bool, others: BTreeMap<Vec<u8>, ()> },
     /// All devices are read, each at its base address. `last` is the device of the last record, with the base of this
-    /// device.
-    All { bases: BTreeMap<Vec<u8>, u64>, last: (Vec<u8>, u64) },
+    /// device. `hash` is that of the file from which the bases were computed, if it was hashed.
+    All { bases: Bases, last: (Vec<u8>, u64), hash: Option<u128> },
 }
 
 /// The result of [`Selection::pick`] for the device of a record.
@@ -48,6 +51,7 @@ impl Selection {
         spec: &TraceSpec,
         records: &Records,
         content: Option<&Content>,
+        hash: bool,
     ) -> Result<Self, TraceError> {
         match &spec.device {
             None => Ok(Self::Only { key: None }),
@@ -58,13 +62,14 @@ impl Selection {
                 others: BTreeMap::new(),
             }),
             Some(DeviceChoice::Concatenate) => {
-                Ok(Self::All { bases: bases(spec, content)?, last: (Vec::new(), 0) }.with_last())
+                let (bases, hash) = bases(spec, content, hash)?;
+                Ok(Self::All { bases, last: (Vec::new(), 0), hash }.with_last())
             }
         }
     }
 
     fn with_last(mut self) -> Self {
-        if let Self::All { bases, last } = &mut self
+        if let Self::All { bases, last, .. } = &mut self
             && let Some((key, base)) = bases.iter().next()
         {
             *last = (key.clone(), *base);
@@ -91,7 +96,7 @@ impl Selection {
                 }
                 Picked::Other
             }
-            Self::All { bases, last } => {
+            Self::All { bases, last, .. } => {
                 if last.0 != device {
                     // A device that has only flushes has no base. A flush has no address, so any base will do.
                     *last = (device.to_vec(), bases.get(device).copied().unwrap_or(0));
@@ -152,6 +157,11 @@ impl Selection {
         }
     }
 
+    /// Whether the selection fits a file with this hash: bases fit only the file from which they were computed.
+    pub(crate) fn is_of(&self, file: u128) -> bool {
+        !matches!(self, Self::All { hash, .. } if *hash != Some(file))
+    }
+
     /// The names of the selected devices.
     pub(crate) fn names(&self, records: &Records) -> Vec<String> {
         let name = |key: &Vec<u8>| records.reader.device_name(key);
@@ -195,9 +205,13 @@ fn sorted<'a>(keys: impl Iterator<Item = &'a Vec<u8>>) -> Vec<&'a Vec<u8>> {
 }
 
 /// Reads the whole file and returns the base address of each device, in bytes. The devices follow one another, each at
-/// a multiple of 1 MiB.
-fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>, u64>, TraceError> {
-    let mut records = Records::open(spec, content)?;
+/// a multiple of 1 MiB. With `hash` the hash of the file is returned too.
+fn bases(
+    spec: &TraceSpec,
+    content: Option<&Content>,
+    hash: bool,
+) -> Result<(Bases, Option<u128>), TraceError> {
+    let mut records = Records::open(spec, content, hash)?;
     let mut ends: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     while records.advance()? {
         let number = records.input.number();
@@ -225,5 +239,5 @@ fn bases(spec: &TraceSpec, content: Option<&Content>) -> Result<BTreeMap<Vec<u8>
         ends.insert(key, next);
         next = next.saturating_add(end).checked_next_multiple_of(MIB).unwrap_or(u64::MAX);
     }
-    Ok(ends)
+    Ok((ends, records.input.read_bytes().map(|read| read.hash)))
 }

@@ -5,13 +5,16 @@
 //! any size. A line is a slice of its chunk; only a line or record that crosses the end of a chunk is copied.
 
 use crate::error::{ErrorKind, Position, TraceError};
+use crate::kept::{ReadBytes, Stamp, now};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::SystemTime;
+use twox_hash::XxHash3_128;
 
 /// Bytes of one chunk of decompressed content.
 pub(crate) const CHUNK_BYTES: usize = 1 << 18;
@@ -39,6 +42,7 @@ pub(crate) struct Input {
     ended: bool,
     bytes_read: Arc<AtomicU64>,
     bytes_total: u64,
+    hashed: Option<Hashed>,
     /// Must be the last field: the fields are dropped in their order. So the channels, which are fields above, are
     /// closed before this field waits for the thread to end.
     _thread: Joined,
@@ -58,23 +62,46 @@ impl Drop for Joined {
 /// The bytes of a file that is in memory.
 pub(crate) type Content = Arc<[u8]>;
 
-/// Counts the bytes read from the file, before decompression.
+/// Counts, and if need be hashes, the bytes read from the file, before decompression.
 struct Counted {
     file: Box<dyn Read + Send>,
     count: Arc<AtomicU64>,
+    hash: Option<SharedHash>,
+}
+
+type SharedHash = Arc<Mutex<XxHash3_128>>;
+
+/// The hash of a file that is being read.
+struct Hashed {
+    hash: SharedHash,
+    /// The file that is read.
+    file: File,
+    before: Stamp,
+    opened: SystemTime,
+}
+
+impl Hashed {
+    fn new(file: &File) -> io::Result<Self> {
+        let opened = now();
+        Ok(Self { hash: SharedHash::default(), file: file.try_clone()?, before: Stamp::of(file)?, opened })
+    }
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(buffer)?;
         self.count.fetch_add(n as u64, Ordering::Relaxed);
+        if let Some(Ok(mut hash)) = self.hash.as_ref().map(|hash| hash.lock()) {
+            hash.write(&buffer[..n]);
+        }
         Ok(n)
     }
 }
 
 impl Input {
-    /// Opens `path`, or reads `content` instead of the file, and waits for the first chunk.
-    pub(crate) fn open(path: &Path, content: Option<&Content>) -> Result<Self, TraceError> {
+    /// Opens `path`, or reads `content` instead of the file, and waits for the first chunk. With `hash` the bytes of the
+    /// file are hashed on the way ([`Self::read_bytes`]).
+    pub(crate) fn open(path: &Path, content: Option<&Content>, hash: bool) -> Result<Self, TraceError> {
         let failed = |e: &io::Error| {
             TraceError::new(
                 ErrorKind::Io,
@@ -83,6 +110,7 @@ impl Input {
             )
             .in_file(path)
         };
+        let mut hashed = None;
         let (file, bytes_total): (Box<dyn Read + Send>, u64) = match content {
             Some(bytes) => (Box::new(io::Cursor::new(Arc::clone(bytes))), bytes.len() as u64),
             None => {
@@ -93,6 +121,9 @@ impl Input {
                         TraceError::new(ErrorKind::Io, "is a folder", "name one trace file").in_file(path)
                     );
                 }
+                if hash {
+                    hashed = Hashed::new(&file).ok();
+                }
                 (Box::new(file), meta.len())
             }
         };
@@ -102,7 +133,11 @@ impl Input {
         for _ in 0..CHUNKS {
             spent.send(Vec::with_capacity(CHUNK_BYTES)).expect("the receiver is in this function");
         }
-        let counted = Counted { file, count: Arc::clone(&bytes_read) };
+        let counted = Counted {
+            file,
+            count: Arc::clone(&bytes_read),
+            hash: hashed.as_ref().map(|hashed| Arc::clone(&hashed.hash)),
+        };
         let name = path.to_path_buf();
         let thread = std::thread::Builder::new()
             .name("nandlab-trace-input".into())
@@ -122,6 +157,7 @@ impl Input {
             ended: false,
             bytes_read,
             bytes_total,
+            hashed,
             _thread: Joined(Some(thread)),
         };
         input.refill()?;
@@ -135,6 +171,21 @@ impl Input {
     /// The first chunk, for the detection of the format. Valid until the first line or record is read.
     pub(crate) fn head(&self) -> &[u8] {
         &self.chunk[self.at..]
+    }
+
+    /// The hash and state of the file, which is read to its end first. `None` if the file is not hashed or its rest
+    /// cannot be read.
+    pub(crate) fn read_bytes(&mut self) -> Option<ReadBytes> {
+        self.hashed.as_ref()?;
+        while self.refill().ok()? {}
+        let Hashed { hash, file, before, opened } = self.hashed.as_ref()?;
+        Some(ReadBytes {
+            hash: hash.lock().ok()?.finish_128(),
+            bytes: self.bytes_read.load(Ordering::Relaxed),
+            before: *before,
+            after: Stamp::of(file).ok()?,
+            opened: *opened,
+        })
     }
 
     /// Share of the bytes of the file that have been read, 0 to 1.

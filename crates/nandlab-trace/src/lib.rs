@@ -2,11 +2,13 @@
 //!
 //! [`open`] turns the `[workload]` section of a spec into a [`Source`] of requests in order of arrival. A source is a
 //! trace file in one of [`formats`], a look-alike of a published or recorded trace ([`profiles`]), or a synthetic
-//! workload. A trace file may be compressed; its compression is recognized by content. [`stat`] computes the statistics
-//! of a source; [`convert`] writes a source in a trace format.
+//! workload. A trace file may be compressed; its compression is recognized by content. A trace is parsed on a thread of
+//! its own, and what was parsed is kept for the next run ([`KeptTraces`]). [`stat`] computes the statistics of a source;
+//! [`convert`] writes a source in a trace format.
 //!
-//! Reading order: this file, `trace`, `format/mod` and `format/msr`, `input`, `generate/profile`.
+//! Reading order: this file, `trace`, `format/mod` and `format/msr`, `input`, `batch`, `kept/mod`, `generate/profile`.
 
+mod batch;
 mod convert;
 mod detect;
 mod device;
@@ -14,6 +16,7 @@ mod error;
 mod format;
 pub mod generate;
 mod input;
+mod kept;
 mod order;
 mod parse;
 mod repeat;
@@ -24,6 +27,7 @@ pub use convert::{Conversion, ConvertOptions, convert};
 pub use error::{ErrorKind, Position, TraceError};
 pub use format::{FormatInfo, formats};
 pub use generate::{Published, profile, profiles};
+pub use kept::{KeptSize, KeptTraces};
 pub use stat::{TraceStat, stat};
 
 use nandlab::drive::spec::{self, TraceSpec, WorkloadSpec};
@@ -70,21 +74,29 @@ pub trait Source: Send {
 /// least 1 us, after the last request of the previous round. `requests_max` ends the source after that many requests
 /// (0: no limit).
 ///
+/// A trace that `kept` has is read from there; another trace is parsed on a thread of its own, and `kept` keeps it if it
+/// is read to its end. Requests, skipped records and errors are the same in each case.
+///
 /// # Errors
 /// A file that cannot be opened; a trace that a setting reads again but that can be read only once; a file whose format
 /// is not recognized; an unknown format or profile; an impossible setting. With `workload.device = "concatenate"` the
 /// whole file is read once here, so a malformed record is an error too, unless `lenient` skips the record.
 /// [`Source::next_request`] returns all other errors inside a file.
-pub fn open(workload: &WorkloadSpec, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
+pub fn open(
+    workload: &WorkloadSpec,
+    logical_bytes: u64,
+    seed: u64,
+    kept: Option<&KeptTraces>,
+) -> Result<Box<dyn Source>, TraceError> {
     if workload.repeat > 1 {
         read_again(&workload.source, &format!("workload.repeat = {}", workload.repeat))?;
     }
-    let first = open_source(&workload.source, logical_bytes, seed)?;
+    let first = open_source(&workload.source, logical_bytes, seed, kept)?;
     if workload.repeat <= 1 && workload.requests_max == 0 {
         return Ok(first);
     }
-    let source = workload.source.clone();
-    let reopen = Box::new(move || open_source(&source, logical_bytes, seed));
+    let (source, kept) = (workload.source.clone(), kept.cloned());
+    let reopen = Box::new(move || open_source(&source, logical_bytes, seed, kept.as_ref()));
     Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
 }
 
@@ -114,26 +126,31 @@ pub(crate) fn trace_read_again(trace: &TraceSpec, what: &str) -> Result<(), Trac
     }
 }
 
-/// Opens one trace file.
+/// Opens one trace file, with `kept` as in [`open`].
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_trace(trace: &TraceSpec) -> Result<Box<dyn Source>, TraceError> {
-    Ok(Box::new(trace::TraceSource::open(trace, None)?))
+pub fn open_trace(trace: &TraceSpec, kept: Option<&KeptTraces>) -> Result<Box<dyn Source>, TraceError> {
+    Ok(Box::new(batch::Batches::open(trace, kept)?))
 }
 
-/// Reads `content` (compressed or not) as [`open_trace`] reads a file. The path of the spec only names the content in
-/// messages.
+/// Reads `content` (compressed or not) as [`open_trace`] reads a file, but on the thread of the caller. The path of the
+/// spec only names the content in messages.
 ///
 /// # Errors
 /// As [`open`].
 pub fn open_bytes(trace: &TraceSpec, content: impl Into<Arc<[u8]>>) -> Result<Box<dyn Source>, TraceError> {
-    Ok(Box::new(trace::TraceSource::open(trace, Some(&content.into()))?))
+    Ok(Box::new(trace::TraceSource::open(trace, Some(&content.into()), false)?))
 }
 
-fn open_source(source: &spec::Source, logical_bytes: u64, seed: u64) -> Result<Box<dyn Source>, TraceError> {
+fn open_source(
+    source: &spec::Source,
+    logical_bytes: u64,
+    seed: u64,
+    kept: Option<&KeptTraces>,
+) -> Result<Box<dyn Source>, TraceError> {
     match source {
-        spec::Source::Trace(trace) => open_trace(trace),
+        spec::Source::Trace(trace) => open_trace(trace, kept),
         spec::Source::Profile(profile) => {
             Ok(Box::new(generate::ProfileSource::open(profile, logical_bytes, seed)?))
         }

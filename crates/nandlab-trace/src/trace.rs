@@ -6,6 +6,7 @@ use crate::device::{Picked, Selection};
 use crate::error::{ErrorKind, Position, TraceError};
 use crate::format::{FormatInfo, Order, Parsed, Reader, ReaderOptions, find};
 use crate::input::{Content, Input};
+use crate::kept::ReadBytes;
 use crate::order::{Item, SECOND_MAX, SecondSpread, WINDOW, Window};
 use crate::parse::CORRECT_RECORD;
 use nandlab::base::units::{Span, Time};
@@ -32,8 +33,9 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>) -> Result<Self, TraceError> {
-        let input = Input::open(&spec.path, content)?;
+    /// With `hash` the bytes of the file are hashed.
+    pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>, hash: bool) -> Result<Self, TraceError> {
+        let input = Input::open(&spec.path, content, hash)?;
         let options = ReaderOptions { time_unit_ns: spec.time_unit_ns };
         let in_file = |e: TraceError| e.in_file(&spec.path);
         let info = match &spec.format {
@@ -89,12 +91,13 @@ pub(crate) struct TraceSource {
 }
 
 impl TraceSource {
-    pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>) -> Result<Self, TraceError> {
+    /// Opens a file, or `content` instead of it. With `hash` the bytes of the file are hashed ([`Self::read_bytes`]).
+    pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>, hash: bool) -> Result<Self, TraceError> {
         if content.is_none() && spec.device == Some(DeviceChoice::Concatenate) {
             crate::trace_read_again(spec, "workload.device = \"concatenate\"")?;
         }
-        let records = Records::open(spec, content)?;
-        let selection = Selection::new(spec, &records, content)?;
+        let records = Records::open(spec, content, hash)?;
+        let selection = Selection::new(spec, &records, content, hash)?;
         Ok(Self {
             records,
             spec: spec.clone(),
@@ -111,6 +114,17 @@ impl TraceSource {
             read_to_end: false,
             failed: false,
         })
+    }
+
+    /// The name of the trace format.
+    pub(crate) fn format_name(&self) -> &'static str {
+        self.records.info.name
+    }
+
+    /// The hash and state of the file ([`Input::read_bytes`]). Called after the last request. `None` also if the file
+    /// was read twice and has changed in between.
+    pub(crate) fn read_bytes(&mut self) -> Option<ReadBytes> {
+        self.records.input.read_bytes().filter(|read| self.selection.is_of(read.hash))
     }
 
     /// The next record of the selected devices that parses and passes [`checked_offset`].
@@ -419,6 +433,6 @@ impl Source for TraceSource {
     }
 
     fn format(&self) -> Option<&'static str> {
-        Some(self.records.info.name)
+        Some(self.format_name())
     }
 }

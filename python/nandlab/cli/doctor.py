@@ -85,13 +85,25 @@ def doctor(options: argparse.Namespace) -> End:
         "folder": str(Path(nandlab.__file__).parent),
         "processors": processors(),
     }
+    kept = kept_traces()
     if options.json:
-        facts = {**machine, "memory_bytes": free, "works": not broken, "checks": [check._asdict() for check in checks]}
+        facts = {
+            **machine,
+            "memory_bytes": free,
+            "kept_traces": None if kept is None else {**kept._asdict(), "folder": str(kept.folder)},
+            "works": not broken,
+            "checks": [check._asdict() for check in checks],
+        }
         print(json.dumps(facts, indent=2))
         return End(2 if broken else 0)
     from nandlab.units import size
 
     machine["memory"] = "unknown" if free is None else f"{size(free)} available to a run"
+    machine["kept traces"] = (
+        "off (NANDLAB_CACHE)"
+        if kept is None
+        else f"{kept.folder}: {kept.traces} ({size(kept.bytes)} of {size(kept.bytes_max)})"
+    )
     # Plain text: the packages that draw tables may be the ones that are missing.
     rows = [(name, "", str(value), "") for name, value in machine.items()] + [tuple(check) for check in checks]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -114,6 +126,23 @@ def memory_bytes() -> int | None:
     from nandlab import memory
 
     return memory.available()
+
+
+class KeptTraces(NamedTuple):
+    """The folder in which parsed traces are kept for the next run."""
+
+    folder: Path
+    traces: int
+    bytes: int
+    bytes_max: int
+
+
+def kept_traces() -> KeptTraces | None:
+    """The kept traces; `None` if none are kept."""
+    from nandlab import _core as core
+
+    kept = core.kept_traces()
+    return None if kept is None else KeptTraces(*kept)
 
 
 def _core() -> Check:

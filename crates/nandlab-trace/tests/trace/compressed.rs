@@ -83,6 +83,6 @@ fn a_damaged_stream_is_an_error() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = nandlab_trace::open_trace(&spec("no/such/file.csv")).err().unwrap();
+    let error = nandlab_trace::open_trace(&spec("no/such/file.csv"), None).err().unwrap();
     assert!(error.to_string().starts_with("no/such/file.csv: cannot be opened"), "{error}");
 }

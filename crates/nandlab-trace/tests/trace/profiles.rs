@@ -22,11 +22,11 @@ fn workload(name: &str, requests: Option<u64>) -> WorkloadSpec {
 }
 
 fn stat_of(name: &str, requests: Option<u64>, logical_bytes: u64) -> TraceStat {
-    stat(&mut *open(&workload(name, requests), logical_bytes, 1).unwrap()).unwrap()
+    stat(&mut *open(&workload(name, requests), logical_bytes, 1, None).unwrap()).unwrap()
 }
 
 fn requests_of(name: &str, requests: u64, seed: u64) -> Vec<Request> {
-    drain(&mut *open(&workload(name, Some(requests)), LARGE, seed).unwrap()).unwrap()
+    drain(&mut *open(&workload(name, Some(requests)), LARGE, seed, None).unwrap()).unwrap()
 }
 
 #[track_caller]
@@ -182,13 +182,13 @@ fn shortened_profiles_keep_rate_and_ratios_and_shrink_their_footprint() {
 fn small_drives_hold_the_whole_profile() {
     for logical in [1 << 20, 64 << 20, 1 << 30] {
         for p in profiles() {
-            let mut source = open(&workload(p.name, Some(3_000)), logical, 1).unwrap();
+            let mut source = open(&workload(p.name, Some(3_000)), logical, 1, None).unwrap();
             for request in drain(&mut *source).unwrap() {
                 assert!(request.offset + request.len <= logical, "{} on {logical}: {request:?}", p.name);
             }
         }
     }
-    assert!(open(&workload("msr/hm_0", None), 1 << 19, 1).is_err());
+    assert!(open(&workload("msr/hm_0", None), 1 << 19, 1, None).is_err());
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn changed_settings_change_the_statistics() {
 
 #[test]
 fn unknown_profile_lists_the_choices() {
-    let error = open(&workload("msr/nothing", None), LARGE, 1).err().unwrap();
+    let error = open(&workload("msr/nothing", None), LARGE, 1, None).err().unwrap();
     assert!(error.to_string().contains("expected the name of a profile, found \"msr/nothing\""), "{error}");
     assert!(error.remedy().contains("msr/hm_0"), "{error}");
 }
@@ -251,7 +251,7 @@ fn unknown_profile_lists_the_choices() {
 fn a_repeat_begins_one_mean_gap_later_and_requests_max_ends_the_source() {
     let once = requests_of("msr/hm_0", 100, 1);
     let thrice = WorkloadSpec { repeat: 3, requests_max: 250, ..workload("msr/hm_0", Some(100)) };
-    let mut source = open(&thrice, LARGE, 1).unwrap();
+    let mut source = open(&thrice, LARGE, 1, None).unwrap();
     let all = drain(&mut *source).unwrap();
     assert_eq!((all.len(), source.progress()), (250, 1.0));
     assert!(all.windows(2).all(|w| w[0].arrival <= w[1].arrival));
@@ -342,7 +342,7 @@ fn output_for_a_seed_is_fixed() {
         }),
         ..workload("", None)
     };
-    let zipf = drain(&mut *open(&zipf, 1 << 34, 7).unwrap()).unwrap();
+    let zipf = drain(&mut *open(&zipf, 1 << 34, 7, None).unwrap()).unwrap();
     assert_eq!(
         [
             hash(&requests_of("msr/wdev_0", 20_000, 7)),

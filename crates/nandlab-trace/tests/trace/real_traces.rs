@@ -24,7 +24,7 @@ fn spec(name: &str) -> Option<TraceSpec> {
 
 fn read(name: &str, device: Option<DeviceChoice>) -> Option<TraceStat> {
     let spec = TraceSpec { device, ..spec(name)? };
-    let mut source = open_trace(&spec).unwrap_or_else(|e| panic!("{e}"));
+    let mut source = open_trace(&spec, None).unwrap_or_else(|e| panic!("{e}"));
     let stat = stat(&mut *source).unwrap_or_else(|e| panic!("{e}"));
     assert!(source.progress() > 0.99);
     Some(stat)
@@ -133,7 +133,7 @@ fn files_with_several_devices_need_a_device_choice() {
         [("mqsim_tpcc-small.trace.zst", 16, 6_999), ("mqsim_wsrch-small.trace.zst", 6, 24_783)]
     {
         let Some(spec) = spec(name) else { continue };
-        let mut source = open_trace(&spec).unwrap();
+        let mut source = open_trace(&spec, None).unwrap();
         let error = std::iter::from_fn(|| source.next_request())
             .find_map(Result::err)
             .expect("several devices are an error");

@@ -431,7 +431,7 @@ fn settings_that_read_a_trace_twice_refuse_a_pipe() {
             warm_up: 0,
             repeat,
         };
-        open(&workload, 1 << 30, 1).err().map(|e| e.to_string()).unwrap_or_default()
+        open(&workload, 1 << 30, 1, None).err().map(|e| e.to_string()).unwrap_or_default()
     };
     let all = TraceSpec { device: Some(DeviceChoice::Concatenate), ..once.clone() };
     for (message, key) in [

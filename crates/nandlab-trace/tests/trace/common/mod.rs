@@ -4,7 +4,8 @@
 use nandlab::base::units::{DAY, Time};
 use nandlab::drive::spec::{DeviceChoice, TraceSpec};
 use nandlab::host::{Op, Request};
-use nandlab_trace::{Source, TraceError, open_bytes};
+use nandlab_trace::{ErrorKind, KeptTraces, Position, Source, TraceError, open_bytes, open_trace};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A trace spec with the path `name` and default settings.
 pub fn spec(name: &str) -> TraceSpec {
@@ -38,11 +39,46 @@ pub fn drain(source: &mut dyn Source) -> Result<Vec<Request>, TraceError> {
     std::iter::from_fn(|| source.next_request()).collect()
 }
 
-/// Reads `content` to its end; returns the requests and the number of skipped records.
+/// Reads `content` to its end; returns the requests and the number of skipped records. The same content in a file is
+/// parsed on a thread, kept, and read from the kept trace; each time the result is the same.
 pub fn read_all(spec: &TraceSpec, content: &[u8]) -> Result<(Vec<Request>, u64), TraceError> {
-    let mut source = open_bytes(spec, content)?;
-    let requests = drain(&mut *source)?;
-    Ok((requests, source.skipped()))
+    let expected = play(open_bytes(spec, content));
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("nandlab-trace-{}-{count}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let trace = TraceSpec { path: folder.join("trace"), ..spec.clone() };
+    std::fs::write(&trace.path, content).unwrap();
+    let kept = KeptTraces::in_folder(folder.join("kept"));
+    for kept in [None, Some(&kept), Some(&kept)] {
+        match (&expected, play(open_trace(&trace, kept))) {
+            (Ok(expected), Ok(found)) => assert!(*expected == found, "{spec:?}"),
+            (Err(expected), Err(found)) => assert_eq!(parts(expected), parts(&found), "{spec:?}"),
+            (_, found) => panic!("{spec:?}: {:?}", found.err()),
+        }
+    }
+    assert_eq!(kept.size().traces, u64::from(expected.is_ok()), "{spec:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
+    let (requests, _, skipped, ..) = expected?;
+    Ok((requests, skipped))
+}
+
+/// What a source returns: its requests, the number of records skipped at each and at the end, devices and format.
+type Played = (Vec<Request>, Vec<u64>, u64, Vec<String>, Option<&'static str>);
+
+fn play(source: Result<Box<dyn Source>, TraceError>) -> Result<Played, TraceError> {
+    let mut source = source?;
+    let (mut requests, mut skipped) = (Vec::new(), Vec::new());
+    while let Some(request) = source.next_request() {
+        requests.push(request?);
+        skipped.push(source.skipped());
+    }
+    Ok((requests, skipped, source.skipped(), source.devices(), source.format()))
+}
+
+/// All of an error but the file.
+fn parts(e: &TraceError) -> (ErrorKind, Option<Position>, Option<&str>, &str, &str) {
+    (e.kind(), e.position(), e.field(), e.message(), e.remedy())
 }
 
 /// Reads `content` to its end; returns the requests.

@@ -1,0 +1,234 @@
+//! The file of a kept trace, all numbers little-endian:
+//!
+//! | part | content |
+//! |---|---|
+//! | blocks | one for each [`Batch`]: its number of requests n and of skips k (`u32` each); the columns arrival in ns, offset and length in bytes (n `u64` each); n bytes of operation (bits 0 and 1) and FUA (bit 2); k pairs of `u64`, [`Batch::skips`] |
+//! | description | JSON: format and devices |
+//! | trailer, 56 bytes | number of requests, skipped records, bytes of the blocks, bytes of the description (`u64` each); XXH3 (128 bits) of all bytes before; [`MAGIC`] |
+//!
+//! The reader checks the hash of the whole file before it returns a request. So a file that was cut short or damaged is
+//! no kept trace.
+
+use crate::batch::{BATCH, Batch, End};
+use crate::error::{ErrorKind, TraceError};
+use crate::format::find;
+use nandlab::base::units::Time;
+use nandlab::host::{Op, Request};
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use twox_hash::XxHash3_128;
+
+/// The last bytes of the file, with the version of its layout.
+const MAGIC: [u8; 8] = *b"nlTrace1";
+const TRAILER: usize = 4 * 8 + 16 + MAGIC.len();
+/// Bytes of a block before its columns.
+const BLOCK_HEAD: usize = 8;
+/// Bytes of a request in its block.
+const ROW: usize = 3 * 8 + 1;
+/// Bytes of an entry of [`Batch::skips`].
+const SKIP: usize = 16;
+const FUA: u8 = 1 << 2;
+/// Bytes read at once to check a file.
+const CHUNK: usize = 1 << 18;
+
+/// Writes a kept trace to a file that gets its name when it is complete. The incomplete file is removed when the writer
+/// is dropped.
+pub(super) struct Writer {
+    file: File,
+    path: PathBuf,
+    is_complete: bool,
+    hash: XxHash3_128,
+    block: Vec<u8>,
+    requests: u64,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl Writer {
+    /// Begins the file `path`, which must not exist and may have `bytes_max` bytes. Only the owner can read the file,
+    /// because the owner of the trace may have restricted its readers.
+    pub(super) fn create(path: PathBuf, bytes_max: u64) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let hash = XxHash3_128::new();
+        let block = Vec::with_capacity(BLOCK_HEAD + BATCH * ROW);
+        Ok(Self { file, path, is_complete: false, hash, block, requests: 0, bytes: 0, bytes_max })
+    }
+
+    /// Appends the requests of a batch.
+    pub(super) fn push(&mut self, batch: &Batch) -> io::Result<()> {
+        if batch.requests.is_empty() {
+            return Ok(());
+        }
+        let block = &mut self.block;
+        block.clear();
+        block.extend_from_slice(&(batch.requests.len() as u32).to_le_bytes());
+        block.extend_from_slice(&(batch.skips.len() as u32).to_le_bytes());
+        for column in [|r: &Request| r.arrival.ns(), |r: &Request| r.offset, |r: &Request| r.len] {
+            block.extend(batch.requests.iter().flat_map(|r| column(r).to_le_bytes()));
+        }
+        block.extend(batch.requests.iter().map(|r| r.op as u8 | if r.fua { FUA } else { 0 }));
+        block.extend(batch.skips.iter().flat_map(|skip| [skip.0, skip.1]).flat_map(u64::to_le_bytes));
+        self.requests += batch.requests.len() as u64;
+        self.write()
+    }
+
+    /// Writes `block`.
+    fn write(&mut self) -> io::Result<()> {
+        self.bytes += self.block.len() as u64;
+        if self.bytes > self.bytes_max {
+            return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
+        }
+        self.hash.write(&self.block);
+        self.file.write_all(&self.block)
+    }
+
+    /// Completes the file and renames it to `name`.
+    pub(super) fn finish(
+        mut self,
+        name: &Path,
+        format: &str,
+        devices: &[String],
+        skipped: u64,
+    ) -> io::Result<()> {
+        let blocks = self.bytes;
+        let description = json!({ "format": format, "devices": devices }).to_string();
+        self.block.clear();
+        self.block.extend_from_slice(description.as_bytes());
+        for number in [self.requests, skipped, blocks, description.len() as u64] {
+            self.block.extend_from_slice(&number.to_le_bytes());
+        }
+        self.write()?;
+        let hash = self.hash.finish_128();
+        self.file.write_all(&[&hash.to_le_bytes()[..], &MAGIC].concat())?;
+        std::fs::rename(&self.path, name)?;
+        self.is_complete = true;
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Reads a kept trace, one block at a time.
+pub(crate) struct KeptReader {
+    file: File,
+    /// The file of the trace, for messages.
+    trace: PathBuf,
+    block: Vec<u8>,
+    blocks_left: u64,
+    requests: u64,
+    read: u64,
+    skipped: u64,
+}
+
+/// What a kept trace states about itself.
+pub(super) struct Description {
+    pub(super) format: &'static str,
+    pub(super) devices: Vec<String>,
+}
+
+impl KeptReader {
+    /// Opens and checks the file `kept` of the trace `trace`. `None`: there is no such file, or it is damaged.
+    pub(super) fn open(kept: &Path, trace: &Path) -> Option<(Self, Description)> {
+        let mut file = File::open(kept).ok()?;
+        let length = file.metadata().ok()?.len();
+        let hashed = length.checked_sub(16 + MAGIC.len() as u64)?;
+        let mut block = vec![0; CHUNK];
+        let mut hash = XxHash3_128::new();
+        let mut left = hashed;
+        while left > 0 {
+            let n = left.min(CHUNK as u64) as usize;
+            file.read_exact(&mut block[..n]).ok()?;
+            hash.write(&block[..n]);
+            left -= n as u64;
+        }
+        let mut end = [0; TRAILER];
+        file.seek(SeekFrom::Start(length.checked_sub(TRAILER as u64)?)).ok()?;
+        file.read_exact(&mut end).ok()?;
+        let (numbers, check) = end.split_at(4 * 8);
+        if check != [&hash.finish_128().to_le_bytes()[..], &MAGIC].concat() {
+            return None;
+        }
+        let [requests, skipped, blocks, described] =
+            std::array::from_fn(|i| u64::from_le_bytes(numbers.as_chunks::<8>().0[i]));
+        if blocks.checked_add(described)?.checked_add(TRAILER as u64)? != length {
+            return None;
+        }
+        file.seek(SeekFrom::Start(blocks)).ok()?;
+        let mut text = vec![0; usize::try_from(described).ok()?];
+        file.read_exact(&mut text).ok()?;
+        let description = describe(&serde_json::from_slice(&text).ok()?)?;
+        file.rewind().ok()?;
+        let reader =
+            Self { file, trace: trace.to_path_buf(), block, blocks_left: blocks, requests, read: 0, skipped };
+        Some((reader, description))
+    }
+
+    /// Replaces the content of `batch` by the next block.
+    pub(crate) fn next(&mut self, batch: &mut Batch) -> Result<(), TraceError> {
+        batch.clear();
+        if self.blocks_left > 0 {
+            self.read_block(batch).map_err(|e| {
+                TraceError::new(
+                    ErrorKind::Io,
+                    format!("the kept copy of its requests cannot be read: {e}"),
+                    "repeat the run, with the environment variable NANDLAB_CACHE=off if the error comes again",
+                )
+                .in_file(&self.trace)
+            })?;
+        }
+        self.read += batch.requests.len() as u64;
+        batch.progress = if self.requests == 0 { 1.0 } else { self.read as f64 / self.requests as f64 };
+        if self.blocks_left == 0 {
+            batch.end = Some(End { skipped: self.skipped, error: None });
+        }
+        Ok(())
+    }
+
+    fn read_block(&mut self, batch: &mut Batch) -> io::Result<()> {
+        let damaged = || io::Error::from(io::ErrorKind::InvalidData);
+        let mut head = [0; BLOCK_HEAD];
+        self.file.read_exact(&mut head)?;
+        let [n, k] = std::array::from_fn(|i| u32::from_le_bytes(head.as_chunks::<4>().0[i]) as usize);
+        if n == 0 || n > BATCH || k > n {
+            return Err(damaged());
+        }
+        let bytes = n * ROW + k * SKIP;
+        self.blocks_left = self.blocks_left.checked_sub((BLOCK_HEAD + bytes) as u64).ok_or_else(damaged)?;
+        // A block of skips may be longer than the buffer; its capacity is kept for the next block.
+        self.block.resize(bytes.max(self.block.len()), 0);
+        let block = &mut self.block[..bytes];
+        self.file.read_exact(block)?;
+        let (columns, flags) = block.split_at(3 * 8 * n);
+        let (flags, skips) = flags.split_at(n);
+        let numbers = columns.as_chunks::<8>().0;
+        let (arrivals, rest) = numbers.split_at(n);
+        let (offsets, lengths) = rest.split_at(n);
+        let columns = arrivals.iter().zip(offsets).zip(lengths).zip(flags);
+        batch.requests.extend(columns.map(|(((arrival, offset), len), flags)| Request {
+            arrival: Time::from_ns(u64::from_le_bytes(*arrival)),
+            op: Op::ALL[usize::from(flags & 3)],
+            fua: flags & FUA != 0,
+            offset: u64::from_le_bytes(*offset),
+            len: u64::from_le_bytes(*len),
+        }));
+        let skips = skips.as_chunks::<8>().0.as_chunks::<2>().0;
+        batch.skips.extend(skips.iter().map(|[at, n]| (u64::from_le_bytes(*at), u64::from_le_bytes(*n))));
+        Ok(())
+    }
+}
+
+fn describe(description: &Value) -> Option<Description> {
+    let format = find(description["format"].as_str()?)?.name;
+    let devices = description["devices"].as_array()?;
+    let devices = devices.iter().map(|name| Some(name.as_str()?.to_owned())).collect::<Option<_>>()?;
+    Some(Description { format, devices })
+}

@@ -1,0 +1,382 @@
+//! Kept traces: the requests of a trace that was read to its end, in a file of a cache folder (`file`). The next run of
+//! the trace reads this file instead of parsing the text.
+//!
+//! The name of a kept trace is the size of the source, the hash of its content, and the hash of all that changes the
+//! parse: the `[workload]` keys of the trace and the version of this crate. The path of the source is not part of it.
+//! The hash of the content is that of the bytes from which the requests were parsed: the thread that reads the source
+//! computes it on the way.
+//!
+//! A **source mark** spares hashing the source again: a small file whose name is the hash of device, inode, size,
+//! mtime and ctime of the source, and whose content is the hash of the source. A mark is written only if the source did
+//! not change while it was read, and if mtime and ctime were then older than [`SETTLED`]. A later change gets a later
+//! ctime, which no program can set back, and so another mark. Without a mark the source is hashed only if a kept trace
+//! of the same size and keys exists.
+//!
+//! Files appear under their names by renaming, when they are complete. Several processes may use the folder: two that
+//! parse the same trace write equal files. When a trace has been kept, the files used longest ago are removed until the
+//! folder is within its limit.
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use file::KeptReader;
+
+use crate::batch::{Batch, Batches};
+use crate::trace::TraceSource;
+use file::Writer;
+use nandlab::drive::spec::TraceSpec;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+use twox_hash::XxHash3_128;
+
+/// Bytes of all kept traces in a folder, at most.
+const BYTES_MAX: u64 = 4 << 30;
+/// Age of mtime and ctime at which a file system gives a change of the file another time.
+const SETTLED: Duration = Duration::from_secs(2);
+/// An incomplete file of this age was left by a process that has ended.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+/// Space that a source mark takes on a file system.
+const MARK_BYTES: u64 = 4096;
+/// The version of this crate, whatever its number: a change of a parser makes all kept traces void.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NANDLAB_TRACE_SOURCES"));
+
+/// The folder of kept traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptTraces {
+    folder: PathBuf,
+    bytes_max: u64,
+    settled: Duration,
+}
+
+/// The space that kept traces take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptSize {
+    /// Number of kept traces.
+    pub traces: u64,
+    /// Bytes of all files in the folder.
+    pub bytes: u64,
+}
+
+impl KeptTraces {
+    /// The folder that the environment names: `$NANDLAB_CACHE/traces`, else `$XDG_CACHE_HOME/nandlab/traces`, else
+    /// `~/.cache/nandlab/traces`. `None`: no traces are kept, because `NANDLAB_CACHE` is `off` or there is no home
+    /// folder.
+    pub fn from_environment() -> Option<Self> {
+        let of = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self::from_variables(of("NANDLAB_CACHE"), of("XDG_CACHE_HOME"), of("HOME"))
+    }
+
+    fn from_variables(
+        own: Option<std::ffi::OsString>,
+        xdg: Option<std::ffi::OsString>,
+        home: Option<std::ffi::OsString>,
+    ) -> Option<Self> {
+        let folder = match own {
+            Some(off) if off == "off" => return None,
+            Some(own) => PathBuf::from(own),
+            // The XDG specification has relative paths ignored.
+            None => match xdg.map(PathBuf::from).filter(|path| path.is_absolute()) {
+                Some(xdg) => xdg.join("nandlab"),
+                None => Path::new(&home?).join(".cache/nandlab"),
+            },
+        };
+        Some(Self::in_folder(folder.join("traces")))
+    }
+
+    /// Kept traces in `folder`, which is made when the first trace is kept.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), bytes_max: BYTES_MAX, settled: SETTLED }
+    }
+
+    /// With `bytes_max` as the limit of all kept traces in the folder, in bytes.
+    #[must_use]
+    pub fn limited(self, bytes_max: u64) -> Self {
+        Self { bytes_max, ..self }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The limit of all kept traces in the folder, in bytes.
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// The space that the kept traces take; 0 if the folder does not exist.
+    pub fn size(&self) -> KeptSize {
+        let mut size = KeptSize::default();
+        for entry in self.entries() {
+            size.traces += u64::from(entry.kind() == Some("trace"));
+            size.bytes += entry.meta.len();
+        }
+        size
+    }
+
+    /// The kept trace of the content that `trace` names now.
+    pub(crate) fn find(&self, trace: &TraceSpec) -> Option<Batches> {
+        // A pipe must not be opened before it is read.
+        if !fs::metadata(&trace.path).ok()?.is_file() {
+            return None;
+        }
+        let mut source = File::open(&trace.path).ok()?;
+        let stamp = Stamp::of(&source).ok()?;
+        let keys = keys_hash(trace);
+        let mark = self.mark(&stamp);
+        let hash = match read_mark(&mark) {
+            Some(hash) => hash,
+            None => {
+                if !self.has_candidate(stamp.size, keys) {
+                    return None;
+                }
+                let opened = now();
+                let (hash, bytes) = hash_of(&mut source).ok()?;
+                if bytes != stamp.size {
+                    return None;
+                }
+                let after = Stamp::of(&source).ok()?;
+                self.mark_source(&ReadBytes { hash, bytes, before: stamp, after, opened });
+                hash
+            }
+        };
+        let name = self.name(stamp.size, hash, keys);
+        let (reader, description) = KeptReader::open(&name, &trace.path)?;
+        for used in [&name, &mark] {
+            touch(used);
+        }
+        Some(Batches::kept(reader, description.format, description.devices))
+    }
+
+    /// A keeper of the requests of `trace`; `None` for a source that is no file, such as a pipe, and if the folder
+    /// cannot be written.
+    pub(crate) fn keeper(&self, trace: &TraceSpec) -> Option<Keeper> {
+        fs::metadata(&trace.path).ok().filter(Metadata::is_file)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).ok()?;
+        let writer = Writer::create(self.incomplete(), self.bytes_max).ok()?;
+        Some(Keeper { kept: self.clone(), keys: keys_hash(trace), writer })
+    }
+
+    fn name(&self, size: u64, hash: u128, keys: u128) -> PathBuf {
+        self.folder.join(format!("{size:x}-{hash:032x}-{keys:032x}.trace"))
+    }
+
+    fn mark(&self, stamp: &Stamp) -> PathBuf {
+        self.folder.join(format!("{:032x}.source", XxHash3_128::oneshot(format!("{stamp:?}").as_bytes())))
+    }
+
+    /// The path of a new incomplete file.
+    fn incomplete(&self) -> PathBuf {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let now = now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        self.folder.join(format!("{}-{now:x}-{count}.incomplete", std::process::id()))
+    }
+
+    /// Whether there is a kept trace of a source of this size, parsed with these keys.
+    fn has_candidate(&self, size: u64, keys: u128) -> bool {
+        let (start, end) = (format!("{size:x}-"), format!("-{keys:032x}.trace"));
+        let Ok(entries) = fs::read_dir(&self.folder) else { return false };
+        entries.flatten().any(|entry| {
+            entry.file_name().to_str().is_some_and(|name| name.starts_with(&start) && name.ends_with(&end))
+        })
+    }
+
+    /// Writes the mark of a source that was read to its end, if its stamp identifies the content that was read.
+    fn mark_source(&self, read: &ReadBytes) {
+        let is_unchanged = read.before == read.after && read.bytes == read.before.size;
+        if is_unchanged && read.before.is_settled(read.opened, self.settled) {
+            // A source without a mark is hashed again.
+            let _ = self.write_mark(&self.mark(&read.before), read.hash);
+        }
+    }
+
+    fn write_mark(&self, mark: &Path, hash: u128) -> io::Result<()> {
+        let path = self.incomplete();
+        let written = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|mut file| file.write_all(mark_text(hash).as_bytes()))
+            .and_then(|()| fs::rename(&path, mark));
+        if written.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        written
+    }
+
+    /// Removes incomplete files that were abandoned, and the files used longest ago, until the rest is within the limit.
+    fn sweep(&self) {
+        let (mut entries, now) = (Vec::new(), now());
+        for entry in self.entries() {
+            match entry.kind() {
+                Some("incomplete") if is_older(entry.modified, now, ABANDONED) => {
+                    let _ = fs::remove_file(&entry.path);
+                }
+                Some("trace" | "source") => entries.push(entry),
+                _ => {}
+            }
+        }
+        entries.sort_by(|a, b| (a.modified, &a.path).cmp(&(b.modified, &b.path)));
+        let space = |entry: &Entry| entry.meta.len().max(MARK_BYTES);
+        let mut bytes: u64 = entries.iter().map(space).sum();
+        for entry in entries {
+            if bytes <= self.bytes_max {
+                break;
+            }
+            // Another process may have removed the file already.
+            let _ = fs::remove_file(&entry.path);
+            bytes -= space(&entry);
+        }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        fs::read_dir(&self.folder).into_iter().flatten().flatten().filter_map(|entry| {
+            let meta = entry.metadata().ok().filter(Metadata::is_file)?;
+            Some(Entry { path: entry.path(), modified: meta.modified().ok()?, meta })
+        })
+    }
+}
+
+/// A file of the folder.
+struct Entry {
+    path: PathBuf,
+    modified: SystemTime,
+    meta: Metadata,
+}
+
+impl Entry {
+    fn kind(&self) -> Option<&str> {
+        self.path.extension().and_then(OsStr::to_str)
+    }
+}
+
+/// Keeps the requests of a trace while it is parsed.
+pub(crate) struct Keeper {
+    kept: KeptTraces,
+    keys: u128,
+    writer: Writer,
+}
+
+impl Keeper {
+    /// Keeps the requests of a batch. `None`: the trace is kept, or cannot be kept.
+    pub(crate) fn keep(mut self, batch: &Batch, source: &mut TraceSource) -> Option<Self> {
+        self.writer.push(batch).ok()?;
+        match &batch.end {
+            None => return Some(self),
+            Some(end) if end.error.is_none() => {
+                let _ = self.publish(source, end.skipped);
+            }
+            Some(_) => {}
+        }
+        None
+    }
+
+    fn publish(self, source: &mut TraceSource, skipped: u64) -> Option<()> {
+        let Self { kept, keys, writer } = self;
+        let read = source.read_bytes()?;
+        let name = kept.name(read.bytes, read.hash, keys);
+        writer.finish(&name, source.format_name(), &crate::Source::devices(source), skipped).ok()?;
+        kept.mark_source(&read);
+        kept.sweep();
+        Some(())
+    }
+}
+
+/// What identifies a state of a file without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+impl Stamp {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        Ok(Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            mtime: (meta.mtime(), meta.mtime_nsec()),
+            ctime: (meta.ctime(), meta.ctime_nsec()),
+        })
+    }
+
+    /// Whether the last change was so long before `now` that a change after `now` gives another stamp.
+    fn is_settled(&self, now: SystemTime, age: Duration) -> bool {
+        let time = |(s, ns): (i64, i64)| {
+            let since = Duration::new(u64::try_from(s).ok()?, u32::try_from(ns).ok()?);
+            SystemTime::UNIX_EPOCH.checked_add(since)
+        };
+        [self.mtime, self.ctime].into_iter().all(|t| time(t).is_some_and(|t| is_older(t, now, age)))
+    }
+}
+
+/// The bytes of a source that was read to its end.
+pub(crate) struct ReadBytes {
+    pub(crate) hash: u128,
+    pub(crate) bytes: u64,
+    /// The file when it was opened, and after its last byte.
+    pub(crate) before: Stamp,
+    pub(crate) after: Stamp,
+    /// The time at which the file was opened.
+    pub(crate) opened: SystemTime,
+}
+
+/// The hash of all that changes the parse of a content: the keys of the trace without its path, and the version.
+fn keys_hash(trace: &TraceSpec) -> u128 {
+    let keys = TraceSpec { path: PathBuf::new(), ..trace.clone() };
+    XxHash3_128::oneshot(format!("{VERSION} {keys:?}").as_bytes())
+}
+
+/// The hash of the rest of a file, and its number of bytes.
+fn hash_of(file: &mut File) -> io::Result<(u128, u64)> {
+    let (mut hash, mut bytes, mut chunk) = (XxHash3_128::new(), 0, vec![0; 1 << 18]);
+    loop {
+        match file.read(&mut chunk) {
+            Ok(0) => return Ok((hash.finish_128(), bytes)),
+            Ok(n) => {
+                hash.write(&chunk[..n]);
+                bytes += n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// The content of a source mark: the hash of the source and the hash of this text.
+fn mark_text(hash: u128) -> String {
+    let text = format!("{hash:032x}");
+    format!("{text} {:032x}\n", XxHash3_128::oneshot(text.as_bytes()))
+}
+
+fn read_mark(mark: &Path) -> Option<u128> {
+    let text = fs::read_to_string(mark).ok()?;
+    let hash = u128::from_str_radix(text.get(..32)?, 16).ok()?;
+    (text == mark_text(hash)).then_some(hash)
+}
+
+/// Marks a file as used now; a file that cannot be marked is only removed earlier.
+fn touch(path: &Path) {
+    let _ = File::open(path).and_then(|file| file.set_modified(now()));
+}
+
+fn is_older(time: SystemTime, now: SystemTime, age: Duration) -> bool {
+    now.duration_since(time).is_ok_and(|since| since >= age)
+}
+
+#[allow(clippy::disallowed_methods, reason = "ages of files; no result depends on the wall clock")]
+pub(crate) fn now() -> SystemTime {
+    SystemTime::now()
+}
