@@ -53,10 +53,10 @@ impl Background {
         core.ftl.planes[plane.index()].promised_blocks =
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
         let copyback = around.copyback_stream(core, plane, victim, &NextJob { is_urgent, ..job });
-        let is_off_chip =
-            copyback.is_none() && core.emptying_stream(victim, cause == Cause::Wear) == WriteStream::Gc;
+        let stream = core.emptying_stream(victim, cause == Cause::Wear);
         let job = &mut self.jobs[plane.index()];
-        (job.copyback, job.promises) = (copyback, is_off_chip);
+        job.is_of_map = stream == WriteStream::Mapping;
+        (job.copyback, job.promises) = (copyback, copyback.is_none() && stream == WriteStream::Gc);
         self.promise(core, plane);
         if is_urgent {
             core.promote(plane);
@@ -246,14 +246,11 @@ impl Background {
     /// victim of translation pages is exempt: its copies share a queue with translation pages that are being written
     /// back, and the host waits for these.
     pub(super) fn begin_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        let is_of_data = core
-            .victim(plane)
-            .is_some_and(|victim| core.emptying_stream(victim, false) != WriteStream::Mapping);
         let job = &mut self.jobs[plane.index()];
         if self.gc.foreground == GcForeground::Blocking
             && job.cause == Some(Cause::Gc)
             && job.is_urgent
-            && is_of_data
+            && !job.is_of_map
         {
             job.blocks_from = Some(core.pool.next_order());
             self.update_blocking(core, plane);

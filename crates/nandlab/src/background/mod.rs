@@ -55,6 +55,8 @@ pub(crate) struct Job {
     blocks_from: Option<u64>,
     is_blocking: bool,
     is_erasing: bool,
+    /// Whether the victim held translation pages when the job began.
+    is_of_map: bool,
     /// The stream to which pages are copied back; `None`: all pages are moved off-chip.
     copyback: Option<WriteStream>,
     /// Whether the plane keeps room for the valid pages of the victim in the open block that GC shares with the host:

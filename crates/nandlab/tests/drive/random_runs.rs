@@ -94,6 +94,13 @@ fn units_for_which_the_vsm_has_no_room_share_flash_pages() {
     Case::draw(8_200_377).play(1000);
 }
 
+/// A job of translation pages became urgent after it had queued the programs of its last pages. It blocked its die, and
+/// the programs waited behind host writes that the blocking held back.
+#[test]
+fn a_job_of_translation_pages_that_becomes_urgent_at_its_end_does_not_block_its_die() {
+    Case::draw(16_300_095).play(REQUESTS);
+}
+
 /// Returns a case with a small plane and default settings, except for the schemes.
 fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     Case {
