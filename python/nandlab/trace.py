@@ -4,14 +4,24 @@ import json
 import os
 import stat as stat_
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nandlab import _core
 from nandlab.errors import OutputError, os_error_text, shown
 from nandlab.interruptible import interruptible
 from nandlab.whole import whole_file
 
-__all__ = ["convert", "formats", "profiles", "stat"]
+__all__ = ["KeptTraces", "convert", "formats", "kept", "profiles", "stat"]
+
+
+class KeptTraces(NamedTuple):
+    """The folder in which parsed traces are kept for the next run."""
+
+    folder: Path
+    traces: int
+    bytes: int
+    #: The limit of `bytes`. Above it, the traces that were used least recently are removed.
+    bytes_max: int
 
 
 def stat(
@@ -109,6 +119,12 @@ def formats() -> list[tuple[str, str]]:
 def profiles() -> list[dict[str, Any]]:
     """The workload profiles, with the published or recorded numbers to which they are calibrated."""
     return _core.profiles()
+
+
+def kept() -> KeptTraces | None:
+    """The folder of kept traces, and their number and size; `None` if none are kept (`NANDLAB_CACHE=off`)."""
+    folder = _core.kept_traces()
+    return None if folder is None else KeptTraces(*folder)
 
 
 def is_read_once(path: str | os.PathLike[str]) -> bool:

@@ -36,6 +36,7 @@ WRAPPED = {
     "trace_convert": "trace.convert",
     "trace_formats": "trace.formats",
     "profiles": "trace.profiles",
+    "kept_traces": "trace.kept",
 }
 
 

@@ -85,7 +85,9 @@ def doctor(options: argparse.Namespace) -> End:
         "folder": str(Path(nandlab.__file__).parent),
         "processors": processors(),
     }
-    kept = kept_traces()
+    from nandlab import trace
+
+    kept = trace.kept()
     if options.json:
         facts = {
             **machine,
@@ -126,23 +128,6 @@ def memory_bytes() -> int | None:
     from nandlab import memory
 
     return memory.available()
-
-
-class KeptTraces(NamedTuple):
-    """The folder in which parsed traces are kept for the next run."""
-
-    folder: Path
-    traces: int
-    bytes: int
-    bytes_max: int
-
-
-def kept_traces() -> KeptTraces | None:
-    """The kept traces; `None` if none are kept."""
-    from nandlab import _core as core
-
-    kept = core.kept_traces()
-    return None if kept is None else KeptTraces(*kept)
 
 
 def _core() -> Check:
