@@ -316,7 +316,7 @@ impl<P: Probe> Drive<P> {
         let refreshing = &mut schemes.refreshing;
         let plane = core.geometry.plane_of(block);
         if let Some(partial) = &mut refreshing.partial
-            && partial.has_data_in_vsm(block)
+            && partial.holds_up(core, block)
         {
             partial.empty_vsm(core);
         }

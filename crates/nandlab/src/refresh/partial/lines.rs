@@ -22,9 +22,12 @@ impl Partial {
         }
     }
 
-    /// Whether a block is being refreshed partially, or susceptible bits of the block are in the VSM.
-    pub(crate) fn has_data_in_vsm(&self, block: BlockId) -> bool {
-        self.pending.contains_key(&block.0)
+    /// Whether a late block waits for the VSM: the block is being refreshed partially, or has susceptible bits in the VSM.
+    /// Where a program writes several lines, the VSM is not emptied for a block that is still being read: more of its
+    /// bits follow, and each program would be padding for the most part.
+    pub(crate) fn holds_up<P: Probe>(&self, core: &Core<P>, block: BlockId) -> bool {
+        let pending = self.pending.get(&block.0);
+        pending.is_some_and(|pending| pending.is_read || core.geometry.pages_per_program == 1)
     }
 
     /// Whether lines are being programmed.
