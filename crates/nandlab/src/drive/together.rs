@@ -181,9 +181,9 @@ impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
         self.schemes.refreshing.on_page_obsolete(core, page);
     }
 
-    fn on_blank(&mut self, page: Ppn) {
+    fn on_blank(&mut self, first: Ppn, end: Ppn) {
         if let Some(partial) = &mut self.schemes.refreshing.partial {
-            partial.links.erase(page, Ppn(page.0 + 1));
+            partial.links.erase(first, end);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::base::huge::Huge;
 use crate::base::units::Time;
 use crate::flash::AgeStamp;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// The LPN in the OOB of a page that holds no LPN's data: padding, garbage from preconditioning and, if the array keeps
 /// sequence numbers, an erased page.
@@ -384,13 +385,16 @@ impl Array {
     /// Clears the LPNs, sequence numbers and marks in the OOBs of the unprogrammed pages of `block`. These OOBs were staged
     /// for programs that power loss prevented.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
-        for page in self.unprogrammed(geometry, block) {
-            let ppn = geometry.page(block, page);
-            self.lpn[ppn.index()] = DEAD_LPN;
+        let first = geometry.page(block, 0).index();
+        for range in self.unprogrammed(geometry, block) {
+            let pages = first + range.start as usize..first + range.end as usize;
+            self.lpn[pages.clone()].fill(DEAD_LPN);
             if self.keeps_sequences() {
-                self.sequences[ppn.index()] = 0;
+                self.sequences[pages.clone()].fill(0);
             }
-            self.partial.remove(&ppn.0);
+            for page in pages {
+                self.partial.remove(&(page as u32));
+            }
         }
     }
 
@@ -400,9 +404,13 @@ impl Array {
         pages.filter(move |&page| self.is_programmed(block, page))
     }
 
-    /// The other pages of a block.
-    pub fn unprogrammed(&self, geometry: &Geometry, block: BlockId) -> Vec<u32> {
-        (0..geometry.pages_per_block).filter(|&page| !self.is_programmed(block, page)).collect()
+    /// The other pages of a block, as ranges in ascending order. Only the last range, which ends with the block, may have
+    /// more than one page.
+    pub fn unprogrammed(&self, geometry: &Geometry, block: BlockId) -> Vec<Range<u32>> {
+        let end = self.end(block);
+        let before = if self.on_dies.is_some() { end } else { 0 };
+        let gaps = (0..before).filter(|&page| !self.is_programmed(block, page)).map(|page| page..page + 1);
+        gaps.chain(std::iter::once(end..geometry.pages_per_block)).collect()
     }
 
     /// The number of the page after the last page of `block` that has been programmed or skipped.

@@ -44,8 +44,8 @@ pub(crate) trait Schemes<P: Probe> {
     /// The data of a page is no longer needed.
     fn on_page_obsolete(&mut self, core: &mut Core<P>, page: Ppn);
 
-    /// A page has not been programmed.
-    fn on_blank(&mut self, page: Ppn);
+    /// The pages from `first` up to but excluding `end` have not been programmed.
+    fn on_blank(&mut self, first: Ppn, end: Ppn);
 
     /// Returns the LPNs of the combination pages that are only in RAM; `under_way`: the transactions that the dies have
     /// begun.

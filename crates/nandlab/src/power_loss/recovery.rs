@@ -248,8 +248,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 self.core.array.end(block).is_multiple_of(self.core.geometry.pages_per_program),
                 "a programming unit is programmed as a whole"
             );
-            for page in self.core.array.unprogrammed(&self.core.geometry, block) {
-                self.schemes.on_blank(self.core.geometry.page(block, page));
+            let first = self.core.geometry.page(block, 0).0;
+            for pages in self.core.array.unprogrammed(&self.core.geometry, block) {
+                self.schemes.on_blank(Ppn(first + pages.start), Ppn(first + pages.end));
             }
             let state = self.core.array.block_mut(block);
             state.state = match state.programmed {

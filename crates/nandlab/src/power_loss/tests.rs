@@ -36,7 +36,7 @@ impl Schemes<NoProbe> for Others {
 
     fn on_page_obsolete(&mut self, _: &mut Core<NoProbe>, _: Ppn) {}
 
-    fn on_blank(&mut self, _: Ppn) {}
+    fn on_blank(&mut self, _: Ppn, _: Ppn) {}
 
     fn lines(&mut self, _: &[Transaction]) -> Vec<Lpn> {
         Vec::new()
