@@ -9,7 +9,7 @@
 use crate::common::schemes::{
     Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, division, first_accepted, link, suspend, unit,
 };
-use crate::common::{EVENTS_MAX, confirm, ns, request, settle, with_oracle};
+use crate::common::{EVENTS_MAX, ask_for_everything, confirm, ns, settle, with_oracle};
 use nandlab::base::geometry::Geometry;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
@@ -411,11 +411,7 @@ impl Case {
 /// Reads every logical page, whose data the oracle checks, as far as the simulated time suffices. With a fast age clock and
 /// a small mapping cache it may not suffice for all mapping units.
 fn read_all(drive: &mut Drive<Oracle>) {
-    let page = u64::from(drive.geometry().page_bytes);
-    for lpn in 0..u64::from(drive.geometry().logical_pages) {
-        let read = request(drive, Op::Read, lpn * page, page);
-        drive.submit(&read).unwrap();
-    }
+    ask_for_everything(drive);
     while drive.outstanding() > 0 && drive.advance_by_event(Time::NEVER) {}
     if matches!(drive.failure(), Some(Failure::TimeIsOver { .. })) {
         drive.audit().unwrap_or_else(|e| panic!("audit at the end of time: {e}"));

@@ -177,12 +177,17 @@ pub fn settle(drive: &mut Drive<Oracle>) {
     drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
 }
 
-/// Reads every logical page, whose data the oracle checks, and ends the run.
-pub fn read_everything(drive: &mut Drive<Oracle>) {
+/// Submits a read of every logical page, whose data the oracle checks.
+pub fn ask_for_everything(drive: &mut Drive<Oracle>) {
     let page = u64::from(drive.geometry().page_bytes);
     for lpn in 0..u64::from(drive.geometry().logical_pages) {
         let read = request(drive, Op::Read, lpn * page, page);
         drive.submit(&read).unwrap();
     }
+}
+
+/// Reads every logical page, and ends the run.
+pub fn read_everything(drive: &mut Drive<Oracle>) {
+    ask_for_everything(drive);
     settle(drive);
 }

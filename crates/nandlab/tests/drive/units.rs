@@ -250,6 +250,21 @@ fn with_copybacks(size: u64, sets: &[&[&str]]) -> Drive<Oracle> {
     drive
 }
 
+/// Reads, programs, erases and copybacks, in flash pages and flash blocks.
+fn totals(drive: &Drive<Oracle>) -> [u64; 4] {
+    [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
+        .map(|kind| drive.stats().flash_total(kind))
+}
+
+/// The time for which the dies are busy if each program and copyback writes three pages of a wordline.
+fn busy_with_wordlines(drive: &Drive<Oracle>) -> u64 {
+    let [reads, programs, erases, copybacks] = totals(drive);
+    reads * (50_000 + PAGE)
+        + programs / 3 * (3 * PAGE + 900_000)
+        + erases * 3_500_000
+        + copybacks / 3 * (3 * 300 + 3 * 50_000 + 900_000)
+}
+
 /// A copyback copies three flash pages, which are sensed one after another and programmed in one tPROG. The other pages
 /// of a victim, fewer than three, are read and programmed with padding.
 #[test]
@@ -257,18 +272,12 @@ fn a_copyback_fills_a_one_shot_program() {
     let sets: &[&str] = &["ftl.mapping_unit=page", "ftl.buffer=48KiB"];
     let drive = with_copybacks(16_384, &[sets]);
     let stats = drive.stats();
-    let [reads, programs, erases, copybacks] =
-        [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
-            .map(|kind| stats.flash_total(kind));
+    let [_, programs, _, copybacks] = totals(&drive);
     assert!(copybacks > 300 && copybacks.is_multiple_of(3) && programs.is_multiple_of(3));
     assert_eq!(stats.migration.by_count.iter().sum::<u64>(), copybacks);
     let (left_over, victims) = (stats.migration.left_over, stats.migration.victims_copied_back);
     assert!(left_over > 0 && left_over <= 2 * victims, "{left_over} of {victims} victims");
-    let busy = reads * (50_000 + PAGE)
-        + programs / 3 * (3 * PAGE + 900_000)
-        + erases * 3_500_000
-        + copybacks / 3 * (3 * 300 + 3 * 50_000 + 900_000);
-    assert_eq!(drive.die_busy_ns().ns(), busy);
+    assert_eq!(drive.die_busy_ns().ns(), busy_with_wordlines(&drive));
 }
 
 /// With two planes in a superblock, a copyback copies three flash pages of each. One sense covers both planes if their
@@ -276,10 +285,7 @@ fn a_copyback_fills_a_one_shot_program() {
 #[test]
 fn a_copyback_of_a_superblock_fills_a_program_of_both_planes() {
     let drive = with_copybacks(16_384, &[SUPERBLOCKS, &["ftl.mapping_unit=page"]]);
-    let stats = drive.stats();
-    let [reads, programs, erases, copybacks] =
-        [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
-            .map(|kind| stats.flash_total(kind));
+    let [reads, programs, erases, copybacks] = totals(&drive);
     assert!(copybacks > 300 && copybacks.is_multiple_of(6));
     let busy = |senses: u64| {
         programs / 6 * (6 * PAGE + 900_000)
@@ -318,17 +324,11 @@ const DRIVE: &[&str] = &["drive.channels=2", "ftl.superblock=drive", "timing.mul
 fn a_copyback_of_a_superblock_of_the_drive_stays_on_its_die() {
     let drive = with_copybacks(16_384, &[DRIVE, &["ftl.mapping_unit=page"]]);
     let stats = drive.stats();
-    let [reads, programs, erases, copybacks] =
-        [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
-            .map(|kind| stats.flash_total(kind));
+    let [_, programs, _, copybacks] = totals(&drive);
     assert!(copybacks > 300 && copybacks.is_multiple_of(3) && programs.is_multiple_of(3));
     let (left_over, victims) = (stats.migration.left_over, stats.migration.victims_copied_back);
     assert!(left_over > 0 && left_over <= 2 * 2 * victims, "{left_over} of {victims} victims");
-    let busy = reads * (50_000 + PAGE)
-        + programs / 3 * (3 * PAGE + 900_000)
-        + erases * 3_500_000
-        + copybacks / 3 * (3 * 300 + 3 * 50_000 + 900_000);
-    assert_eq!(drive.die_busy_ns().ns(), busy);
+    assert_eq!(drive.die_busy_ns().ns(), busy_with_wordlines(&drive));
 }
 
 /// A program writes the wordline of a die: 48 KiB. The next program is on the other die.
