@@ -313,20 +313,21 @@ impl Background {
         read: &Transaction,
     ) {
         let _inside = core.inside.enter(Part::Background);
-        if core.ftl.map.get(read.lpn) != Some(read.ppn) {
-            return self.end_refreshed(core, path, around, plane);
+        let is_valid = core.ftl.map.get(read.lpn) == Some(read.ppn);
+        if is_valid && !self.jobs[plane.index()].stays {
+            return self.write_elsewhere(core, path, around, plane, read);
         }
-        if self.jobs[plane.index()].stays {
-            match around.refresh_page(core, plane, read) {
-                Refreshed::Now => return self.end_refreshed(core, path, around, plane),
-                Refreshed::Later => return,
-                Refreshed::Not => {}
+        match if is_valid { around.refresh_page(core, plane, read) } else { Refreshed::Now } {
+            Refreshed::Now => {
+                self.jobs[plane.index()].reads -= 1;
+                self.on_page_done(core, path, around, plane);
             }
+            Refreshed::Later => {}
+            Refreshed::Not => self.write_elsewhere(core, path, around, plane, read),
         }
-        self.write_elsewhere(core, path, around, plane, read);
     }
 
-    /// A page that has been read stays where it is, because it has been refreshed there or is no longer valid.
+    /// A page that waited for its refresh stays where it is, because it has been refreshed there or is no longer valid.
     pub(crate) fn on_refreshed<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -334,19 +335,8 @@ impl Background {
         around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
-        let _inside = core.inside.enter(Part::Background);
-        self.end_refreshed(core, path, around, plane);
-    }
-
-    fn end_refreshed<P: Probe>(
-        &mut self,
-        core: &mut Core<P>,
-        path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
-        plane: PlaneId,
-    ) {
         self.jobs[plane.index()].reads -= 1;
-        self.on_page_done(core, path, around, plane);
+        self.on_copied(core, path, around, plane);
     }
 
     /// Programs a page of a victim, which has been read and is still valid, elsewhere. If no other page of the job may

@@ -177,8 +177,8 @@ struct Guard {
 }
 
 impl PowerBackup {
-    /// `cut_at`: time of the injected power loss, if there is one; `vsm_programs`: programs that write a full VSM; `clock_scale`: speed
-    /// of the scaled clock as a multiple of simulated time.
+    /// `cut_at`: time of the injected power loss, if there is one; `vsm_programs`: programs that write a full VSM;
+    /// `clock_scale`: speed of the scaled clock as a multiple of simulated time.
     pub(crate) fn new(
         spec: &CapacitorSpec,
         budget: Budget,

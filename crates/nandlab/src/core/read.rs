@@ -113,7 +113,8 @@ impl<P: Probe> Core<P> {
     }
 
     /// The second sub-read that the read of a linked page needs; `None` for another page, and while the combination page
-    /// is being programmed, because its data is still in the controller.
+    /// is being programmed, because its data is still in the controller. With full strength only the sub-read starts at the
+    /// last level.
     #[cold]
     fn part_of(&self, read: &mut Transaction) -> Option<SubRead> {
         let (lpn, bytes) = self.parts.of(read.ppn)?;

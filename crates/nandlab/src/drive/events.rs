@@ -71,7 +71,7 @@ impl<P: Probe> Drive<P> {
         self.with_background(|jobs, core, path, around| jobs.check_space(core, path, around, plane));
     }
 
-    /// A page of the job of a plane has been refreshed where it is, or is no longer valid.
+    /// A page of the job of a plane that waited for its refresh stays where it is.
     fn on_refreshed(&mut self, plane: PlaneId) {
         self.with_background(|jobs, core, path, around| jobs.on_refreshed(core, path, around, plane));
     }

@@ -232,16 +232,25 @@ impl Ftl {
         die: DieId,
     ) -> Option<AllocatedPage> {
         let plane = self.flush_plane(geometry, die)?;
-        if geometry.dies_per_block > 1 {
-            let (block, page) = geometry.split(self.next_page(geometry, plane, WriteStream::Host)?);
-            if geometry.die_of_page(block, page) != die {
-                return None;
-            }
+        if self.next_die(geometry, plane, WriteStream::Host)? != die {
+            return None;
         }
-        let mut page =
-            self.allocate_keeping(geometry, array, plane, WriteStream::Host, FLUSH_KEEPS_BLOCKS)?;
+        self.allocate_program(geometry, array, (plane, WriteStream::Host), FLUSH_KEEPS_BLOCKS)
+    }
+
+    /// Allocates what one program writes, and leaves the plane at least `keep` free blocks. Returns its first page, with the
+    /// pages after the program that remain erased. The stream must not be amid a programming unit.
+    pub fn allocate_program(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        (plane, stream): (PlaneId, WriteStream),
+        keep: u32,
+    ) -> Option<AllocatedPage> {
+        let mut page = self.allocate_keeping(geometry, array, plane, stream, keep)?;
         debug_assert!(geometry.place_in_program(page.ppn) == 0, "the stream is amid a programming unit");
-        let open = &mut self.planes[plane.index()].open[WriteStream::Host.index()];
+        let index = self.open_of(stream);
+        let open = &mut self.planes[plane.index()].open[index];
         for _ in 1..geometry.pages_per_program {
             page.skips = open.take(geometry.pages_per_row, geometry.dies_per_block).skips;
         }

@@ -3,7 +3,7 @@
 use super::allocation::Allocator;
 use super::plane::OpenBlock;
 use super::{FLUSH_KEEPS_BLOCKS, Ftl, WriteStream};
-use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::sched::Device;
 
 impl Ftl {
@@ -130,6 +130,12 @@ impl Ftl {
         }
         let first = geometry.first_block(plane).0;
         state.free.next().map(|within| geometry.page(BlockId(first + within), 0))
+    }
+
+    /// The die of the page that `stream` would allocate now in `plane`; `None` if there is no such page.
+    pub fn next_die(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<DieId> {
+        let (block, page) = geometry.split(self.next_page(geometry, plane, stream)?);
+        Some(geometry.die_of_page(block, page))
     }
 
     /// The number of free blocks that `stream` must open in `plane` for `pages` pages.

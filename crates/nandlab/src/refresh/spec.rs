@@ -271,9 +271,7 @@ fn in_place(check: &mut Check<'_>) -> Option<()> {
         let remedy = "set in_place = true and reprogram_error, such as 2e-6, or remap_above = \"never\"";
         check.error(&[KEY], message, remedy);
     }
-    let is_cut = check.int("power.cut_after_requests").is_some_and(|requests| requests > 0)
-        || check.get("power.cut_at").is_some();
-    if fcr.in_place && is_cut && check.num("capacitor.capacitance")? == 0.0 {
+    if fcr.in_place && check.cuts_power() && check.num("capacitor.capacitance")? == 0.0 {
         let message = "in_place = true without a capacitor loses data when power fails during a program";
         let remedy = "set capacitor.capacitance, such as \"75mF\", or in_place = false";
         check.error(&[KEY, "capacitor.capacitance"], message, remedy);

@@ -36,6 +36,12 @@ impl<'a> Check<'a> {
         self.tag(path) == Some(name)
     }
 
+    /// Whether the spec injects a power loss.
+    pub(crate) fn cuts_power(&self) -> bool {
+        self.int("power.cut_after_requests").is_some_and(|requests| requests > 0)
+            || self.get("power.cut_at").is_some()
+    }
+
     /// Reports an error if `other` has the value `value`, with which the present choice of `key` has no effect. `why`
     /// follows the value in the message. The remedy is `instead`, or the value `default` of `key`.
     pub(crate) fn no_effect_with(

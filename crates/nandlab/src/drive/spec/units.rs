@@ -229,10 +229,12 @@ fn vsm(check: &mut Check<'_>) -> Option<()> {
 type Other = (&'static str, &'static str, bool);
 
 /// The mechanisms that program single pages of single blocks.
-fn by_page(check: &Check<'_>) -> Option<[Other; 2]> {
+fn by_page(check: &Check<'_>) -> Option<[Other; 3]> {
     let refresh = RefreshPolicySpec::from_val(check.get("refresh.policy")?);
     let is_shared = check.is("migration.first_block", "shared");
+    let is_in_flush = check.get("power.gc_in_flush").is_some_and(Val::bool);
     Some([
+        ("power.gc_in_flush", "GC during the emergency flush", is_in_flush),
         ("migration.first_block", "a first block that GC shares with the host", is_shared),
         ("refresh.policy", "refresh in place", refresh.in_place().is_some()),
     ])
@@ -253,18 +255,11 @@ fn together(check: &mut Check<'_>) -> Option<()> {
         ("drive.program_order", "one-shot programs", "page", is_one_shot(check)),
     ];
     let of_planes = planes_per_block > 1 && check.int("drive.registers").unwrap_or(1) == 1;
-    let others = [
-        (
-            "migration.copyback",
-            "split copybacks of several planes with one register each",
-            of_planes && check.is("migration.copyback", "split"),
-        ),
-        (
-            "power.gc_in_flush",
-            "GC during the emergency flush",
-            check.get("power.gc_in_flush").is_some_and(Val::bool),
-        ),
-    ];
+    let others = [(
+        "migration.copyback",
+        "split copybacks of several planes with one register each",
+        of_planes && check.is("migration.copyback", "split"),
+    )];
     let others: Vec<Other> = others.into_iter().chain(by_page(check)?).filter(|other| other.2).collect();
     for (path, division, default, _) in divisions.into_iter().filter(|division| division.3) {
         for &(key, what, _) in &others {
@@ -283,17 +278,12 @@ fn of_drive(check: &mut Check<'_>) -> Option<()> {
     }
     // The lines of the VSM go to the next pages of their stream, which may be behind pages that were not programmed.
     let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
-    let has_cut =
-        check.int("power.cut_after_requests").unwrap_or(0) > 0 || check.get("power.cut_at").is_some();
     let is_partial = RefreshPolicySpec::from_val(check.get("refresh.policy")?).partial().is_some();
-    let of_die = [
-        ("refresh.policy", "partial refresh with power loss", is_partial && (has_capacitor || has_cut)),
-        (
-            "power.gc_in_flush",
-            "GC during the emergency flush",
-            check.get("power.gc_in_flush").is_some_and(Val::bool),
-        ),
-    ];
+    let of_die = [(
+        "refresh.policy",
+        "partial refresh with power loss",
+        is_partial && (has_capacitor || check.cuts_power()),
+    )];
     for (key, what, _) in of_die.into_iter().chain(by_page(check)?).filter(|other| other.2) {
         let message = format!("{what} and superblocks of several dies cannot be simulated together yet");
         let remedy = format!("set {KEY} = \"die\" or \"plane\", or leave out {key}");

@@ -155,18 +155,13 @@ impl Partial {
     /// Allocates what one program writes, on an idle die, for lines of the emergency flush. Returns its first page, with
     /// the pages after the program that remain erased.
     pub(crate) fn place_lines_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedPage> {
-        let (g, stream) = (&core.geometry, WriteStream::Combination);
-        let die = |plane: PlaneId| {
-            let (block, page) = g.split(core.ftl.next_page(g, plane, stream)?);
-            Some(g.die_of_page(block, page))
+        let (stream, Core { geometry, array, ftl, device, .. }) = (WriteStream::Combination, core);
+        let is_idle = |&plane: &PlaneId| {
+            let die = ftl.next_die(geometry, plane, stream);
+            die.is_some_and(|die| device.phase(die) == Phase::Idle)
         };
-        let is_idle = |plane: PlaneId| die(plane).is_some_and(|die| core.device.phase(die) == Phase::Idle);
-        let mut planes = (0..g.planes).map(PlaneId).filter(|&plane| core.ftl.has_combination_room(g, plane));
-        let plane = planes.find(|&plane| is_idle(plane))?;
-        let mut place = core.allocate(plane, WriteStream::Combination)?;
-        for _ in 1..core.geometry.pages_per_program {
-            place.skips = core.allocate(plane, WriteStream::Combination)?.skips;
-        }
-        Some(place)
+        let planes = (0..geometry.planes).map(PlaneId);
+        let plane = planes.filter(|&plane| ftl.has_combination_room(geometry, plane)).find(is_idle)?;
+        ftl.allocate_program(geometry, array, (plane, stream), 0)
     }
 }
