@@ -62,6 +62,10 @@ impl<P: Probe> Drive<P> {
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
             self.power.begin_recharge(&mut self.core, recharge_ns);
+            // Recovery may have collected blocks, whose copies are the only ones.
+            for plane in (0..self.core.geometry.planes).map(PlaneId) {
+                self.core.end_wordlines(plane);
+            }
             if let Some(caching) = &mut self.caching {
                 caching.cache.set_budget(0);
             }

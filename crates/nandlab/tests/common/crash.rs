@@ -346,7 +346,7 @@ impl Plan {
         geometry.pages_per_program > 1 || geometry.flash_blocks_per_block() > 1
     }
 
-    fn has_capacitor(&self) -> bool {
+    pub fn has_capacitor(&self) -> bool {
         self.spec.capacitor.capacitance_f > 0.0
     }
 }

@@ -144,6 +144,15 @@ fn a_drive_that_only_reads_and_refreshes_does_not_fail_for_lack_of_room() {
     crash(&plan, CUTS, &mut Honest);
 }
 
+/// A recovery without a free page emptied blocks, and left the stream of the copies amid a wordline. While the capacitor
+/// was recharged, GC went on there, and the next power loss tore a page that destroyed the copies before it.
+#[test]
+fn no_program_shares_a_wordline_with_copies_of_the_recovery() {
+    let plan = Plan::new(880_000_712);
+    assert!(plan.text.contains("superblock = 'drive'") && plan.has_capacitor(), "{}", plan.text);
+    crash(&plan, CUTS, &mut Honest);
+}
+
 /// Only drives whose capacitor may be too small for what flushes and FUA writes from the cache cover, and for the
 /// records of TRIMs. The drive must report what is lost: everything else is read back.
 #[test]
