@@ -38,6 +38,7 @@ _SHOWN = frozenset(
         "steady_state",
         "link",
         "suspensions",
+        "bad_blocks",
         "precondition",
         "verified",
         "warm_up",
@@ -56,6 +57,7 @@ def of_run(result: RunResult) -> Presentation:
         read_levels(summary.ecc),
         _link(summary),
         _suspensions(summary),
+        _bad_blocks(summary),
         mapping(summary.map),
         write_cache(summary.cache),
         migration(summary.migration),
@@ -174,6 +176,17 @@ def _suspensions(summary: Summary) -> Section | None:
     names = ("of programs", "of erases", "time suspended")
     figures = tuple(Figure(name, part) for name, part in zip(names, parts, strict=True))
     return Section("Suspensions for host reads", (Figure("suspensions", text),), figures=figures)
+
+
+def _bad_blocks(summary: Summary) -> Section | None:
+    found = summary.bad_blocks
+    if found is None:
+        return None
+    parts = (count(found.flash_blocks), count(found.unused), count(found.blocks))
+    text = f"{parts[0]} bad from the factory; {parts[1]} good ones that no superblock uses; {parts[2]} superblocks left"
+    names = ("bad from the factory", "good, but used by no superblock", "superblocks of the drive")
+    figures = tuple(Figure(name, part) for name, part in zip(names, parts, strict=True))
+    return Section("Bad blocks", (Figure("bad blocks", text),), figures=figures)
 
 
 _RULE = (

@@ -3,12 +3,14 @@
 
 mod age;
 mod array;
+mod block;
 mod ecc;
 mod on_dies;
 pub mod reliability;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
-pub use array::{Array, Block, BlockState, Copied, DEAD_LPN, Keeps, Rare, Stamp};
+pub use array::Array;
+pub use block::{Block, BlockState, Copied, DEAD_LPN, Keeps, Rare, Stamp};
 pub use ecc::{
     Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
 };
