@@ -98,6 +98,21 @@ impl<P: Probe> Core<P> {
             Start::First => 1,
             Start::Last => self.physics.ecc.levels(),
         };
+        if read.level > 1 && self.physics.ecc.wraps_around() {
+            self.search_on(read, block);
+        }
+    }
+
+    /// Determines the entry that decodes a page whose read starts after the first entry of the read-retry table.
+    #[cold]
+    fn search_on(&mut self, read: &mut Transaction, block: BlockId) {
+        let corrected = self.array.stamp(read.ppn).corrected;
+        let is_decodable = read.needed <= self.physics.ecc.levels();
+        let first = |core: &mut Self| core.first_entry(read.ppn, block, read.page, corrected, read.level - 1);
+        match if is_decodable { first(self) } else { None } {
+            Some(entry) => read.needed = entry,
+            None => read.is_beyond = true,
+        }
     }
 
     /// The P/E cycles of `block` and the age in seconds of the cells of its page `ppn`. The age is 0 if the drive keeps
@@ -163,11 +178,17 @@ impl<P: Probe> Core<P> {
         self.enqueue(part);
     }
 
-    /// Queues another try of a read that did not decode: one level higher, and at the front of its queue.
+    /// Queues another try of a read that did not decode: one level higher, or from the last entry of a read-retry
+    /// table on at its first, and at the front of its queue.
     #[inline(never)]
     pub(crate) fn try_again(&mut self, slot: Slot) {
+        let last = self.physics.ecc.levels();
         let read = &mut self.pool[slot];
-        read.level += 1;
+        if read.level == last {
+            (read.level, read.is_beyond) = (1, false);
+        } else {
+            read.level += 1;
+        }
         read.tries += 1;
         self.device.submit_again(&mut self.pool, slot);
     }
@@ -260,13 +281,25 @@ impl<P: Probe> Core<P> {
     /// entry does.
     #[inline(never)]
     fn needed_entry(&mut self, ppn: Ppn, block: BlockId, page: u32, corrected: AgeStamp) -> u8 {
-        let entries = self.physics.ecc.entries().len();
+        self.first_entry(ppn, block, page, corrected, 0).unwrap_or(self.physics.ecc.levels() + 1)
+    }
+
+    /// The first entry of the read-retry table from index `from` on that decodes a page now, as a level from 1.
+    fn first_entry(
+        &mut self,
+        ppn: Ppn,
+        block: BlockId,
+        page: u32,
+        corrected: AgeStamp,
+        from: u8,
+    ) -> Option<u8> {
+        let entries = usize::from(from)..self.physics.ecc.entries().len();
         let decodes = |&entry: &usize| {
             let model = |model: &mut Reliability, at: &Condition| model.rber_read_for(at, entry);
             let rber = self.rber_by(ppn, block, page, corrected, model);
             rber < self.physics.ecc.limit()
         };
-        (0..entries).find(decodes).unwrap_or(entries) as u8 + 1
+        { entries }.find(decodes).map(|entry| entry as u8 + 1)
     }
 
     /// The AgeStamp of data that is written now.
@@ -305,7 +338,7 @@ impl<P: Probe> Core<P> {
         let last = self.physics.ecc.levels();
         let mut again = false;
         for sub in [slot, partner] {
-            if self.pool[sub].is_uncorrectable() && self.pool[sub].level < last {
+            if self.pool[sub].is_tried_again(last) {
                 self.pool[sub].has_arrived = false;
                 self.try_again(sub);
                 again = true;

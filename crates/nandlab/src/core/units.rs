@@ -307,8 +307,8 @@ impl<P: Probe> Core<P> {
             // Pages that need different levels, because the data of one is lost, are read separately.
             geometry.first_unit(lead.ppn) == geometry.first_unit(read.ppn)
                 && pool[last].ppn < read.ppn
-                && (lead.cause, lead.class, lead.start, lead.needed)
-                    == (read.cause, read.class, read.start, read.needed)
+                && (lead.cause, lead.class, lead.start, lead.needed, lead.is_beyond)
+                    == (read.cause, read.class, read.start, read.needed, read.is_beyond)
                 && self.shares_part(lead, part)
         };
         let index = self.units.reads.iter().rposition(is_same)?;

@@ -244,7 +244,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         self.set_decoder(flush);
         loss.flush_ns = self.core.now - loss.at;
         let read = self.core.pool[slot];
-        let is_failed = read.is_uncorrectable() && read.level < self.core.physics.ecc.levels();
+        let is_failed = read.is_tried_again(self.core.physics.ecc.levels());
         if is_failed && !flush.is_over && flush.next < pages {
             let gc = flush.cleanings.gc.expect("GC goes on");
             let timing = self.core.device.timing();

@@ -55,7 +55,7 @@ impl Reads {
         let (level, is_retry) = (read.level, read.tries > 0);
         let (partner, part_bytes) = (read.partner, read.extent);
         core.array.read(&core.geometry, block, page);
-        if !read.is_uncorrectable() || level == core.physics.ecc.levels() {
+        if !read.is_tried_again(core.physics.ecc.levels()) {
             core.operations.on_ended(FlashOp::Read, cause, 1);
             if core.physics.ecc.has_levels() {
                 self.stats.on_last_try(read);
@@ -128,8 +128,7 @@ impl Reads {
             return false;
         }
         if core.physics.ecc.has_levels() {
-            let read = &core.pool[slot];
-            if read.is_uncorrectable() && read.level < core.physics.ecc.levels() {
+            if core.pool[slot].is_tried_again(core.physics.ecc.levels()) {
                 core.try_again(slot);
                 return false;
             }
@@ -149,8 +148,12 @@ impl Reads {
         // A read at full strength always ends at the last level, whatever the needed level, so its level is not
         // remembered for the block and the drive.
         if start != Start::Last {
-            core.levels.set_block(core.geometry.block_of(ppn), level);
-            if !core.pool[slot].is_uncorrectable() {
+            let is_decoded = !core.pool[slot].is_uncorrectable();
+            // No level of a list is better than the last one; of a read-retry table the last try says nothing.
+            if is_decoded || core.physics.ecc.entries().is_empty() {
+                core.levels.set_block(core.geometry.block_of(ppn), level);
+            }
+            if is_decoded {
                 core.levels.set_drive(level);
             }
         }

@@ -108,6 +108,10 @@ const STARTS: &[Policy] = &[
         "as \"last-level\", but without a cached map entry the level that last decoded a page of the block",
     ),
     plain(
+        "last-good",
+        "the level that last decoded a page of the block; of a read-retry table the entries after it follow, then those before it",
+    ),
+    plain(
         "drive-level",
         "the level that last decoded a page of the drive, so one high read raises the level of all reads",
     ),
@@ -141,6 +145,7 @@ impl FromVal for StartLevel {
             Val::Tag("ideal", None) => Self::Ideal,
             Val::Tag("last-level", None) => Self::LastLevel,
             Val::Tag("block-level", None) => Self::BlockLevel,
+            Val::Tag("last-good", None) => Self::LastGood,
             Val::Tag("drive-level", None) => Self::DriveLevel,
             Val::Tag("table", Some(params)) => {
                 let rows: Vec<RetryRow> =
@@ -238,9 +243,9 @@ fn entries(check: &mut Check<'_>) -> Option<()> {
         check.error(&[KEY, "reliability.rber"], message, remedy);
     }
     let start = check.tag("ecc.start")?;
-    if !["first", "ideal", "last-level"].contains(&start) {
+    if !["first", "ideal", "last-level", "last-good"].contains(&start) {
         let message = format!("\"{start}\" may start at an entry beyond the one that decodes the page");
-        let remedy = "set ecc.start = \"first\", \"last-level\" or \"ideal\"";
+        let remedy = "set ecc.start = \"first\", \"last-level\", \"last-good\" or \"ideal\"";
         check.error(&["ecc.start", KEY], message, remedy);
     }
     if check.is("ecc.retry", "incremental") {

@@ -211,8 +211,11 @@ pub struct Transaction {
     pub start: Start,
     /// The read level of this try.
     pub level: u8,
-    /// The least level that decodes the page of a read.
+    /// The level that decodes the page of a read: the least one, or of a read that starts at a later entry of a
+    /// read-retry table the first one on its way.
     pub needed: u8,
+    /// Whether this try of a read is at an entry of a read-retry table after all entries that decode the page.
+    pub is_beyond: bool,
     /// Failed tries of a read so far.
     pub tries: u8,
     /// Pages after the programmed page that remain erased.
@@ -234,10 +237,16 @@ pub struct Transaction {
 const _: () = assert!(size_of::<Transaction>() <= 72);
 
 impl Transaction {
-    /// Whether the level of this try of a read is below the needed level, so that the try fails.
+    /// Whether this try of a read fails: its level is below the needed level, or beyond all entries that decode.
     #[inline(always)]
     pub fn is_uncorrectable(&self) -> bool {
-        self.level < self.needed
+        self.level < self.needed || self.is_beyond
+    }
+
+    /// Whether this try of a read fails and another one, of `levels` levels, follows.
+    #[inline(always)]
+    pub fn is_tried_again(&self, levels: u8) -> bool {
+        self.is_uncorrectable() && (self.level < levels || self.is_beyond) && self.tries + 1 < levels
     }
 
     /// Whether this is a program in place: a program of a page that is programmed already, with its own data.
@@ -264,6 +273,7 @@ impl Node for Transaction {
         start: Start::Policy,
         level: 1,
         needed: 1,
+        is_beyond: false,
         tries: 0,
         skips: 0,
         has_arrived: false,

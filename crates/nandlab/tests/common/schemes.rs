@@ -126,6 +126,8 @@ impl Schemes {
             start_level(seed, laldpc, start[pick(3) as usize]),
             ["full", "full", "incremental"][pick(3) as usize]
         );
+        let needs_levels = ["full_strength", "ec-cache", "partial"].iter().any(|word| refresh.contains(word));
+        let levels = if is_tlc && !needs_levels { retry_table(seed).unwrap_or(levels) } else { levels };
         // Ages reach 3000 days. At this age the last read level does not decode some pages.
         let ages = format!(
             "{}\nread_disturb = 1e-6\n{}\npage_variation = {}\n\
@@ -364,6 +366,24 @@ fn start_level(seed: u64, laldpc: bool, drawn: &str) -> String {
         ),
         _ => format!("'{drawn}'"),
     }
+}
+
+/// Returns a read-retry table with its start policy; `None` for two thirds of the seeds. The choice has a random stream of
+/// its own.
+fn retry_table(seed: u64) -> Option<String> {
+    let mut stream = Stream::new(seed, "read-retry table");
+    let start =
+        ["first", "ideal", "last-level", "last-good", "last-good", "last-good"][stream.below(6) as usize];
+    let (is_drawn, first, step) = (stream.below(3) == 0, 1 + stream.below(30), 1 + stream.below(400));
+    is_drawn.then(|| {
+        format!(
+            "levels = {{ retry = {{ rber_max = 0.0088, sense = {{ lsb = '46us', csb = '57us', msb = '46us' }}, \
+             transfer = '10us', decode = '5us', entries = [{{ age = '{first}d' }}, {{ age = '{}d' }}, \
+             {{ age = '{}d' }}] }} }}\nstart = '{start}'\n",
+            first + step,
+            first + 3 * step
+        )
+    })
 }
 
 /// Returns the line with `cache.flush_to`: a third of the seeds has `flash`. The choice has a random stream of its own.

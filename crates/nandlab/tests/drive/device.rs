@@ -202,6 +202,7 @@ impl Rig {
                     start: Start::Policy,
                     level: op.level,
                     needed: op.needed,
+                    is_beyond: false,
                     tries: 0,
                     skips: 0,
                     partner: None,

@@ -2,10 +2,13 @@
 
 use crate::common::{TINY, US, one, read_everything, spec, with_oracle};
 use nandlab::base::geometry::{Lpn, PageKind};
+use nandlab::base::units::SECOND;
 use nandlab::drive::spec::{VthSpec, VthTlcSpec};
 use nandlab::drive::{Drive, FailReason};
+use nandlab::flash::AgeClock;
 use nandlab::flash::reliability::{Vth, VthTlc};
 use nandlab::host::{Op, Oracle, Request};
+use std::collections::BTreeMap;
 
 const DAY_S: f64 = 86_400.0;
 /// Park et al., ASPLOS 2021: ECC of 72 bits in 1 KiB.
@@ -86,6 +89,51 @@ fn a_page_that_no_entry_decodes_is_uncorrectable_after_all_tries() {
     let done = drive.completions().next().expect("the read is completed");
     assert_eq!(done.failed, Some(FailReason::Uncorrectable));
     assert_eq!((drive.now() - before).ns() / US, 4 * (SENSE_US[1] + REST_US));
+}
+
+/// With `last-good` the tries of a read begin at the entry that last decoded a page of the block, go on to the end of the
+/// table and then from its beginning.
+#[test]
+fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_block() {
+    let model = VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0 });
+    let (mut overshoots, mut wraps, mut rises, mut losses) = (0, 0, 0, 0);
+    for (pe, days) in [(0, 1), (1000, 30), (2000, 365), (3000, 60), (3000, 900), (8000, 100), (8000, 700)] {
+        // A second of simulated time is a day of the data.
+        let mut drive = drive(pe, days, &["ecc.start=last-good", "reliability.clock_scale=86400.0"]);
+        let mut good = BTreeMap::new();
+        let mut read = |drive: &mut Drive<Oracle>, lpn: u32| {
+            let Some(ppn) = drive.ftl().map.get(Lpn(lpn)) else { return };
+            let (block, page) = drive.geometry().split(ppn);
+            let kind = drive.geometry().kind(page) as usize - PageKind::Lsb as usize;
+            let clock = AgeClock::new(86_400.0);
+            let age = f64::from(drive.array().stamp(ppn).corrected.age_s(clock.at(drive.now())));
+            let rber = |entry: usize| model.rber_read_for(f64::from(pe), age, AGES[entry] * DAY_S)[kind];
+            let start = *good.get(&block).unwrap_or(&0);
+            let order: Vec<usize> = (start..AGES.len()).chain(0..start).collect();
+            let found = order.iter().position(|&entry| rber(entry) < LIMIT);
+            let tries = found.map_or(AGES.len(), |failed| failed + 1) as u64;
+            let took = one(drive, Op::Read, u64::from(lpn) * 4096, 4096) / US;
+            assert_eq!(took, tries * (SENSE_US[kind] + REST_US), "{pe} {days} {lpn} from {start}");
+            losses += usize::from(found.is_none() && start > 0);
+            let Some(failed) = found else { return };
+            let entry = order[failed];
+            good.insert(block, entry);
+            rises += usize::from(entry > start);
+            wraps += usize::from(entry < start);
+            overshoots += usize::from(failed == 0 && (0..start).any(|before| rber(before) < LIMIT));
+        };
+        (0..64).chain(0..64).for_each(|lpn| read(&mut drive, lpn));
+        // Blocks with old and young pages.
+        for step in 1..12u32 {
+            one(&mut drive, Op::Write, u64::from(step) * 4096, 4096);
+            let from = step.saturating_sub(3);
+            (from..=step).for_each(|lpn| read(&mut drive, lpn));
+            drive.advance(drive.now() + u64::from(30 * step) * SECOND);
+            (from..=step).for_each(|lpn| read(&mut drive, lpn));
+        }
+    }
+    let counts = [overshoots, wraps, rises, losses];
+    assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
 }
 
 /// A page's last good entry decodes it as long as it has not become old enough to need a later one. So a read that

@@ -593,7 +593,10 @@ fn policies_are_listed_by_slot() {
         "the listed victim policies are not those of the table"
     );
     assert_eq!(names("ecc.levels"), ["none", "laldpc", "retry"]);
-    assert_eq!(names("ecc.start"), ["first", "ideal", "last-level", "block-level", "drive-level", "table"]);
+    assert_eq!(
+        names("ecc.start"),
+        ["first", "ideal", "last-level", "block-level", "last-good", "drive-level", "table"]
+    );
     assert_eq!(names("ecc.retry"), ["full", "incremental"]);
     assert_eq!(names("reliability.rber"), ["none", "vth", "vth-tlc", "table"]);
     assert!(names("workload.format").is_empty() && names("drive.cell").is_empty());

@@ -60,6 +60,10 @@ pub enum StartLevel {
     /// level of the block falls with a read that started lower, such as one that started at the lower level of its
     /// page, and is forgotten when the block is erased or refreshed in place.
     BlockLevel,
+    /// The level that last decoded a page of the block; level 1 if none has since the last erase or power loss. No level
+    /// is kept by page. Of a read-retry table the tries go on from this entry to the last one, and then from the first
+    /// one on. Of read levels the level of a block does not fall before its erase, but by a read that started lower.
+    LastGood,
     /// The level of the drive's last read that decoded its page, whatever page that was; level 1 before the first such
     /// read and after a power loss. The level falls only with a read that started lower: a read that was queued before
     /// the level rose; a read of a refresh without full strength, which starts at level 1; and with
@@ -130,6 +134,12 @@ impl Ecc {
         &self.entries
     }
 
+    /// Whether the first entry of a read-retry table follows its last one in the order of tries.
+    #[inline(always)]
+    pub fn wraps_around(&self) -> bool {
+        self.start == StartLevel::LastGood && !self.entries.is_empty()
+    }
+
     /// The least RBER that no level decodes; infinite without a level table.
     pub fn limit(&self) -> f64 {
         self.rber_max[self.rber_max.len() - 1]
@@ -142,7 +152,7 @@ impl Ecc {
 
     /// Whether the start policy needs, for each block, the level that last decoded a page of the block.
     pub fn keeps_block_levels(&self) -> bool {
-        self.start == StartLevel::BlockLevel
+        matches!(self.start, StartLevel::BlockLevel | StartLevel::LastGood)
     }
 
     /// Whether the start policy is a table, which needs the P/E cycles of the block and the age of the data.

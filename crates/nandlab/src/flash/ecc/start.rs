@@ -28,6 +28,7 @@ pub(super) fn level(policy: &StartLevel, hints: &Hints) -> u8 {
         StartLevel::LastLevel => hints.page,
         StartLevel::BlockLevel if hints.page == 0 => hints.block,
         StartLevel::BlockLevel => hints.page,
+        StartLevel::LastGood => hints.block,
         StartLevel::DriveLevel => hints.drive,
         StartLevel::Table(table) => table.level(hints.pe_cycles, hints.age_s),
     }
@@ -83,11 +84,11 @@ mod tests {
     #[test]
     fn each_policy_uses_its_own_hint() {
         let levels = |hints: &Hints| {
-            use StartLevel::{BlockLevel, DriveLevel, First, Ideal, LastLevel};
-            [First, Ideal, LastLevel, BlockLevel, DriveLevel].map(|policy| level(&policy, hints))
+            use StartLevel::{BlockLevel, DriveLevel, First, Ideal, LastGood, LastLevel};
+            [First, Ideal, LastLevel, BlockLevel, LastGood, DriveLevel].map(|policy| level(&policy, hints))
         };
-        assert_eq!(levels(&HINTS), [1, 3, 0, 4, 5]);
-        assert_eq!(levels(&Hints { page: 2, ..HINTS }), [1, 3, 2, 2, 5]);
+        assert_eq!(levels(&HINTS), [1, 3, 0, 4, 4, 5]);
+        assert_eq!(levels(&Hints { page: 2, ..HINTS }), [1, 3, 2, 2, 4, 5]);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Device {
             Phase::TransferOut => {
                 let transfer_ns = self.timing.read(first.page, first.level, first.tries > 0).transfer_ns;
                 let transfer_ns = self.timing.of_part(transfer_ns, first.extent);
-                (Span::ZERO, transfer_ns, u64::from(first.level >= first.needed))
+                (Span::ZERO, transfer_ns, u64::from(!first.is_uncorrectable()))
             }
             Phase::TransferIn => {
                 let pages = self.pages_at_work(pool, die);
