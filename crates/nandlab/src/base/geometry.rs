@@ -318,6 +318,17 @@ impl Geometry {
         self.pages_per_row * self.dies_per_block
     }
 
+    /// Consecutive pages that are always programmed and corrected together: a power of two. `copies_back`: the flash pages
+    /// of a program may be copies of pages of different ages. `has_parts`: each page may be corrected by itself.
+    pub fn pages_per_age(&self, copies_back: bool, has_parts: bool) -> u32 {
+        match (copies_back, has_parts) {
+            (_, true) => 1,
+            (true, false) => self.units_per_page,
+            // A block has a whole number of programs.
+            (false, false) => 1 << self.pages_per_program.trailing_zeros(),
+        }
+    }
+
     /// Flash blocks of a block.
     pub fn flash_blocks_per_block(&self) -> u32 {
         self.planes_per_block * self.dies_per_block

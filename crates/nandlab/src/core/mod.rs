@@ -164,7 +164,8 @@ impl<P: Probe> Core<P> {
         let end = age_clock.end();
         let ages = ecc.has_levels() && !reliability.is_none();
         let copied = ages && config.copies_back && reliability.propagates();
-        let keeps = Keeps { sequences: config.keeps_sequences, ages, copied };
+        let pages_per_age = geometry.pages_per_age(config.copies_back, config.has_parts);
+        let keeps = Keeps { sequences: config.keeps_sequences, ages, copied, pages_per_age };
         let array = Array::new(&geometry, config.pe_cycles, keeps);
         let ftl = ftl(&geometry, &array);
         let pages = |is_kept: bool| if is_kept { geometry.pages } else { 0 };

@@ -27,10 +27,14 @@ pub struct Array {
     lpn: Huge<u32>,
     /// OOB: the sequence number of each page; empty unless [`Keeps::sequences`].
     sequences: Huge<u64>,
-    /// OOB: the age stamp at which the data of each page was last corrected; empty unless [`Keeps::ages`].
+    /// OOB: the age stamp at which the data of pages was last corrected; empty unless [`Keeps::ages`].
     corrected: Huge<AgeStamp>,
-    /// What the last copyback has done to each page, since its last correction; empty unless [`Keeps::copied`].
+    /// What the last copyback has done to pages, since their last correction; empty unless [`Keeps::copied`].
     copied: Huge<Copied>,
+    /// The binary logarithm of [`Keeps::pages_per_age`].
+    age_shift: u32,
+    /// Pages that hold lost data, if several pages have a common age stamp. Usually empty.
+    lost: BTreeSet<u32>,
     /// Unreadable pages: power failed during the program of the page or of another page of its wordline. Usually empty.
     torn: BTreeSet<u32>,
     /// OOB: pages that hold only the sectors that were dirty when power failed. Usually empty.
@@ -42,6 +46,12 @@ impl Array {
     pub fn new(geometry: &Geometry, pe_cycles: u32, keeps: Keeps) -> Self {
         let block = Block { pe_cycles, ..Block::default() };
         let pages = geometry.pages as usize;
+        assert!(
+            keeps.pages_per_age.is_power_of_two() && geometry.pages.is_multiple_of(keeps.pages_per_age),
+            "an age stamp of {} pages",
+            keeps.pages_per_age
+        );
+        let ages = pages >> keeps.pages_per_age.ilog2();
         let is_apart = geometry.flash_blocks_per_block() > 1;
         let mut blocks = Huge::filled(block, geometry.blocks as usize);
         for plane in (0..geometry.planes).map(PlaneId) {
@@ -59,8 +69,10 @@ impl Array {
             // empty.
             lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
             sequences: Huge::zeroed(if keeps.sequences { pages } else { 0 }),
-            corrected: Huge::zeroed(if keeps.ages { pages } else { 0 }),
-            copied: Huge::filled(Copied::default(), if keeps.copied { pages } else { 0 }),
+            corrected: Huge::zeroed(if keeps.ages { ages } else { 0 }),
+            copied: Huge::filled(Copied::default(), if keeps.copied { ages } else { 0 }),
+            age_shift: keeps.pages_per_age.ilog2(),
+            lost: BTreeSet::new(),
             torn: BTreeSet::new(),
             partial: BTreeSet::new(),
         }
@@ -109,7 +121,7 @@ impl Array {
     pub fn prefetch(&self, block: BlockId, ppn: Ppn) {
         self.blocks.prefetch(block.index());
         if !self.corrected.is_empty() {
-            self.corrected.prefetch(ppn.index());
+            self.corrected.prefetch(self.age_index(ppn));
         }
     }
 
@@ -124,14 +136,45 @@ impl Array {
     pub fn stamp(&self, ppn: Ppn) -> Stamp {
         Stamp {
             sequence: self.sequences.get(ppn.index()).copied().unwrap_or_default(),
-            corrected: self.corrected.get(ppn.index()).copied().unwrap_or_default(),
+            corrected: self.corrected(ppn),
         }
+    }
+
+    /// The index in `corrected` and `copied` of a page.
+    #[inline(always)]
+    fn age_index(&self, ppn: Ppn) -> usize {
+        (ppn.0 >> self.age_shift) as usize
+    }
+
+    /// [`Stamp::corrected`] of a page.
+    #[inline(always)]
+    fn corrected(&self, ppn: Ppn) -> AgeStamp {
+        if !self.lost.is_empty() && self.lost.contains(&ppn.0) {
+            return AgeStamp::LOST;
+        }
+        self.corrected.get(self.age_index(ppn)).copied().unwrap_or_default()
+    }
+
+    /// Sets [`Stamp::corrected`] of a page.
+    #[inline(always)]
+    fn set_corrected(&mut self, ppn: Ppn, stamp: AgeStamp) {
+        let index = self.age_index(ppn);
+        if self.age_shift > 0 {
+            if stamp == AgeStamp::LOST {
+                self.lost.insert(ppn.0);
+                return;
+            }
+            if !self.lost.is_empty() {
+                self.lost.remove(&ppn.0);
+            }
+        }
+        self.corrected[index] = stamp;
     }
 
     /// Whether a page holds data that could not be corrected when it was moved.
     #[inline(always)]
     pub fn is_lost(&self, ppn: Ppn) -> bool {
-        self.corrected.get(ppn.index()).is_some_and(|&stamp| stamp == AgeStamp::LOST)
+        self.keeps_ages() && self.corrected(ppn) == AgeStamp::LOST
     }
 
     /// Whether a page is unreadable because power failed while it, or another page of its wordline, was programmed.
@@ -190,7 +233,7 @@ impl Array {
     /// What the last copyback has done to a page; `None` if the data has been corrected since, or is not kept.
     #[inline(always)]
     pub fn copied(&self, ppn: Ppn) -> Option<Copied> {
-        self.copied.get(ppn.index()).copied().filter(|copied| copied.programmed != AgeStamp::LOST)
+        self.copied.get(self.age_index(ppn)).copied().filter(|copied| copied.programmed != AgeStamp::LOST)
     }
 
     /// The age stamp from which the retention of a page's cells counts.
@@ -199,14 +242,18 @@ impl Array {
         self.copied(ppn).map_or_else(|| self.stamp(ppn).corrected, |copied| copied.programmed)
     }
 
-    /// Records what a copyback has done to a page.
+    /// Records what a copyback has done to a page. Of pages with a common age stamp the data that is not lost counts.
     pub fn set_copied(&mut self, ppn: Ppn, copied: Copied) {
-        self.copied[ppn.index()] = copied;
+        if self.age_shift == 0 || !self.is_lost(ppn) {
+            let index = self.age_index(ppn);
+            self.copied[index] = copied;
+        }
     }
 
     /// The data of a page has been corrected in place.
     fn forget_copied(&mut self, ppn: Ppn) {
-        if let Some(copied) = self.copied.get_mut(ppn.index()) {
+        let index = self.age_index(ppn);
+        if let Some(copied) = self.copied.get_mut(index) {
             *copied = Copied::default();
         }
     }
@@ -219,7 +266,7 @@ impl Array {
             self.sequences[ppn.index()] = stamp.sequence;
         }
         if !self.corrected.is_empty() {
-            self.corrected[ppn.index()] = stamp.corrected;
+            self.set_corrected(ppn, stamp.corrected);
         }
     }
 
@@ -277,8 +324,8 @@ impl Array {
         let rare = self.rare_mut(block);
         rare.reprograms = rare.reprograms.saturating_add(1);
         self.forget_copied(ppn);
-        if let Some(stamp) = self.corrected.get_mut(ppn.index()) {
-            *stamp = corrected;
+        if self.keeps_ages() {
+            self.set_corrected(ppn, corrected);
         }
     }
 
@@ -327,12 +374,12 @@ impl Array {
     /// Advances the age stamp of a page's data to `stamp`: the data has been corrected in between. A later age stamp
     /// and the mark of lost data remain.
     pub fn correct_since(&mut self, ppn: Ppn, stamp: AgeStamp) {
-        if let Some(corrected) = self.corrected.get_mut(ppn.index())
-            && *corrected != AgeStamp::LOST
-            && *corrected < stamp
-        {
-            *corrected = stamp;
-            self.forget_copied(ppn);
+        if self.keeps_ages() {
+            let corrected = self.corrected(ppn);
+            if corrected != AgeStamp::LOST && corrected < stamp {
+                self.set_corrected(ppn, stamp);
+                self.forget_copied(ppn);
+            }
         }
     }
 
@@ -451,13 +498,14 @@ impl Array {
             self.sequences[pages.clone()].fill(0);
         }
         if self.keeps_copied() {
-            self.copied[pages].fill(Copied::default());
+            self.copied[pages.start >> self.age_shift..pages.end >> self.age_shift].fill(Copied::default());
         }
-        if !self.torn.is_empty() || !self.partial.is_empty() {
+        if !self.torn.is_empty() || !self.partial.is_empty() || !self.lost.is_empty() {
             let first = geometry.page(block, 0).0;
             for page in first..first + geometry.pages_per_block {
                 self.torn.remove(&page);
                 self.partial.remove(&page);
+                self.lost.remove(&page);
             }
         }
     }
@@ -477,7 +525,7 @@ mod tests {
     /// An array whose first block has a page of LPN 7 with this stamp.
     fn with_page(stamp: Stamp) -> (Geometry, Array) {
         let geometry = Setup::default().core().geometry;
-        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: true, copied: false });
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: true, ..Keeps::default() });
         array.block_mut(BlockId(0)).state = BlockState::Open;
         array.stage(Ppn(0), Lpn(7), stamp);
         array.program(BlockId(0), 0);
@@ -490,6 +538,39 @@ mod tests {
         assert_eq!((array.lpn(Ppn(0)), array.stamp(Ppn(0)).sequence), (Lpn(7), 5));
         array.erase(&geometry, BlockId(0));
         assert_eq!((array.lpn(Ppn(0)), array.stamp(Ppn(0)).sequence), (Lpn(DEAD_LPN), 0));
+    }
+
+    #[test]
+    fn pages_with_a_common_age_have_the_stamp_of_the_last_one_but_lose_their_data_alone() {
+        let geometry = Setup::default().core().geometry;
+        let keeps = Keeps { sequences: true, ages: true, copied: true, pages_per_age: 4 };
+        let mut array = Array::new(&geometry, 0, keeps);
+        let after = |seconds| AgeStamp::START.plus_s(seconds);
+        let stamp = |array: &Array, ppn| array.stamp(Ppn(ppn)).corrected;
+        array.block_mut(BlockId(0)).state = BlockState::Open;
+        for (page, corrected) in
+            [after(3), AgeStamp::LOST, after(4), AgeStamp::LOST, after(9)].into_iter().enumerate()
+        {
+            array.stage(Ppn(page as u32), Lpn(7), Stamp { sequence: 1, corrected });
+            array.program(BlockId(0), page as u32);
+        }
+        let of_pages: Vec<_> = (0..5).map(|ppn| stamp(&array, ppn)).collect();
+        assert_eq!(of_pages, [after(4), AgeStamp::LOST, after(4), AgeStamp::LOST, after(9)]);
+        assert_eq!(
+            (0..5).map(|ppn| array.is_lost(Ppn(ppn))).collect::<Vec<_>>(),
+            [false, true, false, true, false]
+        );
+        // The errors of a copy of lost data do not hide those of the others.
+        array.set_copied(Ppn(0), Copied { rber: 0.25, programmed: after(5) });
+        array.set_copied(Ppn(1), Copied { rber: 0.0, programmed: after(5) });
+        assert_eq!(array.copied(Ppn(2)).map(|copied| copied.rber), Some(0.25));
+        array.correct_since(Ppn(2), after(6));
+        assert_eq!((stamp(&array, 0), array.copied(Ppn(0))), (after(6), None));
+        // After an erase no data is lost, and a page is staged anew.
+        array.erase(&geometry, BlockId(0));
+        assert!(!array.is_lost(Ppn(1)) && !array.is_lost(Ppn(3)));
+        array.stage(Ppn(1), Lpn(7), Stamp { sequence: 2, corrected: after(20) });
+        assert_eq!((stamp(&array, 1), stamp(&array, 3), stamp(&array, 4)), (after(20), after(20), after(9)));
     }
 
     #[test]

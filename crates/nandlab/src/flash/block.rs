@@ -93,12 +93,21 @@ pub struct Copied {
 }
 
 /// The fields of [`Stamp`] that the array keeps. A field that no part of the drive reads is not kept.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Keeps {
     /// [`Stamp::sequence`]: 8 bytes per page.
     pub sequences: bool,
-    /// [`Stamp::corrected`]: 4 bytes per page.
+    /// [`Stamp::corrected`]: 4 bytes per `pages_per_age` pages.
     pub ages: bool,
-    /// [`Copied`]: 8 bytes per page.
+    /// [`Copied`]: 8 bytes per `pages_per_age` pages.
     pub copied: bool,
+    /// Consecutive pages that have a common age, because they are always programmed and corrected together: a power of
+    /// two. The stamp is that of the page staged last.
+    pub pages_per_age: u32,
+}
+
+impl Default for Keeps {
+    fn default() -> Self {
+        Self { sequences: false, ages: false, copied: false, pages_per_age: 1 }
+    }
 }

@@ -319,7 +319,7 @@ mod tests {
         };
         let layout = Layout { units_per_page: units, superblock: Superblock::Die };
         let geometry = Geometry::with(&drive, layout);
-        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ..Keeps::default() });
         let needs = BlockNeeds::new(&Demands {
             planes: 4,
             flash_blocks_per_block: 1,

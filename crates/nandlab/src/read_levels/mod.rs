@@ -127,11 +127,9 @@ impl Reads {
         {
             return false;
         }
-        if core.physics.ecc.has_levels() {
-            if core.pool[slot].is_tried_again(core.physics.ecc.levels()) {
-                core.try_again(slot);
-                return false;
-            }
+        if core.physics.ecc.has_levels() && core.pool[slot].is_tried_again(core.physics.ecc.levels()) {
+            core.try_again(slot);
+            return false;
         }
         Self::remember(core, map, slot);
         true

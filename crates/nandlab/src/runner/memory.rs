@@ -83,20 +83,20 @@ impl Memory {
         let keeps_sequences = verify || spec.models_power_loss();
         let is_cut = spec.power.cut_after_requests > 0 || spec.power.cut_at_ns.is_some();
         let has_ages = ecc.has_levels() && has_errors;
-        let keeps_copied = spec.migration.policy.copybacks_max() > 0
-            && spec.reliability.copyback != CopybackErrors::Constant;
+        let copies_back = spec.migration.policy.copybacks_max() > 0;
+        let keeps_copied = copies_back && spec.reliability.copyback != CopybackErrors::Constant;
         let when = |is: bool, bytes: u64| if is { bytes } else { 0 };
 
         // Bytes per physical page in arrays that are zeroed lazily and in arrays that are filled at once. The valid
         // bits are separate.
         let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
         let filled_at_once = when(keeps_sequences, 4)
-            + when(has_ages, 4)
-            + when(has_ages && keeps_copied, 8)
             + when(refresh.hot_reads().is_some(), 1)
             + when(refresh.knows_errors(), 8)
             + when(refresh.partial().is_some(), 8)
             + when(refresh.ec_cache().is_some(), 4);
+        let per_age = geometry.pages_per_age(copies_back, refresh.partial().is_some());
+        let ages = pages / u64::from(per_age) * (when(has_ages, 4) + when(has_ages && keeps_copied, 8));
         let valid_bits = blocks * u64::from(geometry.pages_per_block.div_ceil(64)) * 8;
 
         // Bytes per logical page, and the number of translation pages, whose LPNs follow those of the host.
@@ -127,7 +127,7 @@ impl Memory {
         // Preconditioning, recovery and writing results never overlap in time.
         let temporary = touched.precondition_bytes.max(recovery).max(blocks * Table::BYTES_PER_BLOCK);
         Self {
-            pages: touched.physical * lazily_zeroed + pages * filled_at_once + valid_bits,
+            pages: touched.physical * lazily_zeroed + pages * filled_at_once + ages + valid_bits,
             map: touched.logical * bytes_per_lpn + translation_pages * size_of::<TranslationPage>() as u64,
             blocks: blocks
                 * ((size_of::<Block>() + size_of::<Rare>()) as u64

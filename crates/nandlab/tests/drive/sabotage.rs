@@ -294,7 +294,7 @@ fn the_array_refuses_illegal_operations() {
     let spec = spec(TINY, &[]);
     let geometry = Geometry::new(&spec.drive);
     let panics = |act: &dyn Fn(&mut Array)| {
-        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: false, copied: false });
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ..Keeps::default() });
         array.block_mut(BlockId(0)).state = BlockState::Open;
         array.program(BlockId(0), 0);
         let act = std::panic::AssertUnwindSafe(|| act(&mut array));
