@@ -375,6 +375,10 @@ impl<P: Probe> Drive<P> {
         if to > self.core.end {
             self.end_time();
         } else if self.failure.is_none() {
+            // What follows at this time is not part of the rows that end before it.
+            if to >= self.recorder.sample_at() {
+                self.sample(to);
+            }
             self.core.now = self.core.now.max(to);
         }
         true
