@@ -84,6 +84,31 @@ impl<'a> Words<'a> {
         self.optional().ok_or_else(|| missing(field))
     }
 
+    /// The next word and the number that it spells in at most 19 digits, in one pass. `None` for another word or none, and
+    /// then some of the words are gone.
+    #[inline(always)]
+    pub(crate) fn number(&mut self) -> Option<(&'a [u8], u64)> {
+        let mut start = 0;
+        while is_blank(*self.0.get(start)?) {
+            start += 1;
+        }
+        let (mut end, mut n) = (start, 0u64);
+        while let Some(&b) = self.0.get(end) {
+            let digit = b.wrapping_sub(b'0');
+            if digit > 9 {
+                if is_blank(b) {
+                    break;
+                }
+                return None;
+            }
+            n = n.wrapping_mul(10).wrapping_add(digit.into());
+            end += 1;
+        }
+        let word = &self.0[start..end];
+        self.0 = &self.0[end..];
+        (word.len() <= 19).then_some((word, n))
+    }
+
     /// Refuses further words.
     pub(crate) fn end(&mut self) -> Result<(), TraceError> {
         match self.optional() {

@@ -10,7 +10,7 @@
 use super::ssdsim::{FIVE_COLUMNS, five_columns};
 use super::{FormatInfo, Order, Parsed, Reader, ReaderOptions, disksim, is_text, plain};
 use crate::error::{ErrorKind, TraceError};
-use crate::parse::{bad, ticks};
+use crate::parse::bad;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "mqsim",
@@ -58,11 +58,12 @@ impl Reader for Mqsim {
     #[inline]
     fn parse<'a>(&mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
         let Some(c) = five_columns(line)? else { return Ok(Parsed::Nothing) };
-        let n = ticks("time", c.time, 1)?;
+        let n = c.ticks;
         let time_ns = match self.unit {
             Unit { ns: 1, per: 1 } => n,
             Unit { ns, per: 1 } => {
-                n.checked_mul(ns).ok_or_else(|| bad("time", c.time, "a time within 64-bit nanoseconds"))?
+                let error = || bad("time", n.to_string().as_bytes(), "a time within 64-bit nanoseconds");
+                n.checked_mul(ns).ok_or_else(error)?
             }
             Unit { per, .. } => n / per,
         };

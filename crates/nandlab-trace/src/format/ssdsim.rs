@@ -36,10 +36,29 @@ fn write_line(out: &mut Vec<u8>, request: &Request, _: u64) {
     out.extend_from_slice(if request.op == Op::Read { b" 1\n" } else { b" 0\n" });
 }
 
-/// Parses the five columns; `None` for a blank line. The time stays text, because the unit of an MQSim time is a
-/// setting.
+/// Parses the five columns; `None` for a blank line.
 #[inline]
 pub(super) fn five_columns<'a>(line: &'a [u8]) -> Result<Option<FiveColumns<'a>>, TraceError> {
+    plain_columns(line).map_or_else(|| any_columns(line), |columns| Ok(Some(columns)))
+}
+
+/// Parses five columns in one pass; `None` if they need [`any_columns`].
+#[inline]
+fn plain_columns<'a>(line: &'a [u8]) -> Option<FiveColumns<'a>> {
+    let mut words = Words(line);
+    let (_, ticks) = words.number()?;
+    let (device, _) = words.number()?;
+    let (_, offset) = words.number()?;
+    let (_, len) = words.number()?;
+    let (_, op) = words.number().filter(|&(word, op)| op < 2 && word.len() == 1)?;
+    let (offset, len) = (offset.checked_mul(SECTOR)?, len.checked_mul(SECTOR)?);
+    words.optional().is_none().then_some(FiveColumns { ticks, device, offset, len, read: op == 1 })
+}
+
+/// Parses the five columns, and names what is wrong with them.
+#[cold]
+#[inline(never)]
+fn any_columns<'a>(line: &'a [u8]) -> Result<Option<FiveColumns<'a>>, TraceError> {
     let mut words = Words(line);
     let Some(time) = words.optional() else { return Ok(None) };
     let device = words.next("device")?;
@@ -54,12 +73,13 @@ pub(super) fn five_columns<'a>(line: &'a [u8]) -> Result<Option<FiveColumns<'a>>
         other => return Err(bad("op", other, "1 (read) or 0 (write)")),
     };
     words.end()?;
-    Ok(Some(FiveColumns { time, device, offset, len, read }))
+    let ticks = ticks("time", time, 1)?;
+    Ok(Some(FiveColumns { ticks, device, offset, len, read }))
 }
 
-/// The columns of a line; the time is still text. See [`five_columns`].
+/// The columns of a line. The time is a number of ticks, because the unit of an MQSim time is a setting.
 pub(super) struct FiveColumns<'a> {
-    pub(super) time: &'a [u8],
+    pub(super) ticks: u64,
     pub(super) device: &'a [u8],
     pub(super) offset: u64,
     pub(super) len: u64,
@@ -72,7 +92,7 @@ impl Reader for Ssdsim {
     #[inline]
     fn parse<'a>(&mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
         let Some(c) = five_columns(line)? else { return Ok(Parsed::Nothing) };
-        Ok(plain(ticks("time", c.time, 1)?, c.device, c.read, c.offset, c.len))
+        Ok(plain(c.ticks, c.device, c.read, c.offset, c.len))
     }
 }
 
