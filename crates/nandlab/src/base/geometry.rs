@@ -211,6 +211,9 @@ pub struct Geometry {
     by_block: Divisor,
     by_plane: Divisor,
     by_program: Divisor,
+    by_channel: Divisor,
+    /// The binary logarithm of `page_bytes`; `None` for a size that is no power of two.
+    page_shift: Option<u32>,
 }
 
 impl Geometry {
@@ -229,6 +232,7 @@ impl Geometry {
     pub fn with(drive: &DriveSpec, layout: Layout) -> Self {
         let Layout { units_per_page, superblock } = layout;
         let planes_per_block = superblock.planes(drive);
+        let page_bytes = drive.page_size_bytes / units_per_page;
         let planes_per_die = drive.planes_per_die / planes_per_block;
         let pages_per_row = units_per_page * planes_per_block;
         let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
@@ -253,7 +257,7 @@ impl Geometry {
             planes_per_die,
             blocks_per_plane: drive.blocks_per_plane,
             pages_per_block,
-            page_bytes: drive.page_size_bytes / units_per_page,
+            page_bytes,
             dies,
             planes,
             blocks: blocks as u32,
@@ -274,6 +278,8 @@ impl Geometry {
             by_block: Divisor::new(drive.blocks_per_plane),
             by_plane: Divisor::new(planes_per_die),
             by_program: Divisor::new(pages_per_program),
+            by_channel: Divisor::new(dies_per_channel),
+            page_shift: page_bytes.is_power_of_two().then(|| page_bytes.ilog2()),
         }
     }
 
@@ -285,6 +291,12 @@ impl Geometry {
     /// Bytes of flash, bad blocks included.
     pub fn raw_bytes(&self) -> u64 {
         u64::from(self.pages) * u64::from(self.page_bytes)
+    }
+
+    /// The number of the page that has the byte at the logical address `offset`.
+    #[inline(always)]
+    pub fn page_at(&self, offset: u64) -> u64 {
+        self.page_shift.map_or_else(|| offset / u64::from(self.page_bytes), |shift| offset >> shift)
     }
 
     /// Bytes of a flash page.
@@ -501,7 +513,7 @@ impl Geometry {
     /// The channel of a die.
     #[inline(always)]
     pub fn channel_of(&self, die: DieId) -> u32 {
-        die.0 / self.dies_per_channel
+        self.by_channel.divide(die.0)
     }
 
     /// Flash pages of one wordline of a flash block, one for each bit of a cell.

@@ -94,8 +94,8 @@ impl Host {
     /// The first and the last page of a request.
     #[inline]
     pub(crate) fn pages<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
-        let bytes = u64::from(core.geometry.page_bytes);
-        ((request.offset / bytes) as u32, ((request.offset + request.len - 1) / bytes) as u32)
+        let page = |offset| core.geometry.page_at(offset) as u32;
+        (page(request.offset), page(request.offset + request.len - 1))
     }
 
     /// Fails a partial write, because the old data that it needs is lost: a page with new and lost sectors would look

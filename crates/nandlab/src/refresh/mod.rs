@@ -201,7 +201,7 @@ impl Refresh {
 
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
-        self.policy != RefreshPolicySpec::None
+        !matches!(self.policy, RefreshPolicySpec::None)
     }
 
     /// The refresh interval of a block with `pe_cycles` P/E cycles, in seconds.
