@@ -5,40 +5,75 @@
 //! several clocks with the same time the one with the lowest number comes first, so the order of events does not depend
 //! on the order in which the clocks were set.
 
-use crate::base::units::Time;
+use crate::base::units::{Span, Time};
 
 /// The time of a clock that is not set.
 pub const NEVER: Time = Time::NEVER;
 
 /// The clocks and their tournament.
+///
+/// A clock takes part with one number: the time since `base`, then the number of the clock. So a comparison also decides
+/// between clocks of the same time.
 #[derive(Debug)]
 pub struct Agenda {
     /// A binary tree in an array: node `leaves + i` is clock `i`, and node 1 has the earliest clock.
-    nodes: Box<[(Time, u32)]>,
+    nodes: Box<[u64]>,
+    /// The time of each clock.
+    times: Box<[Time]>,
     leaves: usize,
+    /// The binary logarithm of `leaves`.
+    shift: u32,
+    /// The time from which the clocks take part. Clocks too far after it are [`Agenda::later`].
+    base: Time,
 }
 
 impl Agenda {
     /// `clocks` clocks, none of them set.
     pub fn new(clocks: usize) -> Self {
         let leaves = clocks.next_power_of_two();
-        let mut nodes = vec![(NEVER, 0); 2 * leaves];
-        for node in (1..2 * leaves).rev() {
-            nodes[node].1 = if node >= leaves { (node - leaves) as u32 } else { nodes[2 * node].1 };
-        }
-        Self { nodes: nodes.into(), leaves }
+        let mut agenda = Self {
+            nodes: vec![u64::MAX; 2 * leaves].into(),
+            times: vec![NEVER; leaves].into(),
+            leaves,
+            shift: leaves.ilog2(),
+            base: Time::START,
+        };
+        agenda.begin_at(Time::START);
+        agenda
     }
 
     /// Sets `clock` to `time` (or [`NEVER`]).
     #[inline]
     pub fn set(&mut self, clock: u32, time: Time) {
+        self.times[clock as usize] = time;
+        if time < self.base {
+            self.begin_at(time);
+            return;
+        }
+        let since = time.saturating_sub(self.base).ns().min(self.later());
+        let mut key = since << self.shift | u64::from(clock);
         let mut node = self.leaves + clock as usize;
-        self.nodes[node].0 = time;
-        while node > 1 {
-            let (left, right) = (self.nodes[node & !1], self.nodes[node | 1]);
-            node >>= 1;
-            // `<=`, because the clocks of the left node have the lower numbers.
-            self.nodes[node] = if left.0 <= right.0 { left } else { right };
+        self.nodes[node] = key;
+        for _ in 0..self.shift {
+            key = key.min(self.nodes[node ^ 1]);
+            node /= 2;
+            self.nodes[node] = key;
+        }
+    }
+
+    /// The time since `base` of a clock that is not set, or set too late to take part.
+    #[inline(always)]
+    fn later(&self) -> u64 {
+        u64::MAX >> self.shift
+    }
+
+    /// Lets the clocks take part with their times since `base`.
+    #[cold]
+    #[inline(never)]
+    fn begin_at(&mut self, base: Time) {
+        self.base = base;
+        for clock in 0..self.leaves {
+            self.set(clock as u32, self.times[clock]);
         }
     }
 
@@ -49,18 +84,35 @@ impl Agenda {
 
     /// Whether no clock below `clock` is set.
     pub fn is_unset_below(&self, clock: u32) -> bool {
-        self.nodes[self.leaves..][..clock as usize].iter().all(|&(time, _)| time == NEVER)
+        self.times[..clock as usize].iter().all(|&time| time == NEVER)
     }
 
     /// The time to which a clock is set; [`NEVER`] for a clock that is not set.
     pub fn time(&self, clock: u32) -> Time {
-        self.nodes[self.leaves + clock as usize].0
+        self.times[clock as usize]
     }
 
     /// The earliest time and its clock. The time is [`NEVER`] if no clock is set.
     #[inline(always)]
-    pub fn next(&self) -> (Time, u32) {
-        self.nodes[1]
+    pub fn next(&mut self) -> (Time, u32) {
+        let key = self.nodes[1];
+        let since = key >> self.shift;
+        if since == self.later() {
+            return self.next_later();
+        }
+        (self.base + Span::from_ns(since), key as u32 & (self.leaves as u32 - 1))
+    }
+
+    /// [`Agenda::next`] if no clock takes part: the times are counted anew from the earliest clock.
+    #[cold]
+    #[inline(never)]
+    fn next_later(&mut self) -> (Time, u32) {
+        let earliest = *self.times.iter().min().expect("an agenda has a clock");
+        if earliest == NEVER {
+            return (NEVER, 0);
+        }
+        self.begin_at(earliest);
+        self.next()
     }
 }
 
@@ -78,9 +130,20 @@ mod tests {
             let mut stream = Stream::new(clocks as u64, "agenda");
             for _ in 0..2000 {
                 let clock = stream.below(clocks as u64) as usize;
-                let time = if stream.below(4) == 0 { NEVER } else { Time::from_ns(stream.below(50)) };
+                // Some clocks are years away, and take part only after the others have been unset.
+                let time = match stream.below(8) {
+                    0 | 1 => NEVER,
+                    2 => Time::from_ns(u64::MAX / (2 + stream.below(20))),
+                    _ => Time::from_ns(stream.below(50)),
+                };
                 times[clock] = time;
                 agenda.set(clock as u32, time);
+                if stream.below(100) == 0 {
+                    let span = Span::from_ns(stream.below(u64::MAX / 4));
+                    (times, agenda) = (vec![NEVER; clocks], Agenda::new(clocks));
+                    times[clock] = Time::START + span;
+                    agenda.set(clock as u32, times[clock]);
+                }
                 let earliest = *times.iter().min().unwrap();
                 let first = times.iter().position(|&t| t == earliest).unwrap();
                 assert_eq!(agenda.next().0, earliest);
