@@ -86,7 +86,10 @@ impl Background {
     #[inline]
     pub(super) fn prefetch_copy<P: Probe>(core: &Core<P>, map: &impl Map<P>, victim: BlockId, page: u32) {
         if page < core.geometry.pages_per_block {
-            let lpn = core.array.lpn(core.geometry.page(victim, page));
+            let ppn = core.geometry.page(victim, page);
+            // A line has the LPNs of 16 pages; behind the block nothing is read.
+            core.array.prefetch_lpn(Ppn(ppn.0 + 16));
+            let lpn = core.array.lpn(ppn);
             core.ftl.map.prefetch(lpn);
             map.prefetch_move(lpn);
         }

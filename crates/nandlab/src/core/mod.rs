@@ -170,7 +170,14 @@ impl<P: Probe> Core<P> {
         let ftl = ftl(&geometry, &array);
         let pages = |is_kept: bool| if is_kept { geometry.pages } else { 0 };
         Self {
-            device: Device::new(&geometry, timing, scheduler, multi_plane, copyback_gap),
+            device: Device::new(
+                &geometry,
+                timing,
+                scheduler,
+                multi_plane,
+                copyback_gap,
+                config.keeps_sequences,
+            ),
             now: Time::START,
             end,
             pool: Transactions::default(),

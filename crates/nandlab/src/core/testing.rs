@@ -230,7 +230,7 @@ pub(crate) fn next(core: &mut Core<NoProbe>) -> Option<Event> {
         let (clock, ended) = strike(core)?;
         match ended {
             None => return Some(Event::Clock(clock)),
-            Some(Ended::Nothing) => {}
+            Some(Ended::Nothing | Ended::Sense(_)) => {}
             Some(Ended::Page(slot)) => return Some(Event::Page(slot)),
             Some(Ended::Batch(slot)) => {
                 let done = core.pool.remove(slot);

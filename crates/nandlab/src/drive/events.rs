@@ -265,6 +265,11 @@ impl<P: Probe> Drive<P> {
         );
         match ended {
             Ended::Nothing => return,
+            Ended::Sense(slot) => {
+                // A copy asks for the map entry once the page has been transferred and decoded.
+                self.core.ftl.map.prefetch(self.core.pool[slot].lpn);
+                return;
+            }
             Ended::Page(slot) => self.on_page_out(slot),
             Ended::Batch(first) => {
                 let mut rest = Some(first);

@@ -324,11 +324,12 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub fn prefetch(&self, request: &Request, pages: bool) {
         if matches!(request.op, Op::Read | Op::Write) {
-            let page_bytes = u64::from(self.core.geometry.page_bytes);
-            let first = request.offset / page_bytes;
+            let geometry = &self.core.geometry;
+            let first = geometry.page_at(request.offset);
             // Eight pages are enough: the processor prefetches the following pages of longer requests by itself.
-            let last = request.offset.saturating_add(request.len).div_ceil(page_bytes).min(first + 8);
-            for lpn in first..last.min(u64::from(self.core.geometry.logical_pages)) {
+            let last =
+                geometry.page_at(request.offset.saturating_add(request.len).saturating_sub(1)).min(first + 7);
+            for lpn in first..(last + 1).min(u64::from(geometry.logical_pages)) {
                 let (core, lpn) = (&self.core, Lpn(lpn as u32));
                 if let Some(mapping) = &self.path.map {
                     mapping.prefetch(lpn, pages);

@@ -125,6 +125,12 @@ impl Array {
         }
     }
 
+    /// Prefetches the LPN in a page's OOB into the CPU's cache.
+    #[inline(always)]
+    pub fn prefetch_lpn(&self, ppn: Ppn) {
+        self.lpn.prefetch(ppn.index());
+    }
+
     /// The LPN in a page's OOB.
     #[inline(always)]
     pub fn lpn(&self, ppn: Ppn) -> Lpn {

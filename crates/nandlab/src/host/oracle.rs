@@ -148,7 +148,9 @@ impl Oracle {
     }
 }
 
-impl Watcher for Oracle {}
+impl Watcher for Oracle {
+    const SEES_PHASES: bool = false;
+}
 
 impl Probe for Oracle {
     const STAMPED: bool = true;

@@ -288,7 +288,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let ended = device.on_clock(pool, agenda, probe, *now, DieId(clock));
             device.start_next(pool, agenda, probe, *now, DieId(clock));
             match ended {
-                Ended::Nothing => {}
+                Ended::Nothing | Ended::Sense(_) => {}
                 Ended::Page(slot) if flush.cleanings.has_begun(&self.core.pool[slot]) => {
                     self.decode(&mut flush, slot, loss);
                 }

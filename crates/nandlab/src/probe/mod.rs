@@ -98,7 +98,9 @@ pub trait Probe: Watcher {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProbe;
 
-impl Watcher for NoProbe {}
+impl Watcher for NoProbe {
+    const SEES_PHASES: bool = false;
+}
 
 impl Probe for NoProbe {}
 

@@ -1,4 +1,5 @@
-//! A channel: the die that has taken it, the dies that wait for it, and the time for which it was occupied.
+//! A channel: the die that has taken it, the dies that wait for it or have reserved it, and the time for which it
+//! was occupied.
 
 use crate::base::geometry::DieId;
 use crate::base::units::{Span, Time};
@@ -10,8 +11,10 @@ pub(super) struct Channel {
     pub(super) waiting: Option<(DieId, DieId)>,
     /// The time at which a die took the channel; `None` while the channel is free.
     taken_at: Option<Time>,
-    /// The occupied time without the time since `taken_at`.
+    /// The occupied time without the time since `taken_at`, with all reservations.
     busy_ns: Span,
+    /// The end of the last reservation, and the time since which the channel is reserved without a gap.
+    reserved: (Time, Time),
 }
 
 impl Channel {
@@ -31,9 +34,21 @@ impl Channel {
         self.busy_ns += self.taken_at.take().map_or(Span::ZERO, |since| now - since);
     }
 
+    /// Reserves the channel for `span`, behind the reservations before. Returns the end of the reservation.
+    #[inline(always)]
+    pub(super) fn reserve(&mut self, now: Time, span: Span) -> Time {
+        let (end, since) = self.reserved;
+        let (from, since) = if end < now { (now, now) } else { (end, since) };
+        self.reserved = (from + span, since);
+        self.busy_ns += span;
+        self.reserved.0
+    }
+
     /// The total time for which the channel has been taken until `now`.
     pub(super) fn busy_ns(&self, now: Time) -> Span {
-        // For statistics `now` may be before the time at which the channel was taken.
-        self.busy_ns + self.taken_at.map_or(Span::ZERO, |since| now.saturating_sub(since))
+        // For statistics `now` may be before the time at which the channel was taken or reserved.
+        let (end, since) = self.reserved;
+        let later = end.saturating_sub(now.max(since));
+        self.busy_ns - later + self.taken_at.map_or(Span::ZERO, |since| now.saturating_sub(since))
     }
 }

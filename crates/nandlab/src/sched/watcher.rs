@@ -7,6 +7,9 @@ use crate::base::units::Time;
 
 /// Observes which transactions the dies start, and when each phase runs. A method that is not overridden does nothing.
 pub trait Watcher {
+    /// Whether the watcher observes phases. If not, the device may work them out before they begin.
+    const SEES_PHASES: bool = true;
+
     /// A die has started a transaction, or the program of a copyback after its sense (`migration.copyback = "split"`).
     #[inline(always)]
     fn on_issue(&mut self, _now: Time, _die: DieId, _transaction: &Transaction) {}
@@ -42,6 +45,8 @@ pub trait Watcher {
 
 /// Two watchers that observe the same operations.
 impl<A: Watcher, B: Watcher> Watcher for (A, B) {
+    const SEES_PHASES: bool = A::SEES_PHASES || B::SEES_PHASES;
+
     fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
         self.0.on_issue(now, die, transaction);
         self.1.on_issue(now, die, transaction);

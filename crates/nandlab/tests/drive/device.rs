@@ -111,6 +111,13 @@ impl Watcher for Phases {
     }
 }
 
+/// A watcher for which the device may reserve its channels.
+struct Unobserved;
+
+impl Watcher for Unobserved {
+    const SEES_PHASES: bool = false;
+}
+
 struct Rig {
     spec: Spec,
     superblock: Superblock,
@@ -163,17 +170,41 @@ impl Rig {
         self
     }
 
-    /// Replays the operations `issued` on a fresh device up to the time `until`.
+    /// Replays the operations `issued` on a fresh device up to the time `until`. A device whose phases nobody observes
+    /// ends every operation at the same time.
     fn replay(&self, issued: &[(u64, Op)], until: u64) -> Run {
+        let mut phases = Phases::default();
+        let (device, ends) = self.replay_before(issued, until, &mut phases);
+        let (reserving, its_ends) = self.replay_before(issued, until, &mut Unobserved);
+        assert_eq!(ends, its_ends);
+        let run = Run { device, ends, phases: phases.0 };
+        let geometry = self.geometry();
+        let now = Time::from_ns(until.min(run.ends.iter().flatten().copied().max().unwrap_or(0)));
+        for channel in 0..geometry.channels {
+            let of = |device: &Device| device.channel_busy_ns(channel, now);
+            assert_eq!(of(&run.device), of(&reserving), "channel {channel}");
+        }
+        for die in (0..geometry.dies).map(DieId) {
+            assert_eq!(run.device.die_busy_ns(die, now), reserving.die_busy_ns(die, now), "{die:?}");
+        }
+        run
+    }
+
+    fn replay_before<W: Watcher>(
+        &self,
+        issued: &[(u64, Op)],
+        until: u64,
+        watcher: &mut W,
+    ) -> (Device, Vec<Option<u64>>) {
         let geometry = self.geometry();
         let timing = Timing::new(&self.spec.timing, &self.spec.ecc, &geometry);
         let dies = &self.spec.timing;
-        let mut device = Device::new(&geometry, timing, dies.scheduler, dies.multi_plane, self.gap);
+        let mut device = Device::new(&geometry, timing, dies.scheduler, dies.multi_plane, self.gap, false);
         for &die in &self.promoted {
             device.promote(DieId(die));
         }
         let (mut pool, mut agenda) = (Transactions::default(), Agenda::new(geometry.dies as usize));
-        let (mut phases, mut ends) = (Phases::default(), vec![None; issued.len()]);
+        let mut ends = vec![None; issued.len()];
         let mut pending = issued.iter().enumerate().peekable();
         loop {
             let (next, clock) = agenda.next();
@@ -219,7 +250,7 @@ impl Rig {
                 // Operations issued at the same time belong to one request: dies start after the last of these
                 // operations.
                 if pending.peek().is_none_or(|&(_, &(after, _))| after > at) {
-                    device.start(&mut pool, &mut agenda, &mut phases, Time::from_ns(at));
+                    device.start(&mut pool, &mut agenda, watcher, Time::from_ns(at));
                 }
                 continue;
             }
@@ -231,8 +262,8 @@ impl Rig {
                 ends[number_of(&pool.remove(slot))] = Some(time);
                 next
             };
-            match device.on_clock(&mut pool, &mut agenda, &mut phases, next, DieId(clock)) {
-                Ended::Nothing => continue,
+            match device.on_clock(&mut pool, &mut agenda, watcher, next, DieId(clock)) {
+                Ended::Nothing | Ended::Sense(_) => continue,
                 // Decoding takes no time here: after a failed try the read returns to its die before the die starts its
                 // next operation.
                 Ended::Page(slot) if pool[slot].level < pool[slot].needed => {
@@ -250,13 +281,13 @@ impl Rig {
                     }
                 }
             }
-            device.start(&mut pool, &mut agenda, &mut phases, next);
-            device.start_next(&mut pool, &mut agenda, &mut phases, next, DieId(clock));
+            device.start(&mut pool, &mut agenda, watcher, next);
+            device.start_next(&mut pool, &mut agenda, watcher, next, DieId(clock));
         }
         if until == u64::MAX {
             assert_eq!(pool.live(), 0, "an operation never ended");
         }
-        Run { device, ends, phases: phases.0 }
+        (device, ends)
     }
 
     fn run(&self) -> Run {
@@ -721,7 +752,7 @@ fn promotions_can_be_nested_and_affect_only_their_die() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     let geometry = Geometry::new(&rig.spec.drive);
     let timing = Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry);
-    let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, false, None);
+    let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, false, None, false);
     // Two promotions are ended by two demotions.
     device.promote(DieId(0));
     device.promote(DieId(0));

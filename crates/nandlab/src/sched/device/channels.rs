@@ -1,5 +1,6 @@
 //! The channels and the off-chip path of the device: who has them, and when a transfer ends.
 
+use super::state::Die;
 use super::{Device, Phase, first_of};
 use crate::base::geometry::DieId;
 use crate::base::units::{Span, Time};
@@ -17,6 +18,12 @@ impl Device {
         id: DieId,
         phase: Phase,
     ) {
+        if self.reserves::<W>() {
+            let end = self.reserve_channel(pool, now, id, phase);
+            self.dies[id.index()].phase = phase;
+            agenda.set(id.0, end);
+            return;
+        }
         let die = &mut self.dies[id.index()];
         die.phase = phase;
         die.next_waiting = None;
@@ -36,6 +43,47 @@ impl Device {
         channel.waiting = Some((first, id));
     }
 
+    /// The times of the command and the transfer of `phase` of a die, and the pages that cross the off-chip path.
+    #[inline(always)]
+    fn on_channel(&self, pool: &Transactions, die: &Die, phase: Phase) -> (Span, Span, u64) {
+        match phase {
+            Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
+            // A page that this try does not decode is not sent over the off-chip path.
+            Phase::TransferOut => {
+                let first = first_of(&die.batch, pool);
+                let transfer_ns = self.timing.read(first.page, first.level, first.tries > 0).transfer_ns;
+                let transfer_ns = self.timing.of_part(transfer_ns, first.extent);
+                (Span::ZERO, transfer_ns, u64::from(!first.is_uncorrectable()))
+            }
+            Phase::TransferIn => {
+                let pages = self.pages_at_work(pool, die);
+                (self.command_ns(pool, die), pages * self.timing.transfer_ns, pages)
+            }
+            Phase::Idle | Phase::Array => unreachable!("this phase needs no channel"),
+        }
+    }
+
+    /// Whether the phases on a channel are reserved when they are asked for: their end is known then, because the channel
+    /// serves the dies in the order in which they ask. An event at the end of a command or a transfer in is not needed.
+    #[inline(always)]
+    pub(super) fn reserves<W: Watcher>(&self) -> bool {
+        self.reserves && !W::SEES_PHASES
+    }
+
+    /// Reserves the die's channel for `phase`. Returns the end of the phase.
+    #[inline(always)]
+    pub(super) fn reserve_channel(
+        &mut self,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+        phase: Phase,
+    ) -> Time {
+        let die = &self.dies[id.index()];
+        let (command_ns, transfer_ns, _) = self.on_channel(pool, die, phase);
+        self.channels[die.channel as usize].reserve(now, command_ns + transfer_ns)
+    }
+
     #[inline]
     fn grant_channel<W: Watcher>(
         &mut self,
@@ -47,20 +95,7 @@ impl Device {
     ) {
         let die = &self.dies[id.index()];
         let first = first_of(&die.batch, pool);
-        let (command_ns, transfer_ns, pages) = match die.phase {
-            Phase::Command => (self.command_ns(pool, die), Span::ZERO, 0),
-            // A page that this try does not decode is not sent over the off-chip path.
-            Phase::TransferOut => {
-                let transfer_ns = self.timing.read(first.page, first.level, first.tries > 0).transfer_ns;
-                let transfer_ns = self.timing.of_part(transfer_ns, first.extent);
-                (Span::ZERO, transfer_ns, u64::from(!first.is_uncorrectable()))
-            }
-            Phase::TransferIn => {
-                let pages = self.pages_at_work(pool, die);
-                (self.command_ns(pool, die), pages * self.timing.transfer_ns, pages)
-            }
-            Phase::Idle | Phase::Array => unreachable!("this phase needs no channel"),
-        };
+        let (command_ns, transfer_ns, pages) = self.on_channel(pool, die, die.phase);
         let data_from = now + command_ns;
         let mut end = data_from + transfer_ns;
         let way = if die.phase == Phase::TransferIn { Way::In } else { Way::Out } as usize;
@@ -85,6 +120,9 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
+        if self.reserves::<W>() {
+            return;
+        }
         let channel = &mut self.channels[self.dies[id.index()].channel as usize];
         channel.free(now);
         if let Some((next, last)) = channel.waiting {

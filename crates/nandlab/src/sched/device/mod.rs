@@ -12,6 +12,9 @@
 //! channel. All channels share the off-chip path. Data passes through channel and off-chip path at the same time, so a
 //! transfer ends when the slower of the two has carried the data, and occupies its channel until then. A page that a try
 //! does not decode crosses only the channel.
+//!
+//! Where nothing else depends on the beginning of a phase on a channel, a die reserves the channel when it would ask for
+//! it, and its array operation is known at once to begin at the end of the reservation.
 
 mod channels;
 mod gap;
@@ -55,22 +58,29 @@ pub struct Device {
     gap: Option<CopybackGap>,
     /// `None` if operations are not suspended.
     suspender: Option<Suspender>,
+    /// Whether no part of the drive but the channels needs to know when a phase on a channel begins or ends.
+    reserves: bool,
 }
 
 impl Device {
-    /// A device with idle dies.
+    /// A device with idle dies. `may_lose_power`: power may fail during an operation.
     pub fn new(
         geometry: &Geometry,
         timing: Timing,
         scheduler: Scheduler,
         multi_plane: bool,
         gap: Option<CopybackGap>,
+        may_lose_power: bool,
     ) -> Self {
+        let suspender = Suspender::new(timing.suspend, geometry.dies);
+        // The off-chip path serves the channels in the order in which their transfers begin.
+        let is_off_chip = timing.off_chip_ns.iter().any(|&ns| ns > Span::ZERO);
         Self {
+            reserves: !may_lose_power && !is_off_chip && suspender.is_none(),
             dies: (0..geometry.dies).map(|index| Die::new(geometry, DieId(index))).collect(),
             channels: vec![Channel::default(); geometry.channels as usize].into(),
             off_chip_free_at: [Time::START; 2],
-            suspender: Suspender::new(timing.suspend, geometry.dies),
+            suspender,
             timing,
             scheduler,
             cleaning_order: vec![0; geometry.dies as usize].into(),
@@ -256,8 +266,9 @@ impl Device {
                 Ended::Nothing
             }
             (Phase::Array, FlashOp::Read) => {
+                let slot = die.batch.first().expect("an operation has a transaction");
                 self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferOut);
-                Ended::Nothing
+                Ended::Sense(slot)
             }
             (Phase::Array, _)
                 if self.suspender.as_ref().is_some_and(|suspender| !suspender.is_end(id, now)) =>
@@ -376,12 +387,19 @@ impl Device {
                 rest = pool[other].next;
             }
         }
-        match self.dies[id.index()].kind {
-            FlashOp::Program => self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferIn),
-            _ if self.command_ns(pool, &self.dies[id.index()]) > Span::ZERO => {
-                self.ask_channel(agenda, watcher, pool, now, id, Phase::Command)
+        let phase = match self.dies[id.index()].kind {
+            FlashOp::Program => Phase::TransferIn,
+            _ if self.command_ns(pool, &self.dies[id.index()]) > Span::ZERO => Phase::Command,
+            _ => {
+                self.start_array(pool, agenda, watcher, now, id);
+                return;
             }
-            _ => self.start_array(pool, agenda, watcher, now, id),
+        };
+        if self.reserves::<W>() {
+            let ready = self.reserve_channel(pool, now, id, phase);
+            self.start_array(pool, agenda, watcher, ready, id);
+        } else {
+            self.ask_channel(agenda, watcher, pool, now, id, phase);
         }
     }
 

@@ -78,6 +78,8 @@ impl Die {
 pub enum Ended {
     /// Only a phase: the operation continues with its next phase.
     Nothing,
+    /// The sensing of the pages in the list that starts at this slot; they are transferred out next.
+    Sense(Slot),
     /// The transfer out of a page, which has yet to be decoded.
     Page(Slot),
     /// The array operation of every transaction in the list that starts at this slot.
