@@ -169,9 +169,7 @@ impl FlushCost {
                 (kinds, page_j(slowest), None, ahead_j)
             }
         };
-        let dies_per_channel = u64::from(geometry.dies / geometry.channels);
-        let channel_ns = dies_per_channel * timing.longest_transfer_ns()
-            + u64::from(geometry.dies) * timing.off_chip_ns[0].max(timing.off_chip_ns[1]);
+        let channel_ns = timing.longest_wait_ns(geometry);
         let resumption_ns = timing.longest_resumption_ns(channel_ns).ns() as f64;
         let wait_ns = erase_ns + resumption_ns + slowest + channel_ns.ns() as f64;
         Self {

@@ -250,7 +250,7 @@ pub(crate) fn start(core: &mut Core<NoProbe>) {
 
 /// Advances to the next clock. Returns the clock and, for the die's clock, what has ended; `None` if no clock is set.
 pub(crate) fn strike(core: &mut Core<NoProbe>) -> Option<(u32, Option<Ended>)> {
-    let (time, clock) = core.agenda.next();
+    let (time, clock) = core.agenda.first();
     if time == NEVER {
         return None;
     }

@@ -31,7 +31,7 @@ impl<P: Probe> Drive<P> {
             self.resume_writes(plane);
         }
         self.serve();
-        let (time, clock) = self.core.agenda.next();
+        let (time, clock) = self.core.agenda.first();
         if !self.is_rest(time, clock) {
             return true;
         }
@@ -43,7 +43,7 @@ impl<P: Probe> Drive<P> {
         self.serve();
         // After a failed write another page may wait for room, such as a page that waited for the write cache before.
         let has_failed_some = self.given_up() > before;
-        let (time, clock) = self.core.agenda.next();
+        let (time, clock) = self.core.agenda.first();
         if !has_failed_some && self.is_stuck_at(time, clock) {
             self.failure = Some(Box::new(self.shortage()));
         }

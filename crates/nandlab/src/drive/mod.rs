@@ -354,7 +354,7 @@ impl<P: Probe> Drive<P> {
     pub fn advance_some(&mut self, to: Time, events: u64) -> bool {
         let mut events_left = events;
         loop {
-            let (time, clock) = self.core.agenda.next();
+            let (time, clock) = self.core.agenda.first();
             if self.is_stuck_at(time, clock) {
                 if !self.give_up() {
                     return true;
@@ -389,7 +389,7 @@ impl<P: Probe> Drive<P> {
     /// whether a request has been completed.
     pub fn advance_to_completion(&mut self, limit: Time) -> bool {
         while self.path.host.completions.is_empty() {
-            let (time, clock) = self.core.agenda.next();
+            let (time, clock) = self.core.agenda.first();
             if self.is_stuck_at(time, clock) {
                 if !self.give_up() {
                     return false;
@@ -409,7 +409,7 @@ impl<P: Probe> Drive<P> {
     /// refreshes do not count as events, as in [`Drive::run_until_idle`].
     pub fn advance_by_event(&mut self, limit: Time) -> bool {
         loop {
-            let (time, clock) = self.core.agenda.next();
+            let (time, clock) = self.core.agenda.first();
             if self.is_stuck_at(time, clock) {
                 if !self.give_up() {
                     return false;
@@ -442,7 +442,7 @@ impl<P: Probe> Drive<P> {
         let until = began.saturating_add(limit);
         let mut events_left = events;
         loop {
-            let (time, clock) = self.core.agenda.next();
+            let (time, clock) = self.core.agenda.first();
             if let Some(failure) = self.failure() {
                 return Err(failure.clone());
             } else if self.is_rest(time, clock) {

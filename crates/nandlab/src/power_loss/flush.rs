@@ -274,7 +274,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if flush.next == dirty.len() {
                 self.begin_line_programs(means, &mut flush, loss);
             }
-            let (time, clock) = self.core.agenda.next();
+            let (time, clock) = self.core.agenda.first();
             if time == NEVER {
                 break;
             }
@@ -442,13 +442,9 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         true
     }
 
-    /// The longest time that a die waits for its channel and then transfers a page. In the worst case every die of the
-    /// channel first transfers a page, at the last read level.
+    /// The longest time that a die waits for its channel and the off-chip path and then transfers.
     pub(super) fn wait_ns(&self) -> Span {
-        let (timing, geometry) = (self.core.device.timing(), &self.core.geometry);
-        let dies_per_channel = u64::from(geometry.dies / geometry.channels);
-        dies_per_channel * timing.longest_transfer_ns()
-            + u64::from(geometry.dies) * timing.off_chip_ns[0].max(timing.off_chip_ns[1])
+        self.core.device.timing().longest_wait_ns(&self.core.geometry)
     }
 
     /// Begins programs of lines of the VSM on idle dies. A page whose line is not saved keeps the errors that it had

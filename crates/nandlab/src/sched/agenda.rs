@@ -94,7 +94,7 @@ impl Agenda {
 
     /// The earliest time and its clock. The time is [`NEVER`] if no clock is set.
     #[inline(always)]
-    pub fn next(&mut self) -> (Time, u32) {
+    pub fn first(&mut self) -> (Time, u32) {
         let key = self.nodes[1];
         let since = key >> self.shift;
         if since == self.later() {
@@ -103,7 +103,7 @@ impl Agenda {
         (self.base + Span::from_ns(since), key as u32 & (self.leaves as u32 - 1))
     }
 
-    /// [`Agenda::next`] if no clock takes part: the times are counted anew from the earliest clock.
+    /// [`Agenda::first`] if no clock takes part: the times are counted anew from the earliest clock.
     #[cold]
     #[inline(never)]
     fn next_later(&mut self) -> (Time, u32) {
@@ -112,7 +112,7 @@ impl Agenda {
             return (NEVER, 0);
         }
         self.begin_at(earliest);
-        self.next()
+        self.first()
     }
 }
 
@@ -146,9 +146,9 @@ mod tests {
                 }
                 let earliest = *times.iter().min().unwrap();
                 let first = times.iter().position(|&t| t == earliest).unwrap();
-                assert_eq!(agenda.next().0, earliest);
+                assert_eq!(agenda.first().0, earliest);
                 if earliest != NEVER {
-                    assert_eq!(agenda.next().1 as usize, first);
+                    assert_eq!(agenda.first().1 as usize, first);
                 }
             }
         }

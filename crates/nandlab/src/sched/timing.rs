@@ -267,6 +267,16 @@ impl Timing {
         programs.chain(others).chain([reads]).max().unwrap_or_default()
     }
 
+    /// The longest time that a die waits for its channel and the off-chip path and then transfers. In the worst case every
+    /// die of the channel first transfers at the last read level or a whole program, and so does every die of the drive on
+    /// the off-chip path.
+    pub fn longest_wait_ns(&self, geometry: &Geometry) -> Span {
+        let dies_per_channel = u64::from(geometry.dies / geometry.channels);
+        let program = u64::from(self.blocks * self.width(FlashOp::Program));
+        let [out, into] = self.off_chip_ns;
+        dies_per_channel * self.longest_transfer_ns() + u64::from(geometry.dies) * out.max(program * into)
+    }
+
     /// The longest time of one try of a read on the die and in the decoder, without its transfers.
     pub fn longest_try_ns(&self) -> Span {
         let costs = self.kinds().flat_map(|kind| &self.reads[2 * kind * self.levels..][..2 * self.levels]);

@@ -220,7 +220,8 @@ impl Case {
         first_accepted(self.slack, |attempt, op| text(self, &schemes, attempt, op))
     }
 
-    fn request(&self, stream: &mut Stream, capacity: u64) -> Request {
+    /// Draws a request to a drive of `capacity` bytes.
+    pub fn request(&self, stream: &mut Stream, capacity: u64) -> Request {
         let sectors = ((capacity as f64 * self.span) as u64 / 512).max(16);
         let total: u64 = self.weights.iter().sum();
         let mut draw = stream.below(total.max(1));

@@ -207,7 +207,7 @@ impl Rig {
         let mut ends = vec![None; issued.len()];
         let mut pending = issued.iter().enumerate().peekable();
         loop {
-            let (next, clock) = agenda.next();
+            let (next, clock) = agenda.first();
             let time = next.ns();
             if let Some(&(number, &(at, op))) = pending.peek()
                 && (at < time)

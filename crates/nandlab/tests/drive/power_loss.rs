@@ -153,6 +153,15 @@ fn no_program_shares_a_wordline_with_copies_of_the_recovery() {
     crash(&plan, CUTS, &mut Honest);
 }
 
+/// The reserve for the wait of a program had room for one flash page on the off-chip path, where another program under way
+/// has six: a flush spent 5 nJ more than the capacitor had.
+#[test]
+fn a_flush_waits_for_a_whole_program_on_the_off_chip_path() {
+    let plan = Plan::new(5_050_001_374);
+    assert!(plan.text.contains("off_chip_mb_per_s") && plan.has_units(), "{}", plan.text);
+    crash(&plan, CUTS, &mut Honest);
+}
+
 /// Only drives whose capacitor may be too small for what flushes and FUA writes from the cache cover, and for the
 /// records of TRIMs. The drive must report what is lost: everything else is read back.
 #[test]

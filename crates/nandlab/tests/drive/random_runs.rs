@@ -4,7 +4,14 @@
 //! `NANDLAB_SOAK_SEED` set the number of cases, the minutes and the first seed.
 
 use crate::cases::Case;
+use crate::common::ns;
 use crate::common::schemes::Acts;
+use nandlab::base::rng::Stream;
+use nandlab::base::units::Time;
+use nandlab::drive::Drive;
+use nandlab::host::Request;
+use nandlab::probe::Probe;
+use nandlab::sched::Watcher;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -74,6 +81,52 @@ fn the_host_reads_what_it_wrote_in_units_below_the_page() {
     for case in (first..).map(Case::draw).filter(Case::has_units).take(cases as usize) {
         std::panic::catch_unwind(|| case.play(1000))
             .unwrap_or_else(|_| panic!("{case:?}\n{}", case.spec().0));
+    }
+}
+
+/// A probe that observes phases, and nothing else.
+struct Observer;
+
+impl Watcher for Observer {}
+impl Probe for Observer {}
+
+/// Plays requests of a case. Returns what the host and the statistics see.
+fn outcome<P: Probe>(case: &Case, mut drive: Drive<P>) -> String {
+    drive.precondition(&mut |_| true);
+    let mut stream = Stream::new(case.seed, "outcome");
+    let capacity = drive.geometry().logical_bytes();
+    let mut seen = String::new();
+    for number in 0..400 {
+        let request = Request { arrival: drive.now(), ..case.request(&mut stream, capacity) };
+        drive.submit(&request).expect("the request fits");
+        while drive.outstanding() >= 1 + number % 8 && drive.advance_to_completion(Time::NEVER) {
+            seen.extend(
+                drive.completions().map(|done| format!("{} {:?}\n", done.completed.ns(), done.failed)),
+            );
+        }
+        if stream.below(8) == 0 {
+            drive.advance(drive.now() + ns(stream.below(4_000_000)));
+        }
+        if drive.failure().is_some() {
+            break;
+        }
+    }
+    drive.finish_stats();
+    format!("{seen}{:?} {:?} {:?}", drive.stats(), drive.die_busy_ns(), drive.channel_busy_ns())
+}
+
+/// A device may reserve its channels only while nobody observes their phases. The outcome is the same.
+#[test]
+fn reserved_channels_change_no_outcome() {
+    let reserves = |case: &Case| {
+        let (text, spec) = case.spec();
+        !spec.models_power_loss() && case.off_chip == 0 && !text.contains("suspend")
+    };
+    for case in (0..).map(Case::draw).filter(reserves).take(60) {
+        let (text, spec) = case.spec();
+        let of_drive = outcome(&case, Drive::new(&spec));
+        let of_observed = outcome(&case, Drive::with_probe(&spec, Observer));
+        assert_eq!(of_drive, of_observed, "{case:?}\n{text}");
     }
 }
 
