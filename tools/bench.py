@@ -5,7 +5,8 @@
 
 The work: a drive of 4 GiB is filled to 65 % by sequential writes of 128 KiB, then takes 1,200,000 random writes of
 4 KiB at exponential gaps of 250 us on average. The requests come from a text trace, which is generated once in FOLDER.
-Measured is the CPU time of `nandlab run` from exec to exit, user and system, of all threads.
+The command parses it in each run (`NANDLAB_CACHE=off`), or has the requests that an earlier run has kept. Measured is
+the CPU time of `nandlab run` from exec to exit, user and system, of all threads.
 
 The figure is this CPU time divided by the page operations of the drive and by the time that a bare loop over arrays
 takes for one (crates/nandlab/benches/standing.rs), in the same round. There are three loops: that of the standing
@@ -118,10 +119,11 @@ def write_trace(path: Path) -> None:
     partial.rename(path)
 
 
-def cpu_s(command: list[str], cwd: Path) -> float:
+def cpu_s(command: list[str], cwd: Path, cache: str) -> float:
     """Run a command; return the CPU time of the process and its children that it has waited for."""
     # An installed package has its modules compiled.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment["NANDLAB_CACHE"] = cache
     process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -148,9 +150,10 @@ class Checkout:
         measured: dict[str, float] = json.loads(told.stdout)
         return measured
 
-    def command_s(self, spec: Path) -> float:
-        """The CPU time of the command on a spec."""
-        return cpu_s([str(self.nandlab), "run", str(spec), "--out", str(spec.with_suffix("")), "--force"], spec.parent)
+    def command_s(self, spec: Path, cache: str = "off") -> float:
+        """The CPU time of the command on a spec. `cache`: the folder of kept traces."""
+        command = [str(self.nandlab), "run", str(spec), "--out", str(spec.with_suffix("")), "--force"]
+        return cpu_s(command, spec.parent, cache)
 
     def standing_s(self, _: Path) -> float:
         """The CPU time of a page operation in the standing benchmark."""
@@ -184,11 +187,13 @@ def base_checkout(folder: Path, revision: str) -> Checkout:
 def same_work(spec: Path, trace: Path, pairs: int) -> dict[str, object]:
     """Measure the command and the bare loops in turn; print and return the figures."""
     here = this_checkout()
-    here.command_s(spec)  # compiles the modules of Python
-    command: list[float] = []
+    caches = {"text": "off", "kept": str(spec.parent / "traces")}
+    here.command_s(spec, caches["kept"])  # compiles the modules of Python, and keeps the trace
+    commands: dict[str, list[float]] = {name: [] for name in caches}
     loops: dict[str, list[float]] = {name: [] for name in LOOPS}
     for _ in range(pairs):
-        command.append(here.command_s(spec))
+        for name, cache in caches.items():
+            commands[name].append(here.command_s(spec, cache))
         bare = here.measure(f"--bare={trace}")
         loops["same requests"].append(bare["cpu_s"] / bare["operations"])
         for name, blocks in (("standing, 4 GiB", MAIN_BLOCKS // 4), ("standing, 16 GiB", MAIN_BLOCKS)):
@@ -196,23 +201,25 @@ def same_work(spec: Path, trace: Path, pairs: int) -> dict[str, object]:
             loops[name].append(once["bare_cpu_s"] / once["bare_operations"])
     sim = json.loads((spec.with_suffix("") / "sim.json").read_text(encoding="utf-8"))
     operations = sim["page_operations"]
-    multiples = {
-        name: interval([ours / (operations * loop) for ours, loop in zip(command, times, strict=True)])
-        for name, times in loops.items()
-    }
     print(f"same work: {operations} page operations; medians and intervals of {pairs} rounds")
-    print(f"    the command on a text trace: {interval(command)} s of CPU time")
-    for name, multiple in multiples.items():
-        bare_ns = 1e9 * statistics.median(loops[name])
-        print(f"    {multiple} times the bare loop, {name} ({bare_ns:.1f} ns an operation)")
+    figures: dict[str, object] = {}
+    for trace_name, command in commands.items():
+        multiples = {
+            name: interval([ours / (operations * loop) for ours, loop in zip(command, times, strict=True)])
+            for name, times in loops.items()
+        }
+        print(f"    the command on a {trace_name} trace: {interval(command)} s of CPU time")
+        for name, multiple in multiples.items():
+            bare_ns = 1e9 * statistics.median(loops[name])
+            print(f"        {multiple} times the bare loop, {name} ({bare_ns:.1f} ns an operation)")
+        figures[trace_name] = {
+            "cpu_s": command,
+            "multiple_of_bare": {name: multiple._asdict() for name, multiple in multiples.items()},
+        }
     return {
         "page_operations": operations,
         "bare_ns": {name: [1e9 * time for time in times] for name, times in loops.items()},
-        # Other kinds of trace stand beside "text", over the same bare loops.
-        "text": {
-            "cpu_s": command,
-            "multiple_of_bare": {name: multiple._asdict() for name, multiple in multiples.items()},
-        },
+        **figures,
     }
 
 
