@@ -117,6 +117,10 @@ class DaskWorkers:
         return sum(int(worker["nthreads"]) for worker in self._workers().values())
 
     @property
+    def idle(self) -> int:
+        return self.free
+
+    @property
     def free(self) -> int:
         # Queue more tasks than slots, so that no slot is idle while a result travels back.
         slots = self.slots

@@ -26,6 +26,8 @@ class Workers(Protocol):
     @property
     def slots(self) -> int: ...
     @property
+    def idle(self) -> int: ...
+    @property
     def free(self) -> int: ...
     def submit(self, task: Task) -> None: ...
     def poll(self, timeout_s: float) -> Iterable[Event]: ...
@@ -50,6 +52,14 @@ class State:
     walls_s: list[float] = field(default_factory=list)
     cpu_s: float = 0.0
     workers: set[str] = field(default_factory=set)
+    #: From the first task submitted to the last run done.
+    span_s: float = 0.0
+
+    @property
+    def idle_share(self) -> float:
+        """The share of the time of all workers, from the first task to the last result, in which they did no run."""
+        worked = self.slots * self.span_s
+        return max(1 - sum(self.walls_s) / worked, 0.0) if worked > 0 else 0.0
 
     def left_s(self) -> float | None:
         """An estimate of the remaining time in seconds; `None` without data for an estimate."""
@@ -112,11 +122,13 @@ def execute(
     by_identity = {task.identity: task for task in queue}
     writing: list[Future[Any]] = []
     unchecked = kept is None
+    first_s = time.monotonic()
     workers = make_workers(len(queue))
     with ThreadPoolExecutor(1, thread_name_prefix="nandlab-store") as writer:
         try:
             while queue or state.running or writing:
-                while queue and workers.free > 0:
+                # The last tasks do not wait for a worker, because another one may be idle sooner.
+                while queue and (workers.idle > 0 or (workers.free > 0 and len(queue) > workers.slots)):
                     task = queue.popleft()
                     tries[task.identity] = tries.get(task.identity, 0) + 1
                     state.running[task.identity] = Running(task.label, time.monotonic())
@@ -138,6 +150,7 @@ def execute(
                     if isinstance(event, Done):
                         state.done += 1
                         state.walls_s.append(event.wall_s)
+                        state.span_s = time.monotonic() - first_s
                         state.cpu_s += event.cpu_s
                         state.workers.add(event.worker)
                         writing.append(writer.submit(store.put, task, event))

@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -23,8 +24,15 @@ Event = Progressed | Done | Failed | Lost
 class _Worker:
     process: subprocess.Popen[bytes]
     connection: Connection
-    task: Task | None = None
+    #: The task that the process does, then those that wait in its connection.
+    tasks: deque[Task] = field(default_factory=deque)
     ready: bool = False
+
+    def send(self, task: Task) -> None:
+        self.tasks.append(task)
+        # `poll` detects a dead worker.
+        with contextlib.suppress(OSError):
+            self.connection.send(task)
 
 
 class LocalWorkers:
@@ -40,17 +48,18 @@ class LocalWorkers:
         return len(self._workers)
 
     @property
+    def idle(self) -> int:
+        """The number of tasks that would be begun at once."""
+        return sum(1 for worker in self._workers if not worker.tasks)
+
+    @property
     def free(self) -> int:
-        """The number of tasks that can be submitted now."""
-        return sum(1 for worker in self._workers if worker.task is None)
+        """The number of tasks that can be submitted now: each worker may have a second one, so that it never waits."""
+        return sum(2 - len(worker.tasks) for worker in self._workers)
 
     def submit(self, task: Task) -> None:
-        """Send a task to an idle worker."""
-        worker = min((w for w in self._workers if w.task is None), key=lambda w: not w.ready)
-        worker.task = task
-        # `poll` detects a dead worker.
-        with contextlib.suppress(OSError):
-            worker.connection.send(task)
+        """Send a task to a worker with the fewest tasks."""
+        min(self._workers, key=lambda worker: (len(worker.tasks), not worker.ready)).send(task)
 
     def poll(self, timeout_s: float) -> Iterable[Event]:
         """The events of the workers; waits for an event, at most `timeout_s`."""
@@ -67,7 +76,7 @@ class LocalWorkers:
                 worker.ready = True
                 continue
             if not isinstance(message, Progressed):
-                worker.task = None
+                worker.tasks.popleft()
             events.append(message)
         return events
 
@@ -78,17 +87,19 @@ class LocalWorkers:
             self._deaths += 1
             if self._deaths > 2 * len(self._workers):
                 raise RuntimeError(f"the worker processes cannot start (exit status {status})")
-        self._workers[self._workers.index(worker)] = _start()
-        if worker.task is not None:
+        new = self._workers[self._workers.index(worker)] = _start()
+        if worker.tasks:
             how = f"signal {-status}" if status < 0 else f"exit status {status}"
-            yield Lost(worker.task.identity, f"the worker process died ({how})")
+            yield Lost(worker.tasks.popleft().identity, f"the worker process died ({how})")
+        for task in worker.tasks:
+            new.send(task)
 
     def close(self) -> None:
         """End the workers; runs under way are lost."""
         for worker in self._workers:
             worker.connection.close()
             # An idle worker ends when its connection is closed, and removes its files.
-            if worker.task is not None:
+            if worker.tasks:
                 worker.process.terminate()
         until = time.monotonic() + 5
         for worker in self._workers:

@@ -294,6 +294,7 @@ def _measured(state: State) -> Mapping[str, Any]:
         "wall_s": round(wall_s, 3),
         "runs_cpu_s": round(state.cpu_s, 3),
         "runs_wall_s": round(sum(state.walls_s), 3),
+        "idle_share": round(state.idle_share, 4),
         "workers": sorted(state.workers),
     }
 
