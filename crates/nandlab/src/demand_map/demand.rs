@@ -182,7 +182,14 @@ impl DemandMap {
 
     /// `lpn` has been mapped without simulated time. `Mapping::settle` will write its translation page.
     pub fn on_mapped_now(&mut self, lpn: Lpn) {
-        if lpn.0 < self.host_pages {
+        if lpn.0 >= self.host_pages {
+            return;
+        }
+        // Preconditioning maps pages at random, and its cache is empty: no entry is looked up then.
+        if self.cache.is_empty() {
+            let page = self.page_of(lpn);
+            self.pages[page.index()].is_stale = true;
+        } else {
             self.on_changed(lpn);
         }
     }
