@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, write_cache
@@ -148,45 +148,47 @@ def _time(us: float, is_long: bool) -> str:
     return f"{number(us * 1e-6)} s" if us >= 1e6 else duration(us * 1e-6)
 
 
+def _of_parts(title: str, label: str, text: str, parts: Mapping[str, str]) -> Section:
+    """A section that is one line in short, and the parts of this line in full."""
+    return Section(title, (Figure(label, text),), figures=tuple(Figure(name, part) for name, part in parts.items()))
+
+
 def _warm_up(summary: Summary) -> Section | None:
     warm_up = summary.warm_up
     if warm_up is None:
         return None
     requests, time = counted(warm_up.requests, "request"), duration(warm_up.duration_s)
-    figures = (Figure("requests", count(warm_up.requests)), Figure("simulated", time))
-    return Section("Warm-up", (Figure("left out", f"{requests} in {time}"),), figures=figures)
+    parts = {"requests": count(warm_up.requests), "simulated": time}
+    return _of_parts("Warm-up", "left out", f"{requests} in {time}", parts)
 
 
 def _link(summary: Summary) -> Section | None:
     link = summary.link
     if link is None:
         return None
-    busy = (part(link.to_drive, 1), part(link.to_host, 1))
-    text = f"busy {busy[0]} of the time to the drive, {busy[1]} to the host"
-    figures = (Figure("busy to the drive", busy[0]), Figure("busy to the host", busy[1]))
-    return Section("Link", (Figure("link", text),), figures=figures)
+    to_drive, to_host = part(link.to_drive, 1), part(link.to_host, 1)
+    text = f"busy {to_drive} of the time to the drive, {to_host} to the host"
+    return _of_parts("Link", "link", text, {"busy to the drive": to_drive, "busy to the host": to_host})
 
 
 def _suspensions(summary: Summary) -> Section | None:
     found = summary.suspensions
     if found is None:
         return None
-    parts = (count(found.programs), count(found.erases), duration(found.suspended_s))
-    text = f"{parts[0]} of programs, {parts[1]} of erases; {parts[2]} suspended in all"
-    names = ("of programs", "of erases", "time suspended")
-    figures = tuple(Figure(name, part) for name, part in zip(names, parts, strict=True))
-    return Section("Suspensions for host reads", (Figure("suspensions", text),), figures=figures)
+    programs, erases, time = count(found.programs), count(found.erases), duration(found.suspended_s)
+    text = f"{programs} of programs, {erases} of erases; {time} suspended in all"
+    parts = {"of programs": programs, "of erases": erases, "time suspended": time}
+    return _of_parts("Suspensions for host reads", "suspensions", text, parts)
 
 
 def _bad_blocks(summary: Summary) -> Section | None:
     found = summary.bad_blocks
     if found is None:
         return None
-    parts = (count(found.flash_blocks), count(found.unused), count(found.blocks))
-    text = f"{parts[0]} bad from the factory; {parts[1]} good ones that no superblock uses; {parts[2]} superblocks left"
-    names = ("bad from the factory", "good, but used by no superblock", "superblocks of the drive")
-    figures = tuple(Figure(name, part) for name, part in zip(names, parts, strict=True))
-    return Section("Bad blocks", (Figure("bad blocks", text),), figures=figures)
+    bad, unused, left = count(found.flash_blocks), count(found.unused), count(found.blocks)
+    text = f"{bad} bad from the factory; {unused} good ones that no superblock uses; {left} superblocks left"
+    parts = {"bad from the factory": bad, "good, but used by no superblock": unused, "superblocks of the drive": left}
+    return _of_parts("Bad blocks", "bad blocks", text, parts)
 
 
 _RULE = (

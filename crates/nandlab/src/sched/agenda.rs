@@ -98,7 +98,7 @@ impl Agenda {
         let key = self.nodes[1];
         let since = key >> self.shift;
         if since == self.later() {
-            return self.next_later();
+            return self.first_later();
         }
         (self.base + Span::from_ns(since), key as u32 & (self.leaves as u32 - 1))
     }
@@ -106,7 +106,7 @@ impl Agenda {
     /// [`Agenda::first`] if no clock takes part: the times are counted anew from the earliest clock.
     #[cold]
     #[inline(never)]
-    fn next_later(&mut self) -> (Time, u32) {
+    fn first_later(&mut self) -> (Time, u32) {
         let earliest = *self.times.iter().min().expect("an agenda has a clock");
         if earliest == NEVER {
             return (NEVER, 0);
