@@ -290,8 +290,9 @@ impl<P: Probe> Core<P> {
         let stream = WriteStream::Mapping;
         // The page takes a whole programming unit, and may close one that the job has begun.
         let unit = self.geometry.pages_per_program;
-        self.stream_room(plane, stream) >= unit + self.pages_to_move(plane, stream).next_multiple_of(unit)
-            && self.ftl.has_mapping_room(plane)
+        self.ftl.has_mapping_room(plane)
+            && self.stream_room(plane, stream)
+                >= unit + self.pages_to_move(plane, stream).next_multiple_of(unit)
     }
 
     /// Whether a combination page may be written to `plane`. The write must leave the pages that a job needs to move
@@ -300,8 +301,9 @@ impl<P: Probe> Core<P> {
         let stream = WriteStream::Combination;
         // As with translation pages, the page takes a whole programming unit, and may close one that the job has begun.
         let unit = self.geometry.pages_per_program;
-        self.stream_room(plane, stream) >= unit + self.pages_to_move(plane, stream).next_multiple_of(unit)
-            && self.ftl.has_combination_room(&self.geometry, plane)
+        self.ftl.has_combination_room(&self.geometry, plane)
+            && self.stream_room(plane, stream)
+                >= unit + self.pages_to_move(plane, stream).next_multiple_of(unit)
     }
 
     /// The plane for a write whose own plane is `plane`: `plane` itself, or, if `plane` is overfull, another plane that

@@ -2,19 +2,38 @@
 //! paper.
 
 use super::Encoding;
+use crate::base::huge::Huge;
 
 /// Computes the encoded size from the number of susceptible bits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct EncodedSize {
     encoding: Encoding,
     page_bits: u32,
     codeword_bits: u32,
+    /// By number of susceptible bits, the size plus 1 once it has been computed, and 0 before. Pages of a drive have
+    /// similar numbers, and the computation takes three gamma functions. Empty where the computation is short.
+    known: Huge<u32>,
 }
 
 impl EncodedSize {
     /// Sets up the computation for pages of `page_bytes`, divided into codewords of `codeword_bits`.
     pub fn new(encoding: Encoding, page_bytes: u32, codeword_bits: u32) -> Self {
-        Self { encoding, page_bits: page_bytes * 8, codeword_bits }
+        let page_bits = page_bytes * 8;
+        let known = Huge::zeroed(if encoding == Encoding::Enumerative { page_bits as usize + 1 } else { 0 });
+        Self { encoding, page_bits, codeword_bits, known }
+    }
+
+    /// [`EncodedSize::bytes`], which is computed once for each number.
+    pub fn bytes_once(&mut self, susceptible: u32) -> u32 {
+        let known = self.known.get(susceptible as usize).copied().unwrap_or(0);
+        if known > 0 {
+            return known - 1;
+        }
+        let bytes = self.bytes(susceptible);
+        if let Some(known) = self.known.get_mut(susceptible as usize) {
+            *known = bytes + 1;
+        }
+        bytes
     }
 
     /// Encoded size of `susceptible` susceptible bits, in bytes; may exceed a page.
@@ -83,6 +102,12 @@ mod tests {
         // The 28 ways to choose 2 of 8 positions take 4.81 bits and the two values 2 bits: rounded up, one byte.
         assert_eq!(EncodedSize::new(Encoding::Enumerative, 1, 8).bytes(2), 1);
         assert_eq!(EncodedSize::new(Encoding::Enumerative, 1, 8).bytes(0), 0);
+        for encoding in [Encoding::Paper, Encoding::Entries, Encoding::Enumerative] {
+            let mut size = EncodedSize::new(encoding, 2, 8);
+            for susceptible in (0..20).chain(0..20) {
+                assert_eq!(size.bytes_once(susceptible), size.bytes(susceptible));
+            }
+        }
         let entropy = |p: f64| -p * p.log2() - (1.0 - p) * (1.0 - p).log2();
         for ratio in [0.01, 0.0788, 0.3] {
             let pages = pages(Encoding::Enumerative, 8192, ratio);

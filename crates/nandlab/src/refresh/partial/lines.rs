@@ -1,12 +1,11 @@
 //! The programs of the VSM: lines of susceptible bits become combination pages.
 
 use super::Partial;
-use crate::base::geometry::{BlockId, Lpn, PlaneId};
+use crate::base::geometry::{BlockId, DieId, Lpn, PlaneId};
 use crate::core::{Core, Map, Maps, Part, Program, Refreshed, To, Wake};
 use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Owner, Phase, Transaction};
-use std::cmp::Reverse;
 
 impl Partial {
     // --------------------------------------------------------------------------------------------------------- the VSM
@@ -76,12 +75,34 @@ impl Partial {
     /// most free pages (so that not always the first plane of a die is chosen).
     pub(super) fn plane_for_line<P: Probe>(&self, core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
         let g = &core.geometry;
-        let planes = (1..=g.planes).map(|step| PlaneId((home.0 + step) % g.planes));
-        let first_die = |plane: PlaneId| g.dies_of(plane).next();
-        planes.filter(|&plane| core.has_combination_room(plane)).min_by_key(|&plane| {
-            let room = Reverse(core.ftl.free_pages(g, plane));
-            (plane == home, first_die(plane) == first_die(home), core.load(plane), room)
-        })
+        let mut best: Option<(u32, u32, PlaneId)> = None;
+        let mut look_at = |load: u32, plane: PlaneId| {
+            let free_pages = core.ftl.free_pages(g, plane);
+            let is_better = |(least, most, _)| load < least || load == least && free_pages > most;
+            // Whether a plane has room takes longest to find out, so this question comes last.
+            if best.is_none_or(is_better) && core.has_combination_room(plane) {
+                best = Some((load, free_pages, plane));
+            }
+            best.map_or(u32::MAX, |(least, ..)| least)
+        };
+        let others = (home.0 + 1..g.planes).chain(0..home.0).map(PlaneId);
+        if g.dies_per_block == 1 {
+            let home_die = g.die_of(home);
+            let mut least = u32::MAX;
+            for die in (home_die.0 + 1..g.dies).chain(0..home_die.0).map(DieId) {
+                let load = core.device.load(die);
+                if load <= least {
+                    least = g.planes_of(die).fold(least, |_, plane| look_at(load, plane));
+                }
+            }
+            if least == u32::MAX {
+                others.filter(|&plane| g.die_of(plane) == home_die).for_each(|plane| _ = look_at(0, plane));
+            }
+        } else {
+            others.for_each(|plane| _ = look_at(0, plane));
+        }
+        let best = best.map(|(.., plane)| plane);
+        best.or_else(|| Some(home).filter(|&home| core.has_combination_room(home)))
     }
 
     /// A line has been programmed: links the base pages that are still the newest pages of their LPNs.

@@ -289,7 +289,7 @@ impl Partial {
             let age_s = if array.keeps_ages() { array.cells_since(ppn).age_s(age_clock.at(*now)) } else { 0 };
             reliability.susceptible_ratio(pe_cycles, age_s, geometry.kind(page)).unwrap_or(0.0)
         });
-        self.size.bytes(binomial(&mut self.draws, geometry.page_bytes * 8, ratio)).max(1)
+        self.size.bytes_once(binomial(&mut self.draws, geometry.page_bytes * 8, ratio)).max(1)
     }
 
     /// All pages of a block have been read by the refresh job, and refreshed or written elsewhere: completes the
