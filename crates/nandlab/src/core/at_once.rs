@@ -20,7 +20,7 @@ impl<P: Probe> Core<P> {
     ) -> bool {
         let AllocatedPage { ppn, opened, .. } = self.allocate(plane, stream).expect("the plane has room");
         let (block, page) = self.geometry.split(ppn);
-        self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.physics.initial_ages.of(block) });
+        self.array.stage(ppn, lpn, Stamp { sequence, corrected: self.physics.initial_ages.of_next(block) });
         let is_closed = self.array.program(block, page) == self.geometry.pages_per_block;
         if lpn.0 != DEAD_LPN {
             self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);

@@ -298,9 +298,9 @@ impl<P: Probe> Drive<P> {
             block.copybacks = copybacks;
             block.state = state;
             self.core.array.skip_to(id, programmed);
+            let corrected = self.core.physics.initial_ages.of(id);
             for page in 0..programmed {
                 let (lpn, ppn) = (Lpn(input.get_u32()?), self.core.geometry.page(id, page));
-                let corrected = self.core.physics.initial_ages.of(id);
                 self.core.array.stage(ppn, lpn, Stamp { sequence: 0, corrected });
                 if lpn.0 == DEAD_LPN {
                     continue;

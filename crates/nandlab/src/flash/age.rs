@@ -106,6 +106,8 @@ pub struct InitialAges {
     /// Lowest and highest age, if the ages are spread evenly.
     spread: Option<(Span, Span)>,
     seed: u64,
+    /// The block of the last [`InitialAges::of_next`], and its age stamp.
+    last: Option<(BlockId, AgeStamp)>,
 }
 
 impl InitialAges {
@@ -124,6 +126,20 @@ impl InitialAges {
             shares: shares.iter().map(share).collect(),
             spread,
             seed: Stream::new(seed, "reliability.retention").bits(),
+            last: None,
+        }
+    }
+
+    /// [`InitialAges::of`] where successive calls often ask for the same block: a draw takes longer than a program.
+    #[inline]
+    pub fn of_next(&mut self, block: BlockId) -> AgeStamp {
+        match self.last {
+            Some((last, stamp)) if last == block => stamp,
+            _ => {
+                let stamp = self.of(block);
+                self.last = Some((block, stamp));
+                stamp
+            }
         }
     }
 
