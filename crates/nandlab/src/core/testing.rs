@@ -197,7 +197,7 @@ impl Setup {
 }
 
 /// Picks the block with the fewest valid pages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct FewestValid;
 
 impl VictimPolicy for FewestValid {

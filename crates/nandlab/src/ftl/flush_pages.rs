@@ -283,7 +283,7 @@ mod tests {
     use crate::ftl::needs::{BlockNeeds, Demands};
     use crate::ftl::{Candidates, Config, VictimPolicy, WearLevelling};
 
-    #[derive(Debug)]
+    #[derive(Clone, Debug)]
     struct Never;
 
     impl VictimPolicy for Never {

@@ -14,7 +14,7 @@ pub(super) const INFO: PolicyInfo = PolicyInfo {
     params: &[],
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct CostBenefit;
 
 pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy> {

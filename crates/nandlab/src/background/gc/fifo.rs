@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 pub(super) const INFO: PolicyInfo =
     PolicyInfo { name: "fifo", description: "the block that was filled first", params: &[] };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Fifo {
     /// By plane, its blocks in the order in which they were filled.
     filled: Vec<VecDeque<u32>>,

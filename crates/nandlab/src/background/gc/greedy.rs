@@ -10,7 +10,7 @@ use crate::base::policy::{Choice, PolicyInfo};
 pub(super) const INFO: PolicyInfo =
     PolicyInfo { name: "greedy", description: "the block with the fewest valid pages", params: &[] };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Greedy;
 
 pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy> {

@@ -21,7 +21,7 @@ pub(super) const INFO: PolicyInfo = PolicyInfo {
     }],
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PartialAware {
     linked_cost: f64,
 }

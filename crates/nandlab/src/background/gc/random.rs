@@ -20,7 +20,7 @@ pub(super) const INFO: PolicyInfo = PolicyInfo {
     }],
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Random {
     k: u32,
     stream: Stream,
