@@ -204,9 +204,11 @@ impl DemandMap {
             let word = &mut self.dirty[lpn as usize / 64];
             // The bits up to the end of the word or to the last entry.
             let bits = (64 - lpn % 64).min(entries.end - lpn);
-            let mask = (!0 >> (64 - bits)) << (lpn % 64);
-            count += (*word & mask).count_ones();
-            *word &= !mask;
+            if *word != 0 {
+                let mask = (!0 >> (64 - bits)) << (lpn % 64);
+                count += (*word & mask).count_ones();
+                *word &= !mask;
+            }
             lpn += bits;
         }
         self.pages[page.index()].is_stale = false;
