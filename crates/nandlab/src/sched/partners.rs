@@ -13,9 +13,33 @@
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry, Stripes};
 use crate::base::slab::Fifo;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// The first and the last transaction of a list that is threaded through [`QueueLinks`].
 type Ends = Option<(Slot, Slot)>;
+
+/// Spreads the numbers of lists over a hash table. It has no secret, so a run is the same everywhere.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("a list has a number of 32 bits")
+    }
+
+    #[inline(always)]
+    fn write_u32(&mut self, list: u32) {
+        // The table takes its index from the low bits, which a product leaves as they are.
+        let product = u64::from(list).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
+}
 
 /// The neighbours of a waiting transaction in its lists.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,8 +60,9 @@ pub(super) struct Partners {
     rows: usize,
     stripes: Stripes,
     block_of: Divisor,
-    /// The lists by die, class, plane, kind and row.
-    alike: Box<[Ends]>,
+    /// The lists that are not empty, by the number of their die, class, plane, kind and row. There are as many as waiting
+    /// transactions at most, so that they fit the processor's cache.
+    alike: HashMap<u32, (Slot, Slot), BuildHasherDefault<Spread>>,
     /// For each block and each of its dies the list of the waiting programs and copybacks. Programs in place are in no such list, because
     /// they need no order.
     in_block: Box<[Ends]>,
@@ -47,21 +72,15 @@ pub(super) struct Partners {
 
 impl Partners {
     pub(super) fn new(geometry: &Geometry) -> Self {
-        let (planes, rows) = Self::size(geometry);
         Self {
             planes_per_die: geometry.flash_planes_per_die() as usize,
-            rows,
+            rows: geometry.rows_per_block() as usize,
             stripes: geometry.stripes,
             block_of: Divisor::new(geometry.pages_per_block),
-            alike: vec![None; Self::lists(planes, rows)].into(),
+            alike: HashMap::default(),
             in_block: vec![None; Self::blocks_on_dies(geometry)].into(),
             links: Vec::new(),
         }
-    }
-
-    /// The planes of the drive, and the rows of a block.
-    fn size(geometry: &Geometry) -> (usize, usize) {
-        ((geometry.dies * geometry.flash_planes_per_die()) as usize, geometry.rows_per_block() as usize)
     }
 
     /// The number of lists in [`Partners::in_block`].
@@ -69,27 +88,20 @@ impl Partners {
         (geometry.blocks * geometry.dies_per_block) as usize
     }
 
-    /// The number of lists in [`Partners::alike`]: for each class and plane, reads and programs by row, and erases.
-    const fn lists(planes: usize, rows: usize) -> usize {
-        Class::ALL.len() * planes * (2 * rows + 1)
-    }
-
-    /// Bytes of memory for the ends of all lists.
+    /// Bytes of memory for the ends of the lists by block.
     pub(super) fn bytes(geometry: &Geometry) -> u64 {
-        let (planes, rows) = Self::size(geometry);
-        let lists = Self::lists(planes, rows);
-        ((lists + Self::blocks_on_dies(geometry)) * size_of::<Ends>()) as u64
+        (Self::blocks_on_dies(geometry) * size_of::<Ends>()) as u64
     }
 
     /// Empties all lists.
     pub(super) fn clear(&mut self) {
-        self.alike.fill(None);
+        self.alike.clear();
         self.in_block.fill(None);
     }
 
-    /// The index in `alike` of the list of transactions that are like `of`, but on plane `plane` of the die. `None` for
+    /// The number in `alike` of the list of transactions that are like `of`, but on plane `plane` of the die. `None` for
     /// a copyback, which has no partners.
-    fn list(&self, of: &Transaction, plane: usize) -> Option<usize> {
+    fn list(&self, of: &Transaction, plane: usize) -> Option<u32> {
         let rows = self.rows;
         let row = self.stripes.row(of.page) as usize;
         let within = match of.kind {
@@ -99,7 +111,8 @@ impl Partners {
             FlashOp::Copyback => return None,
         };
         let queue = Class::ALL.len() * of.die.index() + of.class as usize;
-        Some((queue * self.planes_per_die + plane) * (2 * rows + 1) + within)
+        // By class and plane, reads and programs by row, and erases.
+        Some(((queue * self.planes_per_die + plane) * (2 * rows + 1) + within) as u32)
     }
 
     /// The index in `in_block` of the pages among which `of` must be programmed in order; `None` for reads, erases and
@@ -123,11 +136,14 @@ impl Partners {
         }
         self.links[slot.index()] = QueueLinks { before, alike: None, in_block: None };
         if let Some(list) = self.list(of, of.plane_in_die.into()) {
-            let ends = &mut self.alike[list];
-            if let Some((_, last)) = *ends {
-                self.links[last.index()].alike = Some(slot);
+            match self.alike.entry(list) {
+                Entry::Vacant(empty) => _ = empty.insert((slot, slot)),
+                Entry::Occupied(mut ends) => {
+                    let (_, last) = ends.get_mut();
+                    self.links[last.index()].alike = Some(slot);
+                    *last = slot;
+                }
             }
-            *ends = Some((ends.map_or(slot, |(first, _)| first), slot));
         }
         if let Some(block) = self.block(of) {
             let ends = &mut self.in_block[block];
@@ -147,10 +163,10 @@ impl Partners {
         }
         queue.push_front(pool, slot);
         let list = self.list(&of, of.plane_in_die.into()).expect("a read may have partners");
-        let ends = &mut self.alike[list];
+        let ends = self.alike.get(&list).copied();
         let alike = ends.map(|(first, _)| first);
         self.links[slot.index()] = QueueLinks { before: None, alike, in_block: None };
-        *ends = Some((slot, ends.map_or(slot, |(_, last)| last)));
+        self.alike.insert(list, (slot, ends.map_or(slot, |(_, last)| last)));
     }
 
     /// Takes the first transaction out of a queue, and its partners in planes other than `without`. Returns them as a
@@ -178,7 +194,7 @@ impl Partners {
 
     /// The partner of `lead` on another plane.
     fn partner(&self, pool: &Transactions, lead: &Transaction, plane: usize) -> Option<Slot> {
-        let (slot, _) = self.alike[self.list(lead, plane)?]?;
+        let &(slot, _) = self.alike.get(&self.list(lead, plane)?)?;
         let other = &pool[slot];
         // One command serves all planes, so the reads in them must have the same references.
         let matches = (other.level, other.tries > 0) == (lead.level, lead.tries > 0);
@@ -195,16 +211,21 @@ impl Partners {
         }
         queue.remove(pool, before, slot);
         let of = &pool[slot];
-        let take_first = |ends: &mut Ends, next: Option<Slot>| {
-            let (first, last) = ends.expect("a waiting transaction is in its lists");
-            assert!(first == slot, "a list is not in the order of its queue");
-            *ends = next.map(|next| (next, last));
-        };
+        let check = |first: Slot| assert!(first == slot, "a list is not in the order of its queue");
         if let Some(list) = self.list(of, of.plane_in_die.into()) {
-            take_first(&mut self.alike[list], alike);
+            let Entry::Occupied(mut ends) = self.alike.entry(list) else {
+                unreachable!("a waiting transaction is in its lists")
+            };
+            check(ends.get().0);
+            match alike {
+                Some(next) => ends.get_mut().0 = next,
+                None => _ = ends.remove(),
+            }
         }
         if let Some(block) = self.block(of) {
-            take_first(&mut self.in_block[block], in_block);
+            let (first, last) = self.in_block[block].expect("a waiting transaction is in its lists");
+            check(first);
+            self.in_block[block] = in_block.map(|next| (next, last));
         }
     }
 }
