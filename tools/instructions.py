@@ -4,7 +4,8 @@
     python tools/instructions.py --bless    writes crates/nandlab/benches/instructions.json
 
 callgrind of valgrind counts the instructions of 100,000 requests on a drive of 1 GiB: those of the standing benchmark
-(`plain`), and those on a drive with mapping units of 4 KiB (`units`). Preconditioning is not counted. The phase of an
+(`plain`), those on a drive with mapping units of 4 KiB (`units`) and with LaLDPC (`LaLDPC`), and those on the drive of
+examples/combined.toml with all four schemes (`all four`). Preconditioning is not counted. The phase of an
 instruction is that of the source file from which it was compiled, also where the function is inlined. Instructions of
 libraries and of the room `base` belong to the phase of the function into which they were inlined, otherwise to `other`.
 
@@ -28,7 +29,7 @@ from typing import TypedDict
 from bench import this_checkout
 
 FILE = Path(__file__).absolute().parents[1] / "crates/nandlab/benches/instructions.json"
-SCHEMES = ("plain", "units")
+SCHEMES = ("plain", "units", "LaLDPC", "all four")
 #: Greatest difference of a number, as a share of it.
 TOLERANCE = 0.02
 #: Differences below this share of the whole page operation do not count: they are as large in phases of a few

@@ -14,7 +14,7 @@
 
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
+use nandlab::base::units::{Span, Time};
 use nandlab::demand_map::{Cache, ENTRY_BYTES};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Arrival, Beyond, Eviction};
@@ -61,17 +61,22 @@ fn requests(count: usize, span: u64) -> Vec<Request> {
         .collect()
 }
 
+/// A preconditioned drive of a spec.
+fn preconditioned(text: &str, sets: &[&str]) -> Drive {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let loaded = spec::load(text, "bench", Path::new("."), &sets).unwrap_or_else(|e| panic!("{e}"));
+    let mut drive = Drive::new(&loaded.spec);
+    drive.precondition(&mut |_| true);
+    drive
+}
+
 fn drive(blocks_per_plane: u32, sets: &[&str]) -> Drive {
     let text = format!(
         "[drive]\nendurance = 1_000_000\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 2\n\
          blocks_per_plane = {blocks_per_plane}\npages_per_block = 64\npage_size = \"4KiB\"\ncell = \"mlc\"\nop = 0.07\n\
          [precondition]\nused = 0.988\nvalid = 0.80\n"
     );
-    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let loaded = spec::load(&text, "bench", Path::new("."), &sets).unwrap_or_else(|e| panic!("{e}"));
-    let mut drive = Drive::new(&loaded.spec);
-    drive.precondition(&mut |_| true);
-    drive
+    preconditioned(&text, sets)
 }
 
 /// A source of requests from memory.
@@ -84,39 +89,69 @@ impl Source for Replay<'_> {
     }
 }
 
-/// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both, and with
-/// mapping units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die.
-const SCHEMES: [(&str, &[&str]); 5] = [
-    ("plain", &[]),
-    ("read levels", &OLD),
-    ("demand map", &["ftl.map.demand.cache=4MiB"]),
-    (
-        "LaLDPC",
-        &[
-            "ftl.map.demand={ cache = '4MiB', eviction = { read-level = { fixed = 2000 } } }",
-            OLD[0],
-            OLD[1],
-            OLD[2],
-            OLD[3],
-            "ecc.start=last-level",
-        ],
-    ),
-    (
-        "units",
-        &[
-            "drive.page_size=16KiB",
-            "drive.cell=3d-tlc",
-            "drive.layers=16",
-            "drive.pages_per_block=48",
-            "drive.blocks_per_plane=683",
-            "drive.program_order=one-shot",
-            "timing.multi_plane=true",
-            "ftl.mapping_unit=4KiB",
-            "ftl.superblock=die",
-            "ftl.buffer=4MiB",
-            "precondition.used=0.98",
-        ],
-    ),
+/// A drive whose speed the bench compares with that of another one.
+struct Scheme {
+    name: &'static str,
+    /// The scheme with whose time it is compared.
+    than: &'static str,
+    /// Settings of the drive, in groups.
+    sets: &'static [&'static [&'static str]],
+}
+
+/// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both; with mapping
+/// units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
+/// suspension. Then the drive of examples/combined.toml, with the baselines of its four schemes and with the schemes.
+const SCHEMES: [Scheme; 8] = [
+    Scheme { name: PLAIN, than: PLAIN, sets: &[] },
+    Scheme { name: "read levels", than: PLAIN, sets: &[&OLD] },
+    Scheme { name: "demand map", than: PLAIN, sets: &[&["ftl.map.demand.cache=4MiB"]] },
+    Scheme { name: "LaLDPC", than: PLAIN, sets: &[&OLD, &LALDPC] },
+    Scheme { name: "units", than: PLAIN, sets: &[&UNITS] },
+    Scheme { name: "suspend", than: PLAIN, sets: &[&UNITS, &SUSPEND] },
+    Scheme { name: BASELINES, than: BASELINES, sets: &[&WITHOUT] },
+    Scheme { name: "all four", than: BASELINES, sets: &[] },
+];
+
+const PLAIN: &str = "plain";
+const BASELINES: &str = "baselines";
+
+/// The drive with the four schemes.
+const COMBINED: &str = include_str!("../../../examples/combined.toml");
+
+/// The baselines of the four schemes.
+const WITHOUT: [&str; 8] = [
+    "ecc.start=first",
+    "ftl.map.demand.eviction=lru",
+    "refresh.policy=fcr",
+    "gc.victim=greedy",
+    "migration.policy=off-chip",
+    "cache.sync=none",
+    "cache.dirty_budget=1.0",
+    "capacitor.flush=plain",
+];
+
+const LALDPC: [&str; 2] = [
+    "ftl.map.demand={ cache = '4MiB', eviction = { read-level = { fixed = 2000 } } }",
+    "ecc.start=last-level",
+];
+
+const UNITS: [&str; 11] = [
+    "drive.page_size=16KiB",
+    "drive.cell=3d-tlc",
+    "drive.layers=16",
+    "drive.pages_per_block=48",
+    "drive.blocks_per_plane=683",
+    "drive.program_order=one-shot",
+    "timing.multi_plane=true",
+    "ftl.mapping_unit=4KiB",
+    "ftl.superblock=die",
+    "ftl.buffer=4MiB",
+    "precondition.used=0.98",
+];
+
+const SUSPEND: [&str; 2] = [
+    "timing.suspend.program={ enter = '20us', resume = '20us', min_progress = '100us', max = 10 }",
+    "timing.suspend.erase={ enter = '20us', resume = '20us', min_progress = '100us', max = 10 }",
 ];
 
 /// Data that is a year old at 10,000 P/E cycles: read level 3 decodes it.
@@ -127,18 +162,56 @@ const OLD: [&str; 4] = [
     "reliability.retention=365d",
 ];
 
-/// Prints the speed of the simulator with each of [`SCHEMES`]. The runs alternate, so that other load on the machine
-/// affects all schemes alike.
+impl Scheme {
+    fn named(name: &str) -> &'static Self {
+        SCHEMES.iter().find(|scheme| scheme.name == name).expect("the name of a scheme")
+    }
+
+    fn is_combined(&self) -> bool {
+        self.than == BASELINES
+    }
+
+    /// Plays its workload on a new drive: `requests`, or that of examples/combined.toml.
+    fn play(&self, requests: &[Request]) -> (Drive, u64, f64) {
+        if self.is_combined() {
+            return self.play_combined(REQUESTS / 2);
+        }
+        let mut drive = drive(MAIN_BLOCKS, &self.sets.concat());
+        let (operations, seconds) = play(&mut drive, requests);
+        (drive, operations, seconds)
+    }
+
+    fn play_combined(&self, count: usize) -> (Drive, u64, f64) {
+        let mut drive = preconditioned(COMBINED, &self.sets.concat());
+        let span = (0.6 * drive.geometry().logical_bytes() as f64) as u64;
+        let requests = combined_requests(count, span);
+        let idle_ns = Span::from_ns(20_000_000);
+        let arrival = Arrival::Bursts { requests: 400, at_once: 384, idle_ns };
+        let (operations, seconds) = play_as(arrival, &mut drive, &requests);
+        (drive, operations, seconds)
+    }
+}
+
+/// Requests as in examples/combined.toml: 60 % reads, a quarter of 4 KiB and the others of 16 KiB, zipf 0.9.
+fn combined_requests(count: usize, span: u64) -> Vec<Request> {
+    let mut stream = Stream::new(1, "bench");
+    let mut drawn = requests(count, span);
+    for request in &mut drawn {
+        request.op = if stream.below(10) < 6 { Op::Read } else { Op::Write };
+        request.len = if stream.below(4) == 0 { PAGE } else { 4 * PAGE }.min(span - request.offset);
+    }
+    drawn
+}
+
+/// Prints the speed of the simulator with each of [`SCHEMES`], or with one and what it is compared with. The runs
+/// alternate, so that other load on the machine affects all schemes alike.
 fn schemes(requests: &[Request], only: Option<&str>) {
+    let is_run = |name: &str| only.is_none_or(|only| only == name || Scheme::named(only).than == name);
     let mut best = [f64::INFINITY; SCHEMES.len()];
     let mut facts = [const { String::new() }; SCHEMES.len()];
     for _ in 0..3 {
-        for (number, (name, sets)) in SCHEMES.iter().enumerate() {
-            if only.is_some_and(|only| only != *name) {
-                continue;
-            }
-            let mut drive = drive(MAIN_BLOCKS, sets);
-            let (operations, seconds) = play(&mut drive, requests);
+        for (number, scheme) in SCHEMES.iter().enumerate().filter(|(_, scheme)| is_run(scheme.name)) {
+            let (drive, operations, seconds) = scheme.play(requests);
             best[number] = best[number].min(seconds / operations as f64);
             let (stats, ecc) = (drive.stats(), &drive.stats().ecc);
             let map = &stats.map;
@@ -152,14 +225,16 @@ fn schemes(requests: &[Request], only: Option<&str>) {
             drive.audit().unwrap_or_else(|e| panic!("{e}"));
         }
     }
-    for (number, (name, _)) in SCHEMES.iter().enumerate().filter(|&(number, _)| best[number] < f64::INFINITY)
+    for (number, Scheme { name, than, .. }) in
+        SCHEMES.iter().enumerate().filter(|(_, scheme)| is_run(scheme.name))
     {
+        let base = SCHEMES.iter().position(|scheme| scheme.name == *than).expect("the name of a scheme");
         println!("{name:>12}: {}", facts[number]);
         println!(
-            "              {:.2} M page operations/s, {:.0} ns each, {:.0} % of the plain drive's speed",
+            "              {:.2} M page operations/s, {:.0} ns each, {:.2} x the time of {than}",
             1e-6 / best[number],
             best[number] * 1e9,
-            100.0 * best[0] / best[number]
+            best[number] / best[base]
         );
     }
 }
@@ -195,7 +270,10 @@ fn mapping_cache() {
 
 /// Plays the requests; returns the number of page operations and the seconds of CPU time.
 fn play(drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
-    let arrival = Arrival::QueueDepth(QUEUE_DEPTH);
+    play_as(Arrival::QueueDepth(QUEUE_DEPTH), drive, requests)
+}
+
+fn play_as(arrival: Arrival, drive: &mut Drive, requests: &[Request]) -> (u64, f64) {
     let mut runner = Runner::new(Replay(requests.iter()), arrival, Beyond::Refuse);
     let start = seconds();
     counted(&mut runner, drive);
@@ -387,17 +465,24 @@ fn bare(trace: &str) {
     println!(r#"{{"operations":{},"cpu_s":{cpu_s:.6}}}"#, bare.operations);
 }
 
-/// Plays a tenth of the requests on a drive of 1 GiB with the settings of a scheme, and prints the number of page
-/// operations. The memory of the requests and of the drive is in use before.
+/// Plays a tenth of the requests on a drive of 1 GiB with the settings of a scheme, or on the drive of
+/// examples/combined.toml, and prints the number of page operations. The memory of the requests and of the drive is in
+/// use before.
 fn count(scheme: &str) {
-    let (_, sets) = SCHEMES.iter().find(|(name, _)| *name == scheme).expect("the name of a scheme");
+    let case = Scheme::named(scheme);
+    if case.is_combined() {
+        let (_, operations, _) = case.play_combined(REQUESTS / 10);
+        println!(r#"{{"operations":{operations}}}"#);
+        return;
+    }
     // Planes of a sixteenth of the blocks, with the spare space that they need.
     let small: &[&str] = match scheme {
         "units" => &["drive.blocks_per_plane=43", "drive.op=0.15", "precondition.used=0.9"],
+        "demand map" | "LaLDPC" => &["precondition.used=0.95"],
         _ => &["precondition.used=0.98"],
     };
     let requests = requests(REQUESTS / 10, SPAN / 16);
-    let mut drive = drive(MAIN_BLOCKS / 16, &[sets, small].concat());
+    let mut drive = drive(MAIN_BLOCKS / 16, &[&case.sets.concat(), small].concat());
     let (operations, _) = play(&mut drive, &requests);
     println!(r#"{{"operations":{operations}}}"#);
 }
