@@ -1,6 +1,7 @@
 """A run that does not fit into memory is refused, and the estimate of its memory equals the memory that it takes."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -119,3 +120,63 @@ def test_the_estimate_does_not_overflow(tmp_path):
     needed, reserved, remedy = _core.memory_needed(spec, True)
     assert 2**33 < needed <= reserved < 2**64
     assert remedy
+
+
+#: Runs a small spec, so that all modules are loaded and warm, then another one; prints the growth of the peak memory.
+LEAN = """
+import sys
+import nandlab
+import nandlab.cli.run
+def most():
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) * 1024
+small = "[drive]\\nblocks_per_plane = 64\\n[workload]\\n"
+nandlab.run(small + "synthetic = { requests = 100, size = '4KiB', address = 'uniform' }\\n", "small")
+base = most()
+nandlab.run(sys.argv[1], "large")
+print(most() - base)
+"""
+
+#: The drive of tools/bench.py, filled, without a series.
+LEAN_SPEC = """\
+[drive]
+channels = 4
+chips_per_channel = 2
+dies_per_chip = 1
+planes_per_die = 1
+blocks_per_plane = 512
+pages_per_block = 256
+page_size = "4KiB"
+op = 0.0753
+[precondition]
+used = 0.9
+valid = 0.9
+[workload]
+trace = "w.trace"
+format = "mqsim"
+arrival = { queue_depth = 8 }
+[output]
+series_rows = 1
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("cache", ["off", "traces"])
+def test_a_run_without_a_series_takes_at_most_10_mib_beside_the_drive_and_the_interpreter(tmp_path, cache):
+    pages = 4 * 2 * 512 * 256
+    lines = (f"{1000 * n} 0 {n * 2654435761 % 900_000 * 8} 8 {n % 2}\n" for n in range(300_000))
+    (tmp_path / "w.trace").write_text("".join(lines))
+    (tmp_path / "large.toml").write_text(LEAN_SPEC)
+    folder = cache if cache == "off" else str(tmp_path / cache)
+    done = None
+    for _ in range(2):  # the second run with a folder has the requests that the first one has kept
+        done = subprocess.run(
+            [sys.executable, "-c", LEAN, "large.toml"],
+            cwd=tmp_path,
+            env={**os.environ, "NANDLAB_CACHE": folder},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    # By page: four bytes each of the map and of the OOB, and a bit for a valid page; 64 bytes for each block.
+    drive = pages * (4 + 4 + 1 / 8) + pages / 256 * 64
+    assert int(done.stdout) <= drive + 10 * MIB
