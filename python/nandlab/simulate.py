@@ -107,6 +107,26 @@ def run(
         return result
 
 
+def run_sharing(
+    spec: Spec,
+    shared: _core.SharedDrives,
+    progress: Callable[[Progress], bool | None] | None = None,
+    *,
+    name: str = "run",
+) -> RunResult:
+    """Simulate a spec as `run` does, with the preconditioned drive of an earlier run where it is the same.
+
+    `shared` keeps the drive that has been preconditioned last. The files that the specs name must not change meanwhile.
+    On a machine without memory for two such drives, each run preconditions its own.
+    """
+    sharing: _core.SharedDrives | None = shared
+    if memory.runs_at_once([spec]) < 2:
+        shared.clear()
+        sharing = None
+    memory.check(spec)
+    return _simulate(spec, name, progress, False, None, sharing)
+
+
 def _at_the_end(result: RunResult) -> Progress:
     sim, summary = result.sim, result.summary
     warm_up_s = 0.0 if summary.warm_up is None else summary.warm_up.duration_s
@@ -149,7 +169,9 @@ def _check_save_drive(path: Path, force: bool) -> None:
 class _Worker(threading.Thread):
     """The run of the core on a thread of its own, so that Ctrl-C reaches the main thread at once."""
 
-    def __init__(self, spec: Spec, name: str, verify: bool, saving: _Saving | None) -> None:
+    def __init__(
+        self, spec: Spec, name: str, verify: bool, saving: _Saving | None, shared: _core.SharedDrives | None
+    ) -> None:
         super().__init__(name="nandlab-run", daemon=True)
         self.stop = threading.Event()
         #: The main thread does not wait for the result.
@@ -166,7 +188,7 @@ class _Worker(threading.Thread):
         }
         self.result: RunResult | None = None
         self.error: BaseException | None = None
-        self._arguments = (spec, verify, None if saving is None else os.fspath(saving.partial))
+        self._arguments = (spec, verify, None if saving is None else os.fspath(saving.partial), False, shared)
         self._saving = saving
         workload = json.loads(spec.canonical_json()).get("workload") or {}
         self._warm_up = int(workload.get("warm_up") or 0)
@@ -222,8 +244,9 @@ def _simulate(
     progress: Callable[[Progress], bool | None] | None,
     verify: bool,
     saving: _Saving | None,
+    shared: _core.SharedDrives | None = None,
 ) -> RunResult:
-    worker = _Worker(spec, name, verify, saving)
+    worker = _Worker(spec, name, verify, saving, shared)
     begin = time.perf_counter()
     worker.start()
     try:

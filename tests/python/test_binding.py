@@ -30,6 +30,7 @@ WRAPPED = {
     "parquet_file": "RunResult.save",
     "Run": "run",
     "Result": "RunResult",
+    "SharedDrives": "simulate.run_sharing",
     "Drive": "Drive",
     "reliability": "reliability",
     "trace_stat": "trace.stat",

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,73 @@ def test_a_run_in_a_study_equals_the_same_run_alone(here):
     for run in study.runs[:2]:
         alone = nandlab.run(run.spec, name="alone")
         assert (here / "o" / "runs" / run.identity / "summary.json").read_text() == alone.summary_text
+
+
+def test_runs_that_share_a_preconditioned_drive_equal_runs_alone(here, monkeypatch):
+    import nandlab
+    from nandlab import _core, memory, simulate
+
+    base = nandlab.load(here / "base.toml", {"precondition.map_reads": True, "precondition.valid": 0.5})
+    others = [
+        {},
+        {"timing.read": "90us"},
+        {"ftl.map.demand.cache": "1KiB"},
+        {"ftl.map.demand.cache": "2KiB"},
+        {"workload.synthetic.read_fraction": 0.9},
+        {"reliability.retention": "30d", "workload.arrival": {"iops": 900}},
+        {},
+    ]
+    specs = [base.with_(sets) for sets in others]
+    assert [specs[0].precondition_key() == spec.precondition_key() for spec in specs] == [
+        True, True, False, False, False, False, True,
+    ]  # fmt: skip
+    assert specs[2].precondition_key() == specs[3].precondition_key()
+    shared = _core.SharedDrives()
+    keys = []
+    for spec in [spec for spec in specs for _ in range(2)]:
+        alone, with_others = simulate.run(spec), simulate.run_sharing(spec, shared)
+        assert with_others.summary_text == alone.summary_text
+        assert with_others.series.equals(alone.series)
+        keys.append(shared.key)
+    assert keys == [spec.precondition_key() for spec in specs for _ in range(2)]
+    monkeypatch.setattr(memory, "runs_at_once", lambda specs: 1)
+    assert simulate.run_sharing(specs[0], shared).summary_text == simulate.run(specs[0]).summary_text
+    assert shared.key is None
+
+
+def test_each_drive_of_a_study_is_preconditioned_by_one_worker(monkeypatch):
+    from nandlab.study import local
+    from nandlab.study.plan import Task
+
+    class Process:
+        def __init__(self):
+            self.sent = []
+
+        def send(self, task):
+            self.sent.append(task.drive)
+
+    monkeypatch.setattr(local, "_start", lambda: local._Worker(None, Process()))
+    drives = ["a", "b", "c", None, "d"]
+    tasks = deque(Task(f"{number}", "", "", "", (), (), "", drives[number % 5]) for number in range(100))
+    workers = local.LocalWorkers(2)
+    processes = [worker.connection for worker in workers._workers]
+    began = []
+    while tasks:
+        task = workers.submit(tasks)
+        began.append(task.identity)
+        # The second worker is three times as fast as the first.
+        for worker, share in zip(workers._workers, (3, 1), strict=True):
+            if worker.tasks and len(began) % share == 0:
+                worker.tasks.popleft()
+    assert sorted(began, key=int) == [f"{number}" for number in range(100)]
+    # Only when no drive is left that no worker has, a worker does runs of a drive that the other one has.
+    first, second = ([drive for drive in process.sent if drive is not None] for process in processes)
+    assert len(first) < len(second)
+    shared = set(first) & set(second)
+    assert len(shared) <= 1
+    for sent in (first, second):
+        changes = [drive for drive, before in zip(sent, [None, *sent], strict=False) if drive != before]
+        assert len(changes) == len(set(changes)), changes
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ mod interrupt;
 mod parquet;
 mod reliability;
 mod run;
+mod shared;
 mod simulation;
 mod spec;
 mod tables;
@@ -26,6 +27,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<spec::Spec>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<run::Outcome>()?;
+    module.add_class::<shared::SharedDrives>()?;
     module.add_class::<drive::Drive>()?;
     module.add_function(wrap_pyfunction!(spec::toml_lines, module)?)?;
     module.add_function(wrap_pyfunction!(spec::version, module)?)?;

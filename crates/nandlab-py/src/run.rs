@@ -1,7 +1,8 @@
 //! A run: preconditions the drive, plays the workload, returns the results.
 
 use crate::errors::{RunError, trace_error};
-use crate::simulation::{Failure, Outputs, Requests, Simulation, simulation};
+use crate::shared::{PAGES_MAX, SharedDrives};
+use crate::simulation::{Failure, Outputs, Requests, Shared, Simulation, simulation};
 use crate::spec::Spec;
 use crate::tables;
 use nandlab::report::RunFacts;
@@ -36,8 +37,13 @@ struct Preconditioning {
 }
 
 impl Preconditioning {
-    /// Starts the thread. `first_pass` is a second source of the workload, for `precondition.map_reads`.
-    fn start(mut simulation: Box<dyn Simulation>, first_pass: Option<Runner<Requests>>) -> Self {
+    /// Starts the thread. `first_pass` is a second source of the workload, for `precondition.map_reads`. `drives`: where
+    /// a preconditioned drive may be found, and is kept.
+    fn start(
+        mut simulation: Box<dyn Simulation>,
+        first_pass: Option<Runner<Requests>>,
+        drives: Option<Shared>,
+    ) -> Self {
         let (share, is_stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (thread_share, thread_is_stopped) = (share.clone(), is_stopped.clone());
         let thread = std::thread::spawn(move || {
@@ -45,7 +51,7 @@ impl Preconditioning {
                 thread_share.store(done.to_bits(), Ordering::Relaxed);
                 !thread_is_stopped.load(Ordering::Relaxed)
             };
-            let outcome = simulation.precondition(first_pass, &mut watch);
+            let outcome = simulation.precondition(first_pass, drives, &mut watch);
             (simulation, outcome)
         });
         Self { thread: Some(thread), share, is_stopped }
@@ -98,15 +104,17 @@ const CHUNK_MAX: u64 = 512;
 #[pymethods]
 impl Run {
     #[new]
-    #[pyo3(signature = (spec, verify=false, save_drive=None, endless=false))]
+    #[pyo3(signature = (spec, verify=false, save_drive=None, endless=false, shared=None))]
     fn new(
         py: Python<'_>,
         spec: &Spec,
         verify: bool,
         save_drive: Option<PathBuf>,
         endless: bool,
+        shared: Option<&SharedDrives>,
     ) -> PyResult<Self> {
         let spec = spec.clone();
+        let drives = shared.map(|shared| shared.0.clone());
         let mut workload = spec.workload()?.clone();
         // `precondition.map_reads` reads the workload as the spec gives it, even if the run repeats it without end.
         let round = workload.clone();
@@ -132,9 +140,12 @@ impl Run {
             };
             let source = open(&workload)?;
             let first_pass = if spec.loaded.spec.map_reads { Some(runner(open(&round)?)) } else { None };
+            // The oracle has to see how the drive is preconditioned.
+            let key = spec.loaded.precondition_key().filter(|_| !verify && geometry.pages <= PAGES_MAX);
+            let shared = drives.zip(key).map(|(drives, key)| Shared { drives, key });
             let simulation = simulation(&spec.loaded, verify, workload.warm_up);
             Ok::<_, Failure>(Self {
-                state: State::Preconditioning(Preconditioning::start(simulation, first_pass)),
+                state: State::Preconditioning(Preconditioning::start(simulation, first_pass, shared)),
                 runner: runner(source),
                 spec,
                 save_drive,

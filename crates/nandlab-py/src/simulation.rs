@@ -2,6 +2,7 @@
 
 use crate::errors::{failure_text, unsaved_text};
 use crate::interrupt::{Interruptible, Stop};
+use crate::shared::Kept;
 use crate::tables;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
@@ -16,7 +17,7 @@ use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab_trace::TraceError;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// A trace or generator as a source of the runner.
 ///
@@ -50,6 +51,13 @@ pub(crate) enum Failure {
     Bug(String),
 }
 
+/// Where the run looks for a preconditioned drive, and keeps its own.
+pub(crate) struct Shared {
+    pub(crate) drives: Arc<Kept>,
+    /// [`Loaded::precondition_key`] of the spec.
+    pub(crate) key: String,
+}
+
 /// The results of a run.
 pub(crate) struct Outputs {
     pub(crate) summary: String,
@@ -66,6 +74,7 @@ pub(crate) trait Simulation: Send + Sync {
     fn precondition(
         &mut self,
         first_pass: Option<Runner<Requests>>,
+        shared: Option<Shared>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<bool, Failure>;
     fn save(&self, path: &Path) -> Result<(), Failure>;
@@ -181,8 +190,15 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
     fn precondition(
         &mut self,
         first_pass: Option<Runner<Requests>>,
+        shared: Option<Shared>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<bool, Failure> {
+        let like = shared.as_ref().and_then(|shared| shared.drives.get_or_drop(&shared.key));
+        if let Some(like) = like.filter(|like| self.drive.precondition_like(like)) {
+            self.pts = like.outcome().cloned();
+            self.drive.warm_up(self.warm_up_left);
+            return Ok(true);
+        }
         if let PreconditionSpec::Load(path) = self.drive.spec().precondition.clone() {
             let file = File::open(&path).map_err(|e| file_error("read the saved drive", &path, &e))?;
             self.drive.load(file).map_err(|error| match error {
@@ -207,9 +223,13 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
             self.drive.expect_preconditioned(|probe| oracle(probe).expect("the probe has an oracle"));
         }
         if let Some(mut workload) = first_pass {
-            return Ok(map_reads(&mut workload, &mut self.drive, watch)
-                .map_err(|error| run_failure(error, &self.hash))?
-                .is_some());
+            let mapped = map_reads(&mut workload, &mut self.drive, watch);
+            if mapped.map_err(|error| run_failure(error, &self.hash))?.is_none() {
+                return Ok(false);
+            }
+        }
+        if let Some(Shared { drives, key }) = shared {
+            drives.put(key, self.drive.preconditioned(self.pts.clone()));
         }
         Ok(true)
     }

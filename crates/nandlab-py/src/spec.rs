@@ -85,6 +85,10 @@ impl Spec {
         self.loaded.canonical_json()
     }
 
+    fn precondition_key(&self) -> Option<String> {
+        self.loaded.precondition_key()
+    }
+
     #[getter]
     fn hash(&self) -> String {
         self.loaded.hash()

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +127,8 @@ class DaskWorkers:
         slots = self.slots
         return max(slots + min(slots, 8) - len(self._running), 0)
 
-    def submit(self, task: Task) -> None:
+    def submit(self, queue: deque[Task]) -> Task:
+        task = queue.popleft()
         self._send_files(task)
         future = self._client.submit(
             _run,
@@ -138,6 +140,7 @@ class DaskWorkers:
         )
         self._running[task.identity] = (task, future)
         future.add_done_callback(lambda done, identity=task.identity: self._events.put((identity, done)))
+        return task
 
     def _send_files(self, task: Task) -> None:
         """Send each file of a task to the workers to which it has not been sent."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from nandlab.simulate import BEFORE_THE_RUN
@@ -21,7 +21,10 @@ TRIES = 4
 
 
 class Workers(Protocol):
-    """Workers that run tasks: local processes or a cluster."""
+    """Workers that run tasks: local processes or a cluster.
+
+    `submit` takes a task out of a queue, which is not empty, begins it and returns it.
+    """
 
     @property
     def slots(self) -> int: ...
@@ -29,7 +32,7 @@ class Workers(Protocol):
     def idle(self) -> int: ...
     @property
     def free(self) -> int: ...
-    def submit(self, task: Task) -> None: ...
+    def submit(self, queue: deque[Task]) -> Task: ...
     def poll(self, timeout_s: float) -> Iterable[Event]: ...
     def close(self) -> None: ...
 
@@ -109,7 +112,7 @@ def execute(
     """
     wanted = list(dict.fromkeys(tasks))
     there = [store.has(task.identity) for task in wanted]
-    queue = deque(task for task, is_there in zip(wanted, there, strict=True) if not is_there)
+    queue = _alone(task for task, is_there in zip(wanted, there, strict=True) if not is_there)
     state = State(total=len(wanted), kept=sum(there))
     kept = wanted[there.index(True)] if state.kept else None
     if kept is not None:
@@ -129,10 +132,9 @@ def execute(
             while queue or state.running or writing:
                 # The last tasks do not wait for a worker, because another one may be idle sooner.
                 while queue and (workers.idle > 0 or (workers.free > 0 and len(queue) > workers.slots)):
-                    task = queue.popleft()
+                    task = workers.submit(queue)
                     tries[task.identity] = tries.get(task.identity, 0) + 1
                     state.running[task.identity] = Running(task.label, time.monotonic())
-                    workers.submit(task)
                 state.slots = workers.slots
                 for event in workers.poll(0.1 if state.running else 0.0):
                     running = state.running.get(event.identity)
@@ -177,6 +179,13 @@ def execute(
     if failures:
         _raise(failures, state, store)
     return state
+
+
+def _alone(tasks: Iterable[Task]) -> deque[Task]:
+    """The tasks; a drive that only one of them has is not kept for others."""
+    listed = list(tasks)
+    runs = Counter(task.drive for task in listed)
+    return deque(replace(task, drive=None) if runs[task.drive] == 1 else task for task in listed)
 
 
 def _raise(failures: list[tuple[str, Failed]], state: State, store: Store) -> None:

@@ -27,9 +27,12 @@ class _Worker:
     #: The task that the process does, then those that wait in its connection.
     tasks: deque[Task] = field(default_factory=deque)
     ready: bool = False
+    #: The key of the preconditioned drive that the process will have once it has begun its last task.
+    drive: str | None = None
 
     def send(self, task: Task) -> None:
         self.tasks.append(task)
+        self.drive = task.drive or self.drive
         # `poll` detects a dead worker.
         with contextlib.suppress(OSError):
             self.connection.send(task)
@@ -57,9 +60,16 @@ class LocalWorkers:
         """The number of tasks that can be submitted now: each worker may have a second one, so that it never waits."""
         return sum(2 - len(worker.tasks) for worker in self._workers)
 
-    def submit(self, task: Task) -> None:
-        """Send a task to a worker with the fewest tasks."""
-        min(self._workers, key=lambda worker: (len(worker.tasks), not worker.ready)).send(task)
+    def submit(self, queue: deque[Task]) -> Task:
+        """Send a task of the queue to a worker with the fewest tasks, if there is one with the drive that it has."""
+        worker = min(self._workers, key=lambda worker: (len(worker.tasks), not worker.ready))
+        others = {other.drive for other in self._workers if other is not worker} - {None}
+        task = next((task for task in queue if task.drive is not None and task.drive == worker.drive), None)
+        # Of other drives one that no worker has yet, so that each is preconditioned once.
+        task = task or next((task for task in queue if task.drive not in others), queue[0])
+        queue.remove(task)
+        worker.send(task)
+        return task
 
     def poll(self, timeout_s: float) -> Iterable[Event]:
         """The events of the workers; waits for an event, at most `timeout_s`."""

@@ -65,6 +65,8 @@ class Task:
     sets: tuple[str, ...]
     files: tuple[InputFile, ...]
     build: str
+    #: Runs with the same key share a preconditioned drive; `None` for a run that shares none.
+    drive: str | None = None
 
 
 @dataclass(frozen=True)
@@ -289,7 +291,8 @@ def _resolve(
         content["spec"].get(section, {}).pop(name, None)
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     identity = hashlib.sha256(text.encode()).hexdigest()[:24]
-    task = Task(identity, label, study.base_text, study.base_name, tuple(sets), tuple(files.values()), build_identity())
+    inputs, drive = tuple(files.values()), spec.precondition_key()
+    task = Task(identity, label, study.base_text, study.base_name, tuple(sets), inputs, build_identity(), drive)
     return spec, task
 
 

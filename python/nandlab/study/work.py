@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nandlab import simulate
-from nandlab._core import NandlabError, Spec
+from nandlab._core import NandlabError, SharedDrives, Spec
 from nandlab.results import OutputDirectory
 from nandlab.study.plan import InputFile, Task, build_identity, file_digest
 
@@ -111,8 +111,8 @@ class Files:
             os.replace(partial, target)
 
 
-def do(task: Task, files: Files, tell: Tell) -> Done | Failed | Lost:
-    """Do one run, and report its progress to `tell`."""
+def do(task: Task, files: Files, tell: Tell, shared: SharedDrives | None = None) -> Done | Failed | Lost:
+    """Do one run, and report its progress to `tell`; `shared` may have the preconditioned drive of the run."""
     if task.build != build_identity():
         return Lost(
             task.identity,
@@ -129,7 +129,10 @@ def do(task: Task, files: Files, tell: Tell) -> Done | Failed | Lost:
     begin = os.times()
     try:
         spec = Spec.load(task.text, task.name, str(files.directory), list(task.sets))
-        result = simulate.run(spec, progress=progress, name=task.label)
+        if shared is not None and task.drive is not None:
+            result = simulate.run_sharing(spec, shared, progress, name=task.label)
+        else:
+            result = simulate.run(spec, progress=progress, name=task.label)
         if stopped or not result.complete:
             return Lost(task.identity, "stopped")
         out = _InMemory()

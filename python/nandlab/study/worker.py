@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from multiprocessing.connection import Connection
 
+from nandlab._core import SharedDrives
 from nandlab.study.plan import Task, build_identity
 from nandlab.study.work import Done, Files, Progressed, do
 
@@ -23,6 +24,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     connection = Connection(int(sys.argv[1]))
     files = Files()
+    shared = SharedDrives()
     try:
         import polars  # noqa: F401  # the time of the import is not part of the first run
 
@@ -36,7 +38,7 @@ def main() -> None:
 
             for file in task.files:
                 files.link(file)
-            outcome = do(task, files, tell)
+            outcome = do(task, files, tell, shared)
             if isinstance(outcome, Done):
                 outcome = replace(outcome, worker=f"process {os.getpid()}")
             connection.send(outcome)

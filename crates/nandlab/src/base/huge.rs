@@ -9,6 +9,16 @@ use std::ops::{Deref, DerefMut};
 #[derive(Debug)]
 pub struct Huge<T>(Vec<T>);
 
+impl<T: Clone> Clone for Huge<T> {
+    fn clone(&self) -> Self {
+        let mut vec: Vec<T> = Vec::with_capacity(self.0.len());
+        #[cfg(target_os = "linux")]
+        advise(vec.as_ptr().addr(), size_of::<T>() * self.0.len());
+        vec.extend_from_slice(&self.0);
+        Self(vec)
+    }
+}
+
 impl<T: Clone + Default> Huge<T> {
     /// `len` default values; the default of `T` must be zero.
     pub(crate) fn zeroed(len: usize) -> Self {

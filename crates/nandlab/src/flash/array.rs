@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// All blocks and the OOB of all pages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Array {
     /// The state of each block.
     pub blocks: Huge<Block>,
@@ -76,6 +76,11 @@ impl Array {
             torn: BTreeSet::new(),
             partial: BTreeSet::new(),
         }
+    }
+
+    /// The fields of [`Keeps`] in their order; instead of the pages of an age stamp their binary logarithm.
+    pub(crate) fn keeps(&self) -> (bool, bool, bool, u32) {
+        (self.keeps_sequences(), self.keeps_ages(), self.keeps_copied(), self.age_shift)
     }
 
     /// The blocks that the drive has, worn-out ones included.

@@ -5,7 +5,7 @@ use crate::base::huge::Huge;
 use std::collections::BTreeMap;
 
 /// By block and die, the number of pages programmed or skipped since the last erase.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct OnDies {
     programmed: Huge<u32>,
     /// Pages that a die skips once the pages before them are programmed: their first number on the die, and the first number

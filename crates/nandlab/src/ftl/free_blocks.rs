@@ -17,7 +17,7 @@ pub enum WearLevelling {
 }
 
 /// A plane's erased blocks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FreeBlocks {
     /// `Reverse((P/E cycles, order of freeing, block in the plane))`. Without wear levelling the P/E cycles are 0 here.
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,

@@ -19,7 +19,7 @@ pub use flush_pages::{FlushMethod, FlushPages, lsb_only_wordlines, programs_per_
 pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
 pub use plane::{AllocatedPage, COPYBACKS_MAX, Plane, STREAMS, WriteStream};
-pub use victim::{Candidates, LeastValid, VictimPolicy};
+pub use victim::{Candidates, CopyPolicy, LeastValid, VictimPolicy};
 
 use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::base::huge::Huge;
@@ -47,7 +47,7 @@ pub struct Config {
 }
 
 /// The map, the planes and their policies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ftl {
     /// LPN to PPN: the newest mapping of every LPN. The LPNs of translation pages follow those of the host, and the
     /// LPNs of combination pages follow those of translation pages.

@@ -5,7 +5,7 @@ use crate::base::huge::Huge;
 
 /// The map from LPNs to PPNs. An entry is PPN + 1, and 0 for an unmapped LPN, so that entries that are never written
 /// take no memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PageMap {
     entries: Huge<u32>,
     mapped: u32,

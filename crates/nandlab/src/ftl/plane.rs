@@ -141,7 +141,7 @@ pub struct AllocatedPage {
 }
 
 /// A plane.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plane {
     /// Erased blocks.
     pub free: FreeBlocks,

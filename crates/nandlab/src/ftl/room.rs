@@ -7,6 +7,13 @@ use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::sched::Device;
 
 impl Ftl {
+    /// The numbers that no operation changes.
+    pub(crate) fn fixed(&self) -> impl std::fmt::Debug + use<> {
+        let lpns = (self.first_translation, self.first_combination, self.combination_pages);
+        let blocks = (self.reserve_blocks, self.flush_reserve_blocks, self.job_blocks, self.taken_blocks);
+        (lpns, blocks, self.needs, self.levelling, self.shares_first_block)
+    }
+
     /// Free blocks of a plane that an emergency flush may take.
     pub fn flush_blocks(&self, plane: PlaneId) -> u32 {
         self.planes[plane.index()].free.len().saturating_sub(FLUSH_KEEPS_BLOCKS)

@@ -35,6 +35,7 @@ mod power_loss;
 mod power_loss_sabotage;
 mod power_outputs;
 mod precondition;
+mod preconditioned;
 mod random_more;
 mod random_runs;
 mod read_levels;

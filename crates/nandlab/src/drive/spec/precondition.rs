@@ -1,8 +1,11 @@
 //! The section `[precondition]` of the spec.
 
+use super::Loaded;
+use crate::spec::hash;
 use crate::spec::{
     Choices, Follows, Key, Policy, Resolved, SHARE, Section, ValueKind, When, choices, int, key, plain,
 };
+use serde_json::Value as Json;
 use std::path::PathBuf;
 
 const FILL: When = When::Is("precondition.method", &["fill"]);
@@ -106,6 +109,44 @@ pub enum PreconditionSpec {
     },
     /// The file of a drive saved earlier.
     Load(PathBuf),
+}
+
+/// The sections that preconditioning sees as a whole. Settings of other sections act on it only through the numbers of
+/// the FTL and the fields of the OOB, which `Drive::precondition_like` compares.
+const SEEN: &[&str] = &["seed", "drive", "ftl", "gc", "precondition"];
+
+impl Loaded {
+    /// A hash of all that preconditioning depends on: specs with the same key may share a preconditioned drive
+    /// ([`Drive::precondition_like`](crate::drive::Drive::precondition_like)). `None` if the spec asks for none, or
+    /// names the file of a saved drive.
+    ///
+    /// With `precondition.map_reads`, the workload counts by the settings and names in the spec, not by the content of
+    /// its files.
+    pub fn precondition_key(&self) -> Option<String> {
+        let is_drawn =
+            matches!(self.spec.precondition, PreconditionSpec::Fill { .. } | PreconditionSpec::Pts { .. });
+        let is_mapped = self.spec.map_reads && self.spec.precondition == PreconditionSpec::None;
+        if !is_drawn && !is_mapped {
+            return None;
+        }
+        let all: Json = serde_json::from_str(&self.canonical_json()).expect("the canonical spec is JSON");
+        let mut seen: Vec<Json> = SEEN.iter().map(|&section| all[section].clone()).collect();
+        // Of a demand map, only its presence counts.
+        let [_, _, ftl, ..] = &mut seen[..] else { unreachable!("SEEN has five sections") };
+        if let Some(name) = ftl["map"].as_object().and_then(|map| map.keys().next().cloned()) {
+            ftl["map"] = name.into();
+        }
+        seen.extend(["pe_cycles", "retention"].map(|key| all["reliability"][key].clone()));
+        if self.spec.map_reads {
+            let mut workload = all["workload"].clone();
+            // When requests arrive, and which ones count, does not change what they read.
+            for later in ["arrival", "time_scale", "warm_up"] {
+                workload.as_object_mut().map(|workload| workload.remove(later));
+            }
+            seen.push(workload);
+        }
+        Some(hash(&Json::Array(seen).to_string()))
+    }
 }
 
 choices! {

@@ -13,7 +13,7 @@ pub enum Allocation {
 }
 
 /// The allocator of a drive, with its state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Allocator {
     /// The plane follows from the LPN: `planes[lpn / units % planes.len()]`, with `units` mapping units in a flash page.
     Static {

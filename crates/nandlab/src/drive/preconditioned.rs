@@ -1,0 +1,71 @@
+//! The state that preconditioning makes, to be copied into other drives. Runs that differ only in settings which
+//! preconditioning does not see share it, so that a study preconditions once where it would do so for every variant.
+
+use super::Drive;
+use super::precondition::PtsOutcome;
+use crate::flash::Array;
+use crate::ftl::Ftl;
+use crate::probe::Probe;
+
+/// The state of a preconditioned drive: the array, the FTL, and the sequence number of the newest write. Everything else
+/// of a preconditioned drive is as in a fresh one.
+#[derive(Clone, Debug)]
+pub struct Preconditioned {
+    /// [`Drive::shape`] of the drive.
+    shape: String,
+    array: Array,
+    ftl: Ftl,
+    sequence: u64,
+    outcome: Option<PtsOutcome>,
+}
+
+impl Preconditioned {
+    /// The result of the SNIA method, if the spec chooses this method.
+    pub fn outcome(&self) -> Option<&PtsOutcome> {
+        self.outcome.as_ref()
+    }
+}
+
+impl<P: Probe> Drive<P> {
+    /// A copy of the state that preconditioning has made. `outcome`: its result. The drive has not been played on.
+    pub fn preconditioned(&self, outcome: Option<PtsOutcome>) -> Preconditioned {
+        debug_assert!(
+            self.is_at_rest() && self.demand_map().is_none_or(|map| map.cache.is_empty()),
+            "a preconditioned drive is at rest, and its mapping cache is empty"
+        );
+        Preconditioned {
+            shape: self.shape(),
+            array: self.core.array.clone(),
+            ftl: self.core.ftl.clone(),
+            sequence: self.core.sequence,
+            outcome,
+        }
+    }
+
+    /// Makes this fresh drive one with the state `of` another, whose spec has the same
+    /// [`Loaded::precondition_key`](super::spec::Loaded::precondition_key). Returns `false`, and changes nothing, if the
+    /// array or the FTL of the other drive is built differently.
+    ///
+    /// # Panics
+    /// On a drive that has been written.
+    pub fn precondition_like(&mut self, of: &Preconditioned) -> bool {
+        assert!(
+            self.core.sequence == 0 && self.core.ftl.map.mapped() == 0,
+            "only a fresh drive can be preconditioned"
+        );
+        if self.shape() != of.shape {
+            return false;
+        }
+        self.core.array = of.array.clone();
+        self.core.ftl = of.ftl.clone();
+        self.core.sequence = of.sequence;
+        true
+    }
+
+    /// What preconditioning sees of a drive beside its spec, as text: the geometry, the fields of the OOB, and the
+    /// numbers of the FTL that follow from the mechanisms of the drive.
+    fn shape(&self) -> String {
+        let core = &self.core;
+        format!("{:?} {:?} {:?}", core.geometry, core.array.keeps(), core.ftl.fixed())
+    }
+}
