@@ -116,7 +116,7 @@ def run_sharing(
 ) -> RunResult:
     """Simulate a spec as `run` does, with the preconditioned drive of an earlier run where it is the same.
 
-    `shared` keeps the drive that has been preconditioned last. The files that the specs name must not change meanwhile.
+    `shared` keeps drives that have been preconditioned alike. The files that the specs name must not change meanwhile.
     On a machine without memory for two such drives, each run preconditions its own.
     """
     sharing: _core.SharedDrives | None = shared

@@ -75,6 +75,7 @@ def test_runs_that_share_a_preconditioned_drive_equal_runs_alone(here, monkeypat
     others = [
         {},
         {"timing.read": "90us"},
+        {"ecc.levels": "laldpc", "reliability.rber": {"vth": {"dvpp": 0.3}}},
         {"ftl.map.demand.cache": "1KiB"},
         {"ftl.map.demand.cache": "2KiB"},
         {"workload.synthetic.read_fraction": 0.9},
@@ -83,20 +84,24 @@ def test_runs_that_share_a_preconditioned_drive_equal_runs_alone(here, monkeypat
     ]
     specs = [base.with_(sets) for sets in others]
     assert [specs[0].precondition_key() == spec.precondition_key() for spec in specs] == [
-        True, True, False, False, False, False, True,
+        True, True, True, False, False, False, False, True,
     ]  # fmt: skip
-    assert specs[2].precondition_key() == specs[3].precondition_key()
+    assert specs[3].precondition_key() == specs[4].precondition_key()
     shared = _core.SharedDrives()
     keys = []
     for spec in [spec for spec in specs for _ in range(2)]:
         alone, with_others = simulate.run(spec), simulate.run_sharing(spec, shared)
         assert with_others.summary_text == alone.summary_text
         assert with_others.series.equals(alone.series)
-        keys.append(shared.key)
-    assert keys == [spec.precondition_key() for spec in specs for _ in range(2)]
+        keys.append(shared.kept)
+    # The drive with age stamps is kept beside the one without.
+    numbers = [1, 1, 2, 1, 1, 1, 1, 1]
+    assert keys == [
+        (spec.precondition_key(), number) for spec, number in zip(specs, numbers, strict=True) for _ in range(2)
+    ]
     monkeypatch.setattr(memory, "runs_at_once", lambda specs: 1)
     assert simulate.run_sharing(specs[0], shared).summary_text == simulate.run(specs[0]).summary_text
-    assert shared.key is None
+    assert shared.kept == ("", 0)
 
 
 def test_each_drive_of_a_study_is_preconditioned_by_one_worker(monkeypatch):

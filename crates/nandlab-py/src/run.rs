@@ -1,7 +1,7 @@
 //! A run: preconditions the drive, plays the workload, returns the results.
 
 use crate::errors::{RunError, trace_error};
-use crate::shared::{PAGES_MAX, SharedDrives};
+use crate::shared::{SharedDrives, UNITS_MAX};
 use crate::simulation::{Failure, Outputs, Requests, Shared, Simulation, simulation};
 use crate::spec::Spec;
 use crate::tables;
@@ -141,7 +141,7 @@ impl Run {
             let source = open(&workload)?;
             let first_pass = if spec.loaded.spec.map_reads { Some(runner(open(&round)?)) } else { None };
             // The oracle has to see how the drive is preconditioned.
-            let key = spec.loaded.precondition_key().filter(|_| !verify && geometry.pages <= PAGES_MAX);
+            let key = spec.loaded.precondition_key().filter(|_| !verify && geometry.pages <= UNITS_MAX);
             let shared = drives.zip(key).map(|(drives, key)| Shared { drives, key });
             let simulation = simulation(&spec.loaded, verify, workload.warm_up);
             Ok::<_, Failure>(Self {

@@ -2,34 +2,40 @@
 
 use nandlab::drive::Preconditioned;
 use pyo3::prelude::*;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// The largest drive that is shared, in mapping units: its copy takes 9 to 25 bytes each.
-pub(crate) const PAGES_MAX: u32 = 1 << 25;
+/// The mapping units of all drives that are kept: the copy of a drive takes 9 to 25 bytes for each.
+pub(crate) const UNITS_MAX: u32 = 1 << 25;
 
-/// The state of the drive that was preconditioned last, with the key of its spec.
+/// The states of preconditioned drives, the oldest one first. All have the key of the spec that was preconditioned last;
+/// they differ in what other settings make of array and FTL.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<Option<(String, Arc<Preconditioned>)>>);
+pub(crate) struct Kept(Mutex<(String, VecDeque<Arc<Preconditioned>>)>);
 
 impl Kept {
-    /// The state kept under `key`. Another state is dropped, to make room for the one that the caller will put.
-    pub(crate) fn get_or_drop(&self, key: &str) -> Option<Arc<Preconditioned>> {
-        let mut kept = self.0.lock().ok()?;
-        if kept.as_ref().is_some_and(|(of, _)| of != key) {
-            *kept = None;
+    /// The states kept under `key`. Those of another key are dropped, to make room for the one that the caller will put.
+    pub(crate) fn of(&self, key: &str) -> Vec<Arc<Preconditioned>> {
+        let Ok(mut kept) = self.0.lock() else { return Vec::new() };
+        if kept.0 != key {
+            *kept = (key.to_owned(), VecDeque::new());
         }
-        kept.as_ref().map(|(_, state)| state.clone())
+        kept.1.iter().cloned().collect()
+    }
+
+    /// Keeps a state under the key of the last call of [`Kept::of`].
+    pub(crate) fn put(&self, state: Preconditioned) {
+        if let Ok(mut kept) = self.0.lock() {
+            kept.1.push_back(Arc::new(state));
+            while kept.1.iter().map(|state| u64::from(state.units())).sum::<u64>() > UNITS_MAX.into() {
+                kept.1.pop_front();
+            }
+        }
     }
 
     fn clear(&self) {
         if let Ok(mut kept) = self.0.lock() {
-            *kept = None;
-        }
-    }
-
-    pub(crate) fn put(&self, key: String, state: Preconditioned) {
-        if let Ok(mut kept) = self.0.lock() {
-            *kept = Some((key, Arc::new(state)));
+            *kept = Default::default();
         }
     }
 }
@@ -45,9 +51,10 @@ impl SharedDrives {
         Self::default()
     }
 
+    /// The key of the drives, and their number.
     #[getter]
-    fn key(&self) -> Option<String> {
-        self.0.0.lock().ok()?.as_ref().map(|(key, _)| key.clone())
+    fn kept(&self) -> (String, usize) {
+        self.0.0.lock().map_or_else(|_| Default::default(), |kept| (kept.0.clone(), kept.1.len()))
     }
 
     fn clear(&self) {

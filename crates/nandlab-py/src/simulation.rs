@@ -193,8 +193,8 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         shared: Option<Shared>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<bool, Failure> {
-        let like = shared.as_ref().and_then(|shared| shared.drives.get_or_drop(&shared.key));
-        if let Some(like) = like.filter(|like| self.drive.precondition_like(like)) {
+        let kept = shared.as_ref().map_or(Vec::new(), |shared| shared.drives.of(&shared.key));
+        if let Some(like) = kept.into_iter().find(|like| self.drive.precondition_like(like)) {
             self.pts = like.outcome().cloned();
             self.drive.warm_up(self.warm_up_left);
             return Ok(true);
@@ -228,8 +228,8 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
                 return Ok(false);
             }
         }
-        if let Some(Shared { drives, key }) = shared {
-            drives.put(key, self.drive.preconditioned(self.pts.clone()));
+        if let Some(Shared { drives, .. }) = shared {
+            drives.put(self.drive.preconditioned(self.pts.clone()));
         }
         Ok(true)
     }

@@ -13,6 +13,7 @@ use crate::probe::Probe;
 pub struct Preconditioned {
     /// [`Drive::shape`] of the drive.
     shape: String,
+    units: u32,
     array: Array,
     ftl: Ftl,
     sequence: u64,
@@ -20,6 +21,11 @@ pub struct Preconditioned {
 }
 
 impl Preconditioned {
+    /// The mapping units of the drive.
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+
     /// The result of the SNIA method, if the spec chooses this method.
     pub fn outcome(&self) -> Option<&PtsOutcome> {
         self.outcome.as_ref()
@@ -35,6 +41,7 @@ impl<P: Probe> Drive<P> {
         );
         Preconditioned {
             shape: self.shape(),
+            units: self.core.geometry.pages,
             array: self.core.array.clone(),
             ftl: self.core.ftl.clone(),
             sequence: self.core.sequence,
