@@ -123,7 +123,7 @@ def run_sharing(
     if memory.runs_at_once([spec]) < 2:
         shared.clear()
         sharing = None
-    memory.check(spec)
+        memory.check(spec)
     return _simulate(spec, name, progress, False, None, sharing)
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import bench
 import nandlab
 import pytest
 from nandlab import _core, memory
@@ -137,16 +138,9 @@ print(most() - base)
 """
 
 #: The drive of tools/bench.py, filled, without a series.
-LEAN_SPEC = """\
-[drive]
-channels = 4
-chips_per_channel = 2
-dies_per_chip = 1
-planes_per_die = 1
-blocks_per_plane = 512
-pages_per_block = 256
-page_size = "4KiB"
-op = 0.0753
+LEAN_SPEC = (
+    bench.SPEC.partition("[timing]")[0]
+    + """\
 [precondition]
 used = 0.9
 valid = 0.9
@@ -157,12 +151,13 @@ arrival = { queue_depth = 8 }
 [output]
 series_rows = 1
 """
+)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("cache", ["off", "traces"])
 def test_a_run_without_a_series_takes_at_most_10_mib_beside_the_drive_and_the_interpreter(tmp_path, cache):
-    pages = 4 * 2 * 512 * 256
+    pages = bench.RAW_PAGES
     lines = (f"{1000 * n} 0 {n * 2654435761 % 900_000 * 8} 8 {n % 2}\n" for n in range(300_000))
     (tmp_path / "w.trace").write_text("".join(lines))
     (tmp_path / "large.toml").write_text(LEAN_SPEC)

@@ -141,8 +141,9 @@ impl Run {
             let source = open(&workload)?;
             let first_pass = if spec.loaded.spec.map_reads { Some(runner(open(&round)?)) } else { None };
             // The oracle has to see how the drive is preconditioned.
-            let key = spec.loaded.precondition_key().filter(|_| !verify && geometry.pages <= UNITS_MAX);
-            let shared = drives.zip(key).map(|(drives, key)| Shared { drives, key });
+            let shared = drives.filter(|_| !verify && geometry.pages <= UNITS_MAX);
+            let shared =
+                shared.and_then(|drives| Some(Shared { drives, key: spec.loaded.precondition_key()? }));
             let simulation = simulation(&spec.loaded, verify, workload.warm_up);
             Ok::<_, Failure>(Self {
                 state: State::Preconditioning(Preconditioning::start(simulation, first_pass, shared)),

@@ -11,9 +11,7 @@ pub struct Huge<T>(Vec<T>);
 
 impl<T: Clone> Clone for Huge<T> {
     fn clone(&self) -> Self {
-        let mut vec: Vec<T> = Vec::with_capacity(self.0.len());
-        #[cfg(target_os = "linux")]
-        advise(vec.as_ptr().addr(), size_of::<T>() * self.0.len());
+        let mut vec = with_capacity(self.0.len());
         vec.extend_from_slice(&self.0);
         Self(vec)
     }
@@ -31,10 +29,7 @@ impl<T: Clone + Default> Huge<T> {
 
     /// `len` copies of `value`. All are written here, so that a lack of memory ends a run at its start, not later.
     pub(crate) fn filled(value: T, len: usize) -> Self {
-        let mut vec: Vec<T> = Vec::with_capacity(len);
-        // The advice comes before the first access, because accessed memory already consists of small pages.
-        #[cfg(target_os = "linux")]
-        advise(vec.as_ptr().addr(), size_of::<T>() * len);
+        let mut vec = with_capacity(len);
         vec.resize(len, value);
         Self(vec)
     }
@@ -44,6 +39,15 @@ impl<T: Clone + Default> Huge<T> {
     pub(crate) fn prefetch(&self, index: usize) {
         prefetch(self.0.as_ptr().wrapping_add(index));
     }
+}
+
+/// An empty vector with room for `len` values, which the kernel backs with huge pages where it can.
+fn with_capacity<T>(len: usize) -> Vec<T> {
+    let vec: Vec<T> = Vec::with_capacity(len);
+    // The advice comes before the first access, because accessed memory already consists of small pages.
+    #[cfg(target_os = "linux")]
+    advise(vec.as_ptr().addr(), size_of::<T>() * len);
+    vec
 }
 
 /// Prefetches the data at `address` into the CPU's cache; `address` need not be readable.

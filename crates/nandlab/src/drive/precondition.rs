@@ -36,10 +36,7 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// On a drive that has been written.
     pub fn precondition(&mut self, watch: Watch) -> (bool, Option<PtsOutcome>) {
-        assert!(
-            self.core.sequence == 0 && self.core.ftl.map.mapped() == 0,
-            "only a fresh drive can be preconditioned"
-        );
+        assert!(self.is_fresh(), "only a fresh drive can be preconditioned");
         let outcome = match self.spec.precondition {
             PreconditionSpec::None | PreconditionSpec::Load(_) => (true, None),
             PreconditionSpec::Fill { used, valid, order } => (self.fill(used, valid, order, watch), None),
@@ -50,6 +47,11 @@ impl<P: Probe> Drive<P> {
         };
         self.settle();
         outcome
+    }
+
+    /// Whether the drive has never been written.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.core.sequence == 0 && self.core.ftl.map.mapped() == 0
     }
 
     /// Returns a callback that notifies the demand map of a page that was mapped without simulating time.

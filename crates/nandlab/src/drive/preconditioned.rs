@@ -56,10 +56,7 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// On a drive that has been written.
     pub fn precondition_like(&mut self, of: &Preconditioned) -> bool {
-        assert!(
-            self.core.sequence == 0 && self.core.ftl.map.mapped() == 0,
-            "only a fresh drive can be preconditioned"
-        );
+        assert!(self.is_fresh(), "only a fresh drive can be preconditioned");
         if self.shape() != of.shape {
             return false;
         }

@@ -252,10 +252,7 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// On a drive that has been written.
     pub fn load(&mut self, input: impl Read) -> Result<(), SnapshotError> {
-        assert!(
-            self.core.sequence == 0 && self.core.ftl.map.mapped() == 0,
-            "only a fresh drive can be loaded"
-        );
+        assert!(self.is_fresh(), "only a fresh drive can be loaded");
         let mut input = Numbers::new(io::BufReader::with_capacity(1 << 20, input));
         let mut magic = [0; 8];
         input.inner.read_exact(&mut magic)?;

@@ -9,6 +9,7 @@ use nandlab::drive::spec::{self, RefreshPolicySpec, Spec};
 use nandlab::drive::{Completion, Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
+use nandlab::report::{RunFacts, summary};
 use std::path::Path;
 
 /// One microsecond in nanoseconds. Tests calculate in plain nanoseconds; [`at`] and [`ns`] convert them for the drive.
@@ -90,12 +91,25 @@ pub fn mostly_hot(n: u64, end: u64) -> u64 {
     if round % 4 == 3 && place >= 4 { 8 + (4 * (round / 4) + place - 4) % (end - 8) } else { place }
 }
 
+/// Waits until fewer than `depth` requests are outstanding.
+pub fn wait_for_fewer<P: Probe>(drive: &mut Drive<P>, depth: u32) {
+    while drive.outstanding() >= depth {
+        assert!(drive.advance_to_completion(Time::NEVER));
+        drive.completions().for_each(drop);
+    }
+}
+
+/// Lets the drive come to the end of its work, and audits it; returns the text of its summary.
+pub fn summary_at_the_end<P: Probe>(drive: &mut Drive<P>) -> String {
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+    drive.finish_stats();
+    drive.audit().unwrap();
+    serde_json::to_string_pretty(&summary(drive, &RunFacts::default())).unwrap()
+}
+
 /// Waits until at most four requests are outstanding, then submits a request.
 pub fn submit_with_few<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) {
-    while drive.outstanding() > 4 {
-        drive.completions();
-        assert!(drive.advance_to_completion(Time::NEVER));
-    }
+    wait_for_fewer(drive, 5);
     let request = request(drive, op, offset, len);
     drive.submit(&request).unwrap();
 }

@@ -2,11 +2,10 @@
 //! itself, and the key of a spec holds all that preconditioning depends on.
 
 use crate::cases::Case;
+use crate::common::{summary_at_the_end, wait_for_fewer};
 use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
 use nandlab::drive::spec::{self, Loaded, PreconditionSpec};
 use nandlab::drive::{Drive, Preconditioned};
-use nandlab::report::{RunFacts, summary};
 use std::path::Path;
 
 /// Settings of sections that preconditioning does not see, each with what it makes of a random case.
@@ -50,18 +49,12 @@ fn played(case: &Case, drive: &mut Drive) -> String {
     let capacity = drive.geometry().logical_bytes();
     let mut stream = Stream::new(case.seed, "requests");
     for _ in 0..400 {
-        while drive.outstanding() >= case.depth {
-            assert!(drive.advance_to_completion(Time::NEVER));
-            drive.completions().for_each(drop);
-        }
+        wait_for_fewer(drive, case.depth);
         let mut request = case.request(&mut stream, capacity);
         request.arrival = drive.now();
         drive.submit(&request).unwrap();
     }
-    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-    drive.finish_stats();
-    drive.audit().unwrap();
-    serde_json::to_string_pretty(&summary(drive, &RunFacts::default())).unwrap()
+    summary_at_the_end(drive)
 }
 
 #[test]

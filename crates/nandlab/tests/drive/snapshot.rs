@@ -1,7 +1,7 @@
 //! Saved drives: a loaded drive has the map, the wear and the blocks of the saved drive, and damaged or foreign files
 //! are refused.
 
-use crate::common::{TINY, request, settle, spec, with_oracle};
+use crate::common::{TINY, request, settle, spec, summary_at_the_end, wait_for_fewer, with_oracle};
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
@@ -10,7 +10,6 @@ use nandlab::flash::BlockState;
 use nandlab::ftl::STREAMS;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
-use nandlab::report::{RunFacts, summary};
 
 const FILL: &str = "[precondition]\nused = 0.7\nvalid = 0.8\n";
 const PTS: &str = "[precondition]\nmethod = 'pts'\nrounds_max = 6\n";
@@ -50,20 +49,14 @@ fn continue_with<P: Probe>(drive: &mut Drive<P>) -> String {
     let mut stream = Stream::new(3, "continue");
     let capacity = drive.geometry().logical_bytes();
     for _ in 0..3000 {
-        while drive.outstanding() >= 12 {
-            assert!(drive.advance_to_completion(Time::NEVER));
-            drive.completions().for_each(drop);
-        }
+        wait_for_fewer(drive, 12);
         let op = [Op::Write, Op::Write, Op::Write, Op::Read, Op::Trim, Op::Flush][stream.below(6) as usize];
         let offset = stream.below(capacity / 512 - 24) * 512;
         let len = 512 * (1 + stream.below(24));
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
         drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
     }
-    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-    drive.finish_stats();
-    drive.audit().unwrap();
-    serde_json::to_string_pretty(&summary(drive, &RunFacts::default())).unwrap()
+    summary_at_the_end(drive)
 }
 
 #[test]
