@@ -158,7 +158,7 @@ class Life:
 
         if missing():
             return None
-        from nandlab.presentation import of_life
+        from nandlab.presentation.life import of_life
         from nandlab.reporting.render import overview
 
         return overview(of_life(self))

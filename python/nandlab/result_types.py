@@ -3,8 +3,6 @@
 Written by tools/result_types.py from what the core declares; `make result-types` writes this file anew.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from nandlab.record import Record
@@ -20,6 +18,829 @@ CAUSES = {
     "sync": "cache sync",
     "flush": "the emergency flush",
 }
+
+
+class FailedRequests(Record, frozen=True):
+    """Requests that failed, by reason."""
+
+    uncorrectable: int
+    """Requests that needed a page that no read level decodes, or that was lost earlier."""
+    worn_out: int
+    """Requests with a page for which no usable block was left in the plane."""
+    power_lost: int
+    """Requests that were outstanding when power failed."""
+
+
+class OpRequests(Record, frozen=True):
+    """Requests of one kind that completed without failure."""
+
+    count: int
+    """Number of requests."""
+    bytes: int
+    """Sum of the lengths of the requests. In bytes."""
+
+
+class HostRequests(Record, frozen=True):
+    """Requests that completed without failure, by kind."""
+
+    read: OpRequests
+    """Reads that completed without failure."""
+    write: OpRequests
+    """Writes that completed without failure."""
+    trim: OpRequests
+    """TRIMs that completed without failure."""
+    flush: OpRequests
+    """Host flushes that completed without failure."""
+
+
+class LatencyUs(Record, frozen=True):
+    """Latencies of completed requests of one operation."""
+
+    mean: float
+    """Mean latency. In microseconds."""
+    p50: float
+    """Median latency. In microseconds."""
+    p95: float
+    """95th percentile of the latency. In microseconds."""
+    p99: float
+    """99th percentile of the latency. In microseconds."""
+    p999: float
+    """99.9th percentile of the latency. In microseconds."""
+    max: float
+    """Longest latency. In microseconds."""
+
+
+class LatencyByOp(Record, frozen=True):
+    """Latency of the requests that completed without failure, by kind."""
+
+    read: LatencyUs
+    """Latency of reads."""
+    write: LatencyUs
+    """Latency of writes."""
+    trim: LatencyUs
+    """Latency of TRIMs."""
+    flush: LatencyUs
+    """Latency of host flushes."""
+    all: LatencyUs
+    """Latency of reads and writes together."""
+
+
+class ByCause(Record, frozen=True):
+    """Flash operations of one kind, by cause."""
+
+    host: int
+    """Host requests, including the reads of read-modify-writes."""
+    gc: int
+    """Garbage collection."""
+    wear: int
+    """Static wear levelling."""
+    refresh: int
+    """Refresh of ageing data."""
+    reclaim: int
+    """Read reclaim."""
+    mapping: int
+    """Translation pages of the demand map."""
+    sync: int
+    """Write-backs from the write cache."""
+    flush: int
+    """Emergency flushes, recoveries and budget detections."""
+
+
+class FlashOperations(Record, frozen=True):
+    """Flash operations by kind and cause."""
+
+    read: ByCause
+    """Pages read, including those sensed for copybacks; retries are not counted."""
+    program: ByCause
+    """Pages programmed, including those programmed by copybacks."""
+    erase: ByCause
+    """Blocks erased."""
+    copyback: ByCause
+    """Pages moved by copyback."""
+
+
+class HostEccSummary(Record, frozen=True):
+    """Read levels and tries of host page reads."""
+
+    levels: dict[int, int]
+    """Number of host page reads by the read level that decoded them. In pages."""
+    needed: dict[int, int]
+    """Number of host page reads by needed level, the lowest read level that decodes the page. In pages."""
+    retries: int
+    """Tries of host page reads beyond the first try."""
+    uncorrectable: int
+    """Host page reads that no read level decoded. In pages."""
+    soft_starts: int
+    """Host page reads whose first try was above read level 1. In pages."""
+    flash_read_us: float
+    """Mean time of sensing, transfer and decoding of a host page read, for all its tries; waiting is not counted. In
+    microseconds.
+    """
+
+
+class EccSummary(Record, frozen=True):
+    """Read levels and tries of page reads for all causes."""
+
+    levels: dict[int, int]
+    """Number of page reads by the read level that decoded them. In pages."""
+    retries: int
+    """Tries of page reads beyond the first try."""
+    uncorrectable: int
+    """Page reads that no read level decoded. In pages."""
+    host: HostEccSummary
+    """Read levels and tries of host page reads."""
+
+
+class MapRead(Record, frozen=True):
+    """The counters under `read`."""
+
+    hits: int
+    """Lookups of the map for page reads that found the map entry cached. In pages."""
+    misses: int
+    """Lookups of the map for page reads that did not find the map entry cached. In pages."""
+
+
+class MapWrite(Record, frozen=True):
+    """The counters under `write`."""
+
+    hits: int
+    """Lookups of the map for page writes that found the map entry cached. In pages."""
+    misses: int
+    """Lookups of the map for page writes that did not find the map entry cached. In pages."""
+
+
+class MapSummary(Record, frozen=True):
+    """The mapping cache of a demand map."""
+
+    entries: int
+    """Number of map entries for which the mapping cache has room."""
+    cached: int
+    """Number of map entries in the mapping cache at the end of the run."""
+    read: MapRead
+    """The counters under `read`."""
+    write: MapWrite
+    """The counters under `write`."""
+    evictions: int
+    """Map entries evicted from the mapping cache."""
+    dirty_evictions: int
+    """Dirty map entries evicted from the mapping cache."""
+    write_backs: int
+    """Translation pages programmed to write back changes; moves of translation pages by GC do not count."""
+    written_entries: int
+    """Dirty map entries that became clean because their translation page was written back."""
+    waiting_misses: int
+    """Misses that waited because too many translation pages were being written back."""
+    given_up: int
+    """Write-backs abandoned because the plane of the translation page was worn out. In pages."""
+
+
+class CacheSummary(Record, frozen=True):
+    """The write cache."""
+
+    size_bytes: int
+    """Size of the write cache (`cache.size`); less than a page: the drive has no write cache. In bytes."""
+    pages: int
+    """Pages that fit into the write cache."""
+    budget_pages: int
+    """Dirty budget at the end: the number of dirty pages allowed in the write cache."""
+    read_hits: int
+    """Host page reads that found all their sectors in the write cache. In pages."""
+    read_misses: int
+    """Host page reads that did not find all their sectors in the write cache. In pages."""
+    write_hits: int
+    """Host page writes to a page that had a slot in the write cache when the write was admitted. In pages."""
+    write_misses: int
+    """Host page writes to a page that had no slot in the write cache when the write was admitted. In pages."""
+    evictions: int
+    """Clean pages evicted from the write cache."""
+    dirty_evictions: int
+    """Dirty pages chosen for eviction: they leave the write cache when they have been written back."""
+    syncs: int
+    """Write-backs begun ahead of eviction: by the sync policy in idle time or at once, for a host flush, or for a
+    budget detection. Write-backs that make room in the dirty budget for a waiting write do not count. In pages.
+    """
+    write_backs: int
+    """Pages programmed to flash from the write cache, for any reason."""
+    waiting_writes: int
+    """Host page writes that waited for a slot of the write cache or for room in the dirty budget. In pages."""
+    waiting_reads: int
+    """Host page reads that missed and waited for a slot of the write cache. In pages."""
+    blocked_updates: int
+    """Host page writes that waited because their page was being written back (write protection). In pages."""
+    dirty_pages: int
+    """Dirty pages in the write cache at the end."""
+    dirty_pages_max: int
+    """Highest number of dirty pages in the write cache at a time."""
+
+
+class DetectionSummary(Record, frozen=True):
+    """A detection of the dirty page budget (DPBD)."""
+
+    due_s: float
+    """Simulated time when the detection was due, or was commanded. In seconds."""
+    began_s: float
+    """Simulated time when the detection began to write dirty pages back. In seconds."""
+    measured_share: float
+    """Pages that a flush could program with the drained energy, as a share of the cache."""
+    budget_share: float
+    """Dirty budget that follows from the detection, as a share of the cache."""
+    budget_pages: int
+    """Dirty budget that follows from the detection, in pages."""
+    pages: int
+    """Pages programmed with the capacitor's energy by the detection and for host writes."""
+    host_pages: int
+    """Pages programmed with the capacitor's energy for host writes."""
+    energy_j: float
+    """Energy of the full capacitor when draining began. In joules."""
+    drained_j: float
+    """Energy that controller and programs took from the capacitor. In joules."""
+    waited_s: float
+    """Time that the due detection waited until it began. In seconds."""
+    sync_s: float
+    """Time in which dirty pages were written back before draining. In seconds."""
+    drain_s: float
+    """Time in which the drive ran on the capacitor. In seconds."""
+    recharge_s: float
+    """Time from the empty capacitor to the full one. In seconds."""
+
+
+class Detections(Record, frozen=True):
+    """Detections of the dirty page budget."""
+
+    count: int
+    """Number of detections that have ended."""
+    last: DetectionSummary | None
+    """The last detection that has ended; None if none has."""
+
+
+class CapacitorSummary(Record, frozen=True):
+    """The capacitor at the end of a run."""
+
+    stage: str
+    """`charged`, or the stage of a detection or a recharge: `syncing`, `draining`, `settling`, `recharging`."""
+    energy_j: float
+    """Energy that an emergency flush could use at the end. In joules."""
+    energy_j_full: float
+    """Energy of the full capacitor at its age at the end. In joules."""
+    energy_j_rated: float
+    """Energy of the full capacitor when new. In joules."""
+    loss_share: float
+    """Share of the rated capacitance that is lost."""
+    worn_out: bool
+    """Whether the capacitor has lost more than 30 % of its rated capacitance; a measured budget is then 0."""
+    cycles: int
+    """Full discharges of the capacitor so far."""
+    capability_pages: float
+    """Pages of the write cache that the full capacitor can save at its age at the end."""
+    budget_pages: int
+    """Pages of the write cache that may be dirty at the end."""
+    detections: Detections
+    """Detections of the dirty page budget."""
+
+
+class LossSummary(Record, frozen=True):
+    """A power loss."""
+
+    at_s: float
+    """Simulated time of the power loss. In seconds."""
+    capacitor_loss_share: float
+    """Share of its rated capacitance that the capacitor had lost when power failed."""
+    aborted_requests: int
+    """Requests that were outstanding when power failed; they have failed."""
+    dirty_pages: int
+    """Dirty pages in the write cache, or in the write buffer, when power failed."""
+    unflushed_pages: int
+    """Dirty pages with acknowledged writes that were not in flash when power failed."""
+    flushed_pages: int
+    """Dirty pages that the emergency flush wrote."""
+    trim_pages: int
+    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
+    trim_pages_saved: int
+    """Pages of TRIM records that the emergency flush wrote."""
+    vsm_lines: int
+    """Lines of susceptible bits in the VSM that were not in flash when power failed."""
+    vsm_lines_saved: int
+    """Lines of the VSM that the emergency flush wrote."""
+    fast_pages: int
+    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    pages in the faster half of the layers.
+    """
+    lost_pages: int
+    """Pages whose newest acknowledged write was only in RAM and is lost."""
+    lost_with_wordline: int
+    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
+    its wordline, or by a torn reprogram in place.
+    """
+    lost_writes: int
+    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
+    lost_trims: int
+    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
+    have saved it.
+    """
+    torn_programs: int
+    """Programs torn by the power loss. In pages."""
+    torn_erases: int
+    """Erases torn by the power loss."""
+    scanned_pages: int
+    """Flash pages whose OOB was read in recovery."""
+    merged_pages: int
+    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
+    erased_blocks: int
+    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
+    blocks were few.
+    """
+    closed_blocks: int
+    """Partly programmed blocks that recovery closed because no stream continued in them."""
+    stale_translation_pages: int
+    """Translation pages that recovery found out of date in flash."""
+    finish_s: float
+    """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
+    flush_s: float
+    """Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of Eq. 4
+    of the aging-capacitor paper). In seconds.
+    """
+    gc_pages: int
+    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
+    gc_erases: int
+    """Blocks that GC erased during the emergency flush. In erases."""
+    program_s: float
+    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
+    capacitor paper). In seconds.
+    """
+    recovery_s: float
+    """Duration of the recovery. In seconds."""
+    energy_j: float
+    """Energy in the capacitor when power failed. In joules."""
+    spent_j: float
+    """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
+
+
+class PowerSummary(Record, frozen=True):
+    """Power losses: the sums of their counters, and a list of the first hundred."""
+
+    losses: int
+    """Number of power losses."""
+    down_s: float
+    """Total time from power losses until the drive was ready again. In seconds."""
+    aborted_requests: int
+    """Requests that were outstanding when power failed; they have failed."""
+    dirty_pages: int
+    """Dirty pages in the write cache, or in the write buffer, when power failed."""
+    unflushed_pages: int
+    """Dirty pages with acknowledged writes that were not in flash when power failed."""
+    flushed_pages: int
+    """Dirty pages that the emergency flush wrote."""
+    trim_pages: int
+    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
+    trim_pages_saved: int
+    """Pages of TRIM records that the emergency flush wrote."""
+    vsm_lines: int
+    """Lines of susceptible bits in the VSM that were not in flash when power failed."""
+    vsm_lines_saved: int
+    """Lines of the VSM that the emergency flush wrote."""
+    fast_pages: int
+    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    pages in the faster half of the layers.
+    """
+    lost_pages: int
+    """Pages whose newest acknowledged write was only in RAM and is lost."""
+    lost_with_wordline: int
+    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
+    its wordline, or by a torn reprogram in place.
+    """
+    lost_writes: int
+    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
+    lost_trims: int
+    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
+    have saved it.
+    """
+    torn_programs: int
+    """Programs torn by the power loss. In pages."""
+    torn_erases: int
+    """Erases torn by the power loss."""
+    scanned_pages: int
+    """Flash pages whose OOB was read in recovery."""
+    merged_pages: int
+    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
+    erased_blocks: int
+    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
+    blocks were few.
+    """
+    closed_blocks: int
+    """Partly programmed blocks that recovery closed because no stream continued in them."""
+    stale_translation_pages: int
+    """Translation pages that recovery found out of date in flash."""
+    finish_s: float
+    """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
+    flush_s: float
+    """Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of Eq. 4
+    of the aging-capacitor paper). In seconds.
+    """
+    gc_pages: int
+    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
+    gc_erases: int
+    """Blocks that GC erased during the emergency flush. In erases."""
+    program_s: float
+    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
+    capacitor paper). In seconds.
+    """
+    recovery_s: float
+    """Duration of the recovery. In seconds."""
+    energy_j: float
+    """Energy in the capacitor when power failed. In joules."""
+    spent_j: float
+    """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
+    list: tuple[LossSummary, ...]
+    """The first hundred power losses, in the order of time."""
+
+
+class MigrationSummary(Record, frozen=True):
+    """Victims and pages moved by copyback or off-chip."""
+
+    copybacks: int
+    """Pages copied back."""
+    by_count: dict[int, int]
+    """Pages copied back, by the number of the copyback in a row: 1 is the first copyback after a correction."""
+    refused: int
+    """Pages of victims chosen for copyback that were moved off-chip because the limit allowed no copyback of them."""
+    too_few_valid: int
+    """Flash pages of victims chosen for copyback that were moved off-chip because too few of their mapping units were
+    valid (`migration.valid_min`).
+    """
+    left_over: int
+    """Flash pages of victims chosen for copyback that were moved off-chip because too few others filled a programming
+    unit with them.
+    """
+    dead_units: int
+    """Mapping units without valid data that were copied back with others of their flash page."""
+    victims_copied_back: int
+    """Victims chosen for copyback; the limit may have refused some of their pages. In blocks."""
+    victims_off_chip: int
+    """Victims that the policy moved off-chip although the highest limit would have allowed a copyback. In blocks."""
+    victims_without_gain: int
+    """Victims that were moved off-chip because copybacks would have copied so many units without valid data that the
+    erase would have gained nothing. In blocks.
+    """
+    victims_without_room: int
+    """Victims that were moved off-chip because their plane had too few free blocks to open one for copybacks."""
+    counter_bytes_by_block: int
+    """RAM needed to count copybacks in a row with one counter per block. In bytes."""
+    counter_bytes_by_page: int
+    """RAM needed to count copybacks in a row with one counter per page. In bytes."""
+
+
+class ErrorCacheState(Record, frozen=True):
+    """The size of the cache of known errors."""
+
+    entries: int
+    """Number of pages whose error positions are in the cache."""
+    bytes: int
+    """Size of all entries of the cache, in bytes; at most `refresh.policy.ec-cache.size`."""
+    hits: int
+    """Host reads of pages whose errors were known from earlier reads (EC-Cache)."""
+    lower_level_reads: int
+    """Host reads that decoded at a lower read level because errors of their page were known (EC-Cache). In pages."""
+    evictions: int
+    """Pages whose known errors were evicted for those of other pages (EC-Cache)."""
+
+
+class PartialState(Record, frozen=True):
+    """The use of the controller's RAM by partial refresh, and the share of time in which it was on."""
+
+    blocks: int
+    """Blocks whose partial refresh has begun."""
+    blocks_while_off: int
+    """Due blocks not refreshed partially because too few blocks were free or the plane was short of space. A block may
+    be counted again while the block waits for its job.
+    """
+    pages: int
+    """Pages refreshed partially: only their susceptible bits were moved."""
+    hot_pages: int
+    """Pages of partially refreshed blocks that were written elsewhere because they are read often."""
+    too_susceptible_pages: int
+    """Pages of partially refreshed blocks that were written elsewhere because too many of their bits were susceptible.
+    """
+    pages_without_room: int
+    """Pages of partially refreshed blocks that were written elsewhere because the VSM had no room."""
+    susceptible_bytes: int
+    """Encoded size of all susceptible bits moved by partial refresh. In bytes."""
+    combination_pages: int
+    """Combination pages programmed from the VSM; neither copies nor pages of emergency flushes are counted."""
+    padding_bytes: int
+    """Bytes left empty in the combination pages programmed from the VSM."""
+    host_preads: int
+    """Host reads of partially refreshed pages, each together with its combination page (preads)."""
+    merge_preads: int
+    """Preads that complete a partly written page (read-modify-write); they are counted as host preads too. In pages."""
+    promoted_pages: int
+    """Partially refreshed pages that GC, wear levelling or refresh read with their combination pages and wrote
+    elsewhere as whole pages.
+    """
+    linked_pages: int
+    """Number of partially refreshed pages (pages with a link to a combination page) at the end."""
+    linked_pages_max: int
+    """Highest number of partially refreshed pages at a time."""
+    mapping_bytes: int
+    """Largest size of the secondary mapping table: a bit for each page of the drive, and 52 bits for each link. In
+    bytes.
+    """
+    vsm_bytes: int
+    """Highest fill level of the virtual shadow memory (VSM). In bytes."""
+    on_share: float
+    """Share of the simulated time in which there were enough free blocks for partial refresh, 0 to 1."""
+
+
+class RefreshSummary(Record, frozen=True):
+    """Refresh: blocks and pages refreshed, durations and delays."""
+
+    blocks: int
+    """Blocks whose refresh has begun. Due blocks without valid pages are not counted."""
+    pages: int
+    """Valid pages of all refreshed blocks, counted when the refresh of their block began."""
+    load: float | None
+    """Rate at which blocks come due per rate at which they are refreshed: mean duration of a refresh job per interval,
+    summed over the blocks with valid data of a plane; highest value of all planes; None before the first refresh. A
+    share.
+    """
+    late_blocks: int
+    """Blocks whose refresh ended after their grace was over."""
+    overdue_blocks: int
+    """Blocks with valid data that are overdue by more than their grace at the end."""
+    overdue_max_s: int
+    """Longest time that a refreshed block was overdue when its refresh ended, on the scaled clock. In seconds."""
+    busy_s: float
+    """Sum of the durations of all refresh jobs. In seconds."""
+    block_mean_s: float
+    """Mean duration of the refresh of a block; 0 without a refresh. In seconds."""
+    promoted: int
+    """Background jobs promoted to the priority of host writes because half of the grace of a due block was over. In
+    blocks.
+    """
+    blocks_in_place: int
+    """Blocks whose refresh in place has begun."""
+    pages_in_place: int
+    """Pages reprogrammed in place. The other valid pages of blocks refreshed in place were written elsewhere."""
+    ec_cache: ErrorCacheState | None
+    """The cache of known errors (EC-Cache); None if the refresh policy has none."""
+    partial: PartialState | None
+    """Partial refresh; None under other refresh policies."""
+
+
+class ReclaimStats(Record, frozen=True):
+    """Read reclaim: blocks and pages moved because of read disturb."""
+
+    blocks: int
+    """Blocks that read reclaim began to empty."""
+    pages: int
+    """Valid pages of reclaimed blocks when read reclaim began to empty them."""
+    samples: int
+    """Sampled reads, whose RBER was predicted. In pages."""
+
+
+class NeedSummary(Record, frozen=True):
+    """Space that one mechanism needs in every plane."""
+
+    open: int
+    """Open blocks that the mechanism's streams may hold, per plane, while the host has no free block left."""
+    free: int
+    """Free blocks that host writes leave to the mechanism, per plane."""
+    valid_pages: int
+    """Largest number of valid pages that the mechanism adds to those of the host, per plane."""
+
+
+class NeedsByMechanism(Record, frozen=True):
+    """Space that each mechanism needs in every plane."""
+
+    gc: NeedSummary
+    """Space for garbage collection."""
+    wear: NeedSummary
+    """Space for static wear levelling."""
+    mapping: NeedSummary
+    """Space for translation pages of the demand map."""
+    copyback: NeedSummary
+    """Space for copybacks."""
+    combination: NeedSummary
+    """Space for combination pages of partial refresh."""
+    flush: NeedSummary
+    """Space for the emergency flush."""
+
+
+class SpaceNeeds(Record, frozen=True):
+    """Space that the mechanisms need in every plane."""
+
+    open_blocks: int
+    """Blocks that internal streams may have open, per plane."""
+    free_blocks: int
+    """Free blocks that host writes may not take, per plane."""
+    gain_blocks: int
+    """Garbage that GC always needs in order to gain free pages, in blocks, per plane."""
+    by: NeedsByMechanism
+    """Space that each mechanism needs in every plane."""
+
+
+class SpaceSummary(Record, frozen=True):
+    """Space that the mechanisms need in every plane, and the over-provisioning that remains."""
+
+    needs: SpaceNeeds
+    """Space that the mechanisms need in every plane."""
+    spare_share: float
+    """Effective over-provisioning: pages neither valid nor reserved as `open_blocks` or `free_blocks`, over the maximum
+    number of valid pages; with bad blocks the mean of all planes. A share.
+    """
+    waf_uniform_fifo: float | None
+    """WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`, with bad blocks the mean of
+    all planes; None where it is unbounded.
+    """
+    op_for_waf_5: float | None
+    """The lowest `drive.op` at which `waf_uniform_fifo` is at most 5; None if there is none. A share."""
+
+
+class EraseSummary(Record, frozen=True):
+    """P/E cycles of the blocks at the end."""
+
+    mean: float
+    """Mean P/E cycles of all blocks."""
+    max: int
+    """P/E cycles of the most worn block."""
+    min: int
+    """P/E cycles of the least worn block."""
+
+
+class GcSummary(Record, frozen=True):
+    """Victims of garbage collection."""
+
+    victims: int
+    """Victims that GC has chosen. In blocks."""
+    victim_valid_mean: float
+    """Mean share of a victim's pages that were valid when it was chosen."""
+
+
+class CounterSummary(Record, frozen=True):
+    """Counters of host pages and of GC."""
+
+    host_pages_written: int
+    """Pages of completed host writes; a partly written page counts as one page."""
+    partial_writes: int
+    """Pages that the host wrote only partly; 0 with a write cache, which merges such pages itself."""
+    merge_reads: int
+    """Flash pages read to complete a partly written page (read-modify-write); 0 with a write cache."""
+    unmapped_reads: int
+    """Page reads of LPNs without data, which are answered without a flash read. In pages."""
+    buffered_reads: int
+    """Page reads answered from the controller's buffer, because the program of the page was queued or under way. In
+    pages.
+    """
+    trimmed_pages: int
+    """Pages with data, in flash or in the write cache, that TRIM has deallocated."""
+    waiting_writes: int
+    """Page writes, of the host or of the write cache, that waited for room in flash. In pages."""
+    failed_pages: int
+    """Page writes, of the host or of the write cache, that failed because every plane that could take the page was worn
+    out. In pages.
+    """
+    media_errors: int
+    """Pages that made host requests fail: no read level decodes their data or map entry, or the data has been lost."""
+    gc_victims: int
+    """Victims that GC began to empty. In blocks."""
+    gc_victims_forced: int
+    """Forced victims: victims that GC took because they had the fewest valid pages, and not the block that its policy
+    picked. The reasons: the policy's block could not be emptied with a gain, or a translation page or a write had
+    waited for room in vain. In blocks.
+    """
+    gc_victims_not_greedy: int
+    """Victims other than the block that the policy `greedy` would have picked. In blocks."""
+    dead_blocks: int
+    """Dead blocks (full, without valid pages and pins) that were erased without a GC job."""
+    gc_victim_valid_pages: int
+    """Valid pages of GC's victims, counted when GC took the victim."""
+
+
+class SteadyQuantity(Record, frozen=True):
+    """A quantity in each round, and the verdict on the window, which is the last five rounds."""
+
+    met: bool | None
+    """Whether mean > 0, range <= 0.2 and slope <= 0.1 in the last five rounds; None if the run has fewer."""
+    mean: float | None
+    """Mean of the last five rounds; None if the run has fewer."""
+    range: float | None
+    """Range of the last five rounds: (largest - smallest) / mean; None if the run has fewer. A share."""
+    slope: float | None
+    """Slope of the last five rounds: |rise of the least-squares line| / mean; None if the run has fewer. A share."""
+    rounds: tuple[float | None, ...]
+    """The quantity in each round of the run; None for a round in which it is undefined."""
+
+
+class SteadySummary(Record, frozen=True):
+    """The SNIA steady-state test."""
+
+    verdict: Literal["too short", "steady", "not steady"]
+    """Whether the drive is in a steady state, judged by the last five rounds."""
+    rounds: int
+    """Number of rounds of the run."""
+    round_host_bytes_min: int
+    """The least number of bytes programmed for the host in a round."""
+    round_bytes_min: int
+    """The least number of bytes programmed for all causes in a round."""
+    window_begin_s: float | None
+    """Beginning of the window, which is the last five rounds; None if the run has fewer. In seconds."""
+    window_end_s: float | None
+    """End of the window, which is the last five rounds; None if the run has fewer. In seconds."""
+    erased_share: float | None
+    """Pages of the blocks erased in the last five rounds per page programmed in them; None if the run has fewer rounds.
+    A share.
+    """
+    waf: SteadyQuantity
+    """Write amplification by round: bytes programmed per byte of completed host writes."""
+    bytes_per_s: SteadyQuantity | None
+    """Throughput of host reads and writes by round; None in an open loop, where the load does not follow the drive. In
+    bytes/s.
+    """
+    requests_needed: int | None
+    """Number of requests, those of the warm-up included, with which the run would have five rounds, with a tenth added;
+    None if the run has five rounds, or nothing was programmed for the host.
+    """
+    repeat_needed: int | None
+    """Value of `workload.repeat` with which the run would have five rounds, with a tenth added; None if the run has
+    five rounds, or nothing was programmed for the host.
+    """
+
+
+class Note(Record, frozen=True):
+    """A finding about a result."""
+
+    severity: Literal["error", "warning", "info"]
+    """The severity of the note."""
+    code: str
+    """The subject of the note, as an identifier for programs."""
+    text: str
+    """The finding in words: what has happened, the spec keys concerned, and the remedy."""
+
+
+class BadBlocksSummary(Record, frozen=True):
+    """Blocks that are bad from the factory (`drive.bad_blocks`), and what they leave."""
+
+    flash_blocks: int
+    """Blocks of the flash that are bad."""
+    unused: int
+    """Good blocks of the flash that no superblock uses, because another of its planes has fewer; 0 with `ftl.superblock
+    = "plane"`.
+    """
+    blocks: int
+    """Superblocks that the drive has; with `ftl.superblock = "plane"` its good blocks."""
+
+
+class UnitsStats(Record, frozen=True):
+    """Programs of several mapping units (`ftl.mapping_unit`, `drive.program_order`)."""
+
+    padding: int
+    """Mapping units without data that filled a programming unit whose program could not wait."""
+
+
+class SuspendStats(Record, frozen=True):
+    """Suspensions of programs and erases for host reads (`timing.suspend`)."""
+
+    programs: int
+    """Suspensions of programs and of the programs of copybacks; a multi-plane program counts as one."""
+    erases: int
+    """Suspensions of erases; a multi-plane erase counts as one."""
+    suspended_s: float
+    """Time by which suspensions have delayed programs and erases: from the suspension of an operation until the die has
+    taken the operation up again. In seconds.
+    """
+
+
+class LinkSummary(Record, frozen=True):
+    """Use of the link between host and drive."""
+
+    to_drive: float
+    """Share of the time in which data crossed the link to the drive."""
+    to_host: float
+    """Share of the time in which data crossed the link to the host."""
+
+
+class PreconditionSummary(Record, frozen=True):
+    """Result of the preconditioning by the SNIA performance test specification."""
+
+    waf_by_round: tuple[float, ...]
+    """Write amplification in each round of random overwrites."""
+    steady: bool | None
+    """Whether write amplification was steady over the last five rounds; None if there was no round."""
+
+
+class VerifiedSummary(Record, frozen=True):
+    """The checks of a run with `--verify`."""
+
+    page_reads_checked: int
+    """Page reads compared with the reference model. In pages."""
+
+
+class WarmUpSummary(Record, frozen=True):
+    """The warm-up (`workload.warm_up`), which the results leave out."""
+
+    requests: int
+    """Requests of the warm-up, including failed ones."""
+    duration_s: float
+    """Simulated time from the start until the last request of the warm-up had completed. In seconds."""
 
 
 class Summary(Record, frozen=True):
@@ -121,15 +942,15 @@ class Summary(Record, frozen=True):
     """The warm-up, which the results leave out; absent without one."""
 
 
-class PowerRecord(Record, frozen=True):
-    """`power.json`: every power loss with its lost writes, and every detection of the dirty page budget."""
+class LostWrite(Record, frozen=True):
+    """A lost write: the newest acknowledged write of a page, which a power loss has destroyed; or a lost TRIM."""
 
-    page_bytes: int
-    """Size of a page. In bytes."""
-    losses: tuple[LossRecord, ...]
-    """Power losses, in order of time."""
-    detections: tuple[DetectionSummary, ...]
-    """Detections of the dirty page budget, in order of time."""
+    lpn: int
+    """Logical page number (LPN) of the page."""
+    offset: int
+    """Offset of the first byte of the page on the drive. In bytes."""
+    sequence: int
+    """Sequence number of the lost write or TRIM, counted from 1 in the order of admission; 0: not known."""
 
 
 class LossRecord(Record, frozen=True):
@@ -217,46 +1038,15 @@ class LossRecord(Record, frozen=True):
     """Lost TRIMs, which the capacitor should have saved: older data of these pages is back."""
 
 
-class LostWrite(Record, frozen=True):
-    """A lost write: the newest acknowledged write of a page, which a power loss has destroyed; or a lost TRIM."""
+class PowerRecord(Record, frozen=True):
+    """`power.json`: every power loss with its lost writes, and every detection of the dirty page budget."""
 
-    lpn: int
-    """Logical page number (LPN) of the page."""
-    offset: int
-    """Offset of the first byte of the page on the drive. In bytes."""
-    sequence: int
-    """Sequence number of the lost write or TRIM, counted from 1 in the order of admission; 0: not known."""
-
-
-class DetectionSummary(Record, frozen=True):
-    """A detection of the dirty page budget (DPBD)."""
-
-    due_s: float
-    """Simulated time when the detection was due, or was commanded. In seconds."""
-    began_s: float
-    """Simulated time when the detection began to write dirty pages back. In seconds."""
-    measured_share: float
-    """Pages that a flush could program with the drained energy, as a share of the cache."""
-    budget_share: float
-    """Dirty budget that follows from the detection, as a share of the cache."""
-    budget_pages: int
-    """Dirty budget that follows from the detection, in pages."""
-    pages: int
-    """Pages programmed with the capacitor's energy by the detection and for host writes."""
-    host_pages: int
-    """Pages programmed with the capacitor's energy for host writes."""
-    energy_j: float
-    """Energy of the full capacitor when draining began. In joules."""
-    drained_j: float
-    """Energy that controller and programs took from the capacitor. In joules."""
-    waited_s: float
-    """Time that the due detection waited until it began. In seconds."""
-    sync_s: float
-    """Time in which dirty pages were written back before draining. In seconds."""
-    drain_s: float
-    """Time in which the drive ran on the capacitor. In seconds."""
-    recharge_s: float
-    """Time from the empty capacitor to the full one. In seconds."""
+    page_bytes: int
+    """Size of a page. In bytes."""
+    losses: tuple[LossRecord, ...]
+    """Power losses, in order of time."""
+    detections: tuple[DetectionSummary, ...]
+    """Detections of the dirty page budget, in order of time."""
 
 
 class LifeRow(Record, frozen=True):
@@ -363,795 +1153,3 @@ class LifeRow(Record, frozen=True):
     """Pages that may be dirty in the write cache at the end of the stretch; absent without a write cache."""
     dirty_pages: float | None = None
     """Dirty pages in the write cache at the end of the stretch; absent without a write cache."""
-
-
-class FailedRequests(Record, frozen=True):
-    """Requests that failed, by reason."""
-
-    uncorrectable: int
-    """Requests that needed a page that no read level decodes, or that was lost earlier."""
-    worn_out: int
-    """Requests with a page for which no usable block was left in the plane."""
-    power_lost: int
-    """Requests that were outstanding when power failed."""
-
-
-class HostRequests(Record, frozen=True):
-    """Requests that completed without failure, by kind."""
-
-    read: OpRequests
-    """Reads that completed without failure."""
-    write: OpRequests
-    """Writes that completed without failure."""
-    trim: OpRequests
-    """TRIMs that completed without failure."""
-    flush: OpRequests
-    """Host flushes that completed without failure."""
-
-
-class OpRequests(Record, frozen=True):
-    """Requests of one kind that completed without failure."""
-
-    count: int
-    """Number of requests."""
-    bytes: int
-    """Sum of the lengths of the requests. In bytes."""
-
-
-class LatencyByOp(Record, frozen=True):
-    """Latency of the requests that completed without failure, by kind."""
-
-    read: LatencyUs
-    """Latency of reads."""
-    write: LatencyUs
-    """Latency of writes."""
-    trim: LatencyUs
-    """Latency of TRIMs."""
-    flush: LatencyUs
-    """Latency of host flushes."""
-    all: LatencyUs
-    """Latency of reads and writes together."""
-
-
-class LatencyUs(Record, frozen=True):
-    """Latencies of completed requests of one operation."""
-
-    mean: float
-    """Mean latency. In microseconds."""
-    p50: float
-    """Median latency. In microseconds."""
-    p95: float
-    """95th percentile of the latency. In microseconds."""
-    p99: float
-    """99th percentile of the latency. In microseconds."""
-    p999: float
-    """99.9th percentile of the latency. In microseconds."""
-    max: float
-    """Longest latency. In microseconds."""
-
-
-class FlashOperations(Record, frozen=True):
-    """Flash operations by kind and cause."""
-
-    read: ByCause
-    """Pages read, including those sensed for copybacks; retries are not counted."""
-    program: ByCause
-    """Pages programmed, including those programmed by copybacks."""
-    erase: ByCause
-    """Blocks erased."""
-    copyback: ByCause
-    """Pages moved by copyback."""
-
-
-class ByCause(Record, frozen=True):
-    """Flash operations of one kind, by cause."""
-
-    host: int
-    """Host requests, including the reads of read-modify-writes."""
-    gc: int
-    """Garbage collection."""
-    wear: int
-    """Static wear levelling."""
-    refresh: int
-    """Refresh of ageing data."""
-    reclaim: int
-    """Read reclaim."""
-    mapping: int
-    """Translation pages of the demand map."""
-    sync: int
-    """Write-backs from the write cache."""
-    flush: int
-    """Emergency flushes, recoveries and budget detections."""
-
-
-class EccSummary(Record, frozen=True):
-    """Read levels and tries of page reads for all causes."""
-
-    levels: dict[int, int]
-    """Number of page reads by the read level that decoded them. In pages."""
-    retries: int
-    """Tries of page reads beyond the first try."""
-    uncorrectable: int
-    """Page reads that no read level decoded. In pages."""
-    host: HostEccSummary
-    """Read levels and tries of host page reads."""
-
-
-class HostEccSummary(Record, frozen=True):
-    """Read levels and tries of host page reads."""
-
-    levels: dict[int, int]
-    """Number of host page reads by the read level that decoded them. In pages."""
-    needed: dict[int, int]
-    """Number of host page reads by needed level, the lowest read level that decodes the page. In pages."""
-    retries: int
-    """Tries of host page reads beyond the first try."""
-    uncorrectable: int
-    """Host page reads that no read level decoded. In pages."""
-    soft_starts: int
-    """Host page reads whose first try was above read level 1. In pages."""
-    flash_read_us: float
-    """Mean time of sensing, transfer and decoding of a host page read, for all its tries; waiting is not counted. In
-    microseconds.
-    """
-
-
-class MapSummary(Record, frozen=True):
-    """The mapping cache of a demand map."""
-
-    entries: int
-    """Number of map entries for which the mapping cache has room."""
-    cached: int
-    """Number of map entries in the mapping cache at the end of the run."""
-    read: MapRead
-    """The counters under `read`."""
-    write: MapWrite
-    """The counters under `write`."""
-    evictions: int
-    """Map entries evicted from the mapping cache."""
-    dirty_evictions: int
-    """Dirty map entries evicted from the mapping cache."""
-    write_backs: int
-    """Translation pages programmed to write back changes; moves of translation pages by GC do not count."""
-    written_entries: int
-    """Dirty map entries that became clean because their translation page was written back."""
-    waiting_misses: int
-    """Misses that waited because too many translation pages were being written back."""
-    given_up: int
-    """Write-backs abandoned because the plane of the translation page was worn out. In pages."""
-
-
-class CacheSummary(Record, frozen=True):
-    """The write cache."""
-
-    size_bytes: int
-    """Size of the write cache (`cache.size`); less than a page: the drive has no write cache. In bytes."""
-    pages: int
-    """Pages that fit into the write cache."""
-    budget_pages: int
-    """Dirty budget at the end: the number of dirty pages allowed in the write cache."""
-    read_hits: int
-    """Host page reads that found all their sectors in the write cache. In pages."""
-    read_misses: int
-    """Host page reads that did not find all their sectors in the write cache. In pages."""
-    write_hits: int
-    """Host page writes to a page that had a slot in the write cache when the write was admitted. In pages."""
-    write_misses: int
-    """Host page writes to a page that had no slot in the write cache when the write was admitted. In pages."""
-    evictions: int
-    """Clean pages evicted from the write cache."""
-    dirty_evictions: int
-    """Dirty pages chosen for eviction: they leave the write cache when they have been written back."""
-    syncs: int
-    """Write-backs begun ahead of eviction: by the sync policy in idle time or at once, for a host flush, or for a
-    budget detection. Write-backs that make room in the dirty budget for a waiting write do not count. In pages.
-    """
-    write_backs: int
-    """Pages programmed to flash from the write cache, for any reason."""
-    waiting_writes: int
-    """Host page writes that waited for a slot of the write cache or for room in the dirty budget. In pages."""
-    waiting_reads: int
-    """Host page reads that missed and waited for a slot of the write cache. In pages."""
-    blocked_updates: int
-    """Host page writes that waited because their page was being written back (write protection). In pages."""
-    dirty_pages: int
-    """Dirty pages in the write cache at the end."""
-    dirty_pages_max: int
-    """Highest number of dirty pages in the write cache at a time."""
-
-
-class CapacitorSummary(Record, frozen=True):
-    """The capacitor at the end of a run."""
-
-    stage: str
-    """`charged`, or the stage of a detection or a recharge: `syncing`, `draining`, `settling`, `recharging`."""
-    energy_j: float
-    """Energy that an emergency flush could use at the end. In joules."""
-    energy_j_full: float
-    """Energy of the full capacitor at its age at the end. In joules."""
-    energy_j_rated: float
-    """Energy of the full capacitor when new. In joules."""
-    loss_share: float
-    """Share of the rated capacitance that is lost."""
-    worn_out: bool
-    """Whether the capacitor has lost more than 30 % of its rated capacitance; a measured budget is then 0."""
-    cycles: int
-    """Full discharges of the capacitor so far."""
-    capability_pages: float
-    """Pages of the write cache that the full capacitor can save at its age at the end."""
-    budget_pages: int
-    """Pages of the write cache that may be dirty at the end."""
-    detections: Detections
-    """Detections of the dirty page budget."""
-
-
-class Detections(Record, frozen=True):
-    """Detections of the dirty page budget."""
-
-    count: int
-    """Number of detections that have ended."""
-    last: DetectionSummary | None
-    """The last detection that has ended; None if none has."""
-
-
-class PowerSummary(Record, frozen=True):
-    """Power losses: the sums of their counters, and a list of the first hundred."""
-
-    losses: int
-    """Number of power losses."""
-    down_s: float
-    """Total time from power losses until the drive was ready again. In seconds."""
-    aborted_requests: int
-    """Requests that were outstanding when power failed; they have failed."""
-    dirty_pages: int
-    """Dirty pages in the write cache, or in the write buffer, when power failed."""
-    unflushed_pages: int
-    """Dirty pages with acknowledged writes that were not in flash when power failed."""
-    flushed_pages: int
-    """Dirty pages that the emergency flush wrote."""
-    trim_pages: int
-    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
-    trim_pages_saved: int
-    """Pages of TRIM records that the emergency flush wrote."""
-    vsm_lines: int
-    """Lines of susceptible bits in the VSM that were not in flash when power failed."""
-    vsm_lines_saved: int
-    """Lines of the VSM that the emergency flush wrote."""
-    fast_pages: int
-    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
-    pages in the faster half of the layers.
-    """
-    lost_pages: int
-    """Pages whose newest acknowledged write was only in RAM and is lost."""
-    lost_with_wordline: int
-    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
-    its wordline, or by a torn reprogram in place.
-    """
-    lost_writes: int
-    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
-    lost_trims: int
-    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
-    have saved it.
-    """
-    torn_programs: int
-    """Programs torn by the power loss. In pages."""
-    torn_erases: int
-    """Erases torn by the power loss."""
-    scanned_pages: int
-    """Flash pages whose OOB was read in recovery."""
-    merged_pages: int
-    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
-    erased_blocks: int
-    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
-    blocks were few.
-    """
-    closed_blocks: int
-    """Partly programmed blocks that recovery closed because no stream continued in them."""
-    stale_translation_pages: int
-    """Translation pages that recovery found out of date in flash."""
-    finish_s: float
-    """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
-    flush_s: float
-    """Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of Eq. 4
-    of the aging-capacitor paper). In seconds.
-    """
-    gc_pages: int
-    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
-    gc_erases: int
-    """Blocks that GC erased during the emergency flush. In erases."""
-    program_s: float
-    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
-    capacitor paper). In seconds.
-    """
-    recovery_s: float
-    """Duration of the recovery. In seconds."""
-    energy_j: float
-    """Energy in the capacitor when power failed. In joules."""
-    spent_j: float
-    """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
-    list: tuple[LossSummary, ...]
-    """The first hundred power losses, in the order of time."""
-
-
-class LossSummary(Record, frozen=True):
-    """A power loss."""
-
-    at_s: float
-    """Simulated time of the power loss. In seconds."""
-    capacitor_loss_share: float
-    """Share of its rated capacitance that the capacitor had lost when power failed."""
-    aborted_requests: int
-    """Requests that were outstanding when power failed; they have failed."""
-    dirty_pages: int
-    """Dirty pages in the write cache, or in the write buffer, when power failed."""
-    unflushed_pages: int
-    """Dirty pages with acknowledged writes that were not in flash when power failed."""
-    flushed_pages: int
-    """Dirty pages that the emergency flush wrote."""
-    trim_pages: int
-    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
-    trim_pages_saved: int
-    """Pages of TRIM records that the emergency flush wrote."""
-    vsm_lines: int
-    """Lines of susceptible bits in the VSM that were not in flash when power failed."""
-    vsm_lines_saved: int
-    """Lines of the VSM that the emergency flush wrote."""
-    fast_pages: int
-    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
-    pages in the faster half of the layers.
-    """
-    lost_pages: int
-    """Pages whose newest acknowledged write was only in RAM and is lost."""
-    lost_with_wordline: int
-    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
-    its wordline, or by a torn reprogram in place.
-    """
-    lost_writes: int
-    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
-    lost_trims: int
-    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
-    have saved it.
-    """
-    torn_programs: int
-    """Programs torn by the power loss. In pages."""
-    torn_erases: int
-    """Erases torn by the power loss."""
-    scanned_pages: int
-    """Flash pages whose OOB was read in recovery."""
-    merged_pages: int
-    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
-    erased_blocks: int
-    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
-    blocks were few.
-    """
-    closed_blocks: int
-    """Partly programmed blocks that recovery closed because no stream continued in them."""
-    stale_translation_pages: int
-    """Translation pages that recovery found out of date in flash."""
-    finish_s: float
-    """Time from the power loss until the operations under way at the power loss had ended. In seconds."""
-    flush_s: float
-    """Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of Eq. 4
-    of the aging-capacitor paper). In seconds.
-    """
-    gc_pages: int
-    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
-    gc_erases: int
-    """Blocks that GC erased during the emergency flush. In erases."""
-    program_s: float
-    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
-    capacitor paper). In seconds.
-    """
-    recovery_s: float
-    """Duration of the recovery. In seconds."""
-    energy_j: float
-    """Energy in the capacitor when power failed. In joules."""
-    spent_j: float
-    """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
-
-
-class MigrationSummary(Record, frozen=True):
-    """Victims and pages moved by copyback or off-chip."""
-
-    copybacks: int
-    """Pages copied back."""
-    by_count: dict[int, int]
-    """Pages copied back, by the number of the copyback in a row: 1 is the first copyback after a correction."""
-    refused: int
-    """Pages of victims chosen for copyback that were moved off-chip because the limit allowed no copyback of them."""
-    too_few_valid: int
-    """Flash pages of victims chosen for copyback that were moved off-chip because too few of their mapping units were
-    valid (`migration.valid_min`).
-    """
-    left_over: int
-    """Flash pages of victims chosen for copyback that were moved off-chip because too few others filled a programming
-    unit with them.
-    """
-    dead_units: int
-    """Mapping units without valid data that were copied back with others of their flash page."""
-    victims_copied_back: int
-    """Victims chosen for copyback; the limit may have refused some of their pages. In blocks."""
-    victims_off_chip: int
-    """Victims that the policy moved off-chip although the highest limit would have allowed a copyback. In blocks."""
-    victims_without_gain: int
-    """Victims that were moved off-chip because copybacks would have copied so many units without valid data that the
-    erase would have gained nothing. In blocks.
-    """
-    victims_without_room: int
-    """Victims that were moved off-chip because their plane had too few free blocks to open one for copybacks."""
-    counter_bytes_by_block: int
-    """RAM needed to count copybacks in a row with one counter per block. In bytes."""
-    counter_bytes_by_page: int
-    """RAM needed to count copybacks in a row with one counter per page. In bytes."""
-
-
-class RefreshSummary(Record, frozen=True):
-    """Refresh: blocks and pages refreshed, durations and delays."""
-
-    blocks: int
-    """Blocks whose refresh has begun. Due blocks without valid pages are not counted."""
-    pages: int
-    """Valid pages of all refreshed blocks, counted when the refresh of their block began."""
-    load: float | None
-    """Rate at which blocks come due per rate at which they are refreshed: mean duration of a refresh job per interval,
-    summed over the blocks with valid data of a plane; highest value of all planes; None before the first refresh. A
-    share.
-    """
-    late_blocks: int
-    """Blocks whose refresh ended after their grace was over."""
-    overdue_blocks: int
-    """Blocks with valid data that are overdue by more than their grace at the end."""
-    overdue_max_s: int
-    """Longest time that a refreshed block was overdue when its refresh ended, on the scaled clock. In seconds."""
-    busy_s: float
-    """Sum of the durations of all refresh jobs. In seconds."""
-    block_mean_s: float
-    """Mean duration of the refresh of a block; 0 without a refresh. In seconds."""
-    promoted: int
-    """Background jobs promoted to the priority of host writes because half of the grace of a due block was over. In
-    blocks.
-    """
-    blocks_in_place: int
-    """Blocks whose refresh in place has begun."""
-    pages_in_place: int
-    """Pages reprogrammed in place. The other valid pages of blocks refreshed in place were written elsewhere."""
-    ec_cache: ErrorCacheState | None
-    """The cache of known errors (EC-Cache); None if the refresh policy has none."""
-    partial: PartialState | None
-    """Partial refresh; None under other refresh policies."""
-
-
-class ErrorCacheState(Record, frozen=True):
-    """The size of the cache of known errors."""
-
-    entries: int
-    """Number of pages whose error positions are in the cache."""
-    bytes: int
-    """Size of all entries of the cache, in bytes; at most `refresh.policy.ec-cache.size`."""
-    hits: int
-    """Host reads of pages whose errors were known from earlier reads (EC-Cache)."""
-    lower_level_reads: int
-    """Host reads that decoded at a lower read level because errors of their page were known (EC-Cache). In pages."""
-    evictions: int
-    """Pages whose known errors were evicted for those of other pages (EC-Cache)."""
-
-
-class PartialState(Record, frozen=True):
-    """The use of the controller's RAM by partial refresh, and the share of time in which it was on."""
-
-    blocks: int
-    """Blocks whose partial refresh has begun."""
-    blocks_while_off: int
-    """Due blocks not refreshed partially because too few blocks were free or the plane was short of space. A block may
-    be counted again while the block waits for its job.
-    """
-    pages: int
-    """Pages refreshed partially: only their susceptible bits were moved."""
-    hot_pages: int
-    """Pages of partially refreshed blocks that were written elsewhere because they are read often."""
-    too_susceptible_pages: int
-    """Pages of partially refreshed blocks that were written elsewhere because too many of their bits were susceptible.
-    """
-    pages_without_room: int
-    """Pages of partially refreshed blocks that were written elsewhere because the VSM had no room."""
-    susceptible_bytes: int
-    """Encoded size of all susceptible bits moved by partial refresh. In bytes."""
-    combination_pages: int
-    """Combination pages programmed from the VSM; neither copies nor pages of emergency flushes are counted."""
-    padding_bytes: int
-    """Bytes left empty in the combination pages programmed from the VSM."""
-    host_preads: int
-    """Host reads of partially refreshed pages, each together with its combination page (preads)."""
-    merge_preads: int
-    """Preads that complete a partly written page (read-modify-write); they are counted as host preads too. In pages."""
-    promoted_pages: int
-    """Partially refreshed pages that GC, wear levelling or refresh read with their combination pages and wrote
-    elsewhere as whole pages.
-    """
-    linked_pages: int
-    """Number of partially refreshed pages (pages with a link to a combination page) at the end."""
-    linked_pages_max: int
-    """Highest number of partially refreshed pages at a time."""
-    mapping_bytes: int
-    """Largest size of the secondary mapping table: a bit for each page of the drive, and 52 bits for each link. In
-    bytes.
-    """
-    vsm_bytes: int
-    """Highest fill level of the virtual shadow memory (VSM). In bytes."""
-    on_share: float
-    """Share of the simulated time in which there were enough free blocks for partial refresh, 0 to 1."""
-
-
-class ReclaimStats(Record, frozen=True):
-    """Read reclaim: blocks and pages moved because of read disturb."""
-
-    blocks: int
-    """Blocks that read reclaim began to empty."""
-    pages: int
-    """Valid pages of reclaimed blocks when read reclaim began to empty them."""
-    samples: int
-    """Sampled reads, whose RBER was predicted. In pages."""
-
-
-class SpaceSummary(Record, frozen=True):
-    """Space that the mechanisms need in every plane, and the over-provisioning that remains."""
-
-    needs: SpaceNeeds
-    """Space that the mechanisms need in every plane."""
-    spare_share: float
-    """Effective over-provisioning: pages neither valid nor reserved as `open_blocks` or `free_blocks`, over the maximum
-    number of valid pages; with bad blocks the mean of all planes. A share.
-    """
-    waf_uniform_fifo: float | None
-    """WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`, with bad blocks the mean of
-    all planes; None where it is unbounded.
-    """
-    op_for_waf_5: float | None
-    """The lowest `drive.op` at which `waf_uniform_fifo` is at most 5; None if there is none. A share."""
-
-
-class SpaceNeeds(Record, frozen=True):
-    """Space that the mechanisms need in every plane."""
-
-    open_blocks: int
-    """Blocks that internal streams may have open, per plane."""
-    free_blocks: int
-    """Free blocks that host writes may not take, per plane."""
-    gain_blocks: int
-    """Garbage that GC always needs in order to gain free pages, in blocks, per plane."""
-    by: NeedsByMechanism
-    """Space that each mechanism needs in every plane."""
-
-
-class NeedsByMechanism(Record, frozen=True):
-    """Space that each mechanism needs in every plane."""
-
-    gc: NeedSummary
-    """Space for garbage collection."""
-    wear: NeedSummary
-    """Space for static wear levelling."""
-    mapping: NeedSummary
-    """Space for translation pages of the demand map."""
-    copyback: NeedSummary
-    """Space for copybacks."""
-    combination: NeedSummary
-    """Space for combination pages of partial refresh."""
-    flush: NeedSummary
-    """Space for the emergency flush."""
-
-
-class NeedSummary(Record, frozen=True):
-    """Space that one mechanism needs in every plane."""
-
-    open: int
-    """Open blocks that the mechanism's streams may hold, per plane, while the host has no free block left."""
-    free: int
-    """Free blocks that host writes leave to the mechanism, per plane."""
-    valid_pages: int
-    """Largest number of valid pages that the mechanism adds to those of the host, per plane."""
-
-
-class EraseSummary(Record, frozen=True):
-    """P/E cycles of the blocks at the end."""
-
-    mean: float
-    """Mean P/E cycles of all blocks."""
-    max: int
-    """P/E cycles of the most worn block."""
-    min: int
-    """P/E cycles of the least worn block."""
-
-
-class GcSummary(Record, frozen=True):
-    """Victims of garbage collection."""
-
-    victims: int
-    """Victims that GC has chosen. In blocks."""
-    victim_valid_mean: float
-    """Mean share of a victim's pages that were valid when it was chosen."""
-
-
-class CounterSummary(Record, frozen=True):
-    """Counters of host pages and of GC."""
-
-    host_pages_written: int
-    """Pages of completed host writes; a partly written page counts as one page."""
-    partial_writes: int
-    """Pages that the host wrote only partly; 0 with a write cache, which merges such pages itself."""
-    merge_reads: int
-    """Flash pages read to complete a partly written page (read-modify-write); 0 with a write cache."""
-    unmapped_reads: int
-    """Page reads of LPNs without data, which are answered without a flash read. In pages."""
-    buffered_reads: int
-    """Page reads answered from the controller's buffer, because the program of the page was queued or under way. In
-    pages.
-    """
-    trimmed_pages: int
-    """Pages with data, in flash or in the write cache, that TRIM has deallocated."""
-    waiting_writes: int
-    """Page writes, of the host or of the write cache, that waited for room in flash. In pages."""
-    failed_pages: int
-    """Page writes, of the host or of the write cache, that failed because every plane that could take the page was worn
-    out. In pages.
-    """
-    media_errors: int
-    """Pages that made host requests fail: no read level decodes their data or map entry, or the data has been lost."""
-    gc_victims: int
-    """Victims that GC began to empty. In blocks."""
-    gc_victims_forced: int
-    """Forced victims: victims that GC took because they had the fewest valid pages, and not the block that its policy
-    picked. The reasons: the policy's block could not be emptied with a gain, or a translation page or a write had
-    waited for room in vain. In blocks.
-    """
-    gc_victims_not_greedy: int
-    """Victims other than the block that the policy `greedy` would have picked. In blocks."""
-    dead_blocks: int
-    """Dead blocks (full, without valid pages and pins) that were erased without a GC job."""
-    gc_victim_valid_pages: int
-    """Valid pages of GC's victims, counted when GC took the victim."""
-
-
-class SteadySummary(Record, frozen=True):
-    """The SNIA steady-state test."""
-
-    verdict: Literal["too short", "steady", "not steady"]
-    """Whether the drive is in a steady state, judged by the last five rounds."""
-    rounds: int
-    """Number of rounds of the run."""
-    round_host_bytes_min: int
-    """The least number of bytes programmed for the host in a round."""
-    round_bytes_min: int
-    """The least number of bytes programmed for all causes in a round."""
-    window_begin_s: float | None
-    """Beginning of the window, which is the last five rounds; None if the run has fewer. In seconds."""
-    window_end_s: float | None
-    """End of the window, which is the last five rounds; None if the run has fewer. In seconds."""
-    erased_share: float | None
-    """Pages of the blocks erased in the last five rounds per page programmed in them; None if the run has fewer rounds.
-    A share.
-    """
-    waf: SteadyQuantity
-    """Write amplification by round: bytes programmed per byte of completed host writes."""
-    bytes_per_s: SteadyQuantity | None
-    """Throughput of host reads and writes by round; None in an open loop, where the load does not follow the drive. In
-    bytes/s.
-    """
-    requests_needed: int | None
-    """Number of requests, those of the warm-up included, with which the run would have five rounds, with a tenth added;
-    None if the run has five rounds, or nothing was programmed for the host.
-    """
-    repeat_needed: int | None
-    """Value of `workload.repeat` with which the run would have five rounds, with a tenth added; None if the run has
-    five rounds, or nothing was programmed for the host.
-    """
-
-
-class SteadyQuantity(Record, frozen=True):
-    """A quantity in each round, and the verdict on the window, which is the last five rounds."""
-
-    met: bool | None
-    """Whether mean > 0, range <= 0.2 and slope <= 0.1 in the last five rounds; None if the run has fewer."""
-    mean: float | None
-    """Mean of the last five rounds; None if the run has fewer."""
-    range: float | None
-    """Range of the last five rounds: (largest - smallest) / mean; None if the run has fewer. A share."""
-    slope: float | None
-    """Slope of the last five rounds: |rise of the least-squares line| / mean; None if the run has fewer. A share."""
-    rounds: tuple[float | None, ...]
-    """The quantity in each round of the run; None for a round in which it is undefined."""
-
-
-class Note(Record, frozen=True):
-    """A finding about a result."""
-
-    severity: Literal["error", "warning", "info"]
-    """The severity of the note."""
-    code: str
-    """The subject of the note, as an identifier for programs."""
-    text: str
-    """The finding in words: what has happened, the spec keys concerned, and the remedy."""
-
-
-class BadBlocksSummary(Record, frozen=True):
-    """Blocks that are bad from the factory (`drive.bad_blocks`), and what they leave."""
-
-    flash_blocks: int
-    """Blocks of the flash that are bad."""
-    unused: int
-    """Good blocks of the flash that no superblock uses, because another of its planes has fewer; 0 with `ftl.superblock
-    = "plane"`.
-    """
-    blocks: int
-    """Superblocks that the drive has; with `ftl.superblock = "plane"` its good blocks."""
-
-
-class UnitsStats(Record, frozen=True):
-    """Programs of several mapping units (`ftl.mapping_unit`, `drive.program_order`)."""
-
-    padding: int
-    """Mapping units without data that filled a programming unit whose program could not wait."""
-
-
-class SuspendStats(Record, frozen=True):
-    """Suspensions of programs and erases for host reads (`timing.suspend`)."""
-
-    programs: int
-    """Suspensions of programs and of the programs of copybacks; a multi-plane program counts as one."""
-    erases: int
-    """Suspensions of erases; a multi-plane erase counts as one."""
-    suspended_s: float
-    """Time by which suspensions have delayed programs and erases: from the suspension of an operation until the die has
-    taken the operation up again. In seconds.
-    """
-
-
-class LinkSummary(Record, frozen=True):
-    """Use of the link between host and drive."""
-
-    to_drive: float
-    """Share of the time in which data crossed the link to the drive."""
-    to_host: float
-    """Share of the time in which data crossed the link to the host."""
-
-
-class PreconditionSummary(Record, frozen=True):
-    """Result of the preconditioning by the SNIA performance test specification."""
-
-    waf_by_round: tuple[float, ...]
-    """Write amplification in each round of random overwrites."""
-    steady: bool | None
-    """Whether write amplification was steady over the last five rounds; None if there was no round."""
-
-
-class VerifiedSummary(Record, frozen=True):
-    """The checks of a run with `--verify`."""
-
-    page_reads_checked: int
-    """Page reads compared with the reference model. In pages."""
-
-
-class WarmUpSummary(Record, frozen=True):
-    """The warm-up (`workload.warm_up`), which the results leave out."""
-
-    requests: int
-    """Requests of the warm-up, including failed ones."""
-    duration_s: float
-    """Simulated time from the start until the last request of the warm-up had completed. In seconds."""
-
-
-class MapRead(Record, frozen=True):
-    """The counters under `read`."""
-
-    hits: int
-    """Lookups of the map for page reads that found the map entry cached. In pages."""
-    misses: int
-    """Lookups of the map for page reads that did not find the map entry cached. In pages."""
-
-
-class MapWrite(Record, frozen=True):
-    """The counters under `write`."""
-
-    hits: int
-    """Lookups of the map for page writes that found the map entry cached. In pages."""
-    misses: int
-    """Lookups of the map for page writes that did not find the map entry cached. In pages."""

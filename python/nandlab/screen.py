@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nandlab import presentation
-from nandlab.presentation import Part, Presentation, of_comparison, of_life, of_run
+from nandlab.presentation import Part, Presentation, of_run
 from nandlab.result_types import Note
 from nandlab.units import age, count, share
 
@@ -153,6 +153,8 @@ def _cell(value: float, digits: int) -> str:
 
 def show_life(life: Life, console: Console) -> None:
     """Print the end of a life, some of its windows, and its differences from the full simulation."""
+    from nandlab.presentation.life import of_life
+
     shown = of_life(life)
     console.print(shown.lead)
     console.print(", ".join(f"{figure.label}: {figure.text}" for figure in shown.headline[1:]), highlight=False)
@@ -173,6 +175,8 @@ def show_life(life: Life, console: Console) -> None:
 
 def show_comparison(comparison: Comparison, console: Console) -> None:
     """Print what was compared and set differently, the differences, and the cautions."""
+    from nandlab.presentation.comparison import of_comparison
+
     shown = of_comparison(comparison)
     for section in shown.sections:
         if isinstance(section.short, presentation.Table):

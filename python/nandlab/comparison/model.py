@@ -259,7 +259,7 @@ class Comparison:
 
         if missing():
             return None
-        from nandlab.presentation import of_comparison
+        from nandlab.presentation.comparison import of_comparison
         from nandlab.reporting.render import overview
 
         return overview(of_comparison(self))

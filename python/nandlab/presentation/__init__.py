@@ -3,8 +3,6 @@
 The screen, the report and a notebook show the same presentation; the report adds plots.
 """
 
-from nandlab.presentation.comparison import of_comparison
-from nandlab.presentation.life import of_life
 from nandlab.presentation.mechanisms import Levels, levels
 from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table
 from nandlab.presentation.outage import clock_scale
@@ -22,7 +20,5 @@ __all__ = [
     "Table",
     "clock_scale",
     "levels",
-    "of_comparison",
-    "of_life",
     "of_run",
 ]

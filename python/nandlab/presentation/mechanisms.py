@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from nandlab.presentation.model import Figure, Row, Section, Table, with_table
 from nandlab.result_types import (
@@ -19,8 +20,7 @@ from nandlab.result_types import (
 from nandlab.units import count, duration, number, part, share, size
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(msgspec.Struct, frozen=True):
     """Page reads by the read level that decoded them."""
 
     #: `all reads` or `host reads`.

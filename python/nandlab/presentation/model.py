@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from nandlab.result_types import Note
 from nandlab.units import count
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     """A named value with its unit."""
 
     label: str
@@ -22,8 +21,7 @@ class Figure:
         return f"{self.value} {self.unit}".rstrip()
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A cell of a table with its share of a whole."""
 
     text: str
@@ -31,8 +29,7 @@ class Part:
     share: float
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A row of a table."""
 
     label: str
@@ -41,8 +38,7 @@ class Row:
     colour: str = ""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """A table: labels in the first column, numbers in the others."""
 
     heads: tuple[str, ...]
@@ -51,8 +47,7 @@ class Table:
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """One section of a presentation."""
 
     title: str
@@ -64,8 +59,7 @@ class Section:
     sentences: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Presentation:
+class Presentation(msgspec.Struct, frozen=True):
     """The presentation of a result."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Sequence
 
 from nandlab.presentation.model import Figure, Row, Section, Table, counted
@@ -22,11 +21,13 @@ _ROWS = 20
 
 def clock_scale(spec_toml: str) -> float:
     """The speed of the scaled clock relative to simulated time."""
+    import tomllib
+
     reliability = tomllib.loads(spec_toml).get("reliability", {})
     return float(reliability.get("clock_scale", 1.0))
 
 
-def capacitor(found: CapacitorSummary | None, power: PowerRecord | None, scale: float) -> Section | None:
+def capacitor(found: CapacitorSummary | None, power: PowerRecord | None, spec_toml: str) -> Section | None:
     if found is None:
         return None
     state = "worn out, " if found.worn_out else ""
@@ -54,7 +55,7 @@ def capacitor(found: CapacitorSummary | None, power: PowerRecord | None, scale: 
         Figure("stage at the end", found.stage),
         Figure("budget detections", count(detections.count)),
     )
-    tables = (_detections(power.detections, scale),) if power is not None and power.detections else ()
+    tables = (_detections(power.detections, clock_scale(spec_toml)),) if power is not None and power.detections else ()
     return Section("Capacitor", tuple(short), tables, figures)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, write_cache
 from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table, counted
-from nandlab.presentation.outage import capacitor, clock_scale, power_loss
+from nandlab.presentation.outage import capacitor, power_loss
 from nandlab.record import Record
 from nandlab.result_types import CAUSES, ByCause, LatencyUs, Note, SteadySummary, Summary
 from nandlab.units import count, duration, number, part, share, size
@@ -63,7 +63,7 @@ def of_run(result: RunResult) -> Presentation:
         migration(summary.migration),
         refresh(summary.refresh),
         *_others(summary),
-        capacitor(summary.capacitor, result.power, clock_scale(result.spec_toml)),
+        capacitor(summary.capacitor, result.power, result.spec_toml),
         power_loss(summary.power, result.power),
         _steady_state(summary.steady_state),
         _operations(summary),

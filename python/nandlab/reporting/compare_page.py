@@ -13,7 +13,8 @@ from nandlab.comparison import Comparison, Pair, Runs
 from nandlab.comparison.changes import Change
 from nandlab.presentation import Figure as Tile
 from nandlab.presentation import Section as Shown
-from nandlab.presentation import Table, of_comparison
+from nandlab.presentation import Table
+from nandlab.presentation.comparison import of_comparison
 from nandlab.presentation.model import counted
 from nandlab.reporting.chart import Axis, Figure, Floats, Lines, Panel, Ratios, Series
 from nandlab.reporting.colours import CYCLE

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from nandlab.lifetime import Life
-from nandlab.presentation import CAUSES, of_life
+from nandlab.presentation import CAUSES
+from nandlab.presentation.life import of_life
 from nandlab.reporting.chart import Axis, Lines, Series
 from nandlab.reporting.colours import CAUSES as CAUSE_COLOURS
 from nandlab.reporting.content import Block, Page, beside, parts_of, sections_of
