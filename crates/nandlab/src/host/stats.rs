@@ -10,6 +10,9 @@ use serde::Serialize;
 /// percentiles; the maximum and the mean are exact.
 const LATENCY_NS_MAX: u64 = 3 * 3600 * 1_000_000_000;
 
+/// The number of latencies that are counted together.
+const RECENT_MAX: usize = 32;
+
 /// Latencies of completed requests of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyUs {
@@ -36,8 +39,11 @@ pub struct LatencyUs {
 /// Latencies and bytes of completed requests of one operation.
 #[derive(Clone, Debug)]
 pub struct Latency {
-    /// Latencies in nanoseconds, to three significant digits.
-    pub histogram: Histogram<u64>,
+    /// Latencies in nanoseconds, to three significant digits, without the `recent` ones.
+    counted: Histogram<u64>,
+    /// The most recent latencies. The counter of a latency is rarely in the CPU's cache, and counters that are
+    /// incremented together are fetched together.
+    recent: Vec<u64>,
     /// Number of completed requests.
     pub count: u64,
     /// Bytes of the completed requests.
@@ -52,24 +58,43 @@ pub struct Latency {
 
 impl Latency {
     pub(crate) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
-        Self { histogram, count: 0, bytes: 0, sum_ns: 0, max_ns: 0, min_ns: u64::MAX }
+        let counted = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
+        Self {
+            counted,
+            recent: Vec::with_capacity(RECENT_MAX),
+            count: 0,
+            bytes: 0,
+            sum_ns: 0,
+            max_ns: 0,
+            min_ns: u64::MAX,
+        }
     }
 
     /// Forgets all requests.
     pub(crate) fn clear(&mut self) {
-        self.histogram.reset();
+        self.counted.reset();
+        self.recent.clear();
         (self.count, self.bytes, self.sum_ns, self.max_ns, self.min_ns) = (0, 0, 0, 0, u64::MAX);
     }
 
     #[inline]
     pub(crate) fn record(&mut self, ns: u64, bytes: u64) {
-        self.histogram.saturating_record(ns);
+        if self.recent.len() == RECENT_MAX {
+            self.recent.drain(..).for_each(|ns| self.counted.saturating_record(ns));
+        }
+        self.recent.push(ns);
         self.count += 1;
         self.bytes += bytes;
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
         self.min_ns = self.min_ns.min(ns);
+    }
+
+    /// The latencies in nanoseconds, to three significant digits.
+    pub fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = self.counted.clone();
+        self.recent.iter().for_each(|&ns| histogram.saturating_record(ns));
+        histogram
     }
 
     /// Mean latency in nanoseconds; 0 without requests.
@@ -80,16 +105,21 @@ impl Latency {
     /// The latency in nanoseconds that the share `share` of the requests does not exceed. It has three significant
     /// digits and lies between the exact shortest and longest latency; 0 without requests.
     pub fn quantile_ns(&self, share: f64) -> u64 {
+        let [quantile] = self.quantiles_ns([share]);
+        quantile
+    }
+
+    fn quantiles_ns<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         if self.count == 0 {
-            0
-        } else {
-            self.histogram.value_at_quantile(share).clamp(self.min_ns, self.max_ns)
+            return [0; N];
         }
+        let histogram = self.histogram();
+        shares.map(|share| histogram.value_at_quantile(share).clamp(self.min_ns, self.max_ns))
     }
 
     /// Adds the requests of another operation.
     pub fn merge(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+        self.counted.add(other.histogram()).expect("all histograms have the same bounds");
         self.count += other.count;
         self.bytes += other.bytes;
         self.sum_ns += other.sum_ns;
@@ -100,21 +130,15 @@ impl Latency {
     /// The value of one operation in `latency_us` of the summary.
     pub(crate) fn summary(&self) -> LatencyUs {
         let us = |ns: f64| number(ns * 1e-3);
-        LatencyUs {
-            mean: us(self.mean_ns()),
-            p50: us(self.quantile_ns(0.50) as f64),
-            p95: us(self.quantile_ns(0.95) as f64),
-            p99: us(self.quantile_ns(0.99) as f64),
-            p999: us(self.quantile_ns(0.999) as f64),
-            max: us(self.max_ns as f64),
-        }
+        let [p50, p95, p99, p999] = self.quantiles_ns([0.50, 0.95, 0.99, 0.999]).map(|ns| us(ns as f64));
+        LatencyUs { mean: us(self.mean_ns()), p50, p95, p99, p999, max: us(self.max_ns as f64) }
     }
 
     /// Columns of `life.parquet` for the time between `then` and now: number of requests, bytes, mean and 99th
     /// percentile of the latency in microseconds.
     pub(crate) fn life_since(&self, then: &Self) -> [f64; 4] {
-        let mut histogram = self.histogram.clone();
-        histogram.subtract(&then.histogram).expect("counts never fall");
+        let mut histogram = self.histogram();
+        histogram.subtract(then.histogram()).expect("counts never fall");
         let count = (self.count - then.count) as f64;
         let p99 = if count > 0.0 { histogram.value_at_quantile(0.99) as f64 * 1e-3 } else { 0.0 };
         let mean = ratio((self.sum_ns - then.sum_ns) as f64 * 1e-3, count);

@@ -47,7 +47,7 @@ impl Table {
     pub fn latency(host: &[Latency; 4]) -> Self {
         let (mut op_names, mut low, mut high, mut counts) = (vec![], vec![], vec![], vec![]);
         for op in Op::ALL {
-            let histogram = &host[op as usize].histogram;
+            let histogram = host[op as usize].histogram();
             for bucket in histogram.iter_recorded() {
                 let value = bucket.value_iterated_to();
                 op_names.push(op.name().into());

@@ -189,7 +189,7 @@ fn the_buckets_of_the_latency_table_agree_with_the_histograms() {
     let [low, high, count] = [1, 2, 3].map(numbers);
     assert!(low.iter().zip(&high).all(|(low, high)| low <= high && *high <= 1.01 * low + 0.001));
     assert_eq!(count.iter().sum::<f64>(), stats.host.iter().map(|host| host.count as f64).sum::<f64>());
-    let all: f64 = stats.host.iter().map(|host| host.histogram.mean() * 1e-3 * host.count as f64).sum();
+    let all: f64 = stats.host.iter().map(|host| host.histogram().mean() * 1e-3 * host.count as f64).sum();
     let middles: f64 =
         low.iter().zip(&high).zip(&count).map(|((low, high), count)| (low + high) / 2.0 * count).sum();
     assert!((middles / all - 1.0).abs() < 0.01, "{middles} and {all}");
