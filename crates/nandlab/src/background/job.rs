@@ -5,7 +5,7 @@
 use super::copybacks::numbers;
 use super::spec::GcForeground;
 use super::{Around, Background, Job, PREFETCH_PAGES};
-use crate::base::geometry::{BlockId, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refreshed, To, Wake, Work};
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
@@ -22,6 +22,42 @@ enum Step {
     CopiedBack,
     /// No page is left.
     Over,
+}
+
+impl Job {
+    /// The copy of a page of the victim begins: prefetches into the CPU's cache the map entries that the copies of later
+    /// pages need, if that is due.
+    #[inline(always)]
+    fn prefetch<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: BlockId) {
+        if self.next_page > self.prefetch_at {
+            self.prefetch_next(core, map, victim);
+        }
+    }
+
+    /// Prefetches the map entries of the next [`PREFETCH_PAGES`] valid pages. The CPU waits in a prefetch until it has
+    /// the physical address of the entry; it finds the addresses of prefetches that follow each other at the same time.
+    #[inline(never)]
+    fn prefetch_next<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: BlockId) {
+        let mut lpns = [Lpn(0); PREFETCH_PAGES];
+        let mut count = 0;
+        let mut from = self.prefetched.max(self.next_page);
+        self.prefetch_at = u32::MAX;
+        while count < PREFETCH_PAGES
+            && let Some(page) = core.ftl.next_valid(&core.geometry, victim, from)
+        {
+            self.prefetch_at = self.prefetch_at.min(page);
+            from = page + 1;
+            let ppn = core.geometry.page(victim, page);
+            // A line has the LPNs of 16 pages; behind the block nothing is read.
+            core.array.prefetch_lpn(Ppn(ppn.0 + 16));
+            lpns[count] = core.array.lpn(ppn);
+            count += 1;
+        }
+        self.prefetched = from;
+        let lpns = &lpns[..count];
+        lpns.iter().for_each(|&lpn| core.ftl.map.prefetch(lpn));
+        lpns.iter().for_each(|&lpn| map.prefetch_move(lpn));
+    }
 }
 
 impl Background {
@@ -63,9 +99,7 @@ impl Background {
         }
         self.begin_blocking(core, plane);
         self.pace(core, plane);
-        for page in 0..PREFETCH_PAGES {
-            Self::prefetch_copy(core, &path.map, victim, page);
-        }
+        self.jobs[plane.index()].prefetch_next(core, &path.map, victim);
         self.copy_more(core, path, around, plane);
     }
 
@@ -79,19 +113,6 @@ impl Background {
             };
             let before = std::mem::replace(&mut core.ftl.planes[plane.index()].promised_pages, pages);
             core.wake(if pages < before { Wake::Resume(plane) } else { Wake::Space(plane) });
-        }
-    }
-
-    /// Prefetches into the CPU's cache the map entries that copying page `page` of a victim needs.
-    #[inline]
-    pub(super) fn prefetch_copy<P: Probe>(core: &Core<P>, map: &impl Map<P>, victim: BlockId, page: u32) {
-        if page < core.geometry.pages_per_block {
-            let ppn = core.geometry.page(victim, page);
-            // A line has the LPNs of 16 pages; behind the block nothing is read.
-            core.array.prefetch_lpn(Ppn(ppn.0 + 16));
-            let lpn = core.array.lpn(ppn);
-            core.ftl.map.prefetch(lpn);
-            map.prefetch_move(lpn);
         }
     }
 
@@ -116,12 +137,12 @@ impl Background {
                 Step::Over => break,
             };
             let job = &mut self.jobs[plane.index()];
+            job.prefetch(core, &path.map, victim);
             job.copies += 1;
             job.reads += 1;
             let (cause, start, class) = (job.cause(), job.start, job.class);
             let ppn = core.geometry.page(victim, page);
             let lpn = core.array.lpn(ppn);
-            Self::prefetch_copy(core, &path.map, victim, page + PREFETCH_PAGES);
             let owner = Owner::Job(plane);
             let page_level = core.page_level(&path.map, lpn);
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
@@ -199,9 +220,9 @@ impl Background {
             around.on_left_over();
             return Step::CopiedBack;
         };
-        Self::prefetch_copy(core, map, victim, page + PREFETCH_PAGES);
         let first = core.geometry.first_unit(core.geometry.page(victim, page));
         job.next_page = numbers(&core.geometry, first).end;
+        job.prefetch(core, map, victim);
         if around.may_copy_back(core, plane, stream, first) {
             waiting.push(&core.geometry, first);
         } else {

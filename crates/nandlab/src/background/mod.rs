@@ -36,8 +36,8 @@ use std::ops::Range;
 /// ever.
 pub(crate) const IN_VAIN_MAX: u64 = 16;
 
-/// The map entry of a page is prefetched this many pages before the page is copied.
-const PREFETCH_PAGES: u32 = 8;
+/// Number of pages of a victim whose map entries are prefetched together.
+const PREFETCH_PAGES: usize = 8;
 
 /// The background job of a plane.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +69,11 @@ pub(crate) struct Job {
     start: Start,
     /// The page of the victim at which the search for the next valid page starts.
     next_page: u32,
+    /// The map entries of the valid pages before this page have been prefetched.
+    prefetched: u32,
+    /// The map entries of further pages are prefetched when `next_page` is after this page, the first page of the latest
+    /// prefetch.
+    prefetch_at: u32,
     /// What is left of a flash page that is not copied back, in a job that copies back.
     rest: Range<u32>,
     /// Number of copies under way.
