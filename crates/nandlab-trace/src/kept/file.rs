@@ -2,13 +2,14 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | blocks | one for each [`Batch`]: its number of requests n and of skips k (`u32` each); the columns arrival in ns, offset and length in bytes (n `u64` each); n bytes of operation (bits 0 and 1) and FUA (bit 2); k pairs of `u64`, [`Batch::skips`] |
+//! | blocks | one for each [`Batch`]: its number of requests n and of skips k, and the bytes of what follows (`u32` each); the columns ([`column`]) arrival in ns, offset and length in bytes, and operation (bits 0 and 1) with FUA (bit 2); k pairs of `u64`, [`Batch::skips`] |
 //! | description | JSON: format and devices |
 //! | trailer, 56 bytes | number of requests, skipped records, bytes of the blocks, bytes of the description (`u64` each); XXH3 (128 bits) of all bytes before; [`MAGIC`] |
 //!
 //! The reader checks the hash of the whole file before it returns a request. So a file that was cut short or damaged is
 //! no kept trace.
 
+use super::column::{self, Column};
 use crate::batch::{BATCH, Batch, End};
 use crate::error::{ErrorKind, TraceError};
 use crate::format::find;
@@ -22,15 +23,16 @@ use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_128;
 
 /// The last bytes of the file, with the version of its layout.
-const MAGIC: [u8; 8] = *b"nlTrace1";
+const MAGIC: [u8; 8] = *b"nlTrace2";
 const TRAILER: usize = 4 * 8 + 16 + MAGIC.len();
 /// Bytes of a block before its columns.
-const BLOCK_HEAD: usize = 8;
-/// Bytes of a request in its block.
-const ROW: usize = 3 * 8 + 1;
+const BLOCK_HEAD: usize = 3 * 4;
+const COLUMNS: usize = 4;
 /// Bytes of an entry of [`Batch::skips`].
 const SKIP: usize = 16;
-const FUA: u8 = 1 << 2;
+const FUA: u64 = 1 << 2;
+/// Requests that are put together from their columns at once.
+const ROWS: usize = 256;
 /// Bytes read at once to check a file.
 const CHUNK: usize = 1 << 18;
 
@@ -53,7 +55,7 @@ impl Writer {
     pub(super) fn create(path: PathBuf, bytes_max: u64) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let hash = XxHash3_128::new();
-        let block = Vec::with_capacity(BLOCK_HEAD + BATCH * ROW);
+        let block = Vec::with_capacity(BLOCK_HEAD + COLUMNS * column::bytes_max(BATCH));
         Ok(Self { file, path, is_complete: false, hash, block, requests: 0, bytes: 0, bytes_max })
     }
 
@@ -64,13 +66,21 @@ impl Writer {
         }
         let block = &mut self.block;
         block.clear();
-        block.extend_from_slice(&(batch.requests.len() as u32).to_le_bytes());
-        block.extend_from_slice(&(batch.skips.len() as u32).to_le_bytes());
-        for column in [|r: &Request| r.arrival.ns(), |r: &Request| r.offset, |r: &Request| r.len] {
-            block.extend(batch.requests.iter().flat_map(|r| column(r).to_le_bytes()));
+        block.resize(BLOCK_HEAD, 0);
+        let columns: [fn(&Request) -> u64; COLUMNS] = [
+            |request| request.arrival.ns(),
+            |request| request.offset,
+            |request| request.len,
+            |request| request.op as u64 | if request.fua { FUA } else { 0 },
+        ];
+        for of in columns {
+            column::write(block, batch.requests.iter().map(of));
         }
-        block.extend(batch.requests.iter().map(|r| r.op as u8 | if r.fua { FUA } else { 0 }));
         block.extend(batch.skips.iter().flat_map(|skip| [skip.0, skip.1]).flat_map(u64::to_le_bytes));
+        let head = [batch.requests.len(), batch.skips.len(), block.len() - BLOCK_HEAD];
+        for (bytes, number) in block.chunks_exact_mut(4).zip(head) {
+            bytes.copy_from_slice(&(number as u32).to_le_bytes());
+        }
         self.requests += batch.requests.len() as u64;
         self.write()
     }
@@ -197,29 +207,39 @@ impl KeptReader {
         let damaged = || io::Error::from(io::ErrorKind::InvalidData);
         let mut head = [0; BLOCK_HEAD];
         self.file.read_exact(&mut head)?;
-        let [n, k] = std::array::from_fn(|i| u32::from_le_bytes(head.as_chunks::<4>().0[i]) as usize);
-        if n == 0 || n > BATCH || k > n {
+        let [n, k, bytes] = std::array::from_fn(|i| u32::from_le_bytes(head.as_chunks::<4>().0[i]) as usize);
+        if n == 0 || n > BATCH || k > n || bytes > COLUMNS * column::bytes_max(n) + k * SKIP {
             return Err(damaged());
         }
-        let bytes = n * ROW + k * SKIP;
         self.blocks_left = self.blocks_left.checked_sub((BLOCK_HEAD + bytes) as u64).ok_or_else(damaged)?;
-        // A block of skips may be longer than the buffer; its capacity is kept for the next block.
+        // A block may be longer than the buffer; the capacity of the buffer is kept for the next block.
         self.block.resize(bytes.max(self.block.len()), 0);
         let block = &mut self.block[..bytes];
         self.file.read_exact(block)?;
-        let (columns, flags) = block.split_at(3 * 8 * n);
-        let (flags, skips) = flags.split_at(n);
-        let numbers = columns.as_chunks::<8>().0;
-        let (arrivals, rest) = numbers.split_at(n);
-        let (offsets, lengths) = rest.split_at(n);
-        let columns = arrivals.iter().zip(offsets).zip(lengths).zip(flags);
-        batch.requests.extend(columns.map(|(((arrival, offset), len), flags)| Request {
-            arrival: Time::from_ns(u64::from_le_bytes(*arrival)),
-            op: Op::ALL[usize::from(flags & 3)],
-            fua: flags & FUA != 0,
-            offset: u64::from_le_bytes(*offset),
-            len: u64::from_le_bytes(*len),
-        }));
+        let (arrivals, rest) = Column::split(block, n).ok_or_else(damaged)?;
+        let (offsets, rest) = Column::split(rest, n).ok_or_else(damaged)?;
+        let (lengths, rest) = Column::split(rest, n).ok_or_else(damaged)?;
+        let (flags, skips) = Column::split(rest, n).ok_or_else(damaged)?;
+        if skips.len() != k * SKIP {
+            return Err(damaged());
+        }
+        let columns = [arrivals, offsets, lengths, flags];
+        let mut rows = [[0; ROWS]; COLUMNS];
+        for from in (0..n).step_by(ROWS) {
+            let count = ROWS.min(n - from);
+            for (column, numbers) in columns.iter().zip(&mut rows) {
+                column.read(from, &mut numbers[..count]);
+            }
+            let [arrivals, offsets, lengths, flags] = &rows;
+            let requests = arrivals[..count].iter().zip(offsets).zip(lengths).zip(flags);
+            batch.requests.extend(requests.map(|(((&arrival, &offset), &len), &flags)| Request {
+                arrival: Time::from_ns(arrival),
+                op: Op::ALL[(flags & 3) as usize],
+                fua: flags & FUA != 0,
+                offset,
+                len,
+            }));
+        }
         let skips = skips.as_chunks::<8>().0.as_chunks::<2>().0;
         batch.skips.extend(skips.iter().map(|[at, n]| (u64::from_le_bytes(*at), u64::from_le_bytes(*n))));
         Ok(())

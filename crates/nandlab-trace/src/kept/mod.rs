@@ -16,6 +16,7 @@
 //! parse the same trace write equal files. When a trace has been kept, the files used longest ago are removed until the
 //! folder is within its limit.
 
+mod column;
 mod file;
 #[cfg(test)]
 mod tests;

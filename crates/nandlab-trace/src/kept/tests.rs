@@ -1,10 +1,12 @@
 //! The folder of kept traces: what is kept, found, refused and removed. `tests/trace/common` compares kept traces with
 //! parsed ones for all traces of the tests.
 
+use super::column::{self, Column};
 use super::*;
 use crate::{Source, TraceError, open_bytes};
 use nandlab::base::units::DAY;
 use nandlab::host::Request;
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -87,6 +89,64 @@ fn content(lines: u64, bad: impl Fn(u64) -> bool, first: u64) -> Vec<u8> {
         false => format!("{},h,0,Write,{},4096,0\n", 1_000 + i, (first + i % 977) * 4096),
     };
     (0..lines).map(line).collect::<String>().into_bytes()
+}
+
+/// A column as it is stored, and as it is read in pieces of `piece` numbers.
+fn stored(numbers: &[u64], piece: usize) -> (Vec<u8>, Vec<u64>) {
+    let mut block = vec![];
+    column::write(&mut block, numbers.iter().copied());
+    block.extend_from_slice(b"rest");
+    let (column, rest) = Column::split(&block, numbers.len()).expect("a column");
+    assert_eq!(rest, b"rest");
+    let mut read = vec![0; numbers.len()];
+    for from in (0..numbers.len()).step_by(piece) {
+        let to = numbers.len().min(from + piece);
+        column.read(from, &mut read[from..to]);
+    }
+    block.truncate(block.len() - 4);
+    (block, read)
+}
+
+#[test]
+fn a_column_has_as_many_bytes_as_its_range_needs() {
+    const HEAD: usize = 10;
+    let bytes = |numbers: &[u64]| {
+        let (block, read) = stored(numbers, 2);
+        assert_eq!(read, numbers);
+        (block.len() - HEAD) as f64 / numbers.len() as f64
+    };
+    assert_eq!(bytes(&[4096; 5]), 0.0);
+    assert_eq!(bytes(&[u64::MAX]), 0.0);
+    // The low 12 bits are unused, whatever the least number is.
+    assert_eq!(bytes(&[7, 7 + 4096, 7 + 255 * 4096]), 1.0);
+    assert_eq!(bytes(&[7, 7 + 4096, 7 + 256 * 4096]), 2.0);
+    assert_eq!(bytes(&[1 << 60, (1 << 60) + 0x1_0000, (1 << 60) + 1]), 4.0);
+    assert_eq!(bytes(&[0, u64::MAX]), 8.0);
+    assert_eq!(bytes(&[0, 1 << 63, 1 << 63]), 1.0);
+    assert!(column::bytes_max(2) >= stored(&[0, u64::MAX], 1).0.len());
+}
+
+proptest! {
+    #[test]
+    fn a_column_is_read_as_it_was_written(
+        numbers in prop::collection::vec((any::<u64>(), 0u32..64), 1..300),
+        (least, shift, narrow) in (any::<u64>(), 0u32..64, any::<bool>()),
+        piece in 1usize..300,
+    ) {
+        // Numbers of a range of any width above any least number, with any number of unused low bits.
+        let numbers: Vec<u64> = numbers
+            .iter()
+            .map(|&(number, right)| least.saturating_add((number >> if narrow { 56 } else { right }) << shift))
+            .collect();
+        prop_assert_eq!(stored(&numbers, piece).1, numbers);
+    }
+
+    #[test]
+    fn any_bytes_are_a_column_or_none(bytes in prop::collection::vec(any::<u8>(), 0..64), n in 1usize..8) {
+        if let Some((column, _)) = Column::split(&bytes, n) {
+            column.read(0, &mut vec![0; n]);
+        }
+    }
 }
 
 #[test]
