@@ -1,5 +1,5 @@
 //! Types that any room may use and that depend on no room: time and other units, ids, geometry, bad blocks, requests,
-//! lists, slabs, large arrays, random streams and draws, numbers as text, counters, sections of results, notes and
+//! lists, slabs, hash tables, large arrays, random streams and draws, numbers as text, counters, sections of results, notes and
 //! descriptions of policies.
 
 pub mod bad_blocks;
@@ -10,6 +10,7 @@ pub mod huge;
 pub mod ids;
 pub(crate) mod list;
 pub mod note;
+pub(crate) mod number_map;
 pub(crate) mod numbers;
 pub mod policy;
 pub mod request;

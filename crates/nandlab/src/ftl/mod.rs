@@ -99,6 +99,7 @@ impl Ftl {
                 free,
                 open: Default::default(),
                 valid: 0,
+                open_pages: 0,
                 combinations: 0,
                 promised_blocks: 0,
                 promised_pages: 0,
@@ -178,20 +179,19 @@ impl Ftl {
     ) -> Option<AllocatedPage> {
         let index = self.open_of(stream);
         let state = &mut self.planes[plane.index()];
-        let open = &mut state.open[index];
-        if open.next < open.end {
-            return Some(open.take(geometry.pages_per_row, geometry.dies_per_block));
+        let opened = state.open[index].is_full();
+        if opened {
+            if state.free.len() <= keep {
+                return None;
+            }
+            let block =
+                if stream == WriteStream::Wear { state.free.pop_most_worn() } else { state.free.pop() }?;
+            let block = BlockId(geometry.first_block(plane).0 + block);
+            let of_block = array.block_mut(block);
+            (of_block.state, of_block.copybacks) = (BlockState::Open, stream.copybacks());
+            state.begin(index, geometry.page(block, 0), geometry.pages_per_block);
         }
-        if state.free.len() <= keep {
-            return None;
-        }
-        let block = if stream == WriteStream::Wear { state.free.pop_most_worn() } else { state.free.pop() }?;
-        let block = BlockId(geometry.first_block(plane).0 + block);
-        let state = array.block_mut(block);
-        (state.state, state.copybacks) = (BlockState::Open, stream.copybacks());
-        let first = geometry.page(block, 0);
-        (open.next, open.end) = (first.0, first.0 + geometry.pages_per_block);
-        Some(AllocatedPage { opened: true, ..open.take(geometry.pages_per_row, geometry.dies_per_block) })
+        Some(AllocatedPage { opened, ..state.take(index, geometry) })
     }
 
     /// At power failure, takes back the pages allocated to programs that will never begin, in the streams to which the
@@ -204,6 +204,7 @@ impl Ftl {
                 if open.next < open.end {
                     let first = open.end - geometry.pages_per_block;
                     let next = first + programmed(geometry.block_of(Ppn(first)));
+                    plane.open_pages += open.next.saturating_sub(next);
                     open.next = open.next.min(next);
                 }
             }
@@ -250,9 +251,8 @@ impl Ftl {
         let mut page = self.allocate_keeping(geometry, array, plane, stream, keep)?;
         debug_assert!(geometry.place_in_program(page.ppn) == 0, "the stream is amid a programming unit");
         let index = self.open_of(stream);
-        let open = &mut self.planes[plane.index()].open[index];
         for _ in 1..geometry.pages_per_program {
-            page.skips = open.take(geometry.pages_per_row, geometry.dies_per_block).skips;
+            page.skips = self.planes[plane.index()].take(index, geometry).skips;
         }
         Some(page)
     }
@@ -289,6 +289,7 @@ impl Ftl {
         let state = &mut self.planes[plane.index()];
         match state.open.iter_mut().find(|open| open.next < open.end && open.end == end) {
             Some(open) if open.next == first + programmed => {
+                state.open_pages -= open.end - open.next;
                 open.next = open.end;
                 true
             }
@@ -593,5 +594,6 @@ impl Ftl {
                 OpenBlock { next: next.0, end, ..OpenBlock::default() }
             })
         });
+        state.open_pages = state.count_open_pages();
     }
 }

@@ -84,6 +84,12 @@ pub(super) struct OpenBlock {
 }
 
 impl OpenBlock {
+    /// Whether no page is left to allocate.
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        self.next == self.end
+    }
+
     /// Allocates the next page; a row has `row` pages on each of `dies` dies.
     #[inline(always)]
     pub(super) fn take(&mut self, row: u32, dies: u32) -> AllocatedPage {
@@ -146,6 +152,8 @@ pub struct Plane {
     /// Erased blocks.
     pub free: FreeBlocks,
     pub(super) open: [OpenBlock; STREAMS],
+    /// Pages of the open blocks that are not allocated.
+    pub(super) open_pages: u32,
     /// Free blocks that the plane's job may still take, and nobody else.
     pub promised_blocks: u32,
     /// Pages that the plane's job may still move to the open block of the host, which are kept from the host; 0 unless
@@ -165,6 +173,27 @@ pub struct Plane {
 }
 
 impl Plane {
+    /// Makes the block with the pages from `first` on the open block number `index`.
+    pub(super) fn begin(&mut self, index: usize, first: Ppn, pages: u32) {
+        let open = &mut self.open[index];
+        (open.next, open.end) = (first.0, first.0 + pages);
+        self.open_pages += pages;
+    }
+
+    /// Allocates the next page of the open block with number `index`.
+    #[inline(always)]
+    pub(super) fn take(&mut self, index: usize, geometry: &Geometry) -> AllocatedPage {
+        let open = &mut self.open[index];
+        let before = open.next;
+        let page = open.take(geometry.pages_per_row, geometry.dies_per_block);
+        self.open_pages -= open.next - before;
+        page
+    }
+
+    pub(super) fn count_open_pages(&self) -> u32 {
+        self.open.iter().map(|open| open.end - open.next).sum()
+    }
+
     /// Whether, with `valid` valid pages, at most half a block's worth of garbage is left for GC. The pages of
     /// `taken_blocks` blocks are not counted, because GC cannot collect them. Garbage that is less than a flash page in
     /// each block is not counted either: GC gains nothing from it.

@@ -166,8 +166,8 @@ impl Ftl {
     #[inline]
     pub fn free_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let state = &self.planes[plane.index()];
-        let open: u32 = state.open.iter().map(|open| open.end - open.next).sum();
-        state.free.len() * geometry.pages_per_block + open
+        debug_assert_eq!(state.open_pages, state.count_open_pages(), "pages of open blocks");
+        state.free.len() * geometry.pages_per_block + state.open_pages
     }
 
     /// The number of pages of the host's open block that are not allocated.

@@ -12,34 +12,12 @@
 
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry, Stripes};
+use crate::base::number_map::NumberMap;
 use crate::base::slab::Fifo;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// The first and the last transaction of a list that is threaded through [`QueueLinks`].
 type Ends = Option<(Slot, Slot)>;
-
-/// Spreads the numbers of lists over a hash table. It has no secret, so a run is the same everywhere.
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("a list has a number of 32 bits")
-    }
-
-    #[inline(always)]
-    fn write_u32(&mut self, list: u32) {
-        // The table takes its index from the low bits, which a product leaves as they are.
-        let product = u64::from(list).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = product ^ product >> 32;
-    }
-}
 
 /// The neighbours of a waiting transaction in its lists.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,9 +40,9 @@ pub(super) struct Partners {
     block_of: Divisor,
     /// The lists that are not empty, by the number of their die, class, plane, kind and row. There are as many as waiting
     /// transactions at most, so that they fit the processor's cache.
-    alike: HashMap<u32, (Slot, Slot), BuildHasherDefault<Spread>>,
-    /// For each block and each of its dies the list of the waiting programs and copybacks. Programs in place are in no such list, because
-    /// they need no order.
+    alike: NumberMap<(Slot, Slot)>,
+    /// For each block and each of its dies the list of the waiting programs and copybacks. Programs in place are in no
+    /// such list, because they need no order.
     in_block: Box<[Ends]>,
     /// The neighbours of each waiting transaction, by its slot.
     links: Vec<QueueLinks>,
@@ -77,7 +55,7 @@ impl Partners {
             rows: geometry.rows_per_block() as usize,
             stripes: geometry.stripes,
             block_of: Divisor::new(geometry.pages_per_block),
-            alike: HashMap::default(),
+            alike: NumberMap::default(),
             in_block: vec![None; Self::blocks_on_dies(geometry)].into(),
             links: Vec::new(),
         }

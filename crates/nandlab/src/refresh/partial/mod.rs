@@ -36,6 +36,7 @@ use super::spec::RefreshPolicySpec;
 use super::{Refresh, RefreshStats};
 use crate::base::binomial::binomial;
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::base::number_map::NumberMap;
 use crate::base::rng::Stream;
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Map, Part, Parts, Physics, Refreshed, Wake};
@@ -46,7 +47,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use spec::PartialSpec;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// A block that is being refreshed partially, or has susceptible bits in the VSM.
 #[derive(Debug, Default)]
@@ -71,7 +72,7 @@ pub(crate) struct Partial {
     /// Pages that have been read and wait for room in the VSM.
     waiting_for_room: VecDeque<(PlaneId, Transaction, SusceptibleBits)>,
     /// By block number: the blocks whose partial refresh is not complete.
-    pending: BTreeMap<u32, Pending>,
+    pending: NumberMap<Pending>,
     /// Whether there are enough free blocks for partial refresh.
     is_on: bool,
     /// Time of the last check of the number of free blocks.
@@ -98,7 +99,7 @@ impl Partial {
             links: CombinationLinks::new(first, most),
             stats: RefreshStats::default(),
             waiting_for_room: VecDeque::new(),
-            pending: BTreeMap::new(),
+            pending: NumberMap::default(),
             is_on: true,
             looked_at: Time::START,
             on_ns: Span::ZERO,
