@@ -45,6 +45,13 @@ impl Ftl {
                     "plane {plane}: the order of the free blocks does not follow from their P/E cycles"
                 ));
             }
+            if state.open_pages != state.count_open_pages() {
+                return Err(format!(
+                    "plane {plane}: {} pages of open blocks are free, but the plane's counter is {}",
+                    state.count_open_pages(),
+                    state.open_pages
+                ));
+            }
             let is_bad = |within: &usize| blocks[*within].state == BlockState::Bad;
             let good = geometry.blocks_in(PlaneId(plane as u32)) as usize;
             if (0..blocks.len()).any(|within| is_bad(&within) != (within >= good)) {
