@@ -34,8 +34,9 @@ impl Job {
         }
     }
 
-    /// Prefetches the map entries of the next [`PREFETCH_PAGES`] valid pages. The CPU waits in a prefetch until it has
-    /// the physical address of the entry; it finds the addresses of prefetches that follow each other at the same time.
+    /// Prefetches the map entries of the next [`PREFETCH_PAGES`] valid pages. A profile shows that the CPU waits at a
+    /// prefetch, presumably for the physical address of the entry. Prefetches that follow each other wait at the same time:
+    /// on a drive of 1 TiB 13 instead of 33 ns a page operation.
     #[inline(never)]
     fn prefetch_next<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: BlockId) {
         let mut lpns = [Lpn(0); PREFETCH_PAGES];
