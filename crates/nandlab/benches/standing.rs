@@ -27,6 +27,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const REQUESTS: usize = 1_000_000;
 const SPAN: u64 = 8 << 30;
 const MAIN_BLOCKS: u32 = 2048;
+/// The share of the blocks that preconditioning fills.
+const USED: f64 = 0.988;
 const PAGE: u64 = 4096;
 const QUEUE_DEPTH: u32 = 64;
 
@@ -74,7 +76,7 @@ fn drive(blocks_per_plane: u32, sets: &[&str]) -> Drive {
     let text = format!(
         "[drive]\nendurance = 1_000_000\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 2\n\
          blocks_per_plane = {blocks_per_plane}\npages_per_block = 64\npage_size = \"4KiB\"\ncell = \"mlc\"\nop = 0.07\n\
-         [precondition]\nused = 0.988\nvalid = 0.80\n"
+         [precondition]\nused = {USED}\nvalid = 0.80\n"
     );
     preconditioned(&text, sets)
 }
@@ -521,7 +523,7 @@ fn main() {
         for _ in 0..runs {
             let before = resident_bytes();
             // As many free blocks as on the first drive: all drives collect alike.
-            let used = 1.0 - 0.012 * f64::from(MAIN_BLOCKS) / f64::from(blocks_per_plane);
+            let used = 1.0 - (1.0 - USED) * f64::from(MAIN_BLOCKS) / f64::from(blocks_per_plane);
             let mut drive = drive(blocks_per_plane, &[&format!("precondition.used={used}")]);
             if runs > 1 {
                 let mut bare = Main::like(&drive);

@@ -201,7 +201,7 @@ impl Ftl {
             for stream in [WriteStream::Host, WriteStream::Combination, WriteStream::Gc] {
                 let open = &mut plane.open[stream.index()];
                 // A block whose pages are all allocated may have been erased and opened for another stream by now.
-                if open.next < open.end {
+                if !open.is_full() {
                     let first = open.end - geometry.pages_per_block;
                     let next = first + programmed(geometry.block_of(Ppn(first)));
                     plane.open_pages += open.next.saturating_sub(next);
@@ -287,9 +287,9 @@ impl Ftl {
         let first = geometry.page(block, 0).0;
         let end = first + geometry.pages_per_block;
         let state = &mut self.planes[plane.index()];
-        match state.open.iter_mut().find(|open| open.next < open.end && open.end == end) {
+        match state.open.iter_mut().find(|open| !open.is_full() && open.end == end) {
             Some(open) if open.next == first + programmed => {
-                state.open_pages -= open.end - open.next;
+                state.open_pages -= open.left();
                 open.next = open.end;
                 true
             }
@@ -316,7 +316,7 @@ impl Ftl {
     /// ([`Geometry::left_in_wordlines`]).
     pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
-        open.next < open.end && geometry.left_in_wordlines(geometry.split(Ppn(open.next)).1) > 0
+        !open.is_full() && geometry.left_in_wordlines(geometry.split(Ppn(open.next)).1) > 0
     }
 
     /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a

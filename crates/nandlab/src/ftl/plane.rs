@@ -84,10 +84,16 @@ pub(super) struct OpenBlock {
 }
 
 impl OpenBlock {
+    /// Pages of the block that are not allocated; 0 without an open block.
+    #[inline(always)]
+    pub(super) fn left(&self) -> u32 {
+        self.end - self.next
+    }
+
     /// Whether no page is left to allocate.
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
-        self.next == self.end
+        self.left() == 0
     }
 
     /// Allocates the next page; a row has `row` pages on each of `dies` dies.
@@ -102,7 +108,7 @@ impl OpenBlock {
     /// Skips rows after a row on a die. Returns the number of pages that the die skips.
     fn skip(&mut self, row: u32, dies: u32) -> u32 {
         // The last wordline of a block may have fewer rows.
-        let rows = self.skips.min((self.end - self.next) / (row * dies));
+        let rows = self.skips.min(self.left() / (row * dies));
         if self.next.is_multiple_of(row * dies) {
             self.next += rows * row * dies;
             if std::mem::take(&mut self.skips_end) {
@@ -124,7 +130,7 @@ impl OpenBlock {
     /// Pages of the block that can still be allocated; a row has `row` pages on all dies.
     #[inline(always)]
     pub(super) fn room(&self, row: u32) -> u32 {
-        let pages = self.end - self.next;
+        let pages = self.left();
         if self.skips == 0 {
             return pages;
         }
@@ -184,14 +190,14 @@ impl Plane {
     #[inline(always)]
     pub(super) fn take(&mut self, index: usize, geometry: &Geometry) -> AllocatedPage {
         let open = &mut self.open[index];
-        let before = open.next;
+        let before = open.left();
         let page = open.take(geometry.pages_per_row, geometry.dies_per_block);
-        self.open_pages -= open.next - before;
+        self.open_pages -= before - open.left();
         page
     }
 
     pub(super) fn count_open_pages(&self) -> u32 {
-        self.open.iter().map(|open| open.end - open.next).sum()
+        self.open.iter().map(OpenBlock::left).sum()
     }
 
     /// Whether, with `valid` valid pages, at most half a block's worth of garbage is left for GC. The pages of
@@ -210,7 +216,7 @@ impl Plane {
     pub(super) fn has_room(&self, reserve_blocks: u32, shares_first_block: bool) -> bool {
         let open = self.open[WriteStream::Host.index()];
         let is_for_copies = shares_first_block && self.free.is_empty();
-        open.end - open.next > self.promised_pages && !is_for_copies || self.free_blocks() > reserve_blocks
+        open.left() > self.promised_pages && !is_for_copies || self.free_blocks() > reserve_blocks
     }
 
     /// Erased blocks that are not promised to a job.
@@ -221,7 +227,7 @@ impl Plane {
 
     /// For each stream 1 + the next PPN to allocate; 0 for a stream without an open block.
     pub fn open_blocks(&self) -> [u64; STREAMS] {
-        self.open.map(|open| if open.next < open.end { u64::from(open.next) + 1 } else { 0 })
+        self.open.map(|open| if open.is_full() { 0 } else { u64::from(open.next) + 1 })
     }
 }
 

@@ -50,7 +50,7 @@ impl Ftl {
     pub fn has_mapping_room(&self, plane: PlaneId) -> bool {
         let state = &self.planes[plane.index()];
         let open = state.open[WriteStream::Mapping.index()];
-        open.next < open.end || state.free_blocks() > self.job_blocks + self.flush_reserve_blocks
+        !open.is_full() || state.free_blocks() > self.job_blocks + self.flush_reserve_blocks
     }
 
     /// Whether a combination page can be written to `plane` without taking a free block that the job under way,
@@ -66,7 +66,7 @@ impl Ftl {
         }
         let open = state.open[WriteStream::Combination.index()];
         let keep = self.job_blocks + self.flush_reserve_blocks + self.needs.mapping.open as u32;
-        open.next < open.end || state.free_blocks() > keep
+        !open.is_full() || state.free_blocks() > keep
     }
 
     /// Free blocks that a plane must have when no job is under way: GC's block and the flush reserve.
@@ -119,7 +119,7 @@ impl Ftl {
     #[inline]
     pub fn is_amid_program(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
         let open = self.planes[plane.index()].open[self.open_of(stream)];
-        open.next < open.end && geometry.place_in_program(Ppn(open.next)) > 0
+        !open.is_full() && geometry.place_in_program(Ppn(open.next)) > 0
     }
 
     /// Whether the host's stream can allocate a page in `plane` now.
@@ -132,7 +132,7 @@ impl Ftl {
     pub fn next_page(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> Option<Ppn> {
         let state = &self.planes[plane.index()];
         let open = state.open[self.open_of(stream)];
-        if open.next < open.end {
+        if !open.is_full() {
             return Some(Ppn(open.next));
         }
         let first = geometry.first_block(plane).0;
@@ -173,7 +173,7 @@ impl Ftl {
     /// The number of pages of the host's open block that are not allocated.
     pub fn host_pages_open(&self, plane: PlaneId) -> u32 {
         let open = self.planes[plane.index()].open[WriteStream::Host.index()];
-        open.end - open.next
+        open.left()
     }
 
     /// The number of pages that can be allocated in the open blocks for GC, wear levelling and copybacks.
