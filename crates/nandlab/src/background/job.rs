@@ -29,6 +29,14 @@ impl Job {
     /// pages need, if that is due.
     #[inline(always)]
     fn prefetch<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: BlockId) {
+        if core.has_page_state
+            && let Some(page) = core.ftl.next_valid(&core.geometry, victim, self.next_page)
+        {
+            // The jobs of many planes take turns, so what has been prefetched eight pages ago has left the nearest cache.
+            let ppn = core.geometry.page(victim, page);
+            core.prefetch_state(ppn);
+            map.prefetch_move(core.array.lpn(ppn));
+        }
         if self.next_page > self.prefetch_at {
             self.prefetch_next(core, map, victim);
         }
@@ -52,6 +60,7 @@ impl Job {
             // A line has the LPNs of 16 pages; behind the block nothing is read.
             core.array.prefetch_lpn(Ppn(ppn.0 + 16));
             lpns[count] = core.array.lpn(ppn);
+            core.prefetch_state(ppn);
             count += 1;
         }
         self.prefetched = from;

@@ -34,10 +34,12 @@ impl<T: Clone + Default> Huge<T> {
         Self(vec)
     }
 
-    /// Prefetches the element at `index` into the CPU's cache; `index` may be out of range.
+    /// Prefetches the element at `index`, if there is one, into the CPU's cache.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {
-        prefetch(self.0.as_ptr().wrapping_add(index));
+        if let Some(element) = self.0.get(index) {
+            prefetch(element);
+        }
     }
 }
 

@@ -14,6 +14,12 @@ impl KnownErrors {
         Self(Huge::filled(0.0, pages as usize))
     }
 
+    /// Prefetches the known errors of a page into the CPU's cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, ppn: Ppn) {
+        self.0.prefetch(ppn.index());
+    }
+
     /// The RBER of a page's known errors.
     #[inline(always)]
     pub(crate) fn of(&self, ppn: Ppn) -> f64 {

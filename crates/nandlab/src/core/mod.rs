@@ -148,6 +148,9 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) read_counts: ReadCounts,
     /// By page, the other page that has part of its data.
     pub(crate) parts: Parts,
+    /// Whether pages have more state than an LPN and an age stamp: sequence numbers, errors that copybacks have added,
+    /// parts or read counts.
+    pub(crate) has_page_state: bool,
     /// The sequence number of the newest write or deallocation.
     pub(crate) sequence: u64,
     pub(crate) operations: Operations,
@@ -202,6 +205,10 @@ impl<P: Probe> Core<P> {
             ),
             read_counts: ReadCounts::new(config.hot_reads, &geometry),
             parts: Parts::new(pages(config.has_parts)),
+            has_page_state: config.keeps_sequences
+                || copied
+                || config.has_parts
+                || config.hot_reads.is_some(),
             sequence: 0,
             operations: Operations::default(),
             refresh_class: config.refresh_class,

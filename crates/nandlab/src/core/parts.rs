@@ -16,6 +16,18 @@ impl Parts {
         Self(Huge::filled(0, pages as usize))
     }
 
+    /// Whether no mechanism moves parts of pages.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Prefetches the mark of a page into the CPU's cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, page: Ppn) {
+        self.0.prefetch(page.index());
+    }
+
     #[inline(always)]
     fn mark(&self, page: Ppn) -> u64 {
         self.0.get(page.index()).copied().unwrap_or(0)

@@ -30,6 +30,28 @@ pub(super) struct SubRead {
 }
 
 impl<P: Probe> Core<P> {
+    /// Prefetches the state of a page into the CPU's cache, if it is more than the LPN and an age stamp.
+    #[inline(always)]
+    pub(crate) fn prefetch_state(&self, ppn: Ppn) {
+        if self.has_page_state {
+            self.array.prefetch_state(ppn);
+            self.parts.prefetch(ppn);
+            self.read_counts.prefetch(ppn);
+        }
+    }
+
+    /// Prefetches into the CPU's cache what is needed to read or invalidate the page of `lpn`.
+    #[inline]
+    pub(crate) fn prefetch_page(&self, lpn: Lpn) {
+        if let Some(ppn) = self.ftl.map.get(lpn) {
+            let (block, page) = self.geometry.split(ppn);
+            self.array.prefetch(block, ppn);
+            self.ftl.prefetch_valid(block, page);
+            self.physics.known.prefetch(ppn);
+            self.prefetch_state(ppn);
+        }
+    }
+
     /// Queues a read, which pins the block of its page. The read of a linked page has two sub-reads, the second one of
     /// the combination page.
     // Inlined, so that `read` is not passed through memory.
@@ -274,7 +296,15 @@ impl<P: Probe> Core<P> {
             return self.needed_entry(ppn, block, page, corrected);
         }
         let rber = self.rber_in(ppn, block, page, corrected);
-        self.physics.ecc.level_for((rber - self.physics.known.of(ppn)).max(0.0))
+        self.physics.ecc.level_for((rber - self.known_errors(ppn, block)).max(0.0))
+    }
+
+    /// The RBER of the known errors of a page of `block`. If parts of pages are in other pages, only the errors of pages with
+    /// a link are known, and the count of these in the block is in the CPU's cache more often than the errors of a page.
+    #[inline(always)]
+    fn known_errors(&self, ppn: Ppn, block: BlockId) -> f64 {
+        let may_have = self.parts.is_empty() || self.array.block(block).linked > 0;
+        if may_have { self.physics.known.of(ppn) } else { 0.0 }
     }
 
     /// The first entry of the read-retry table that decodes a page now, as a level from 1. The number of levels + 1 if no

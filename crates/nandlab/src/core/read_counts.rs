@@ -17,6 +17,12 @@ impl ReadCounts {
         Self { reads: Huge::filled(0, pages), hot_reads: hot_reads.unwrap_or(u32::MAX) }
     }
 
+    /// Prefetches the count of a page into the CPU's cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, ppn: Ppn) {
+        self.reads.prefetch(ppn.index());
+    }
+
     /// Counts a host read of a page.
     #[inline]
     pub(crate) fn count(&mut self, ppn: Ppn) {

@@ -124,6 +124,12 @@ impl DemandMap {
         first..(first + self.entries_per_page).min(self.host_pages)
     }
 
+    /// Prefetches into the CPU's cache whether the entry of `lpn` is dirty.
+    #[inline(always)]
+    pub fn prefetch_dirty(&self, lpn: Lpn) {
+        self.dirty.prefetch(lpn.index() / 64);
+    }
+
     #[inline(always)]
     fn is_dirty(&self, lpn: Lpn) -> bool {
         self.dirty[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1

@@ -100,6 +100,25 @@ impl Mapping {
         }
     }
 
+    /// Prefetches into the CPU's cache what a lookup and a change of the entry of `lpn` need.
+    pub(crate) fn prefetch_write(&self, lpn: Lpn) {
+        self.demand.cache.prefetch(lpn);
+        self.demand.prefetch_dirty(lpn);
+    }
+
+    /// Prefetches into the CPU's cache what the first page that waits for a translation page needs: its map entry, or
+    /// with `pages` (in a later call) the state of the page.
+    pub(crate) fn prefetch_waiting<P: Probe>(&self, core: &Core<P>, page: Tvpn, pages: bool) {
+        let Some(first) = self.demand.pages[page.index()].waiting.first() else { return };
+        let lpn = core.waiters[first].lpn;
+        if pages {
+            core.prefetch_page(lpn);
+        } else {
+            core.ftl.map.prefetch(lpn);
+            self.demand.cache.prefetch(lpn);
+        }
+    }
+
     /// A lookup has missed. Brings the entry into the cache and returns `true` if this takes no read and misses need
     /// not wait; else the page waits.
     #[inline(never)]

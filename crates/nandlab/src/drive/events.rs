@@ -13,7 +13,7 @@ use crate::capacitor::Stage;
 use crate::core::Wake;
 use crate::flash::BlockState;
 use crate::probe::Probe;
-use crate::sched::{Cause, Ended, FlashOp, NEVER, Owner, Transaction};
+use crate::sched::{Cause, Ended, FlashOp, NEVER, Owner, Slot, Transaction};
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
@@ -266,8 +266,7 @@ impl<P: Probe> Drive<P> {
         match ended {
             Ended::Nothing => return,
             Ended::Sense(slot) => {
-                // A copy asks for the map entry once the page has been transferred and decoded.
-                self.core.ftl.map.prefetch(self.core.pool[slot].lpn);
+                self.prefetch_sensed(slot);
                 return;
             }
             Ended::Page(slot) => self.on_page_out(slot),
@@ -334,6 +333,23 @@ impl<P: Probe> Drive<P> {
             self.with_power(|power, core, kept| power.on_program_in_detection(core, kept, done));
         }
         self.core.wake(Wake::Detection);
+    }
+
+    /// A page has been sensed: prefetches into the CPU's cache what is needed once the page has been transferred and
+    /// decoded.
+    #[inline]
+    fn prefetch_sensed(&self, slot: Slot) {
+        let read = &self.core.pool[slot];
+        self.core.ftl.map.prefetch(read.lpn);
+        self.core.prefetch_state(read.ppn);
+        match (read.owner, &self.path.map) {
+            (Owner::TranslationPage(page), Some(mapping)) => {
+                mapping.prefetch_waiting(&self.core, page, false);
+            }
+            // The write cache has fetched the page in order to write it back.
+            (Owner::CachePage(_), Some(mapping)) => mapping.prefetch_write(read.lpn),
+            _ => {}
+        }
     }
 
     #[inline]

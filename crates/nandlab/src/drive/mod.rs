@@ -333,11 +333,14 @@ impl<P: Probe> Drive<P> {
                 geometry.page_at(request.offset.saturating_add(request.len).saturating_sub(1)).min(first + 7);
             for lpn in first..(last + 1).min(u64::from(geometry.logical_pages)) {
                 let (core, lpn) = (&self.core, Lpn(lpn as u32));
+                if let Some(caching) = &self.caching {
+                    caching.cache.prefetch(lpn, pages);
+                }
                 if let Some(mapping) = &self.path.map {
                     mapping.prefetch(lpn, pages);
                 }
                 if pages {
-                    core.ftl.prefetch_page(&core.geometry, &core.array, lpn);
+                    core.prefetch_page(lpn);
                 } else {
                     core.ftl.map.prefetch(lpn);
                 }

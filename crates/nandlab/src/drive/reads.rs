@@ -10,7 +10,10 @@ impl<P: Probe> Drive<P> {
     /// A page has been transferred out of its die: begins decoding.
     #[inline]
     pub(super) fn on_page_out(&mut self, slot: Slot) {
-        let Transaction { ppn, level, .. } = self.core.pool[slot];
+        let Transaction { ppn, level, owner, .. } = self.core.pool[slot];
+        if let (Owner::TranslationPage(page), Some(mapping)) = (owner, &self.path.map) {
+            mapping.prefetch_waiting(&self.core, page, true);
+        }
         let decoded = self.reads.on_page_out(&mut self.core, slot);
         self.schemes.on_read(&mut self.core, ppn, level);
         if let Some(slot) = decoded {

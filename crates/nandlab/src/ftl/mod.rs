@@ -382,14 +382,10 @@ impl Ftl {
         (block.index() * self.words_per_block + page as usize / 64, 1 << (page % 64))
     }
 
-    /// Prefetches into the CPU's cache the state that is needed to invalidate or read the page of `lpn`.
-    #[inline]
-    pub fn prefetch_page(&self, geometry: &Geometry, array: &Array, lpn: Lpn) {
-        if let Some(ppn) = self.map.get(lpn) {
-            let (block, page) = geometry.split(ppn);
-            array.prefetch(block, ppn);
-            self.valid.prefetch(self.bit(block, page).0);
-        }
+    /// Prefetches into the CPU's cache whether a page is valid.
+    #[inline(always)]
+    pub(crate) fn prefetch_valid(&self, block: BlockId, page: u32) {
+        self.valid.prefetch(self.bit(block, page).0);
     }
 
     /// Whether a page is valid.

@@ -10,7 +10,7 @@
 use super::sync::{self, CacheView, Coldness, SyncPolicy};
 use super::{CacheSpec, DirtyBudget};
 use crate::base::geometry::Lpn;
-use crate::base::huge::Huge;
+use crate::base::huge::{Huge, prefetch};
 pub use crate::base::ids::CacheSlot;
 use crate::base::list::{Link, List, ListLinks};
 use crate::core::Queue;
@@ -248,6 +248,16 @@ impl WriteCache {
     #[inline(always)]
     pub fn entry_mut(&mut self, slot: CacheSlot) -> &mut CachedPage {
         &mut self.entries[slot.index()]
+    }
+
+    /// Prefetches the slot of a page into the CPU's cache, or with `entries` (in a later call) the entry in the slot.
+    #[inline]
+    pub fn prefetch(&self, lpn: Lpn, entries: bool) {
+        if !entries {
+            self.slots.prefetch(lpn.index());
+        } else if let Some(slot) = self.find(lpn) {
+            prefetch(self.entries.as_ptr().wrapping_add(slot.index()));
+        }
     }
 
     /// The slot of a cached page.
