@@ -284,26 +284,27 @@ impl<P: Probe> Core<P> {
         if self.emptying_stream(victim, false) == stream { self.valid_pages(victim) } else { 0 }
     }
 
+    /// Whether `stream` of `plane` has room for a page and for all that the job of `plane` still has to move to `stream`.
+    /// The page takes a whole programming unit, and may close one that the job has begun.
+    fn has_room_beside_job(&self, plane: PlaneId, stream: WriteStream) -> bool {
+        let unit = self.geometry.pages_per_program;
+        let room = self.stream_room(plane, stream);
+        let has_room_for = |moved: u32| room >= unit + moved.next_multiple_of(unit);
+        // What a job moves, which takes longer to find out, is a block at most.
+        has_room_for(self.geometry.pages_per_block) || has_room_for(self.pages_to_move(plane, stream))
+    }
+
     /// Whether a translation page may be written to `plane`. The write must leave the pages that a job needs to move
     /// translation pages, and must not take a free block that the job under way or an emergency flush may need.
     pub(crate) fn has_mapping_room(&self, plane: PlaneId) -> bool {
-        let stream = WriteStream::Mapping;
-        // The page takes a whole programming unit, and may close one that the job has begun.
-        let unit = self.geometry.pages_per_program;
-        self.ftl.has_mapping_room(plane)
-            && self.stream_room(plane, stream)
-                >= unit + self.pages_to_move(plane, stream).next_multiple_of(unit)
+        self.ftl.has_mapping_room(plane) && self.has_room_beside_job(plane, WriteStream::Mapping)
     }
 
     /// Whether a combination page may be written to `plane`. The write must leave the pages that a job needs to move
     /// combination pages, the free blocks that others may need, and enough garbage for GC.
     pub(crate) fn has_combination_room(&self, plane: PlaneId) -> bool {
-        let stream = WriteStream::Combination;
-        // As with translation pages, the page takes a whole programming unit, and may close one that the job has begun.
-        let unit = self.geometry.pages_per_program;
         self.ftl.has_combination_room(&self.geometry, plane)
-            && self.stream_room(plane, stream)
-                >= unit + self.pages_to_move(plane, stream).next_multiple_of(unit)
+            && self.has_room_beside_job(plane, WriteStream::Combination)
     }
 
     /// The plane for a write whose own plane is `plane`: `plane` itself, or, if `plane` is overfull, another plane that

@@ -183,7 +183,7 @@ impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
 
     fn on_blank(&mut self, first: Ppn, end: Ppn) {
         if let Some(partial) = &mut self.schemes.refreshing.partial {
-            partial.links.erase(first, end);
+            partial.links.blank(first, end);
         }
     }
 

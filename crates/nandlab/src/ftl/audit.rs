@@ -45,11 +45,11 @@ impl Ftl {
                     "plane {plane}: the order of the free blocks does not follow from their P/E cycles"
                 ));
             }
-            if state.open_pages != state.count_open_pages() {
+            let free_pages = state.count_free_pages(geometry.pages_per_block);
+            if state.free_pages != free_pages {
                 return Err(format!(
-                    "plane {plane}: {} pages of open blocks are free, but the plane's counter is {}",
-                    state.count_open_pages(),
-                    state.open_pages
+                    "plane {plane}: {free_pages} pages are free, but the plane's counter is {}",
+                    state.free_pages
                 ));
             }
             let is_bad = |within: &usize| blocks[*within].state == BlockState::Bad;

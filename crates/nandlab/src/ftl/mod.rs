@@ -96,10 +96,10 @@ impl Ftl {
                 free.push(levelling, within, block.pe_cycles);
             }
             Plane {
+                free_pages: free.len() * geometry.pages_per_block,
                 free,
                 open: Default::default(),
                 valid: 0,
-                open_pages: 0,
                 combinations: 0,
                 promised_blocks: 0,
                 promised_pages: 0,
@@ -204,7 +204,7 @@ impl Ftl {
                 if !open.is_full() {
                     let first = open.end - geometry.pages_per_block;
                     let next = first + programmed(geometry.block_of(Ppn(first)));
-                    plane.open_pages += open.next.saturating_sub(next);
+                    plane.free_pages += open.next.saturating_sub(next);
                     open.next = open.next.min(next);
                 }
             }
@@ -269,7 +269,9 @@ impl Ftl {
         if self.flush_blocks(plane) == 0 {
             return None;
         }
-        let within = self.planes[plane.index()].free.pop()?;
+        let state = &mut self.planes[plane.index()];
+        let within = state.free.pop()?;
+        state.free_pages -= geometry.pages_per_block;
         let block = BlockId(geometry.first_block(plane).0 + within);
         array.block_mut(block).state = BlockState::Open;
         Some(block)
@@ -289,7 +291,7 @@ impl Ftl {
         let state = &mut self.planes[plane.index()];
         match state.open.iter_mut().find(|open| !open.is_full() && open.end == end) {
             Some(open) if open.next == first + programmed => {
-                state.open_pages -= open.left();
+                state.free_pages -= open.left();
                 open.next = open.end;
                 true
             }
@@ -301,10 +303,12 @@ impl Ftl {
     /// Returns a block from [`Ftl::take_flush_block`] to the free blocks. No page of the block may be programmed.
     pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
         let plane = geometry.plane_of(block);
-        let state = array.block_mut(block);
-        state.state = BlockState::Free;
+        let of_block = array.block_mut(block);
+        of_block.state = BlockState::Free;
         let within = block.0 - geometry.first_block(plane).0;
-        self.planes[plane.index()].free.push(self.levelling, within, state.pe_cycles);
+        let state = &mut self.planes[plane.index()];
+        state.free.push(self.levelling, within, of_block.pe_cycles);
+        state.free_pages += geometry.pages_per_block;
     }
 
     /// Whether a stream uses only LSB pages.
@@ -553,6 +557,7 @@ impl Ftl {
         } else {
             block.state = BlockState::Free;
             state.free.push(self.levelling, within, block.pe_cycles);
+            state.free_pages += geometry.pages_per_block;
             state.is_worn_out = false;
         }
     }
@@ -590,6 +595,6 @@ impl Ftl {
                 OpenBlock { next: next.0, end, ..OpenBlock::default() }
             })
         });
-        state.open_pages = state.count_open_pages();
+        state.free_pages = state.count_free_pages(geometry.pages_per_block);
     }
 }

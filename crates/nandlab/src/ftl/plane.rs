@@ -158,8 +158,8 @@ pub struct Plane {
     /// Erased blocks.
     pub free: FreeBlocks,
     pub(super) open: [OpenBlock; STREAMS],
-    /// Pages of the open blocks that are not allocated.
-    pub(super) open_pages: u32,
+    /// Erased pages that are not allocated to a program.
+    pub(super) free_pages: u32,
     /// Free blocks that the plane's job may still take, and nobody else.
     pub promised_blocks: u32,
     /// Pages that the plane's job may still move to the open block of the host, which are kept from the host; 0 unless
@@ -183,7 +183,6 @@ impl Plane {
     pub(super) fn begin(&mut self, index: usize, first: Ppn, pages: u32) {
         let open = &mut self.open[index];
         (open.next, open.end) = (first.0, first.0 + pages);
-        self.open_pages += pages;
     }
 
     /// Allocates the next page of the open block with number `index`.
@@ -192,12 +191,12 @@ impl Plane {
         let open = &mut self.open[index];
         let before = open.left();
         let page = open.take(geometry.pages_per_row, geometry.dies_per_block);
-        self.open_pages -= before - open.left();
+        self.free_pages -= before - open.left();
         page
     }
 
-    pub(super) fn count_open_pages(&self) -> u32 {
-        self.open.iter().map(OpenBlock::left).sum()
+    pub(super) fn count_free_pages(&self, pages_per_block: u32) -> u32 {
+        self.free.len() * pages_per_block + self.open.iter().map(OpenBlock::left).sum::<u32>()
     }
 
     /// Whether, with `valid` valid pages, at most half a block's worth of garbage is left for GC. The pages of

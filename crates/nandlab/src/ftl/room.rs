@@ -166,8 +166,8 @@ impl Ftl {
     #[inline]
     pub fn free_pages(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let state = &self.planes[plane.index()];
-        debug_assert_eq!(state.open_pages, state.count_open_pages(), "pages of open blocks");
-        state.free.len() * geometry.pages_per_block + state.open_pages
+        debug_assert_eq!(state.free_pages, state.count_free_pages(geometry.pages_per_block), "free pages");
+        state.free_pages
     }
 
     /// The number of pages of the host's open block that are not allocated.

@@ -346,7 +346,7 @@ fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
     for (page, &(number, apn)) in before.iter().enumerate() {
         let (now, moved) = hand.combination(hand.at(2 * page as u32));
         assert_eq!((now, moved != apn), (number, page < 8 || moved != apn), "page {page}");
-        assert_eq!(hand.links().content(moved), Some(&hand.links().entries(number)));
+        assert_eq!(hand.links().content(moved), Some(hand.links().entries(number)));
     }
     assert_eq!((hand.count(), hand.is_partial(before[0].1)), (16, false));
     hand.check();

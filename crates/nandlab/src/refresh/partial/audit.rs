@@ -24,6 +24,9 @@ impl Partial {
                 if is_at_rest && !waits {
                     return Err(format!("{} has neither a link nor an entry in the VSM", name()));
                 }
+                if !self.pending.contains_key(&core.geometry.block_of(base).0) {
+                    return Err(format!("{} is pending, but its block is not", name()));
+                }
                 continue;
             };
             let block = core.geometry.block_of(base);
@@ -57,7 +60,7 @@ impl Partial {
             }
             let apn =
                 core.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
-            if core.array.lpn(apn) != lpn || links.content(apn) != Some(&links.entries(lpn)) {
+            if core.array.lpn(apn) != lpn || links.content(apn) != Some(links.entries(lpn)) {
                 return Err(format!(
                     "{} is linked to {}, whose entries are {:?}, expected {:?}",
                     name(),

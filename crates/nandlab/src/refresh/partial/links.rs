@@ -7,7 +7,8 @@
 //! page has the offset in the combination page.
 
 use super::SusceptibleBits;
-use crate::base::geometry::{Lpn, Ppn};
+use crate::base::geometry::{BlockId, Lpn, Ppn};
+use crate::base::number_map::NumberMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -34,9 +35,10 @@ pub struct CombinationLinks {
     combinations: Vec<Combination>,
     /// Numbers of combination pages that have been freed.
     free: Vec<u32>,
-    /// By PPN: the entries of each combination page in flash or on its way to flash, including invalid pages that are
-    /// not erased yet.
-    contents: BTreeMap<u32, Arc<[SusceptibleBits]>>,
+    /// By block and page: the entries of each combination page in flash or on its way to flash, including invalid pages
+    /// that are not erased yet. Other pages have no entries.
+    contents: NumberMap<Vec<Arc<[SusceptibleBits]>>>,
+    pages_per_block: u32,
     /// Number of links.
     count: u64,
     /// Highest number of links so far.
@@ -46,13 +48,14 @@ pub struct CombinationLinks {
 impl CombinationLinks {
     /// A table without links. `first`: LPN of the first combination page; `pages_max`: highest number of combination
     /// pages at a time.
-    pub fn new(first: u32, pages_max: u32) -> Self {
+    pub fn new(first: u32, pages_max: u32, pages_per_block: u32) -> Self {
         Self {
             first,
             pages_max,
             combinations: Vec::new(),
             free: Vec::new(),
-            contents: BTreeMap::new(),
+            contents: NumberMap::default(),
+            pages_per_block,
             count: 0,
             peak: 0,
         }
@@ -65,8 +68,8 @@ impl CombinationLinks {
 
     /// Allocates a number for a combination page with these entries and returns its LPN; `None` when all numbers are in
     /// use.
-    pub fn number(&mut self, entries: Box<[SusceptibleBits]>) -> Option<Lpn> {
-        let combination = Combination { entries: entries.into(), live: 0 };
+    pub fn number(&mut self, entries: Arc<[SusceptibleBits]>) -> Option<Lpn> {
+        let combination = Combination { entries, live: 0 };
         let number = match self.free.pop() {
             Some(number) => {
                 self.combinations[number as usize] = combination;
@@ -82,25 +85,42 @@ impl CombinationLinks {
     }
 
     /// The entries of a combination page.
-    pub fn entries(&self, lpn: Lpn) -> Arc<[SusceptibleBits]> {
-        self.combinations[(lpn.0 - self.first) as usize].entries.clone()
+    pub fn entries(&self, lpn: Lpn) -> &Arc<[SusceptibleBits]> {
+        &self.combinations[(lpn.0 - self.first) as usize].entries
     }
 
     /// Records that the program that is being queued to `ppn` contains these entries.
     pub fn stage(&mut self, ppn: Ppn, entries: Arc<[SusceptibleBits]>) {
-        self.contents.insert(ppn.0, entries);
+        let (block, page) = self.place(ppn);
+        let pages = self.contents.entry(block).or_default();
+        if pages.len() <= page {
+            pages.resize_with(page + 1, Arc::default);
+        }
+        pages[page] = entries;
     }
 
     /// The entries of a page in flash, if it is a combination page.
     pub fn content(&self, ppn: Ppn) -> Option<&Arc<[SusceptibleBits]>> {
-        self.contents.get(&ppn.0)
+        let (block, page) = self.place(ppn);
+        self.contents.get(&block)?.get(page).filter(|entries| !entries.is_empty())
     }
 
-    /// The pages from `first` up to but excluding `end` have been erased: forgets their entries.
-    pub fn erase(&mut self, first: Ppn, end: Ppn) {
-        while let Some((&ppn, _)) = self.contents.range(first.0..end.0).next() {
-            self.contents.remove(&ppn);
-        }
+    /// A block has been erased: forgets the entries of its pages.
+    pub fn erase(&mut self, block: BlockId) {
+        self.contents.remove(&block.0);
+    }
+
+    /// The pages from `first` up to but excluding `end`, all of one block, have not been programmed: forgets their
+    /// entries.
+    pub fn blank(&mut self, first: Ppn, end: Ppn) {
+        let (block, page) = self.place(first);
+        let pages = self.contents.get_mut(&block).into_iter().flatten();
+        pages.skip(page).take((end.0 - first.0) as usize).for_each(|entries| *entries = Arc::default());
+    }
+
+    /// The block of a page, and the page in the block.
+    fn place(&self, ppn: Ppn) -> (u32, usize) {
+        (ppn.0 / self.pages_per_block, (ppn.0 % self.pages_per_block) as usize)
     }
 
     /// Counts a link from the base page of entry `index` of a combination page; returns the entry.
@@ -142,8 +162,7 @@ impl CombinationLinks {
             if self.combinations.len() <= number {
                 self.combinations.resize_with(number + 1, Combination::default);
             }
-            let entries =
-                self.contents.get(&ppn.0).expect("every combination page in flash has entries").clone();
+            let entries = self.content(ppn).expect("every combination page in flash has entries").clone();
             self.combinations[number] = Combination { entries, live: 0 };
         }
         self.free = (0..self.combinations.len() as u32).rev().filter(|&n| self.is_unused(n)).collect();
@@ -161,7 +180,8 @@ impl CombinationLinks {
         };
         // Entries shared by `contents` and `combinations` are one allocation, and remain one allocation.
         let mut shared = BTreeMap::new();
-        for entries in self.contents.values_mut() {
+        let pages = self.contents.values_mut().flatten();
+        for entries in pages.filter(|entries| !entries.is_empty()) {
             let new = worn(entries);
             shared.insert(entries.as_ptr(), new.clone());
             *entries = new;
@@ -185,5 +205,35 @@ impl CombinationLinks {
     /// The LPNs of all combination pages in use.
     pub fn combinations(&self) -> impl Iterator<Item = Lpn> + '_ {
         (0..self.combinations.len() as u32).filter(|&n| !self.is_unused(n)).map(|n| Lpn(self.first + n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_its_entries_until_it_is_blank_or_its_block_is_erased() {
+        let entries = |bytes| -> Arc<[SusceptibleBits]> {
+            let (base, lpn) = (Ppn(0), Lpn(0));
+            [SusceptibleBits { base, lpn, sequence: 1, pe_cycles: 0, offset: 0, bytes, rber: 0.0 }].into()
+        };
+        let mut links = CombinationLinks::new(100, 8, 10);
+        for ppn in [21, 22, 25, 31] {
+            links.stage(Ppn(ppn), entries(ppn));
+        }
+        let staged = |links: &CombinationLinks| -> Vec<u32> {
+            (0..40).filter(|&ppn| links.content(Ppn(ppn)).is_some_and(|of| of[0].bytes == ppn)).collect()
+        };
+        assert_eq!(staged(&links), [21, 22, 25, 31]);
+        assert!(links.content(Ppn(23)).is_none() && links.content(Ppn(39)).is_none());
+        links.blank(Ppn(22), Ppn(30));
+        assert_eq!(staged(&links), [21, 31]);
+        links.stage(Ppn(22), entries(22));
+        links.erase(BlockId(2));
+        assert_eq!(staged(&links), [31]);
+        links.blank(Ppn(0), Ppn(10));
+        links.erase(BlockId(3));
+        assert!(staged(&links).is_empty());
     }
 }

@@ -58,6 +58,13 @@ struct Pending {
     is_read: bool,
 }
 
+impl Pending {
+    /// Whether all pages of the block have been read and their susceptible bits are in flash.
+    fn is_over(&self) -> bool {
+        self.is_read && self.pages == 0
+    }
+}
+
 /// The state of partial refresh.
 #[derive(Debug)]
 pub(crate) struct Partial {
@@ -96,7 +103,7 @@ impl Partial {
                 geometry.page_bytes,
                 geometry.pages_per_program,
             ),
-            links: CombinationLinks::new(first, most),
+            links: CombinationLinks::new(first, most, geometry.pages_per_block),
             stats: RefreshStats::default(),
             waiting_for_room: VecDeque::new(),
             pending: NumberMap::default(),
@@ -299,17 +306,18 @@ impl Partial {
     pub(crate) fn end_block<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         core.array.rare_mut(block).is_partial = true;
-        self.pending.entry(block.0).or_default().is_read = true;
-        self.complete_if_in_flash(core, block);
+        let pending = self.pending.entry(block.0).or_default();
+        pending.is_read = true;
+        if pending.is_over() {
+            self.complete(core, block);
+        }
     }
 
-    /// Completes the refresh of a block if all its pages have been read and their susceptible bits are in flash.
-    fn complete_if_in_flash<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        if self.pending.get(&block.0).is_some_and(|pending| pending.is_read && pending.pages == 0) {
-            self.pending.remove(&block.0);
-            core.levels.set_block(block, 0);
-            core.wake(Wake::Refreshed(block));
-        }
+    /// Completes the refresh of a block.
+    fn complete<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+        self.pending.remove(&block.0);
+        core.levels.set_block(block, 0);
+        core.wake(Wake::Refreshed(block));
     }
 
     /// Unmaps a combination page without links and frees its number.
@@ -335,7 +343,7 @@ impl Partial {
 
     /// A program of combination page `lpn` to the page `to` has been queued: records the entries of `to`.
     pub(crate) fn stage(&mut self, lpn: Lpn, to: Ppn) {
-        self.links.stage(to, self.links.entries(lpn));
+        self.links.stage(to, self.links.entries(lpn).clone());
     }
 
     /// A host read of a page has been queued: counts the read if it is a pread.
@@ -344,6 +352,9 @@ impl Partial {
     /// If the page's link leads to no entry of the page: the read would get the bits of another page.
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
         let read = &core.pool[slot];
+        if core.array.block(core.geometry.block_of(read.ppn)).linked == 0 {
+            return;
+        }
         let Some((lpn, _)) = core.parts.of(read.ppn) else { return };
         self.stats.host_preads += 1;
         self.stats.merge_preads += u64::from(matches!(read.owner, Owner::Merge(_)));
@@ -362,7 +373,10 @@ impl Partial {
     /// The data of a page is no longer needed: ends its link, or drops its susceptible bits from the VSM.
     #[inline]
     pub(crate) fn unlink_marked<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
-        if core.parts.is_marked(ppn) {
+        // The mark of a page, out of all pages of the drive, is rarely in the CPU's cache; the counts of its block are.
+        let block = core.geometry.block_of(ppn);
+        let may_be_marked = core.array.block(block).linked > 0 || self.pending.contains_key(&block.0);
+        if may_be_marked && core.parts.is_marked(ppn) {
             self.unlink(core, ppn);
         }
     }
@@ -411,8 +425,7 @@ impl Partial {
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
         // The refresh of the erased block no longer waits for susceptible bits.
         self.pending.remove(&block.0);
-        let first = core.geometry.page(block, 0);
-        self.links.erase(first, Ppn(first.0 + core.geometry.pages_per_block));
+        self.links.erase(block);
         self.look_at_free_blocks(core);
     }
 
@@ -444,7 +457,7 @@ impl Partial {
         self.links.restore(found.iter().copied());
         found.sort_by_key(|&(_, ppn)| Reverse(core.array.stamp(ppn).sequence));
         for (lpn, _) in found {
-            for (index, entry) in self.links.entries(lpn).iter().enumerate() {
+            for (index, entry) in self.links.entries(lpn).clone().iter().enumerate() {
                 let block = core.geometry.block_of(entry.base);
                 let is_live = core.ftl.map.get(entry.lpn) == Some(entry.base)
                     && core.array.stamp(entry.base).sequence == entry.sequence

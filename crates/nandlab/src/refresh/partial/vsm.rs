@@ -3,6 +3,7 @@
 
 use super::SusceptibleBits;
 use crate::base::geometry::Ppn;
+use std::sync::Arc;
 
 /// The entries and lines in the VSM.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct Vsm {
     waiting: Vec<SusceptibleBits>,
     /// Size of the waiting entries in bytes.
     waiting_bytes: u32,
+    /// The entries of the line that [`Vsm::take_line`] makes.
+    line: Vec<SusceptibleBits>,
     /// Number of lines being programmed; each takes the bytes of a whole line.
     lines: u32,
     /// Highest fill level so far, in bytes.
@@ -31,6 +34,7 @@ impl Vsm {
             lines_per_program,
             waiting: Vec::new(),
             waiting_bytes: 0,
+            line: Vec::new(),
             lines: 0,
             peak_bytes: 0,
         }
@@ -76,12 +80,12 @@ impl Vsm {
     /// Makes a line of waiting entries, oldest first. An entry that does not fit into the rest of the line is left for
     /// a later line, and the next entry that fits is taken (Section 3.3 of the partial refresh paper). No entry is
     /// split between lines.
-    pub fn take_line(&mut self) -> Box<[SusceptibleBits]> {
-        let mut line = Vec::new();
+    pub fn take_line(&mut self) -> Arc<[SusceptibleBits]> {
         let mut offset = 0;
-        let line_bytes = self.line_bytes;
-        self.waiting.retain(|entry| {
-            let fits = offset + entry.bytes <= line_bytes;
+        let Self { waiting, line, line_bytes, .. } = self;
+        line.clear();
+        waiting.retain(|entry| {
+            let fits = offset + entry.bytes <= *line_bytes;
             if fits {
                 line.push(SusceptibleBits { offset, ..*entry });
                 offset += entry.bytes;
@@ -90,7 +94,7 @@ impl Vsm {
         });
         self.waiting_bytes -= offset;
         self.lines += 1;
-        line.into()
+        line.as_slice().into()
     }
 
     /// A line has been programmed.
