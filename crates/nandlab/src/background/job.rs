@@ -60,7 +60,6 @@ impl Job {
             // A line has the LPNs of 16 pages; behind the block nothing is read.
             core.array.prefetch_lpn(Ppn(ppn.0 + 16));
             lpns[count] = core.array.lpn(ppn);
-            core.prefetch_state(ppn);
             count += 1;
         }
         self.prefetched = from;

@@ -24,7 +24,7 @@ impl Parts {
 
     /// Prefetches the mark of a page into the CPU's cache.
     #[inline(always)]
-    pub(super) fn prefetch(&self, page: Ppn) {
+    pub(crate) fn prefetch(&self, page: Ppn) {
         self.0.prefetch(page.index());
     }
 

@@ -90,6 +90,20 @@ impl Partial {
     /// has a plane with room.
     fn plane_on_another_die<P: Probe>(core: &Core<P>, home: DieId) -> Option<PlaneId> {
         let g = &core.geometry;
+        // Mostly the plane that comes first in this order has room. Its search has no branches for the CPU to mispredict.
+        let mut first = (u64::MAX, PlaneId(0));
+        for dies in [home.0 + 1..g.dies, 0..home.0] {
+            for die in dies.map(DieId) {
+                let load = u64::from(core.device.load(die)) << 32;
+                for plane in g.planes_of(die) {
+                    let rank = load | u64::from(u32::MAX - core.ftl.free_pages(g, plane));
+                    first = if rank < first.0 { (rank, plane) } else { first };
+                }
+            }
+        }
+        if g.dies > 1 && core.has_combination_room(first.1) {
+            return Some(first.1);
+        }
         let dies = || (home.0 + 1..g.dies).chain(0..home.0).map(DieId);
         let mut from = 0;
         while let Some(load) = dies().map(|die| core.device.load(die)).filter(|&load| load >= from).min() {
@@ -128,7 +142,7 @@ impl Partial {
         let entries = self.links.entries(done.lpn).clone();
         for entry in entries.iter() {
             map.prefetch_move(entry.lpn);
-            core.prefetch_state(entry.base);
+            core.parts.prefetch(entry.base);
         }
         for (index, entry) in entries.iter().enumerate() {
             if !core.parts.is_pending(entry.base) {

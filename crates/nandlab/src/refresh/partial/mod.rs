@@ -266,25 +266,30 @@ impl Partial {
         if !core.state.is_charged {
             return Refreshed::Not;
         }
-        let has_room = |partial: &Self| partial.vsm.has_room(entry.bytes);
-        if !has_room(self) && !self.has_lines_under_way() && !self.program_lines(core) {
-            self.stats.without_room += 1;
-            return Refreshed::Not;
+        if !self.vsm.has_room(entry.bytes) {
+            if !self.has_lines_under_way() && !self.program_lines(core) {
+                self.stats.without_room += 1;
+                return Refreshed::Not;
+            }
+            if !self.vsm.has_room(entry.bytes) {
+                self.waiting_for_room.push_back((plane, *read, entry));
+                return Refreshed::Later;
+            }
         }
-        let fits = has_room(self);
-        if !fits {
-            self.waiting_for_room.push_back((plane, *read, entry));
-            return Refreshed::Later;
-        }
+        self.put(core, entry);
+        Refreshed::Now
+    }
+
+    /// Puts the susceptible bits of a page into the VSM, which has room for them, and programs lines if the VSM is full.
+    fn put<P: Probe>(&mut self, core: &mut Core<P>, entry: SusceptibleBits) {
         self.vsm.push(entry);
-        self.pending.entry(core.geometry.block_of(read.ppn).0).or_default().pages += 1;
-        core.parts.set_pending(read.ppn);
+        self.pending.entry(core.geometry.block_of(entry.base).0).or_default().pages += 1;
+        core.parts.set_pending(entry.base);
         self.stats.partial_pages += 1;
         self.stats.susceptible_bytes += u64::from(entry.bytes);
         if self.vsm.fills_program() {
             self.program_lines(core);
         }
-        Refreshed::Now
     }
 
     /// Draws the number of susceptible bits of a page; returns their encoded size in bytes.
@@ -349,7 +354,7 @@ impl Partial {
     /// A host read of a page has been queued: counts the read if it is a pread.
     ///
     /// # Panics
-    /// If the page's link leads to no entry of the page: the read would get the bits of another page.
+    /// With the oracle, if the page's link leads to no entry of the page: the read would get the bits of another page.
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
         let read = &core.pool[slot];
         if core.array.block(core.geometry.block_of(read.ppn)).linked == 0 {
@@ -358,6 +363,9 @@ impl Partial {
         let Some((lpn, _)) = core.parts.of(read.ppn) else { return };
         self.stats.host_preads += 1;
         self.stats.merge_preads += u64::from(matches!(read.owner, Owner::Merge(_)));
+        if !P::STAMPED {
+            return;
+        }
         let entries = self.links.entries(lpn);
         let sequence = core.array.stamp(read.ppn).sequence;
         let is_of_page = |entry: &SusceptibleBits| {
