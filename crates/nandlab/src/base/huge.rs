@@ -34,11 +34,17 @@ impl<T: Clone + Default> Huge<T> {
         Self(vec)
     }
 
-    /// Prefetches the element at `index`, if there is one, into the CPU's cache.
+    /// Prefetches the element at `index` into the CPU's cache; `index` may be out of range.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {
-        if let Some(element) = self.0.get(index) {
-            prefetch(element);
+        prefetch(self.0.as_ptr().wrapping_add(index));
+    }
+
+    /// [`Huge::prefetch`] in an array that may be empty: without it the CPU would look for an address that does not exist.
+    #[inline(always)]
+    pub(crate) fn prefetch_if_kept(&self, index: usize) {
+        if !self.0.is_empty() {
+            self.prefetch(index);
         }
     }
 }

@@ -17,7 +17,7 @@ impl KnownErrors {
     /// Prefetches the known errors of a page into the CPU's cache.
     #[inline(always)]
     pub(super) fn prefetch(&self, ppn: Ppn) {
-        self.0.prefetch(ppn.index());
+        self.0.prefetch_if_kept(ppn.index());
     }
 
     /// The RBER of a page's known errors.

@@ -25,7 +25,7 @@ impl Parts {
     /// Prefetches the mark of a page into the CPU's cache.
     #[inline(always)]
     pub(crate) fn prefetch(&self, page: Ppn) {
-        self.0.prefetch(page.index());
+        self.0.prefetch_if_kept(page.index());
     }
 
     #[inline(always)]

@@ -47,8 +47,10 @@ impl<P: Probe> Core<P> {
             let (block, page) = self.geometry.split(ppn);
             self.array.prefetch(block, ppn);
             self.ftl.prefetch_valid(block, page);
-            self.physics.known.prefetch(ppn);
-            self.prefetch_state(ppn);
+            if self.has_page_state {
+                self.prefetch_state(ppn);
+                self.physics.known.prefetch(ppn);
+            }
         }
     }
 

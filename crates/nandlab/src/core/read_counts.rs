@@ -20,7 +20,7 @@ impl ReadCounts {
     /// Prefetches the count of a page into the CPU's cache.
     #[inline(always)]
     pub(super) fn prefetch(&self, ppn: Ppn) {
-        self.reads.prefetch(ppn.index());
+        self.reads.prefetch_if_kept(ppn.index());
     }
 
     /// Counts a host read of a page.

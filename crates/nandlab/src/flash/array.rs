@@ -125,15 +125,15 @@ impl Array {
     #[inline(always)]
     pub fn prefetch(&self, block: BlockId, ppn: Ppn) {
         self.blocks.prefetch(block.index());
-        self.corrected.prefetch(self.age_index(ppn));
+        self.corrected.prefetch_if_kept(self.age_index(ppn));
     }
 
     /// Prefetches the state of a page, without its LPN, into the CPU's cache.
     #[inline(always)]
     pub fn prefetch_state(&self, ppn: Ppn) {
-        self.corrected.prefetch(self.age_index(ppn));
-        self.copied.prefetch(self.age_index(ppn));
-        self.sequences.prefetch(ppn.index());
+        self.corrected.prefetch_if_kept(self.age_index(ppn));
+        self.copied.prefetch_if_kept(self.age_index(ppn));
+        self.sequences.prefetch_if_kept(ppn.index());
     }
 
     /// Prefetches the LPN in a page's OOB into the CPU's cache.
