@@ -73,24 +73,25 @@ impl<P: Probe> Core<P> {
             To::Allocated(page, stream) => (page, Some(stream)),
             To::InPlace(ppn) => (AllocatedPage { ppn, opened: false, skips: 0 }, None),
         };
-        let mut transaction = self.transaction(FlashOp::Program, ppn, lpn, owner, cause, class);
-        transaction.skips = skips;
+        let mut replaces = None;
         if let To::InPlace(_) = to {
-            transaction.replaces = Some(ppn);
+            replaces = Some(ppn);
         } else {
             self.array.stage(ppn, lpn, stamp);
         }
         if maps == Maps::Now {
-            transaction.replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
+            replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, ppn);
         }
-        if let Some(old) = transaction.replaces {
+        if let Some(old) = replaces {
             self.pin(old);
         }
+        // No reference to the transaction is passed on, so that it is built in its slot. From a copy on the stack, written in
+        // parts and read as a whole, the CPU could not forward the parts.
+        let transaction = self.transaction(FlashOp::Program, ppn, lpn, owner, cause, class);
+        let slot = self.pool.insert(Transaction { skips, replaces, ..transaction });
         match stream {
-            Some(stream) => self.queue_or_gather(transaction, stream),
-            None => {
-                self.queue(transaction);
-            }
+            Some(stream) => self.queue_or_gather(slot, stream),
+            None => self.enqueue(slot),
         }
         // Jobs send no wake: a job begins only if there is room for the blocks that it opens.
         if opened && !matches!(owner, Owner::Job(_)) {
@@ -117,7 +118,8 @@ impl<P: Probe> Core<P> {
         for page in self.geometry.stripes.firsts() {
             let ppn = self.geometry.page(block, page);
             let erase = self.transaction(FlashOp::Erase, ppn, Lpn(0), owner, cause, class);
-            self.queue(erase);
+            let slot = self.pool.insert(erase);
+            self.enqueue(slot);
         }
     }
 
@@ -156,15 +158,7 @@ impl<P: Probe> Core<P> {
         self.ftl.allocate(&self.geometry, &mut self.array, plane, stream)
     }
 
-    /// Queues a transaction on its die. [`Core::start_dies`] starts the die.
-    #[inline(always)]
-    pub(crate) fn queue(&mut self, transaction: Transaction) -> Slot {
-        let slot = self.pool.insert(transaction);
-        self.enqueue(slot);
-        slot
-    }
-
-    /// Queues on its die a transaction that already has a slot in the pool.
+    /// Queues a transaction of the pool on its die. [`Core::start_dies`] starts the die.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, slot: Slot) {
         self.device.submit(&mut self.pool, slot);

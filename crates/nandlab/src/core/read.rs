@@ -29,6 +29,24 @@ pub(super) struct SubRead {
     start: Start,
 }
 
+/// The read levels of a read, as in [`Transaction`].
+#[derive(Clone, Copy, Debug)]
+struct Levels {
+    start: Start,
+    level: u8,
+    needed: u8,
+    is_beyond: bool,
+}
+
+impl Levels {
+    /// A read with these levels.
+    #[inline(always)]
+    fn of(self, read: Transaction) -> Transaction {
+        let Self { start, level, needed, is_beyond } = self;
+        Transaction { start, level, needed, is_beyond, ..read }
+    }
+}
+
 impl<P: Probe> Core<P> {
     /// Prefetches the state of a page into the CPU's cache, if it is more than the LPN and an age stamp.
     #[inline(always)]
@@ -62,25 +80,24 @@ impl<P: Probe> Core<P> {
         let Read { ppn, lpn, owner, cause, class, start, page_level } = read;
         let (block, _) = self.geometry.split(ppn);
         self.array.block_mut(block).pins += 1;
-        let mut transaction = self.transaction(FlashOp::Read, ppn, lpn, owner, cause, class);
-        transaction.start = start;
-        transaction.extent = self.unit_bytes();
         if cause == Cause::Host {
             self.read_counts.count(ppn);
         }
-        if self.physics.ecc.has_levels() {
-            self.choose_level(&mut transaction, block, page_level);
+        let mut levels = self.choose_levels(ppn, lpn, start, page_level);
+        let mut part = None;
+        if self.array.block(block).linked > 0 {
+            (levels, part) = self.part_of(ppn, levels);
         }
-        let part = if self.array.block(block).linked > 0 { self.part_of(&mut transaction) } else { None };
-        transaction.has_part = part.is_some();
-        if let Some(slot) = self.go_along(&transaction, part) {
+        let transaction = self.transaction(FlashOp::Read, ppn, lpn, owner, cause, class);
+        let (extent, has_part) = (self.unit_bytes(), part.is_some());
+        let slot = self.pool.insert(levels.of(Transaction { extent, has_part, ..transaction }));
+        if self.goes_along(slot, part) {
             if !self.physics.ecc.has_levels() {
                 // The pin of the read with which this one goes along is removed when the page has left its die.
                 self.array.block_mut(block).pins -= 1;
             }
             return slot;
         }
-        let slot = self.pool.insert(transaction);
         self.may_go_along(slot);
         if let Some(part) = part {
             self.add_sub_read(slot, part);
@@ -109,33 +126,44 @@ impl<P: Probe> Core<P> {
     }
 
     /// Determines the level that a read needs and the level at which it starts.
-    #[inline]
-    fn choose_level(&mut self, read: &mut Transaction, block: BlockId, page_level: u8) {
-        read.needed = self.needed_level(read.ppn, block, read.page);
+    #[inline(always)]
+    fn choose_levels(&mut self, ppn: Ppn, lpn: Lpn, start: Start, page_level: u8) -> Levels {
+        if self.physics.ecc.has_levels() {
+            self.choose_level(ppn, lpn, start, page_level)
+        } else {
+            Levels { start, level: 1, needed: 1, is_beyond: false }
+        }
+    }
+
+    /// As [`Core::choose_levels`], on a drive with read levels.
+    #[inline(never)]
+    fn choose_level(&mut self, ppn: Ppn, lpn: Lpn, start: Start, page_level: u8) -> Levels {
+        let (block, page) = self.geometry.split(ppn);
+        let needed = self.needed_level(ppn, block, page);
         let (pe_cycles, age_s) =
-            if self.physics.ecc.has_retry_table() { self.wear_and_age(read.ppn, block) } else { (0, 0) };
-        let (of_block, drive, needed) = (self.levels.block(block), self.levels.drive(), read.needed);
+            if self.physics.ecc.has_retry_table() { self.wear_and_age(ppn, block) } else { (0, 0) };
+        let (of_block, drive) = (self.levels.block(block), self.levels.drive());
         let hints = Hints { page: page_level, block: of_block, drive, needed, pe_cycles, age_s };
-        read.level = match read.start {
-            Start::Policy if self.is_forgotten(read.lpn) => self.physics.ecc.start_without_hints(&hints),
+        let level = match start {
+            Start::Policy if self.is_forgotten(lpn) => self.physics.ecc.start_without_hints(&hints),
             Start::Policy => self.physics.ecc.start_level(&hints),
             Start::First => 1,
             Start::Last => self.physics.ecc.levels(),
         };
-        if read.level > 1 && self.physics.ecc.wraps_around() {
-            self.search_on(read, block);
-        }
+        let levels = Levels { start, level, needed, is_beyond: false };
+        if level > 1 && self.physics.ecc.wraps_around() { self.search_on(ppn, levels) } else { levels }
     }
 
     /// Determines the entry that decodes a page whose read starts after the first entry of the read-retry table.
     #[cold]
-    fn search_on(&mut self, read: &mut Transaction, block: BlockId) {
-        let corrected = self.array.stamp(read.ppn).corrected;
-        let is_decodable = read.needed <= self.physics.ecc.levels();
-        let first = |core: &mut Self| core.first_entry(read.ppn, block, read.page, corrected, read.level - 1);
+    fn search_on(&mut self, ppn: Ppn, levels: Levels) -> Levels {
+        let (block, page) = self.geometry.split(ppn);
+        let corrected = self.array.stamp(ppn).corrected;
+        let is_decodable = levels.needed <= self.physics.ecc.levels();
+        let first = |core: &mut Self| core.first_entry(ppn, block, page, corrected, levels.level - 1);
         match if is_decodable { first(self) } else { None } {
-            Some(entry) => read.needed = entry,
-            None => read.is_beyond = true,
+            Some(needed) => Levels { needed, ..levels },
+            None => Levels { is_beyond: true, ..levels },
         }
     }
 
@@ -151,19 +179,20 @@ impl<P: Probe> Core<P> {
         (self.array.block(block).pe_cycles, age_s)
     }
 
-    /// The second sub-read that the read of a linked page needs; `None` for another page, and while the combination page
-    /// is being programmed, because its data is still in the controller. With full strength only the sub-read starts at the
-    /// last level.
+    /// The second sub-read that the read of the linked page `base` needs; `None` for another page, and while the combination
+    /// page is being programmed, because its data is still in the controller. Of `levels`, returns the levels of the base
+    /// page: with full strength only the sub-read starts at the last level.
     #[cold]
-    fn part_of(&self, read: &mut Transaction) -> Option<SubRead> {
-        let (lpn, bytes) = self.parts.of(read.ppn)?;
-        let start = read.start;
+    fn part_of(&self, base: Ppn, levels: Levels) -> (Levels, Option<SubRead>) {
+        let Some((lpn, bytes)) = self.parts.of(base) else { return (levels, None) };
+        let start = levels.start;
+        let ppn = self.ftl.map.get(lpn).expect("a linked combination page is mapped");
+        let part = (!self.is_in_flight(ppn)).then_some(SubRead { ppn, lpn, bytes, start });
         if start == Start::Last {
             // The errors from before the partial refresh are known, so the base page hardly needs more than level 1.
-            (read.start, read.level) = (Start::First, 1);
+            return (Levels { start: Start::First, level: 1, ..levels }, part);
         }
-        let ppn = self.ftl.map.get(lpn).expect("a linked combination page is mapped");
-        (!self.is_in_flight(ppn)).then_some(SubRead { ppn, lpn, bytes, start })
+        (levels, part)
     }
 
     /// Whether a read that needs the sub-read `part` can be added to the read `lead`. A flash read has at most one
@@ -189,14 +218,9 @@ impl<P: Probe> Core<P> {
         }
         let SubRead { ppn, lpn, bytes, start } = part;
         self.pin(ppn);
-        let mut part = self.transaction(FlashOp::Read, ppn, lpn, read.owner, read.cause, read.class);
-        part.extent = bytes;
-        part.partner = Some(slot);
-        part.start = start;
-        if self.physics.ecc.has_levels() {
-            let block = self.geometry.block_of(ppn);
-            self.choose_level(&mut part, block, 0);
-        }
+        let levels = self.choose_levels(ppn, lpn, start, 0);
+        let part = self.transaction(FlashOp::Read, ppn, lpn, read.owner, read.cause, read.class);
+        let part = levels.of(Transaction { extent: bytes, partner: Some(slot), ..part });
         let part = self.pool.insert(part);
         self.pool[slot].partner = Some(part);
         self.enqueue(part);

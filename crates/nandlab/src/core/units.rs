@@ -99,22 +99,23 @@ fn place_of(plane: PlaneId, stream: WriteStream) -> usize {
 impl<P: Probe> Core<P> {
     /// Queues a program to the next page of a stream, or adds it to the programming unit that gathers.
     #[inline(always)]
-    pub(super) fn queue_or_gather(&mut self, transaction: Transaction, stream: WriteStream) {
+    pub(super) fn queue_or_gather(&mut self, slot: Slot, stream: WriteStream) {
         if self.units.are_parts() {
-            self.gather(transaction, stream);
+            self.gather(slot, stream);
         } else {
-            self.queue(transaction);
+            self.enqueue(slot);
         }
     }
 
     #[inline(never)]
-    fn gather(&mut self, transaction: Transaction, stream: WriteStream) {
-        let plane = self.geometry.plane_of(self.geometry.block_of(transaction.ppn));
-        let position = self.geometry.place_in_program(transaction.ppn);
+    fn gather(&mut self, slot: Slot, stream: WriteStream) {
+        let Transaction { ppn, owner, .. } = self.pool[slot];
+        let plane = self.geometry.plane_of(self.geometry.block_of(ppn));
+        let position = self.geometry.place_in_program(ppn);
         let goes_along = position > 0;
-        let slot = self.pool.insert(Transaction { goes_along, ..transaction });
+        self.pool[slot].goes_along = goes_along;
         let place = &mut self.units.gathering[place_of(plane, stream)];
-        let is_buffered = matches!(transaction.owner, Owner::Buffered(_));
+        let is_buffered = matches!(owner, Owner::Buffered(_));
         assert!(goes_along == place.is_some(), "a programming unit begins with its first page");
         let page = place.get_or_insert(Gathering { first: slot, last: slot, buffered: 0 });
         if goes_along {
@@ -129,7 +130,7 @@ impl<P: Probe> Core<P> {
             *place = None;
             self.units.buffered -= buffered;
             self.enqueue(first);
-        } else if !is_buffered && !matches!(transaction.owner, Owner::Job(_)) {
+        } else if !is_buffered && !matches!(owner, Owner::Job(_)) {
             self.units.due.push((plane, stream, first));
         }
     }
@@ -292,16 +293,16 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Adds a read to an earlier one of this event, if both are of the same flash page, and returns its slot. `None`: the
-    /// read is a flash operation of its own.
+    /// Adds the read in `slot` to an earlier one of this event, if both are of the same flash page; returns whether it has
+    /// been added. If not, the read is a flash operation of its own.
     #[inline(always)]
-    pub(super) fn go_along(&mut self, read: &Transaction, part: Option<SubRead>) -> Option<Slot> {
-        if self.units.joins_reads { self.go_along_with(read, part) } else { None }
+    pub(super) fn goes_along(&mut self, slot: Slot, part: Option<SubRead>) -> bool {
+        self.units.joins_reads && self.join_read(slot, part)
     }
 
     #[inline(never)]
-    fn go_along_with(&mut self, read: &Transaction, part: Option<SubRead>) -> Option<Slot> {
-        let (pool, geometry) = (&self.pool, &self.geometry);
+    fn join_read(&mut self, slot: Slot, part: Option<SubRead>) -> bool {
+        let (pool, geometry, read) = (&self.pool, &self.geometry, self.pool[slot]);
         let is_same = |&(first, last): &(Slot, Slot)| {
             let lead = &pool[first];
             // Pages that need different levels, because the data of one is lost, are read separately.
@@ -311,9 +312,9 @@ impl<P: Probe> Core<P> {
                     == (read.cause, read.class, read.start, read.needed, read.is_beyond)
                 && self.shares_part(lead, part)
         };
-        let index = self.units.reads.iter().rposition(is_same)?;
+        let Some(index) = self.units.reads.iter().rposition(is_same) else { return false };
         let (first, last) = self.units.reads[index];
-        let slot = self.pool.insert(Transaction { goes_along: true, ..*read });
+        self.pool[slot].goes_along = true;
         self.pool[last].more = Some(slot);
         let lead = &mut self.pool[first];
         lead.level = lead.level.max(read.level);
@@ -322,7 +323,7 @@ impl<P: Probe> Core<P> {
         if let Some(part) = part {
             self.add_sub_read(first, part);
         }
-        Some(slot)
+        true
     }
 
     /// Notes that `slot` is a read of its own, to which reads of the same flash page may be added.
