@@ -333,9 +333,7 @@ impl<P: Probe> Drive<P> {
                 geometry.page_at(request.offset.saturating_add(request.len).saturating_sub(1)).min(first + 7);
             for lpn in first..(last + 1).min(u64::from(geometry.logical_pages)) {
                 let (core, lpn) = (&self.core, Lpn(lpn as u32));
-                if let Some(caching) = &self.caching {
-                    caching.cache.prefetch(lpn, pages);
-                }
+                self.caching.iter().for_each(|caching| caching.cache.prefetch(lpn, pages));
                 if let Some(mapping) = &self.path.map {
                     mapping.prefetch(lpn, pages);
                 }

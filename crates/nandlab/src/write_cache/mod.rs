@@ -20,6 +20,7 @@
 mod cache;
 mod load;
 pub(crate) mod notes;
+mod page;
 mod reads;
 pub(crate) mod spec;
 mod stats;
@@ -28,7 +29,8 @@ pub mod sync;
 mod tests;
 mod write_back;
 
-pub use cache::{CacheSlot, CachedPage, WriteBack, WriteCache};
+pub use cache::{CacheSlot, WriteCache};
+pub use page::{CachedPage, WriteBack};
 pub use spec::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use stats::{CacheStats, CacheSummary};
 
