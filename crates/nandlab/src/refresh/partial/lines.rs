@@ -1,7 +1,7 @@
 //! The programs of the VSM: lines of susceptible bits become combination pages.
 
 use super::Partial;
-use crate::base::geometry::{BlockId, DieId, Lpn, PlaneId};
+use crate::base::geometry::{BlockId, Lpn, PlaneId};
 use crate::core::{Core, Map, Maps, Part, Program, Refreshed, To, Wake};
 use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
@@ -76,58 +76,21 @@ impl Partial {
     pub(super) fn plane_for_line<P: Probe>(core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
         let g = &core.geometry;
         let others = (home.0 + 1..g.planes).chain(0..home.0).map(PlaneId);
-        let best = if g.dies_per_block == 1 {
-            let home_die = g.die_of(home);
-            let neighbours = others.filter(|&plane| g.die_of(plane) == home_die);
-            Self::plane_on_another_die(core, home_die).or_else(|| Self::roomiest(core, neighbours))
-        } else {
-            Self::roomiest(core, others)
+        let is_on_one_die = g.dies_per_block == 1;
+        let is_elsewhere = |&plane: &PlaneId| !is_on_one_die || g.die_of(plane) != g.die_of(home);
+        let has_room = |&plane: &PlaneId| core.has_combination_room(plane);
+        // The lower, the earlier in the order of load and free pages.
+        let rank = |&plane: &PlaneId| {
+            let load = if is_on_one_die { core.device.load(g.die_of(plane)) } else { 0 };
+            u64::from(load) << 32 | u64::from(u32::MAX - core.ftl.free_pages(g, plane))
         };
-        best.or_else(|| Some(home).filter(|&home| core.has_combination_room(home)))
-    }
-
-    /// The plane for a line on a die other than `home`. Looks at the dies by load, until one of the dies with the same load
-    /// has a plane with room.
-    fn plane_on_another_die<P: Probe>(core: &Core<P>, home: DieId) -> Option<PlaneId> {
-        let g = &core.geometry;
-        // Mostly the plane that comes first in this order has room. Its search has no branches for the CPU to mispredict.
-        let mut first = (u64::MAX, PlaneId(0));
-        for dies in [home.0 + 1..g.dies, 0..home.0] {
-            for die in dies.map(DieId) {
-                let load = u64::from(core.device.load(die)) << 32;
-                for plane in g.planes_of(die) {
-                    let rank = load | u64::from(u32::MAX - core.ftl.free_pages(g, plane));
-                    first = if rank < first.0 { (rank, plane) } else { first };
-                }
-            }
-        }
-        if g.dies > 1 && core.has_combination_room(first.1) {
-            return Some(first.1);
-        }
-        let dies = || (home.0 + 1..g.dies).chain(0..home.0).map(DieId);
-        let mut from = 0;
-        while let Some(load) = dies().map(|die| core.device.load(die)).filter(|&load| load >= from).min() {
-            let least = dies().filter(|&die| core.device.load(die) == load);
-            if let Some(plane) = Self::roomiest(core, least.flat_map(|die| g.planes_of(die))) {
-                return Some(plane);
-            }
-            from = load + 1;
-        }
-        None
-    }
-
-    /// Of the planes with room for a line, the first one with the most free pages.
-    fn roomiest<P: Probe>(core: &Core<P>, planes: impl Iterator<Item = PlaneId>) -> Option<PlaneId> {
-        let mut best = None;
-        // An inner iteration, which takes half the time of a loop here.
-        planes.for_each(|plane| {
-            let free_pages = core.ftl.free_pages(&core.geometry, plane);
-            // Whether a plane has room takes longest to find out, so this question comes last.
-            if best.is_none_or(|(most, _)| free_pages > most) && core.has_combination_room(plane) {
-                best = Some((free_pages, plane));
-            }
-        });
-        best.map(|(_, plane)| plane)
+        let elsewhere = others.clone().filter(is_elsewhere);
+        // Mostly the first of all has room, so the others are not asked for theirs.
+        let first = elsewhere.clone().min_by_key(rank).filter(has_room);
+        first
+            .or_else(|| elsewhere.filter(has_room).min_by_key(rank))
+            .or_else(|| others.filter(|plane| !is_elsewhere(plane)).filter(has_room).min_by_key(rank))
+            .or_else(|| Some(home).filter(has_room))
     }
 
     /// A line has been programmed: links the base pages that are still the newest pages of their LPNs.
