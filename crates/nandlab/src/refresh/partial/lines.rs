@@ -1,7 +1,7 @@
 //! The programs of the VSM: lines of susceptible bits become combination pages.
 
 use super::Partial;
-use crate::base::geometry::{BlockId, Lpn, PlaneId};
+use crate::base::geometry::{BlockId, DieId, Lpn, PlaneId};
 use crate::core::{Core, Map, Maps, Part, Program, Refreshed, To, Wake};
 use crate::ftl::{AllocatedPage, WriteStream};
 use crate::probe::Probe;
@@ -85,12 +85,38 @@ impl Partial {
             u64::from(load) << 32 | u64::from(u32::MAX - core.ftl.free_pages(g, plane))
         };
         let elsewhere = others.clone().filter(is_elsewhere);
+        let first = if is_on_one_die {
+            Self::first_elsewhere(core, home)
+        } else {
+            elsewhere.clone().min_by_key(rank)
+        };
+        debug_assert_eq!(first, elsewhere.clone().min_by_key(rank), "the first plane on another die");
         // Mostly the first of all has room, so the others are not asked for theirs.
-        let first = elsewhere.clone().min_by_key(rank).filter(has_room);
         first
+            .filter(has_room)
             .or_else(|| elsewhere.filter(has_room).min_by_key(rank))
             .or_else(|| others.filter(|plane| !is_elsewhere(plane)).filter(has_room).min_by_key(rank))
             .or_else(|| Some(home).filter(has_room))
+    }
+
+    /// Of the planes on other dies than `home`, the first in the order of [`Partial::plane_for_line`], with room or not.
+    /// The planes of a die with a higher load than another one need not be ranked.
+    fn first_elsewhere<P: Probe>(core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
+        let (g, at) = (&core.geometry, core.geometry.die_of(home).0);
+        let (mut first, mut least, mut most) = (None, u32::MAX, 0);
+        for die in (at + 1..g.dies).chain(0..at).map(DieId) {
+            let load = core.device.load(die);
+            if load > least {
+                continue;
+            }
+            for plane in g.planes_of(die) {
+                let free = core.ftl.free_pages(g, plane);
+                if load < least || free > most {
+                    (first, least, most) = (Some(plane), load, free);
+                }
+            }
+        }
+        first
     }
 
     /// A line has been programmed: links the base pages that are still the newest pages of their LPNs.
