@@ -6,20 +6,24 @@ use crate::base::huge::Huge;
 /// The mark of a page while part of its data is on its way to another page, and not yet there.
 const PENDING: u64 = 1;
 
+/// What is kept of a page. A read needs all of it, so the fields are in one line of the CPU's cache.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(16))]
+struct Part {
+    /// 0, [`PENDING`], or the LPN that has part of the page's data, plus one, and the number of bytes.
+    mark: u64,
+    /// The RBER of the known errors: with the part the controller corrects them before decoding.
+    known: f64,
+}
+
 /// By page, the other page that has part of its data. Empty if no mechanism moves parts of pages.
 #[derive(Debug)]
-pub struct Parts(Huge<u64>);
+pub struct Parts(Huge<Part>);
 
 impl Parts {
     /// No page has part of its data in another page. With `pages` = 0 no page ever will.
     pub(crate) fn new(pages: u32) -> Self {
-        Self(Huge::filled(0, pages as usize))
-    }
-
-    /// Whether no mechanism moves parts of pages.
-    #[inline(always)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        Self(Huge::filled(Part::default(), pages as usize))
     }
 
     /// Prefetches the mark of a page into the CPU's cache.
@@ -30,7 +34,13 @@ impl Parts {
 
     #[inline(always)]
     fn mark(&self, page: Ppn) -> u64 {
-        self.0.get(page.index()).copied().unwrap_or(0)
+        self.0.get(page.index()).map_or(0, |part| part.mark)
+    }
+
+    /// The RBER of the known errors of a page; 0 for a page without a part in another page.
+    #[inline(always)]
+    pub(super) fn known(&self, page: Ppn) -> f64 {
+        self.0[page.index()].known
     }
 
     /// The LPN that has part of the data of `page`, and the number of its bytes that a read of `page` needs.
@@ -53,23 +63,25 @@ impl Parts {
     /// Notes that part of the data of a page is on its way to another page.
     pub fn set_pending(&mut self, page: Ppn) {
         debug_assert!(!self.is_marked(page), "the page has a mark already");
-        self.0[page.index()] = PENDING;
+        self.0[page.index()].mark = PENDING;
     }
 
-    /// Notes that `bytes` bytes of the data of a page are in the page of `lpn` from now on.
-    pub fn set(&mut self, page: Ppn, lpn: Lpn, bytes: u32) {
-        self.0[page.index()] = u64::from(lpn.0 + 1) << 32 | u64::from(bytes);
+    /// Notes that `bytes` bytes of the data of a page are in the page of `lpn` from now on. `known`: the RBER that the page
+    /// had when these bytes were corrected.
+    pub fn set(&mut self, page: Ppn, lpn: Lpn, bytes: u32, known: f64) {
+        let mark = u64::from(lpn.0 + 1) << 32 | u64::from(bytes);
+        self.0[page.index()] = Part { mark, known };
     }
 
     /// Notes that the data of a page is in one page again, or is invalid.
     pub fn clear(&mut self, page: Ppn) {
-        self.0[page.index()] = 0;
+        self.0[page.index()] = Part::default();
     }
 
     /// Clears all marks at power loss, because they are in RAM only.
     pub(crate) fn forget(&mut self) {
-        for mark in self.0.iter_mut().filter(|mark| **mark != 0) {
-            *mark = 0;
+        for part in self.0.iter_mut().filter(|part| part.mark != 0) {
+            *part = Part::default();
         }
     }
 }

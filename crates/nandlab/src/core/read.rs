@@ -48,24 +48,24 @@ impl Levels {
 }
 
 impl<P: Probe> Core<P> {
-    /// Prefetches the state of a page into the CPU's cache, if it is more than the LPN and an age stamp.
+    /// Prefetches the state of a page, without its LPN, into the CPU's cache.
     #[inline(always)]
     pub(crate) fn prefetch_state(&self, ppn: Ppn) {
-        if self.has_page_state {
-            self.array.prefetch_state(ppn);
-            self.parts.prefetch(ppn);
-            self.read_counts.prefetch(ppn);
-        }
+        self.array.prefetch_state(ppn);
+        self.parts.prefetch(ppn);
+        self.read_counts.prefetch(ppn);
     }
 
-    /// Prefetches into the CPU's cache what is needed to read or invalidate the page of `lpn`.
-    #[inline]
-    pub(crate) fn prefetch_page(&self, lpn: Lpn) {
+    /// Prefetches into the CPU's cache what is needed to read, or else to invalidate, the page of `lpn`.
+    #[inline(never)]
+    pub(crate) fn prefetch_page(&self, lpn: Lpn, is_read: bool) {
         if let Some(ppn) = self.ftl.map.get(lpn) {
             let (block, page) = self.geometry.split(ppn);
-            self.array.prefetch(block, ppn);
-            self.ftl.prefetch_valid(block, page);
-            if self.has_page_state {
+            self.array.blocks.prefetch(block.index());
+            if !is_read {
+                self.ftl.prefetch_valid(block, page);
+                self.parts.prefetch(ppn);
+            } else if self.array.keeps_ages() {
                 self.prefetch_state(ppn);
                 self.physics.known.prefetch(ppn);
             }
@@ -329,8 +329,7 @@ impl<P: Probe> Core<P> {
     /// a link are known, and the count of these in the block is in the CPU's cache more often than the errors of a page.
     #[inline(always)]
     fn known_errors(&self, ppn: Ppn, block: BlockId) -> f64 {
-        let may_have = self.parts.is_empty() || self.array.block(block).linked > 0;
-        if may_have { self.physics.known.of(ppn) } else { 0.0 }
+        if self.array.block(block).linked > 0 { self.parts.known(ppn) } else { self.physics.known.of(ppn) }
     }
 
     /// The first entry of the read-retry table that decodes a page now, as a level from 1. The number of levels + 1 if no

@@ -110,9 +110,9 @@ impl Mapping {
     /// with `pages` (in a later call) the state of the page.
     pub(crate) fn prefetch_waiting<P: Probe>(&self, core: &Core<P>, page: Tvpn, pages: bool) {
         let Some(first) = self.demand.pages[page.index()].waiting.first() else { return };
-        let lpn = core.waiters[first].lpn;
+        let Waiter { lpn, wants, .. } = core.waiters[first];
         if pages {
-            core.prefetch_page(lpn);
+            core.prefetch_page(lpn, matches!(wants, Wants::Read | Wants::ReadSlot));
         } else {
             core.ftl.map.prefetch(lpn);
             self.demand.cache.prefetch(lpn);

@@ -38,7 +38,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
             spec.ftl.map,
             MapSpec::Demand { translation_level: TranslationLevel::CachedOnly, .. }
         ),
-        knows_errors: policy.knows_errors(),
+        knows_errors: policy.ec_cache().is_some(),
         has_parts: policy.partial().is_some(),
         reprogram_error: policy.in_place().map_or(0.0, |fcr| fcr.reprogram_error),
         hot_reads: policy.hot_reads(),

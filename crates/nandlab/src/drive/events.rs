@@ -341,7 +341,9 @@ impl<P: Probe> Drive<P> {
     fn prefetch_sensed(&self, slot: Slot) {
         let read = &self.core.pool[slot];
         self.core.ftl.map.prefetch(read.lpn);
-        self.core.prefetch_state(read.ppn);
+        if self.core.has_page_state {
+            self.core.prefetch_state(read.ppn);
+        }
         match (read.owner, &self.path.map) {
             (Owner::TranslationPage(page), Some(mapping)) => {
                 mapping.prefetch_waiting(&self.core, page, false);

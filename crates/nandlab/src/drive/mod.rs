@@ -338,7 +338,7 @@ impl<P: Probe> Drive<P> {
                     mapping.prefetch(lpn, pages);
                 }
                 if pages {
-                    core.prefetch_page(lpn);
+                    core.prefetch_page(lpn, request.op == Op::Read);
                 } else {
                     core.ftl.map.prefetch(lpn);
                 }

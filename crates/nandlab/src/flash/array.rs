@@ -121,13 +121,6 @@ impl Array {
         }
     }
 
-    /// Prefetches the state of a block and the age stamp of its page `ppn` into the CPU's cache.
-    #[inline(always)]
-    pub fn prefetch(&self, block: BlockId, ppn: Ppn) {
-        self.blocks.prefetch(block.index());
-        self.corrected.prefetch_if_kept(self.age_index(ppn));
-    }
-
     /// Prefetches the state of a page, without its LPN, into the CPU's cache.
     #[inline(always)]
     pub fn prefetch_state(&self, ppn: Ppn) {

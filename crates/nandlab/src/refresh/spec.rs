@@ -153,11 +153,6 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// Whether the policy keeps known errors of pages, which are corrected before decoding.
-    pub fn knows_errors(&self) -> bool {
-        matches!(self, RefreshPolicySpec::EcCache(_) | RefreshPolicySpec::Partial(_))
-    }
-
     /// The lowest number of host reads since its program at which a page is read-hot; `None` if the policy does not
     /// count reads.
     pub fn hot_reads(&self) -> Option<u32> {

@@ -92,9 +92,8 @@ impl Memory {
         let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
         let filled_at_once = when(keeps_sequences, 4)
             + when(refresh.hot_reads().is_some(), 1)
-            + when(refresh.knows_errors(), 8)
-            + when(refresh.partial().is_some(), 8)
-            + when(refresh.ec_cache().is_some(), 4);
+            + when(refresh.partial().is_some(), 16)
+            + when(refresh.ec_cache().is_some(), 12);
         let per_age = geometry.pages_per_age(copies_back, refresh.partial().is_some());
         let ages = pages / u64::from(per_age) * (when(has_ages, 4) + when(has_ages && keeps_copied, 8));
         let valid_bits = blocks * u64::from(geometry.pages_per_block.div_ceil(64)) * 8;

@@ -341,8 +341,7 @@ impl Partial {
     /// the refresh are known from now on.
     fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, index: usize) {
         let SusceptibleBits { base, bytes, rber, .. } = self.links.link(lpn, index);
-        core.parts.set(base, lpn, bytes);
-        core.physics.known.set(base, rber);
+        core.parts.set(base, lpn, bytes, rber);
         core.array.block_mut(core.geometry.block_of(base)).linked += 1;
     }
 
@@ -401,7 +400,6 @@ impl Partial {
             return;
         };
         core.array.block_mut(block).linked -= 1;
-        core.physics.known.set(ppn, 0.0);
         if self.links.unlink(combination) {
             self.free_if_unlinked(core, combination);
         }
