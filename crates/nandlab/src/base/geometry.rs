@@ -296,7 +296,12 @@ impl Geometry {
     /// The number of the page that has the byte at the logical address `offset`.
     #[inline(always)]
     pub fn page_at(&self, offset: u64) -> u64 {
-        self.page_shift.map_or_else(|| offset / u64::from(self.page_bytes), |shift| offset >> shift)
+        self.page_shift.map_or_else(|| self.page_by_division(offset), |shift| offset >> shift)
+    }
+
+    #[cold]
+    fn page_by_division(&self, offset: u64) -> u64 {
+        offset / u64::from(self.page_bytes)
     }
 
     /// Bytes of a flash page.

@@ -13,14 +13,15 @@ impl Divisor {
     /// Prepares the division by `by`, which must not be 0.
     pub fn new(by: u32) -> Self {
         assert!(by > 0, "division by zero");
-        // ceil(2^64 / by). For by = 1 the sum wraps to 0, so `divide` handles 1 separately.
-        Self { magic: (u64::MAX / u64::from(by)).wrapping_add(1), by }
+        Self { magic: u64::MAX / u64::from(by), by }
     }
 
     /// `n / by`.
     #[inline(always)]
     pub fn divide(self, n: u32) -> u32 {
-        if self.by == 1 { n } else { ((u128::from(self.magic) * u128::from(n)) >> 64) as u32 }
+        // magic = (2^64 - 1 - r) / by with r < by, so the product is (n + 1) / by - (n + 1) * (1 + r) / (by * 2^64). The
+        // last term is above 0 and, since neither n + 1 nor 1 + r is above 2^32, at most 1 / by.
+        ((u128::from(self.magic) * (u128::from(n) + 1)) >> 64) as u32
     }
 
     /// `(n / by, n % by)`.

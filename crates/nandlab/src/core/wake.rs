@@ -82,6 +82,7 @@ impl Wakes {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn push(&mut self, wake: Wake) {
         if !self.queued_flag(&wake).is_some_and(|is_queued| std::mem::replace(is_queued, true)) {
             self.queue.push_back(wake);

@@ -159,10 +159,15 @@ impl Array {
     /// [`Stamp::corrected`] of a page.
     #[inline(always)]
     fn corrected(&self, ppn: Ppn) -> AgeStamp {
-        if !self.lost.is_empty() && self.lost.contains(&ppn.0) {
+        if !self.lost.is_empty() && self.is_among_lost(ppn) {
             return AgeStamp::LOST;
         }
         self.corrected.get(self.age_index(ppn)).copied().unwrap_or_default()
+    }
+
+    #[cold]
+    fn is_among_lost(&self, ppn: Ppn) -> bool {
+        self.lost.contains(&ppn.0)
     }
 
     /// Sets [`Stamp::corrected`] of a page.

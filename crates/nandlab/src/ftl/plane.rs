@@ -130,10 +130,12 @@ impl OpenBlock {
     /// Pages of the block that can still be allocated; a row has `row` pages on all dies.
     #[inline(always)]
     pub(super) fn room(&self, row: u32) -> u32 {
+        if self.skips == 0 { self.left() } else { self.room_between_skips(row) }
+    }
+
+    #[cold]
+    fn room_between_skips(&self, row: u32) -> u32 {
         let pages = self.left();
-        if self.skips == 0 {
-            return pages;
-        }
         // The rest of the present row, and the first row of every further wordline.
         let (rows, rest) = (pages / row, pages % row);
         let rows = if rest == 0 { rows } else { rows.saturating_sub(self.skips) };

@@ -80,7 +80,7 @@ impl Latency {
     #[inline]
     pub(crate) fn record(&mut self, ns: u64, bytes: u64) {
         if self.recent.len() == RECENT_MAX {
-            self.recent.drain(..).for_each(|ns| self.counted.saturating_record(ns));
+            self.count_recent();
         }
         self.recent.push(ns);
         self.count += 1;
@@ -88,6 +88,11 @@ impl Latency {
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
         self.min_ns = self.min_ns.min(ns);
+    }
+
+    #[cold]
+    fn count_recent(&mut self) {
+        self.recent.drain(..).for_each(|ns| self.counted.saturating_record(ns));
     }
 
     /// The latencies in nanoseconds, to three significant digits.

@@ -366,10 +366,12 @@ impl Timing {
     /// bytes stand for the whole page.
     #[inline(always)]
     pub fn of_part(&self, page_ns: Span, part_bytes: u32) -> Span {
-        match part_bytes {
-            0 => page_ns,
-            bytes => Span::from_ns((page_ns.ns() * u64::from(bytes)).div_ceil(self.page_bytes)),
-        }
+        if part_bytes == 0 { page_ns } else { self.of_bytes(page_ns, part_bytes) }
+    }
+
+    #[cold]
+    fn of_bytes(&self, page_ns: Span, bytes: u32) -> Span {
+        Span::from_ns((page_ns.ns() * u64::from(bytes)).div_ceil(self.page_bytes))
     }
 
     /// Time of programming page `page` of a block (tPROG).
