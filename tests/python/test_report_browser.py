@@ -227,14 +227,18 @@ def test_axe_finds_nothing_serious(browser, addresses, name):
     context.close()
 
 
+def middle_of(plot):
+    """A point in a plot. A plot moves when a focus scrolls the page or charts above it are drawn."""
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + 100
+
+
 def test_legend_zoom_and_pointer(browser, address):
     page, seen = opened(browser, address)
     figure = page.locator("figure.chart").first
     plot = figure.locator(".plot").first
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    middle = (box["x"] + box["width"] / 2, box["y"] + 100)
-    page.mouse.move(*middle)
+    page.mouse.move(*middle_of(plot))
     page.wait_for_selector("#tip:visible")
     assert "read" in page.locator("#tip").inner_text() and "write" in page.locator("#tip").inner_text()
     lines = plot.locator("path[stroke='var(--blue)']")
@@ -242,19 +246,17 @@ def test_legend_zoom_and_pointer(browser, address):
     button = figure.locator(".legend button").first
     button.focus()
     page.keyboard.press("Enter")
-    page.wait_for_timeout(300)
-    assert lines.count() == 0
-    assert button.get_attribute("aria-pressed") == "false"
+    playwright.expect(lines).to_have_count(0)
+    playwright.expect(button).to_have_attribute("aria-pressed", "false")
     whole = plot.evaluate(LABELS)
-    page.mouse.move(*middle)
+    labels = {"plot": plot.element_handle(), "whole": whole}
+    page.mouse.move(*middle_of(plot))
     page.keyboard.down("Control")
     page.mouse.wheel(0, -400)
-    page.wait_for_timeout(300)
+    page.wait_for_function(f"({{ plot, whole }}) => ({LABELS})(plot) !== whole", arg=labels)
     page.keyboard.up("Control")
-    assert plot.evaluate(LABELS) != whole
     figure.locator("[data-do=all]").click()
-    page.wait_for_timeout(300)
-    assert plot.evaluate(LABELS) == whole
+    page.wait_for_function(f"({{ plot, whole }}) => ({LABELS})(plot) === whole", arg=labels)
     with page.expect_download() as download:
         figure.locator("[data-do=svg]").click()
     assert download.value.suggested_filename == "all-requests.svg"
