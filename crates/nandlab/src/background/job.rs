@@ -10,7 +10,7 @@ use crate::core::{CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refre
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Owner, Transaction};
+use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use std::ops::Range;
 
 /// A step of a job.
@@ -35,9 +35,11 @@ impl Job {
             // The jobs of many planes take turns, so what has been prefetched eight pages ago has left the nearest cache.
             let ppn = core.geometry.page(victim, page);
             core.prefetch_state(ppn);
-            map.prefetch_move(core.array.lpn(ppn));
+            if !self.stays {
+                map.prefetch_move(core.array.lpn(ppn));
+            }
         }
-        if self.next_page > self.prefetch_at {
+        if self.next_page > self.prefetch_at && !self.stays {
             self.prefetch_next(core, map, victim);
         }
     }
@@ -108,7 +110,9 @@ impl Background {
         }
         self.begin_blocking(core, plane);
         self.pace(core, plane);
-        self.jobs[plane.index()].prefetch_next(core, &path.map, victim);
+        if !stays {
+            self.jobs[plane.index()].prefetch_next(core, &path.map, victim);
+        }
         self.copy_more(core, path, around, plane);
     }
 
@@ -153,7 +157,7 @@ impl Background {
             let ppn = core.geometry.page(victim, page);
             let lpn = core.array.lpn(ppn);
             let owner = Owner::Job(plane);
-            let page_level = core.page_level(&path.map, lpn);
+            let page_level = if start == Start::Policy { core.page_level(&path.map, lpn) } else { 0 };
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
         }
         self.close_last_program(core, plane);
