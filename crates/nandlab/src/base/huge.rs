@@ -17,16 +17,25 @@ impl<T: Clone> Clone for Huge<T> {
     }
 }
 
-impl<T: Clone + Default> Huge<T> {
-    /// `len` default values; the default of `T` must be zero.
+/// A number of which the standard library takes an array of zeros as zeroed memory from the kernel, without writing it. Of
+/// other types it writes each element.
+pub trait Number: Clone + Default {}
+
+impl Number for u8 {}
+impl Number for u32 {}
+impl Number for u64 {}
+
+impl<T: Number> Huge<T> {
+    /// `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Self {
-        // The kernel provides zeroed memory: no element is written here.
         let vec = vec![T::default(); len];
         #[cfg(target_os = "linux")]
         advise(vec.as_ptr().addr(), size_of::<T>() * len);
         Self(vec)
     }
+}
 
+impl<T: Clone> Huge<T> {
     /// `len` copies of `value`. All are written here, so that a lack of memory ends a run at its start, not later.
     pub(crate) fn filled(value: T, len: usize) -> Self {
         let mut vec = with_capacity(len);

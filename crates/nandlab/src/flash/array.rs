@@ -69,7 +69,7 @@ impl Array {
             // empty.
             lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
             sequences: Huge::zeroed(if keeps.sequences { pages } else { 0 }),
-            corrected: Huge::zeroed(if keeps.ages { ages } else { 0 }),
+            corrected: Huge::filled(AgeStamp::LOST, if keeps.ages { ages } else { 0 }),
             copied: Huge::filled(Copied::default(), if keeps.copied { ages } else { 0 }),
             age_shift: keeps.pages_per_age.ilog2(),
             lost: BTreeSet::new(),

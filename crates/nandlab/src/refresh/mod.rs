@@ -191,7 +191,7 @@ impl Refresh {
             intervals: spec.interval.iter().map(|&(pe, every)| (pe, seconds(every))).collect(),
             grace: spec.grace,
             reprograms: 0,
-            since: Huge::zeroed(if is_on { geometry.blocks as usize } else { 0 }),
+            since: Huge::filled(AgeStamp::default(), if is_on { geometry.blocks as usize } else { 0 }),
             alarms: BinaryHeap::new(),
             due: vec![VecDeque::new(); planes].into(),
             began: vec![Time::START; planes].into(),
