@@ -26,7 +26,7 @@ enum Step {
 
 impl Job {
     /// The copy of a page of the victim begins: prefetches into the CPU's cache the map entries that the copies of later
-    /// pages need, if that is due.
+    /// pages need, if that is due. Most pages of a block that stays are not moved, so their entries are not needed.
     #[inline(always)]
     fn prefetch<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: BlockId) {
         if core.has_page_state

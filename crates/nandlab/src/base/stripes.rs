@@ -116,7 +116,7 @@ mod tests {
         for _ in 0..200_000 {
             let by = (stream.bits() as u32 >> (stream.bits() % 32)).max(1);
             let n = stream.bits() as u32;
-            for n in [n, 0, u32::MAX, by, by - 1, n / by * by] {
+            for n in [n, 0, u32::MAX, by, by - 1, n / by * by, (n / by * by).saturating_sub(1)] {
                 assert_eq!(Divisor::new(by).split(n), (n / by, n % by), "{n} / {by}");
             }
         }

@@ -82,6 +82,7 @@ impl Wakes {
         }
     }
 
+    // Not inlined: many places of the event loop push a wake, most of them rarely.
     #[inline(never)]
     pub(crate) fn push(&mut self, wake: Wake) {
         if !self.queued_flag(&wake).is_some_and(|is_queued| std::mem::replace(is_queued, true)) {
