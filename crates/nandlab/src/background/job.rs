@@ -26,7 +26,7 @@ enum Step {
 
 impl Job {
     /// The copy of a page of the victim begins: prefetches into the CPU's cache the map entries that the copies of later
-    /// pages need, if that is due. Most pages of a block that stays are not moved, so their entries are not needed.
+    /// pages need, if that is due.
     #[inline(always)]
     fn prefetch<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: BlockId) {
         if core.has_page_state
@@ -39,7 +39,7 @@ impl Job {
                 map.prefetch_move(core.array.lpn(ppn));
             }
         }
-        if self.next_page > self.prefetch_at && !self.stays {
+        if self.next_page > self.prefetch_at {
             self.prefetch_next(core, map, victim);
         }
     }
@@ -53,6 +53,10 @@ impl Job {
         let mut count = 0;
         let mut from = self.prefetched.max(self.next_page);
         self.prefetch_at = u32::MAX;
+        if self.stays {
+            // Most pages of the block are not moved, so their entries are not needed.
+            return;
+        }
         while count < PREFETCH_PAGES
             && let Some(page) = core.ftl.next_valid(&core.geometry, victim, from)
         {
@@ -110,9 +114,7 @@ impl Background {
         }
         self.begin_blocking(core, plane);
         self.pace(core, plane);
-        if !stays {
-            self.jobs[plane.index()].prefetch_next(core, &path.map, victim);
-        }
+        self.jobs[plane.index()].prefetch_next(core, &path.map, victim);
         self.copy_more(core, path, around, plane);
     }
 

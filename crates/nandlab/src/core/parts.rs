@@ -26,7 +26,7 @@ impl Parts {
         Self(Huge::filled(Part::default(), pages as usize))
     }
 
-    /// Prefetches the mark of a page into the CPU's cache.
+    /// Prefetches what is kept of a page into the CPU's cache.
     #[inline(always)]
     pub(crate) fn prefetch(&self, page: Ppn) {
         self.0.prefetch_if_kept(page.index());
