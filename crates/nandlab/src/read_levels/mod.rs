@@ -135,30 +135,26 @@ impl Reads {
         true
     }
 
-    /// With read levels, remembers the level of the last try for the block, for the drive if this try decoded the page, and for the page
-    /// unless the read belongs to a background job: such a read does not count as a use of the page.
+    /// With read levels, remembers the level that decoded the page: for the block, for the drive, and for the page unless
+    /// the read belongs to a background job, which is no use of the page. An uncorrectable read has no such level, so the
+    /// next read of its page starts at level 1 again; block and drive keep their levels.
     #[inline]
     pub(crate) fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
         if !core.physics.ecc.has_levels() {
             return;
         }
         let Transaction { ppn, lpn, cause, level, start, .. } = core.pool[slot];
+        let is_decoded = !core.pool[slot].is_uncorrectable();
         // A read at full strength always ends at the last level, whatever the needed level, so its level is not
         // remembered for the block and the drive.
-        if start != Start::Last {
-            let is_decoded = !core.pool[slot].is_uncorrectable();
-            // No level of a list is better than the last one; of a read-retry table the last try says nothing.
-            if is_decoded || core.physics.ecc.entries().is_empty() {
-                core.levels.set_block(core.geometry.block_of(ppn), level);
-            }
-            if is_decoded {
-                core.levels.set_drive(level);
-            }
+        if start != Start::Last && is_decoded {
+            core.levels.set_block(core.geometry.block_of(ppn), level);
+            core.levels.set_drive(level);
         }
         let is_use = matches!(cause, Cause::Host | Cause::Sync | Cause::Mapping);
         // The LPN may have been written since the read was queued.
         if is_use && core.ftl.map.get(lpn) == Some(ppn) {
-            map.set_level(core, lpn, level);
+            map.set_level(core, lpn, if is_decoded { level } else { 1 });
         }
     }
 }

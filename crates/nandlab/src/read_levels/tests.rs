@@ -86,6 +86,32 @@ fn a_page_whose_needed_level_is_above_the_last_level_is_uncorrectable() {
     assert_eq!(core.operations.total(FlashOp::Read), 1);
 }
 
+/// The last level was remembered for the page and its block although it had not decoded the page, so the next read of the
+/// page, and with `block-level` and `last-good` every read of the block, started at the last level.
+#[test]
+fn after_an_uncorrectable_read_no_read_starts_at_the_last_level() {
+    // The level at which a read of each of the two LPNs starts after an uncorrectable read of LPN 0, if before it LPN 0
+    // decoded at level 2.
+    for (policy, expected) in [
+        (StartLevel::LastLevel, [1, 1]),
+        (StartLevel::BlockLevel, [1, 2]),
+        (StartLevel::LastGood, [2, 2]),
+        (StartLevel::DriveLevel, [2, 2]),
+    ] {
+        let (mut core, mut reads, mut map) = (core_with(policy), Reads::new(3), MapInRam::default());
+        for needed in [2, 4] {
+            read(&mut core, &map, 0, Cause::Host, needed);
+            let (read, _) = run(&mut core, &mut reads, &mut map)[0];
+            assert_eq!((read.level, read.is_uncorrectable()), (needed.min(3) as u8, needed > 3));
+        }
+        let starts = [0, 1].map(|lpn| {
+            let slot = read(&mut core, &map, lpn, Cause::Host, 4);
+            core.pool[slot].level
+        });
+        assert_eq!(starts, expected, "{policy:?}");
+    }
+}
+
 #[test]
 fn the_level_of_a_background_read_is_remembered_only_for_the_block() {
     let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());

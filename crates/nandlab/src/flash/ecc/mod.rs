@@ -53,8 +53,9 @@ pub enum StartLevel {
     First,
     /// The needed level of the page, which a real controller cannot know.
     Ideal,
-    /// LaLDPC: the level of the page's last read if the page's map entry is cached, else level 1. The level is 1 again
-    /// when the page's data is written or corrected, and is forgotten when the entry is evicted.
+    /// LaLDPC: the level that last decoded the page if the page's map entry is cached, else level 1. The level is 1 again
+    /// when the page's data is written or corrected, and after an uncorrectable read; it is forgotten when the entry is
+    /// evicted.
     LastLevel,
     /// As `LastLevel`, but for a page without a cached map entry the level that last decoded a page of its block. The
     /// level of the block falls with a read that started lower, such as one that started at the lower level of its
