@@ -105,7 +105,7 @@ impl<S: Source> Runner<S> {
         }
     }
 
-    /// With `whole_pages` the runner widens every read, write and TRIM to whole pages of the drive (the key
+    /// With `whole_pages` the runner widens every read, write and TRIM to whole flash pages (the key
     /// `workload.whole_pages`).
     #[must_use]
     pub fn widened(self, whole_pages: bool) -> Self {
@@ -238,7 +238,7 @@ impl<S: Source> Runner<S> {
                             self.wrap(&mut request, geometry.logical_bytes());
                         }
                         if self.whole_pages {
-                            widen(&mut request, geometry.page_bytes.into(), geometry.logical_bytes());
+                            widen(&mut request, geometry.flash_page_bytes().into(), geometry.logical_bytes());
                         }
                     }
                     drive.prefetch(&request, false);
@@ -283,12 +283,13 @@ impl<S: Source> Runner<S> {
     }
 }
 
-/// Widens a request to whole pages. A request that the drive refuses, because it has no bytes or ends beyond the
-/// capacity, is left as it is. The capacity is a number of whole pages, so no widened request ends beyond it.
+/// Widens a request to whole flash pages. A request that the drive refuses, because it has no bytes or ends beyond the
+/// capacity, is left as it is. The capacity is a number of whole mapping units, so it may end within a flash page; a
+/// widened request ends with it.
 fn widen(request: &mut Request, page_bytes: u64, capacity: u64) {
     let end = request.offset.saturating_add(request.len);
     if request.len > 0 && end <= capacity {
         request.offset -= request.offset % page_bytes;
-        request.len = end.next_multiple_of(page_bytes) - request.offset;
+        request.len = end.next_multiple_of(page_bytes).min(capacity) - request.offset;
     }
 }

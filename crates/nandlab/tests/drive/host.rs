@@ -593,6 +593,31 @@ fn requests_of_all_kinds_are_widened_to_whole_pages() {
     assert_eq!(runner.wrapped, 3);
 }
 
+/// With mapping units, requests were widened to units, so a program of a flash page still took part of it from others.
+#[test]
+fn with_mapping_units_requests_are_widened_to_flash_pages() {
+    let unit = PAGE / 4;
+    let setting = "arrival = 'trace'\nwhole_pages = true\n[ftl]\nmapping_unit = '1KiB'";
+    let capacity = runner(setting, vec![]).0.geometry().logical_bytes();
+    assert_ne!(capacity % PAGE, 0, "the last flash page is only a part of one: {capacity}");
+    let last = capacity / PAGE * PAGE;
+    let request = |op, offset, len| Request { arrival: Time::START, op, fua: false, offset, len };
+    let cases = [
+        (request(Op::Write, 0, 512), (0, PAGE)),
+        (request(Op::Write, PAGE - unit, unit), (0, PAGE)),
+        (request(Op::Read, PAGE - 1, 2), (0, 2 * PAGE)),
+        (request(Op::Trim, PAGE + unit, PAGE), (PAGE, 2 * PAGE)),
+        (request(Op::Write, last, 512), (last, capacity - last)),
+        (request(Op::Read, last - 1, 2), (last - PAGE, capacity - last + PAGE)),
+    ];
+    let (mut drive, mut runner) = runner(setting, cases.iter().map(|case| case.0).collect());
+    let mut done = play(&mut drive, &mut runner);
+    done.sort_by_key(|c| c.id);
+    for (completion, (asked, expected)) in done.iter().zip(cases) {
+        assert_eq!((completion.request.offset, completion.request.len), expected, "{asked:?}");
+    }
+}
+
 #[test]
 fn a_refused_request_is_reported_as_it_is_in_the_workload() {
     let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();

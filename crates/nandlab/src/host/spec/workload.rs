@@ -87,7 +87,7 @@ impl Section for Option<WorkloadSpec> {
             "workload.whole_pages",
             ValueKind::Bool,
             "false",
-            "widen every read, write and TRIM to whole pages of the drive, so that no write reads the old page",
+            "widen every read, write and TRIM to whole flash pages (drive.page_size), so that no write reads the old page",
         )
         .when(ANY_SOURCE),
         key("workload.requests_max", COUNT, "0", "the run stops after this many requests; 0: never").when(ANY_SOURCE),
