@@ -257,14 +257,51 @@ def test_a_run_without_a_metric_that_other_runs_have_is_no_point_of_the_figure(t
     (tmp_path / "s.toml").write_text(SOME_HAVE + '[smoke]\nparts = ["first"]\nvariants = ["off-chip"]\n')
     small = nandlab.Study.load(tmp_path / "s.toml", smoke=True).run(tmp_path / "small", workers=1)
     assert small.results["spare"].null_count() == small.results.height == 2
-    # A name that no run has is refused, but not before all runs are known: another run might have it.
-    (tmp_path / "s.toml").write_text(SOME_HAVE.replace("by_count", "by_cuont"))
-    with pytest.raises(nandlab.NandlabError, match=r's\.toml:21: metrics\.second: no metric "migration\.by_cuont\.\*"'):
-        nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
-    # A metric may use only the metrics above it.
-    (tmp_path / "s.toml").write_text(SOME_HAVE.replace('"drive.op"\nsecond', '"second"\nsecond'))
-    with pytest.raises(nandlab.NandlabError, match=r'metrics\.spare: no metric "second"'):
-        nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "o", workers=1)
+    # The names that are accepted before the runs are those of the runs, of sections that a run lacks too.
+    from nandlab.study.metrics import possible_names
+
+    study = nandlab.Study.load(tmp_path / "s.toml")
+    numbers = [name.rpartition(".") for name, dtype in result.results.schema.items() if dtype.is_numeric()]
+    found = {f"{section}.*" if last.isdigit() else section + dot + last for section, dot, last in numbers}
+    known = possible_names(study.runs) | study.definition.names | study.definition.metrics.keys()
+    assert found - known == set()
+    assert {"ecc.levels.*", "ecc.host.needed.*", "migration.by_count.*", "power.spent_j", "load.die_busy"} <= known
+    assert not {"nandlab", "capacitor.stage", "notes"} & known
+
+
+def test_a_run_without_a_workload_is_refused_before_the_runs(tmp_path):
+    """`--check` accepted the study, and each run failed."""
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE.partition("[workload]")[0])
+    (tmp_path / "s.toml").write_text(
+        SOME_HAVE.replace('"workload.synthetic.address" = "uniform"', '"gc.victim" = "fifo"')
+    )
+    with pytest.raises(nandlab.NandlabError, match=r"base\.toml: workload: the spec has no \[workload\]"):
+        nandlab.Study.load(tmp_path / "s.toml")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("by_count", "by_cuont", 's.toml:21: metrics.second: no metric "migration.by_cuont.*"'),
+        # A metric may use only the metrics above it.
+        ('"drive.op"\nsecond', '"second"\nsecond', 'metrics.spare: no metric "second"'),
+        ("waf - theirs", "WAF - theirs", 'no metric "WAF"\n  remedy: did you mean waf? choose from: waf,'),
+        ("waf - theirs", "p99 - theirs", 'no metric "p99"\n  remedy: did you mean latency_us.'),
+        ("waf - theirs", "capacitor.stage - theirs", 'no metric "capacitor.stage"'),
+    ],
+)
+def test_a_name_that_no_run_has_is_refused_before_the_runs(tmp_path, right, wrong, message):
+    """`--check` accepted such a name, and the study failed when all its runs were done."""
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    assert right in SOME_HAVE
+    (tmp_path / "s.toml").write_text(SOME_HAVE.replace(right, wrong))
+    with pytest.raises(nandlab.NandlabError) as refused:
+        nandlab.Study.load(tmp_path / "s.toml")
+    assert message in str(refused.value)
 
 
 def test_steady_waf_counts_host_writes_to_the_cache():

@@ -102,21 +102,15 @@ def execute(
     store: Store,
     make_workers: Callable[[int], Workers],
     watch: Callable[[State], None],
-    *,
-    check_first: Callable[[Task], None],
 ) -> State:
     """Do the tasks that are not in the store, and store each finished run.
 
-    `check_first` is called once, with a kept run or with the first run that is stored. Raises `RunsFailed` at the end
-    when runs have failed, and `AssertionError` when a run has ended in a bug.
+    Raises `RunsFailed` at the end when runs have failed, and `AssertionError` when a run has ended in a bug.
     """
     wanted = list(dict.fromkeys(tasks))
     there = [store.has(task.identity) for task in wanted]
     queue = _alone(task for task, is_there in zip(wanted, there, strict=True) if not is_there)
     state = State(total=len(wanted), kept=sum(there))
-    kept = wanted[there.index(True)] if state.kept else None
-    if kept is not None:
-        check_first(kept)
     if not queue:
         watch(state)
         return state
@@ -124,7 +118,6 @@ def execute(
     failures: list[tuple[str, Failed]] = []
     by_identity = {task.identity: task for task in queue}
     writing: list[Future[Any]] = []
-    unchecked = kept is None
     first_s = time.monotonic()
     workers = make_workers(len(queue))
     with ThreadPoolExecutor(1, thread_name_prefix="nandlab-store") as writer:
@@ -170,9 +163,6 @@ def execute(
                 for future in [future for future in writing if future.done() or not state.running]:
                     future.result()
                     writing.remove(future)
-                    if unchecked:
-                        unchecked = False
-                        check_first(next(task for task in wanted if store.has(task.identity)))
                 watch(state)
         finally:
             workers.close()

@@ -61,14 +61,47 @@ def is_metric(name: str) -> bool:
 @functools.cache
 def _names_of(kind: type[Record]) -> frozenset[str]:
     """The dotted names of the values in a section of a result, without lists and without metrics by number."""
-    found: set[str] = set()
+    return frozenset(name for name, hint in _hints_of(kind) if get_origin(hint) is not dict)
+
+
+@functools.cache
+def _hints_of(kind: type[Record]) -> tuple[tuple[str, Any], ...]:
+    """The dotted names of the values in a section of a result with their types, without lists."""
+    found: list[tuple[str, Any]] = []
     for name, hint in get_type_hints(kind).items():
         for one in get_args(hint) if isinstance(hint, UnionType) else (hint,):
             if isinstance(one, type) and issubclass(one, Record):
-                found.update(f"{name}.{inner}" for inner in _names_of(one))
-            elif get_origin(one) not in (dict, tuple) and one is not NoneType:
-                found.add(name)
-    return frozenset(found)
+                found += ((f"{name}.{inner}", what) for inner, what in _hints_of(one))
+            elif get_origin(one) is not tuple and one is not NoneType:
+                found.append((name, one))
+    return tuple(found)
+
+
+@functools.cache
+def _numbers() -> frozenset[str]:
+    """The names of all metrics with numbers. Those by number end in `.*`."""
+    import polars as pl
+
+    from nandlab import _core
+
+    found = {f"{name}.*" if get_origin(hint) is dict else name for name, hint in _hints_of(Summary) if hint is not str}
+    # The names of the other metrics are those of any drive and any series.
+    drive = _core.Drive(_core.Spec.load(_ANY_DRIVE, "", ".", []), False)
+    found.update(name for name, _ in flat(json.loads(drive.smart()), "smart."))
+    series = pl.DataFrame({name: [1.0] for name in _COLUMNS})
+    return frozenset(
+        found.union(("drive.raw_bytes", "drive.logical_bytes"), steady(series), exposure(series), load(series))
+    )
+
+
+_ANY_DRIVE = "drive = { blocks_per_plane = 16, pages_per_block = 8, op = 0.5 }"
+#: The columns of a series on which the names of the metrics of the series depend.
+_COLUMNS = ("time_s", "interval_s", "die_busy_mean", "channel_busy_mean", "cache_dirty_pages", "capacitor_pages")
+
+
+def possible_names(runs: Iterable[PlannedRun]) -> set[str]:
+    """The names for expressions that runs can have, before they are done: of metrics with numbers, and of settings."""
+    return set(_numbers()).union(*(settings(run) for run in {run.identity: run for run in runs}.values()))
 
 
 def settings(run: PlannedRun) -> dict[str, Any]:
@@ -268,16 +301,6 @@ class Results:
         found = means(variant)
         return None if found is None else expression.value(found, means)
 
-    def names(self) -> set[str]:
-        """All names that at least one run has."""
-        return {name for values in self.values for name in values}
-
-    def null_sections(self) -> tuple[str, ...]:
-        """Prefixes of names that no run has because the section is null in all runs: `power.` without a power loss."""
-        names = self.names()
-        null = {f"{name}." for values in self.values for name, value in values.items() if value is None}
-        return tuple(section for section in sorted(null) if not any(name.startswith(section) for name in names))
-
     def frame(self) -> pl.DataFrame:
         """The results as one table."""
         import polars as pl
@@ -302,8 +325,3 @@ def _column(name: str, values: list[Any]) -> pl.Series:
     if kinds <= {int, float}:
         return pl.Series(name, [None if value is None else float(value) for value in values], dtype=pl.Float64)
     return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
-
-
-def names_before(store: Store, done: PlannedRun, runs: Iterable[PlannedRun]) -> set[str]:
-    """The names for expressions that the metrics of one run and the specs of all runs have."""
-    return set(metrics(store, done)).union(*(settings(run) for run in runs))

@@ -131,11 +131,10 @@ def plan(study: Definition) -> list[PlannedRun]:
         overrides = [_filled(study, override, values, note, label) for override in overrides]
         try:
             files = _files(study, overrides)
-        except _NoFile as missing:
-            note(missing.problem, label)
-            continue
-        try:
             spec, task = _resolve(study, overrides, files, label)
+        except _Unusable as found:
+            note(found.problem, label)
+            continue
         except SpecError as error:
             for entry in error.errors:
                 note(_located(study, part, overrides, entry), label)
@@ -226,7 +225,9 @@ def _filled(study: Definition, override: Override, values: Mapping[str, Any], no
     return Override(override.key, filled(override.value, fill), override.line)
 
 
-class _NoFile(Exception):
+class _Unusable(Exception):
+    """A run that cannot be done."""
+
     def __init__(self, found: Problem) -> None:
         self.problem = found
 
@@ -250,13 +251,13 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
         origin, line = (study.path, source.line) if source is not None else (study.base_path, None)
         if is_read_once(path):
             message = f"{shown(written)} can be read only once, like a pipe, and a study reads it again"
-            raise _NoFile(problem(origin, line, key, message, "save it in a file first"))
+            raise _Unusable(problem(origin, line, key, message, "save it in a file first"))
         try:
             facts = os.stat(path)
             digest = _digest(path, facts.st_size, facts.st_mtime_ns)
         except OSError as error:
             relative = os.path.relpath(path, Path(origin).parent.absolute()) if not os.path.isabs(written) else written
-            raise _NoFile(
+            raise _Unusable(
                 problem(
                     origin,
                     line,
@@ -280,10 +281,14 @@ def _resolve(
         )
     sets += set_arguments({key: file.name for key, file in files.items()})
     spec = Spec.load(study.base_text, study.base_name, str(study.base_dir), sets)
+    values = json.loads(spec.canonical_json())
+    if "workload" not in values:
+        remedy = "add one to the base spec, or set workload.synthetic, workload.profile or workload.trace"
+        raise _Unusable(problem(study.base_path, None, "workload", "the spec has no [workload]", remedy))
     content = {
         "format": _FORMAT,
         "program": build_identity(),
-        "spec": json.loads(spec.canonical_json()),
+        "spec": values,
         "files": {key: file.digest for key, file in files.items()},
     }
     for key in files:

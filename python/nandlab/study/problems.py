@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from nandlab._core import NandlabError
 from nandlab._types import Problem
@@ -47,19 +47,43 @@ def _text(problem: Problem) -> str:
 
 
 def near(name: object, names: Iterable[str]) -> str:
-    """The remedy for an unknown name: a similar name, and the known names; of more than 16 the 12 most similar."""
+    """The remedy for an unknown name: a similar name, and the known names; of more than 16 the 12 most similar.
+
+    Upper and lower case are alike, `-` and `_` too. A dotted name is also similar to one whose last part is.
+    """
     wanted, known = shown(name), [shown(there, 60) for there in names]
     listed = known
+    exact = _likeness(wanted, difflib.SequenceMatcher.ratio)
     if len(known) > 16:
         # Preselect by the quick ratio: the exact ratios of a thousand long names take half a second per unknown name.
-        likeness = difflib.SequenceMatcher(None, "", wanted)
-
-        def quick(there: str) -> float:
-            likeness.set_seq1(there)
-            return likeness.quick_ratio()
-
-        known = sorted(known, key=quick, reverse=True)[:12]
+        known = sorted(known, key=_likeness(wanted, difflib.SequenceMatcher.quick_ratio), reverse=True)[:12]
+        known.sort(key=exact, reverse=True)
         listed = [*known, "..."]
-    found = difflib.get_close_matches(wanted, known, n=1, cutoff=0.55)
-    hint = f"did you mean {found[0]}? " if found else ""
+    found = max(known, key=exact, default=None)
+    hint = f"did you mean {found}? " if found is not None and exact(found)[0] >= 0.55 else ""
     return f"{hint}choose from: {', '.join(listed)}" if known else f"{hint}none is defined"
+
+
+def _likeness(
+    wanted: str, ratio: Callable[[difflib.SequenceMatcher[str]], float]
+) -> Callable[[str], tuple[float, float]]:
+    """The similarity of a name to `wanted`, whole or by its last part, and whole."""
+    matcher = difflib.SequenceMatcher(None, "", _plain(wanted))
+
+    def of(name: str) -> float:
+        matcher.set_seq1(name)
+        return ratio(matcher)
+
+    def likeness(name: str) -> tuple[float, float]:
+        whole = of(_plain(name))
+        return max(whole, _PART * of(_plain(name).rpartition(".")[2])), whole
+
+    return likeness
+
+
+#: The weight of a similarity to the last part of a name.
+_PART = 0.9
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "_")

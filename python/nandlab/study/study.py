@@ -19,9 +19,9 @@ from nandlab.study.draw import Drawn, draw
 from nandlab.study.execute import State, Workers, execute
 from nandlab.study.judge import Verdict, judge
 from nandlab.study.local import LocalWorkers
-from nandlab.study.metrics import Results, names_before
+from nandlab.study.metrics import Results, possible_names
 from nandlab.study.model import Definition, Measure
-from nandlab.study.plan import PlannedRun, Task, plan
+from nandlab.study.plan import PlannedRun, plan
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
 from nandlab.study.store import Store
 from nandlab.tables import to_parquet
@@ -33,20 +33,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from nandlab.reporting.chart import Figure
-
-
-# Prefixes of metrics that some runs may lack.
-SOMETIMES = (
-    "capacitor.",
-    "ecc.host.levels.",
-    "ecc.host.needed.",
-    "ecc.levels.",
-    "exposure.",
-    "map.",
-    "migration.",
-    "power.",
-    "refresh.",
-)
 
 
 @dataclass
@@ -131,7 +117,9 @@ class Study:
         from nandlab.study import definition
 
         read = definition.read(find(source), smoke=smoke, seeds=seeds)
-        return Study(read, plan(read))
+        runs = plan(read)
+        _check_names(read, possible_names(runs))
+        return Study(read, runs)
 
     @property
     def name(self) -> str:
@@ -169,8 +157,8 @@ class Study:
         `progress` is called about ten times per second. The files of a study, except sim.json, do not depend on workers
         and interruptions.
 
-        Raises `StudyError` for a name that no run has, `OutputError` when a file cannot be read or written, or Dask or
-        the extra `figures` is not available, `NandlabError` when runs have failed; finished runs are kept.
+        Raises `OutputError` when a file cannot be read or written, or Dask or the extra `figures` is not available,
+        `NandlabError` when runs have failed; finished runs are kept.
         """
         need_figures("a study needs its report and figures")
         store = Store(Path(out) if out is not None else Path("out") / self.name)
@@ -187,52 +175,16 @@ class Study:
                     return DaskWorkers(dask, traces)
                 return LocalWorkers(max(min(workers or os.cpu_count() or 1, wanted), 1))
 
-            def check(task: Task) -> None:
-                first = next(run for run in self.runs if run.identity == task.identity)
-                self._check_names(names_before(store, first, self.runs), later=SOMETIMES)
-
             state = execute(
                 [run.task for run in self.runs],
                 store,
                 make,
                 progress or (lambda _state: None),
-                check_first=check,
             )
             self.result = self._finish(store, state)
         finally:
             store.close()
         return self.result
-
-    def _check_names(self, known: set[str], later: tuple[str, ...] = ()) -> None:
-        """Refuse names that no run has, unless they begin with one of the prefixes `later`."""
-        study = self.definition
-        found: list[Problem] = []
-        known = known | study.names
-        known |= {f"{name.rsplit('.', 1)[0]}.*" for name in known if name.rsplit(".", 1)[-1].isdigit()}
-
-        def check(names: Sequence[str], line: int | None, key: str) -> None:
-            for name in names:
-                if name not in known and not name.startswith(later) and len(found) < MAX_PROBLEMS:
-                    text = f'no metric "{shown(name)}"'
-                    found.append(problem(study.path, line, key, text, near(name, sorted(known))))
-
-        for key, expression in study.metrics.items():
-            check(expression.names, study.metric_lines[key], f"metrics.{key}")
-            known.add(key)
-        for figure in study.figures:
-            if figure.kind != "cdf":
-                check(figure.metric.names, figure.line, f"figures.{figure.id}.metric")
-            for reference in figure.references:
-                check(reference.expression.names, figure.line, f"figures.{figure.id}.reference")
-        for claim in study.claims:
-            condition = None if claim.testable is None else claim.testable.measure
-            if claim.by_workload is not None:
-                check(claim.by_workload.names, claim.line, f"claims.{claim.id}.by_workload")
-            for what, measure in (("measure", claim.measure), ("baseline", claim.baseline), ("testable", condition)):
-                if isinstance(measure, Measure):
-                    check(measure.metric.names, claim.line, f"claims.{claim.id}.{what}.metric")
-        if found:
-            raise StudyError(found)
 
     def _finish(self, store: Store, state: State) -> StudyResult:
         """Write the result files; all except sim.json do not depend on time, place and order of the runs."""
@@ -243,7 +195,6 @@ class Study:
 
         study = self.definition
         results = Results(store, self.runs, study.metrics, [factor.name for factor in study.factors])
-        self._check_names(results.names(), later=results.null_sections())
         frame = results.frame()
         verdicts = judge(study, results)
         drawn = draw(study, results, verdicts)
@@ -280,6 +231,36 @@ class Study:
             _frames={figure.figure.id: _data(figure) for figure in drawn},
             _charts={figure.figure.id: chart for figure, chart in zip(drawn, charts, strict=True) if chart is not None},
         )
+
+
+def _check_names(study: Definition, known: set[str]) -> None:
+    """Refuse names of expressions that no run has; `known` has those that do not come from the study file."""
+    found: list[Problem] = []
+    known = known | study.names
+
+    def check(names: Sequence[str], line: int | None, key: str) -> None:
+        for name in names:
+            if name not in known and len(found) < MAX_PROBLEMS:
+                text = f'no metric "{shown(name)}"'
+                found.append(problem(study.path, line, key, text, near(name, sorted(known))))
+
+    for key, expression in study.metrics.items():
+        check(expression.names, study.metric_lines[key], f"metrics.{key}")
+        known.add(key)
+    for figure in study.figures:
+        if figure.kind != "cdf":
+            check(figure.metric.names, figure.line, f"figures.{figure.id}.metric")
+        for reference in figure.references:
+            check(reference.expression.names, figure.line, f"figures.{figure.id}.reference")
+    for claim in study.claims:
+        condition = None if claim.testable is None else claim.testable.measure
+        if claim.by_workload is not None:
+            check(claim.by_workload.names, claim.line, f"claims.{claim.id}.by_workload")
+        for what, measure in (("measure", claim.measure), ("baseline", claim.baseline), ("testable", condition)):
+            if isinstance(measure, Measure):
+                check(measure.metric.names, claim.line, f"claims.{claim.id}.{what}.metric")
+    if found:
+        raise StudyError(found)
 
 
 def _measured(state: State) -> Mapping[str, Any]:
