@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nandlab import presentation
+from nandlab.noted import first_sentence, of_runs
 from nandlab.presentation import Part, Presentation, of_run
 from nandlab.result_types import Note
 from nandlab.units import age, count, share
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: The style of a note, by severity.
 _NOTE_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+#: The kind of a note, by severity, before its code.
+_KINDS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def show_run(result: RunResult, console: Console) -> None:
@@ -54,6 +57,16 @@ def _sections(shown: Presentation, console: Console) -> None:
 def _notes(notes: Iterable[Note], console: Console) -> None:
     for note in notes:
         console.print(f"[{_NOTE_STYLES[note.severity]}]{escape(note.text)}[/]")
+
+
+def show_study_notes(notes: Iterable[Mapping[str, Any]], console: Console) -> None:
+    """Print the notes of the runs of a study by code, as in claims.json: errors in full, of others one sentence."""
+    for note in notes:
+        severity, text = note["severity"], note["text"]
+        whose = of_runs(note["count"], note["of"], note["where"])
+        style, kind = _NOTE_STYLES[severity], _KINDS[severity]
+        text = text if severity == "error" else first_sentence(text)
+        console.print(f"[{style}]{kind} {escape(note['code'])}[/] {escape(whose + text)}")
 
 
 def _table(shown: presentation.Table) -> Table:
@@ -174,14 +187,15 @@ def show_life(life: Life, console: Console) -> None:
 
 
 def show_comparison(comparison: Comparison, console: Console) -> None:
-    """Print what was compared and set differently, the differences, and the cautions."""
+    """Print the errors of the runs, what was compared and set differently, the differences, and the cautions."""
     from nandlab.presentation.comparison import of_comparison
 
     shown = of_comparison(comparison)
     for section in shown.sections:
         if isinstance(section.short, presentation.Table):
+    errors = [note for note in (*shown.notes, *shown.failures) if note.severity == "error"]
+    _notes(errors, console)
             console.print(_table(section.short))
         for sentence in section.sentences:
             console.print(escape(sentence))
-    _notes(shown.notes, console)
-    _notes(shown.failures, console)
+    _notes((note for note in (*shown.notes, *shown.failures) if note not in errors), console)

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from conftest import NANDLAB, SPEC, hidden
 from nandlab import _core, memory, simulate
-from nandlab.comparison import Alone
+from nandlab.comparison import Alone, Runs
+from nandlab.comparison.cautions import notes
 from nandlab.comparison.changes import Change
 from nandlab.comparison.identity import identical
 from nandlab.comparison.metrics import METRICS
@@ -193,7 +194,8 @@ def test_a_setting_without_effect_is_named_with_the_note_of_the_runs():
     (note,) = [note for note in found.notes if note.code == "no-gc"]
     assert note.text.startswith("spec, spec-2: GC never ran, so gc.victim, ")
     other = nandlab.compare(empty, empty.with_({"timing.read": "60us"}))
-    assert "no-gc" not in codes(other.notes), "gc.victim does not differ"
+    assert codes(other.notes)[-1] == "no-gc"
+    assert other.notes[-1].text.startswith("spec, spec-2: GC never ran") and "Remedy: " not in other.notes[-1].text
     assert other.pairs[0].without_effect == ()
 
 
@@ -207,11 +209,37 @@ def test_no_effect_means_that_every_result_is_the_same_to_the_byte():
         columns[column if column in columns else list(columns)[-1]][0] += 1
         other._raw[table] = encode(columns)
         assert not identical(result, other), table
+    assert "Remedy: " in note.text
+    # A note on a setting that does not differ is one sentence, behind the others.
         pair = pair_of(result, other)
         assert pair.same and not pair.identical and pair.without_effect == ()
         assert "but other files differ" in str(nandlab.compare(result, other))
     fewer = nandlab.run(FULL, sets={"output.series_rows": 10})
     assert identical(result, fewer, output_differs=True) and not identical(result, fewer)
+def test_notes_count_the_seeds_and_errors_come_first():
+    """Power fails after 100 of the requests; a capacitor saves what is dirty."""
+    cut = {"cache.size": "64KiB", "power.cut_after_requests": 100, "workload.synthetic.requests": 300}
+    lost = nandlab.load(SPEC, cut)
+    found = nandlab.compare(lost, {"capacitor.capacitance": "100mF"}, seeds=2)
+    assert [note.severity for note in found.notes] == sorted(
+        (note.severity for note in found.notes), key=("error", "warning", "info").index
+    )
+    first = found.notes[0]
+    assert (first.code, first.severity) == ("data-lost", "error")
+    assert first.text.startswith("spec: Power loss destroyed ")
+    assert str(found).split()[:2] == ["spec:", "Power"], "an error is the first thing on the screen"
+    assert str(found).count("Power loss destroyed") == 1
+    # One of the two seeds loses no write: power fails beyond the end of its run.
+    whole, short = (
+        nandlab.run(lost.with_({"seed": seed, **sets}))
+        for seed, sets in ((1, {}), (2, {"workload.synthetic.requests": 50}))
+    )
+    runs = [Runs("a", None, (1, 2), (whole, short)), Runs("b", None, (1, 2), (short, short))]
+    texts = {note.code: note.text for note in notes(runs, [])}
+    assert texts["data-lost"].startswith("a (1 of 2 seeds): Power loss destroyed ")
+    assert texts["never-cut"].startswith("a (1 of 2 seeds), b: Power never failed")
+
+
     smart = copy.copy(result)
     smart.smart_text = result.smart_text.replace('"power_cycles": 1', '"power_cycles": 2')
     assert not identical(result, smart)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from study_lab import BASE, command, refusal
 
 SPEC = """\
 [drive]
@@ -185,3 +186,120 @@ def test_long_latencies_are_not_cut_off_on_the_screen(tmp_path):
     text = console.export_text()
     assert "\u2026" not in text
     assert "569 s" in text
+def test_notes_are_gathered_by_code_the_gravest_first_and_the_most_frequent_next():
+    from nandlab.noted import first_sentence, gather, of_runs, where
+    from nandlab.result_types import Note
+
+    few, many, grave = Note("info", "few", "a"), Note("info", "many", "b"), Note("error", "grave", "c")
+    found = gather([(1, [few, many]), (2, [Note("info", "many", "other")]), (3, [grave, grave])])
+    assert [(one.note.code, one.note.text, one.runs) for one in found] == [
+        ("grave", "c", (3,)),
+        ("many", "b", (1, 2)),
+        ("few", "a", (1,)),
+    ]
+    assert gather([(1, []), (2, [])]) == []
+    assert (
+        first_sentence("It took 1.5 s, with gc.victim = fifo. Remedy: wait.") == "It took 1.5 s, with gc.victim = fifo."
+    )
+    assert first_sentence("It is so. `nandlab spec fit` helps.") == "It is so."
+    runs = [{"variant": variant, "seed": seed} for variant in "ab" for seed in (1, 2)]
+    assert where(runs, runs) == ""
+    assert where(runs[:2], runs) == "variant a"
+    assert where(runs[3:], runs) == "variant b; seed 2"
+    assert where([runs[0], runs[3]], runs) == "", "the labels do not single these runs out"
+    assert where([{"op": k} for k in range(7)], [{"op": k} for k in range(9)]) == "op 0, 1, 2, 3, 4, 5, ..."
+    assert of_runs(1, 1, "") == ""
+    assert of_runs(3, 3, "") == "in all 3 runs. The first: "
+    assert of_runs(1, 3, "seed 1") == "in 1 of 3 runs (seed 1): "
+
+
+#: Twelve runs: with `cut` and `uniform` power loss destroys acknowledged writes, with `short` GC never runs.
+NOTED = """\
+[study]
+title = "Noted"
+question = "Q"
+base = "base.toml"
+[variants.greedy]
+[variants.fifo]
+set = { "gc.victim" = "fifo" }
+[variants.cut]
+set = { "cache.size" = "64KiB", "power.cut_after_requests" = 500 }
+[workloads.uniform]
+[workloads.short]
+set = { "workload.synthetic.requests" = 100 }
+[grid]
+"drive.op" = [0.25, 0.5]
+"""
+
+
+def test_a_study_gathers_the_notes_of_its_runs(tmp_path):
+    """On the first screen, also of kept runs, on the page, in results.parquet and in claims.json."""
+    import nandlab
+    import polars as pl
+
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "s.toml").write_text(NOTED)
+    first, again = (command("study", "s.toml", "--workers", 2, "--out", "out", cwd=tmp_path) for _ in range(2))
+    for done, runs in ((first, "12 runs done, 2 with errors"), (again, "0 runs done, 12 kept, 2 with errors")):
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        assert lines[1] == runs
+        assert lines[2].startswith("error data-lost in 2 of 12 runs (variant cut; workload uniform). The first: ")
+        text = " ".join(done.stdout.split())
+        assert "set capacitor.capacitance." in text, "an error is told in full"
+        assert "warning never-cut in 2 of 12 runs (variant cut; workload short). The first: Power never" in text
+        assert "note no-gc in 6 of 12 runs (workload short). The first: GC never ran, so gc.victim, " in text
+        assert "Remedy: " not in text, "the page has the remedies of what is no error"
+
+    frame = pl.read_parquet(tmp_path / "out" / "results.parquet")
+    claims = json.loads((tmp_path / "out" / "claims.json").read_text())
+    by_code = {note["code"]: note for note in claims["notes"]}
+    assert claims["notes"][0]["code"] == "data-lost"
+    expected = {}
+    for row in frame.iter_rows(named=True):
+        summary = json.loads((tmp_path / "out" / "runs" / row["run"] / "summary.json").read_text())
+        assert row["notes"] == [note["code"] for note in summary["notes"]]
+        assert row["errors"] == [note["code"] for note in summary["notes"] if note["severity"] == "error"]
+        for note in summary["notes"]:
+            expected.setdefault(note["code"], set()).add(row["run"])
+    assert {code: set(note["runs"]) for code, note in by_code.items()} == expected
+    assert all(note["count"] == len(note["runs"]) and note["of"] == 12 for note in by_code.values())
+    assert by_code["no-gc"]["severity"] == "info" and by_code["data-lost"]["severity"] == "error"
+    page = (tmp_path / "out" / "report.html").read_text()
+    for text in (
+        "2 runs with errors</li>",
+        "2 of them with errors. Look first at the notes.",
+        "<b>Error</b> data-lost in 2 of 12 runs (variant cut; workload uniform). The first: Power loss",
+        "<b>Note</b> no-gc in 6 of 12 runs (workload short). The first: GC never ran",
+        "never-cut, unmapped-reads",
+    ):
+        assert text in page, text
+    result = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "out")
+    assert result.notes == claims["notes"]
+
+
+def test_a_study_without_notes_has_none(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(SPEC % (0.5, CLOSED) + FULL)
+    (tmp_path / "s.toml").write_text(
+        NOTED.split("[variants.greedy]")[0] + '[workloads.long]\nset = { "workload.synthetic.requests" = 20000 }\n'
+    )
+    done = command("study", "s.toml", "--workers", 1, "--out", "out", cwd=tmp_path)
+    assert done.stdout.splitlines()[1:] == ["1 runs done", "out/report.html"], done.stderr
+    assert json.loads((tmp_path / "out" / "claims.json").read_text())["notes"] == []
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert 'id="notes"' not in page and "with errors" not in page
+    frame = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "out").results
+    assert frame["notes"].to_list() == frame["errors"].to_list() == [[]]
+
+
+@pytest.mark.parametrize("name", ["notes", "errors"])
+def test_no_axis_or_metric_takes_the_columns_of_the_notes(tmp_path, name):
+    (tmp_path / "base.toml").write_text(BASE)
+    begin = NOTED.split("[variants.greedy]")[0]
+    axis = refusal(tmp_path / "s.toml", f'{begin}[grid]\n{name} = [{{ value = 1, set = {{ "drive.op" = 0.5 }} }}]\n')
+    metric = refusal(tmp_path / "s.toml", f'{begin}[metrics]\n{name} = "waf"\n')
+    assert "a column has this name already" in axis and "a column has this name already" in metric
+
+

@@ -125,11 +125,16 @@ def study(options: argparse.Namespace) -> End:
     if options.json:
         print((result.path / "claims.json").read_text(encoding="utf-8").rstrip("\n"))
         return end
+    from nandlab.screen import show_study_notes
+
     console = make_console()
     show_title(console, loaded.definition.title, str(result.path))
     kept = f", {result.runs_kept} kept" if result.runs_kept else ""
     lost = f", {result.runs_lost} lost and repeated" if result.runs_lost else ""
-    console.print(f"{result.runs_done} runs done{kept}{lost}")
+    errors = len({run for note in result.notes if note["severity"] == "error" for run in note["runs"]})
+    bad = f", [bold red]{errors} with errors[/]" if errors else ""
+    console.print(f"{result.runs_done} runs done{kept}{lost}{bad}")
+    show_study_notes(result.notes, console)
     if result.claims:
         console.print(_claims_table(result.claims))
     print(result.report)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nandlab._core import NandlabError, Spec
 from nandlab.comparison.identity import identical
+from nandlab.noted import first_sentence, gather
 from nandlab.result_types import Note
 from nandlab.results import RunResult
 from nandlab.units import count, size
@@ -72,19 +74,30 @@ def warnings(runs: Sequence[Runs], settings: Sequence[Setting]) -> Iterator[Note
 
 
 def notes(runs: Sequence[Runs], settings: Sequence[Setting]) -> Iterator[Note]:
-    """The notes of the runs on misleading numbers, and on settings without effect that differ; each code once."""
+    """The notes of the runs, each code once; what happened in neither is one sentence, unless its setting differs."""
     keys = {".".join(parts[:2]) for setting in settings if len(parts := setting.key.split(".")) > 1}
-    found: dict[str, tuple[Note, list[str]]] = {}
-    for name, results in _results(runs):
-        for note in (note for result in results for note in result.summary.notes):
-            # The warning on the steady state says that a run is too short.
-            about = any(re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", note.text) for key in keys)
-            if note.code != "too-short" and (note.severity != "info" or about):
-                names = found.setdefault(note.code, (note, []))[1]
-                names += [name] * (name not in names)
-    order = ("error", "warning", "info")
-    for note, names in sorted(found.values(), key=lambda one: order.index(one[0].severity)):
-        yield Note(note.severity, note.code, f"{', '.join(names)}: {note.text}")
+
+    def is_about(note: Note) -> bool:
+        return any(re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", note.text) for key in keys)
+
+    results = _results(runs)
+    every = [((name, at), result.summary.notes) for name, of in results for at, result in enumerate(of)]
+    shortened = []
+    for one in gather(every):
+        counts = Counter(name for name, _ in one.runs)
+        whose = [
+            name if counts[name] == len(of) else f"{name} ({counts[name]} of {len(of)} seeds)"
+            for name, of in results
+            if counts[name]
+        ]
+        note = next(filter(is_about, one.of.values()), one.note)
+        told = f"{', '.join(whose)}: "
+        if note.severity != "info" or is_about(note):
+            yield Note(note.severity, note.code, told + note.text)
+        # The warning on the steady state says that a run is too short.
+        elif note.code != "too-short":
+            shortened.append(Note(note.severity, note.code, told + first_sentence(note.text)))
+    yield from shortened
 
 
 def _warning(code: str, text: str) -> Note:

@@ -134,7 +134,8 @@ class Comparison:
     pairs: tuple[Pair, ...]
     #: What makes the comparison mislead.
     warnings: tuple[Note, ...]
-    #: Notes of the runs on misleading numbers, and on differing settings without effect.
+    #: The notes of the runs, each code once with the names of its runs. A note on something that never happened is
+    #: shortened to one sentence, unless a setting that it names differs.
     notes: tuple[Note, ...]
     #: The folder of the comparison; `None` without one.
     path: Path | None = None

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from nandlab.noted import SEVERITIES
 from nandlab.presentation import Figure as Value
 from nandlab.presentation import Part as ShareCell
 from nandlab.presentation import Section as Shown
 from nandlab.presentation import Table
 from nandlab.reporting.chart import Figure
 from nandlab.result_types import Note
-
-#: Severities from the gravest on.
-SEVERITIES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True)

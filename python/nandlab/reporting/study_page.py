@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nandlab.noted import of_runs
 from nandlab.presentation.model import counted
 from nandlab.reporting.chart import Figure
 from nandlab.reporting.content import (
@@ -26,6 +27,7 @@ from nandlab.reporting.content import (
     sections_of,
 )
 from nandlab.reporting.study_claims import MARKS, ledger, workloads
+from nandlab.result_types import Note
 from nandlab.study.draw import Drawn
 from nandlab.study.effects import combination
 from nandlab.study.judge import FITTED, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, SAME_DIRECTION, UNDECIDED, Verdict
@@ -48,6 +50,8 @@ def study_page(
     runs = results.runs
     badges = [("smoke size: the numbers support no claim", "warn")] if study.smoke else []
     tally = {verdict: sum(1 for v in verdicts if v.verdict == verdict) for verdict in MARKS}
+    errors = _with_errors(results)
+    badges += [(f"{counted(errors, 'run')} with errors", "bad")] if errors else []
     badges += [(f"{n} {verdict}", MARKS[verdict]) for verdict, n in tally.items() if n and MARKS[verdict] != "none"]
     sections: list[tuple[str, Sequence[Block | None]]] = [
         ("Claims", ledger(study, verdicts)),
@@ -56,16 +60,16 @@ def study_page(
         ("Where the parameters come from", _parameters(study)),
         ("Set-up", _setup(study, runs)),
         ("Load", [_load(study, results)]),
-        ("Specs", _specs(study, runs)),
+        ("Specs", _specs(study, results)),
     ]
     return Page(
         kind="study",
         title=study.title,
-        lead=_lead(study, runs, verdicts),
+        lead=_lead(study, results, verdicts),
         question=study.question,
         badges=tuple(badges),
         tiles=(),
-        notes=(),
+        notes=tuple(_notes(results)),
         paragraphs=tuple(part for part in study.notes.split("\n\n") if part.strip()),
         sections=sections_of(sections),
         footer=f"study {study.name}",
@@ -73,9 +77,23 @@ def study_page(
     )
 
 
-def _lead(study: Definition, runs: Sequence[PlannedRun], verdicts: Sequence[Verdict]) -> str:
+def _notes(results: Results) -> Iterator[Note]:
+    """The notes of the runs, each code once."""
+    for one in results.gathered():
+        whose = of_runs(len(one.runs), len(results.notes), results.where(one.runs))
+        yield Note(one.note.severity, one.note.code, f"{one.note.code} {whose}{one.note.text}")
+
+
+def _with_errors(results: Results) -> int:
+    """The number of distinct runs with an error."""
+    return len({run for one in results.gathered() if one.note.severity == "error" for run in one.runs})
+
+
+def _lead(study: Definition, results: Results, verdicts: Sequence[Verdict]) -> str:
     """What happened, and what to look at."""
-    text = f"{count(len(runs))} runs"
+    text = f"{count(len(results.runs))} runs"
+    if errors := _with_errors(results):
+        return f"{text}, {count(errors)} of them with errors. Look first at the notes."
     judged = [verdict for verdict in verdicts if verdict.verdict != NOT_MEASURED]
     if not judged:
         return f"{text}. Look first at Figures." if study.figures else f"{text}."
@@ -263,16 +281,17 @@ def _drawing(number: int, drawn: Drawn, figure: Figure | None) -> Block:
 # -------------------------------------------------------------------------------------------------------------- specs
 
 
-def _specs(study: Definition, runs: Sequence[PlannedRun]) -> list[Block]:
-    rows = []
+def _specs(study: Definition, results: Results) -> list[Block]:
+    rows, runs = [], results.runs
     resolved = [dict(flat(json.loads(run.spec.canonical_json()))) for run in runs]
     for run in runs:
         cells: list[Cell] = [Span(run.identity[:12], "code")]
         cells += [run.part] if len(study.parts) > 1 else []
         cells += [run.variant, run.workload]
         cells += [_plain(run.point[axis]) if axis in run.point else "-" for axis in study.axes]
+        cells.append(", ".join(note.code for note in results.notes[run.identity]) or "-")
         rows.append(tuple(cells))
-    heads = ("run", *(["part"] if len(study.parts) > 1 else []), "variant", "workload", *study.axes)
+    heads = ("run", *(["part"] if len(study.parts) > 1 else []), "variant", "workload", *study.axes, "notes")
     # Keys with the same value in all runs are listed once.
     keys = list(dict.fromkeys(key for entries in resolved for key in entries))
     common = {

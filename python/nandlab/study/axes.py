@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from nandlab.spec import set_arguments
 from nandlab.study.file import ChoiceTable, FactorTable, Grid, PartTable, PointTable, SmokeTable, StudyFile
 from nandlab.study.metrics import is_metric
-from nandlab.study.model import LABELS, NO_FACTOR, SEED, Choice, Factor, Override, Part
+from nandlab.study.model import COLUMNS, NO_FACTOR, SEED, Choice, Factor, Override, Part
 from nandlab.study.problems import near, shown
 from nandlab.study.reading import Reading
 from nandlab.study.source import Path
@@ -155,7 +155,7 @@ def _combinations(reading: Reading, axes: Axes, there: list[str]) -> list[Choice
 def _grid(reading: Reading, axes: Axes, grid: Grid | None, path: Path) -> dict[str, tuple[Choice, ...]]:
     found: dict[str, tuple[Choice, ...]] = {}
     for axis, listed in (grid or {}).items():
-        if axis in ("run", *LABELS) or is_metric(axis):
+        if axis in COLUMNS or is_metric(axis):
             message = "a result of each run has this name" if is_metric(axis) else "a column has this name already"
             reading.report((*path, axis), message, "choose another name for the axis")
             continue

@@ -16,7 +16,7 @@ from nandlab.study.claims import ClaimReader
 from nandlab.study.expression import MAX_LENGTH, Expression
 from nandlab.study.figures import FigureReader
 from nandlab.study.file import StudyFile, StudyTable, read_tables
-from nandlab.study.model import LABELS, SEED, Definition, Override, Part
+from nandlab.study.model import COLUMNS, LABELS, SEED, Definition, Override, Part
 from nandlab.study.parameters import read_parameters
 from nandlab.study.problems import StudyError, near, problem, shown
 from nandlab.study.reading import Reading
@@ -178,7 +178,7 @@ def _values(reading: Reading, file: StudyFile) -> dict[str, Any]:
 
 def _metrics(reading: Reading, file: StudyFile, columns: Mapping[str, Any]) -> dict[str, Expression]:
     for key in file.metrics or {}:
-        if key in columns:
+        if key in columns or key in COLUMNS:
             reading.report(("metrics", key), "a column has this name already", "choose another name")
     return {key: expression for key, expression in (file.metrics or {}).items() if expression is not None}
 

@@ -10,13 +10,15 @@ from statistics import fmean
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
 
 from nandlab.errors import OutputError
+from nandlab.noted import SEVERITIES, Noted, gather, where
 from nandlab.record import Record
-from nandlab.result_types import Summary
+from nandlab.result_types import Note, Summary
 from nandlab.study.expression import Expression
-from nandlab.study.model import leaves, without
+from nandlab.study.model import ERRORS, NOTES, leaves, without
 from nandlab.study.plan import PlannedRun
 from nandlab.study.store import Store
 
@@ -34,11 +36,9 @@ def flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield name, value
 
 
-def metrics(store: Store, run: PlannedRun) -> dict[str, Any]:
-    """All metrics of a stored run."""
-    found = {
-        name: value for name, value in flat(store.read_json(run.identity, "summary.json")) if name not in _NO_METRIC
-    }
+def metrics(store: Store, run: PlannedRun, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """All metrics of a stored run with this summary."""
+    found = {name: value for name, value in flat(summary) if name not in _NO_METRIC}
     found |= dict(flat(store.read_json(run.identity, "smart.json"), "smart."))
     found["drive.raw_bytes"] = run.spec.raw_bytes
     found["drive.logical_bytes"] = run.spec.logical_bytes
@@ -246,13 +246,17 @@ class Results:
         self.factors = factors
         self.rows: list[dict[str, Any]] = []
         self.values: list[dict[str, Any]] = []
+        #: The notes of each distinct run, by identity.
+        self.notes: dict[str, tuple[Note, ...]] = {}
         self._named = named
         self._elsewhere: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
         cache: dict[str, dict[str, Any]] = {}
         axes = list(dict.fromkeys(axis for run in runs for axis in run.point))
         for run in runs:
             if run.identity not in cache:
-                cache[run.identity] = metrics(store, run)
+                summary = store.read_json(run.identity, "summary.json")
+                self.notes[run.identity] = msgspec.convert(summary["notes"], tuple[Note, ...])
+                cache[run.identity] = metrics(store, run, summary)
             row: dict[str, Any] = {
                 "run": run.identity,
                 "part": run.part,
@@ -306,7 +310,22 @@ class Results:
         import polars as pl
 
         names = list(dict.fromkeys(name for row in self.rows for name in row))
-        return pl.DataFrame([_column(name, [row.get(name) for row in self.rows]) for name in names])
+        columns = [_column(name, [row.get(name) for row in self.rows]) for name in names]
+        for name, severities in ((NOTES, SEVERITIES), (ERRORS, ("error",))):
+            codes = [
+                [note.code for note in self.notes[run.identity] if note.severity in severities] for run in self.runs
+            ]
+            columns.append(pl.Series(name, codes, dtype=pl.List(pl.String)))
+        return pl.DataFrame(columns)
+
+    def gathered(self) -> list[Noted[str]]:
+        """The notes of all runs by code, with the identities of the runs."""
+        return gather(self.notes.items())
+
+    def where(self, identities: Iterable[str]) -> str:
+        """The labels that single out these runs: `variant fifo; seed 1, 2`; empty if none does."""
+        wanted = set(identities)
+        return where((run.row for run in self.runs if run.identity in wanted), (run.row for run in self.runs))
 
 
 def elsewhere(row: Mapping[str, Any]) -> tuple[Any, ...]:

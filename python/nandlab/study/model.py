@@ -12,6 +12,10 @@ from nandlab.study.expression import Expression
 
 #: Columns of the results table beside metrics and grid axes.
 LABELS = ("part", "variant", "workload")
+#: Columns with the codes of notes: those of all notes of a run, and those of its errors.
+NOTES, ERRORS = "notes", "errors"
+#: Columns that neither an axis nor a metric of the study file may have.
+COLUMNS = ("run", *LABELS, NOTES, ERRORS)
 #: The column of the replicates: runs that differ only in it differ only in their seed.
 SEED = "seed"
 #: The variant with all factors off.

@@ -42,10 +42,15 @@ class StudyResult:
     #: The folder of the study.
     path: Path
     #: One row per run: `run` (the identity of the run), `part`, `variant`, `workload`, a column per grid axis, and a
-    #: column per metric under its dotted name.
+    #: column per metric under its dotted name; last `notes` and `errors`, the codes of all notes of the run and of its
+    #: errors.
     results: pl.DataFrame
     #: The claims with measured values and verdicts, as in claims.json.
     claims: list[dict[str, Any]]
+    #: The notes of the runs by code, the gravest first, as in claims.json: `severity`, `code`, the `count` of runs with
+    #: the note `of` all distinct runs, the labels that single them out (`where`), the `text` of the first of them, and
+    #: the `runs` by identity.
+    notes: list[dict[str, Any]]
     #: Runs done in this call.
     runs_done: int
     #: Runs that were finished before.
@@ -199,7 +204,14 @@ class Study:
         verdicts = judge(study, results)
         drawn = draw(study, results, verdicts)
         claims = [verdict.as_json() for verdict in verdicts]
-        judged = {"study": self.name, "title": study.title, "smoke": study.smoke, "claims": claims}
+        noted = _noted(results)
+        judged = {
+            "study": self.name,
+            "title": study.title,
+            "smoke": study.smoke,
+            "notes": noted,
+            "claims": claims,
+        }
         charts = [figure_of(study, figure) for figure in drawn]
         page = html_of(study_page(study, results, drawn, charts, verdicts, _core.version()))
         figures = store.path / "figures"
@@ -225,6 +237,7 @@ class Study:
             path=store.path,
             results=frame,
             claims=claims,
+            notes=noted,
             runs_done=state.done,
             runs_kept=state.kept,
             runs_lost=state.lost,
@@ -261,6 +274,22 @@ def _check_names(study: Definition, known: set[str]) -> None:
                 check(measure.metric.names, claim.line, f"claims.{claim.id}.{what}.metric")
     if found:
         raise StudyError(found)
+
+
+def _noted(results: Results) -> list[dict[str, Any]]:
+    """The notes of the runs by code, as in claims.json."""
+    return [
+        {
+            "severity": one.note.severity,
+            "code": one.note.code,
+            "count": len(one.runs),
+            "of": len(results.notes),
+            "where": results.where(one.runs),
+            "text": one.note.text,
+            "runs": list(one.runs),
+        }
+        for one in results.gathered()
+    ]
 
 
 def _measured(state: State) -> Mapping[str, Any]:
