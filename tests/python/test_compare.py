@@ -89,12 +89,27 @@ def test_an_interval_is_paired_by_seed():
             [10.0, 12.0, 14.0],
             "p99 of writes is 12 us, not 0 us (95 % interval of the difference +7.03 us to +17.0 us)",
         ),
-        # By hand: the differences are 1 and -1; half 12.7062 * 1.41421 / sqrt(2) = 12.7062.
+        # By hand: the differences are 1 and -1; half 12.7062 * 1.41421 / sqrt(2) = 12.7062, of values up to 101.
         (
-            [0.0, 1.0],
-            [1.0, 0.0],
+            [0.0, 101.0],
+            [1.0, 100.0],
             "no clear difference in p99 of writes (95 % interval of the difference -12.7 us to +12.7 us)",
         ),
+        # The same differences of values up to 1: the interval says nothing.
+        ([0.0, 1.0], [1.0, 0.0], "no clear difference in p99 of writes (2 seeds are too few for an interval)"),
+        # By hand: the logarithms are -d and d, so the interval is exp(-12.7062 d) to exp(12.7062 d), and contains half
+        # and double from d = ln 2 / 12.7062 = 0.05455 on.
+        (
+            [100.0, 100.0],
+            [100 * math.exp(-0.0544), 100 * math.exp(0.0544)],
+            "no clear difference in p99 of writes (95 % interval -50 to +100 %)",
+        ),
+        (
+            [100.0, 100.0],
+            [100 * math.exp(-0.0547), 100 * math.exp(0.0547)],
+            "no clear difference in p99 of writes (2 seeds are too few for an interval)",
+        ),
+        ([100.0, 100.0], [1.0, 4000.0], "no clear difference in p99 of writes (2 seeds are too few for an interval)"),
     ],
 )
 def test_a_sentence_states_the_change_in_plain_words(baseline, values, sentence):
@@ -193,29 +208,14 @@ def test_a_setting_without_effect_is_named_with_the_note_of_the_runs():
     assert "gc.victim had no effect: all results of spec and spec-2 are the same to the byte." in str(found)
     (note,) = [note for note in found.notes if note.code == "no-gc"]
     assert note.text.startswith("spec, spec-2: GC never ran, so gc.victim, ")
+    assert "Remedy: " in note.text
+    # A note on a setting that does not differ is one sentence, behind the others.
     other = nandlab.compare(empty, empty.with_({"timing.read": "60us"}))
     assert codes(other.notes)[-1] == "no-gc"
     assert other.notes[-1].text.startswith("spec, spec-2: GC never ran") and "Remedy: " not in other.notes[-1].text
     assert other.pairs[0].without_effect == ()
 
 
-def test_no_effect_means_that_every_result_is_the_same_to_the_byte():
-    """The outcomes in summary.json alone are not enough: one request in another bin or interval is an effect."""
-    result = nandlab.run(FULL)
-    assert identical(result, nandlab.run(FULL))
-    for table, column in (("latency", "count"), ("series", "writes"), ("blocks", "valid_pages")):
-        other = nandlab.run(FULL)
-        columns = {name: values.copy() for name, values in other.numpy(table).items()}
-        columns[column if column in columns else list(columns)[-1]][0] += 1
-        other._raw[table] = encode(columns)
-        assert not identical(result, other), table
-    assert "Remedy: " in note.text
-    # A note on a setting that does not differ is one sentence, behind the others.
-        pair = pair_of(result, other)
-        assert pair.same and not pair.identical and pair.without_effect == ()
-        assert "but other files differ" in str(nandlab.compare(result, other))
-    fewer = nandlab.run(FULL, sets={"output.series_rows": 10})
-    assert identical(result, fewer, output_differs=True) and not identical(result, fewer)
 def test_notes_count_the_seeds_and_errors_come_first():
     """Power fails after 100 of the requests; a capacitor saves what is dirty."""
     cut = {"cache.size": "64KiB", "power.cut_after_requests": 100, "workload.synthetic.requests": 300}
@@ -240,6 +240,21 @@ def test_notes_count_the_seeds_and_errors_come_first():
     assert texts["never-cut"].startswith("a (1 of 2 seeds), b: Power never failed")
 
 
+def test_no_effect_means_that_every_result_is_the_same_to_the_byte():
+    """The outcomes in summary.json alone are not enough: one request in another bin or interval is an effect."""
+    result = nandlab.run(FULL)
+    assert identical(result, nandlab.run(FULL))
+    for table, column in (("latency", "count"), ("series", "writes"), ("blocks", "valid_pages")):
+        other = nandlab.run(FULL)
+        columns = {name: values.copy() for name, values in other.numpy(table).items()}
+        columns[column if column in columns else list(columns)[-1]][0] += 1
+        other._raw[table] = encode(columns)
+        assert not identical(result, other), table
+        pair = pair_of(result, other)
+        assert pair.same and not pair.identical and pair.without_effect == ()
+        assert "but other files differ" in str(nandlab.compare(result, other))
+    fewer = nandlab.run(FULL, sets={"output.series_rows": 10})
+    assert identical(result, fewer, output_differs=True) and not identical(result, fewer)
     smart = copy.copy(result)
     smart.smart_text = result.smart_text.replace('"power_cycles": 1', '"power_cycles": 2')
     assert not identical(result, smart)

@@ -55,6 +55,18 @@ class Change:
         return "unclear" if interval is not None and interval[0] <= 0 <= interval[1] else "differs"
 
     @property
+    def is_open(self) -> bool:
+        """Whether the interval says nothing: it contains half and double of the baseline, so that either is possible.
+
+        Without a ratio half and double are those of the higher of the two means.
+        """
+        interval = (self.ratio or self.difference).interval
+        if interval is None:
+            return False
+        whole = 1.0 if self.ratio is not None else max(abs(_mean(self.baseline)), abs(_mean(self.values)))
+        return interval[0] <= -whole / 2 and interval[1] >= whole > 0
+
+    @property
     def size(self) -> float:
         """The size of the difference, |ln ratio|; -1 without a ratio."""
         return -1.0 if self.ratio is None else abs(math.log1p(self.ratio.mean))
@@ -64,6 +76,8 @@ class Change:
         """The change in plain words, with its 95 % confidence interval if there are several seeds."""
         if self.verdict == "same":
             return f"{self.words} is the same"
+        if self.is_open:
+            return f"no clear difference in {self.words} ({len(self.values)} seeds are too few for an interval)"
         if self.ratio is None:
             return self._of_difference()
         mean, interval = self.ratio.mean, self.ratio.interval

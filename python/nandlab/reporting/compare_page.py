@@ -130,7 +130,8 @@ def _ratios(comparison: Comparison) -> Block | None:
     for pair in comparison.pairs:
         of[pair.runs.name] = {}
         for one in pair.changes:
-            if one.further or one.ratio is None:
+            # An interval that says nothing would only widen the axis.
+            if one.further or one.ratio is None or one.is_open:
                 continue
             of[pair.runs.name][one.metric] = one
             words[one.metric] = one.words
