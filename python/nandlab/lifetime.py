@@ -29,7 +29,7 @@ from nandlab import _core, memory
 from nandlab.errors import OutputError, os_error_text
 from nandlab.interruptible import interruptible
 from nandlab.record import Record, parse
-from nandlab.result_types import LifeRow
+from nandlab.result_types import LifeRow, Note
 from nandlab.results import MARKER, OutputDirectory
 from nandlab.simulate import Progress
 from nandlab.spec import Sets, Spec, load
@@ -52,7 +52,8 @@ _ERASES_MIN = 50
 
 _WORN = "the first block reached its endurance"
 #: The ends of a complete life.
-_ENDS = (_WORN, "the mean reached the endurance", "writes found no room")
+_NO_ROOM = "writes found no room"
+_ENDS = (_WORN, "the mean reached the endurance", _NO_ROOM)
 
 Watch = Callable[[Progress], bool | None]
 
@@ -120,6 +121,8 @@ class LifeFacts(Record, frozen=True):
     """Number of simulated requests."""
     simulated_share: float
     """Share of the wear that was simulated, 0 to 1."""
+    notes: tuple[Note, ...] = ()
+    """Notes on the simulated part of the life, as of a run; not those on its length and on the wear that ends it."""
     error: dict[str, Difference] | None = None
     """Differences from the same life simulated in full (`against_full`); None without a complete full simulation."""
 
@@ -522,7 +525,7 @@ class _Living:
                 f"the drive is worn out before the end of its first window of {self._requests} requests\n"
                 "  remedy: shorter windows (--requests), a larger drive.endurance, or less wear at the start"
             )
-        return _WORN if row.pe_max >= self._endurance else "writes found no room"
+        return _WORN if row.pe_max >= self._endurance else _NO_ROOM
 
     # ---------------------------------------------------------------------------------------------------- the result
 
@@ -556,8 +559,14 @@ class _Living:
             requests_a_window=self._requests,
             requests=self._completed,
             simulated_share=_rounded(_ratio(self._simulated_pe, last.pe_mean - self._first)),
+            notes=self._notes(),
         )
         return Life(facts, columns, self._spec.to_toml(), self._spec.hash, self._name)
+
+    def _notes(self) -> tuple[Note, ...]:
+        """The notes of the drive, without those that hold for every life: it is long enough, and ends by wear."""
+        found = msgspec.convert(json.loads(self._run.result().summary)["notes"], tuple[Note, ...])
+        return tuple(note for note in found if note.code not in ("too-short", "worn-out"))
 
 
 def _apart(half: LifeRow, whole: LifeRow) -> float:

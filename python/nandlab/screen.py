@@ -15,7 +15,7 @@ from nandlab import presentation
 from nandlab.noted import first_sentence, of_runs
 from nandlab.presentation import Part, Presentation, of_run
 from nandlab.result_types import Note
-from nandlab.units import age, count, share
+from nandlab.units import age, count, lifetime_unit, share
 
 if TYPE_CHECKING:
     from nandlab.comparison import Comparison
@@ -143,9 +143,8 @@ def _by_condition(found: Reliability, console: Console, cells: list[list[str]]) 
         begin = end
 
 
-#: Columns of a life on the screen: heading, name, digits after the point.
+#: Columns of a life on the screen after that of the time: heading, name, digits after the point.
 _LIFE = (
-    ("years", "years", 2),
     ("P/E", "pe_mean", 0),
     ("read us", "read_us_mean", 0),
     ("p99", "read_us_p99", 0),
@@ -170,18 +169,21 @@ def show_life(life: Life, console: Console) -> None:
 
     shown = of_life(life)
     console.print(shown.lead)
+    _notes(shown.failures, console)
     console.print(", ".join(f"{figure.label}: {figure.text}" for figure in shown.headline[1:]), highlight=False)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     columns = [column for column in _LIFE if column[1] in life.columns]
+    unit, per_year = lifetime_unit(life.facts.years)
+    table.add_column(unit, justify="right", no_wrap=True)
     for heading, _, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     windows = len(life.columns["years"])
     rows = min(windows, _LIFE_ROWS)
     for at in (round(k * (windows - 1) / max(rows - 1, 1)) for k in range(rows)):
-        table.add_row(*(_cell(life.columns[name][at], digits) for _, name, digits in columns))
+        cells = (_cell(life.columns[name][at], digits) for _, name, digits in columns)
+        table.add_row(_cell(life.columns["years"][at] * per_year, 2), *cells)
     console.print(table)
     console.print("[dim]refreshed: pages refreshed per host page[/]", highlight=False)
-    _notes(shown.failures, console)
     _notes(shown.notes, console)
     _sections(shown, console)
 
@@ -191,10 +193,10 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
     from nandlab.presentation.comparison import of_comparison
 
     shown = of_comparison(comparison)
-    for section in shown.sections:
-        if isinstance(section.short, presentation.Table):
     errors = [note for note in (*shown.notes, *shown.failures) if note.severity == "error"]
     _notes(errors, console)
+    for section in shown.sections:
+        if isinstance(section.short, presentation.Table):
             console.print(_table(section.short))
         for sentence in section.sentences:
             console.print(escape(sentence))

@@ -65,6 +65,37 @@ def duration(seconds: float | None) -> str:
     return f"{amount / 86400:.3g} days"
 
 
+#: Units of a lifetime, and how many of them a year of 365 days has.
+_LIFETIMES = (("years", 1.0), ("days", 365.0), ("hours", 8760.0), ("minutes", 525_600.0), ("seconds", 31_536_000.0))
+
+
+def lifetime_unit(years: float) -> tuple[str, float]:
+    """The unit that fits a lifetime given in years, and how many of it a year has.
+
+    Years from a tenth of a year on; else the first unit of which there are at least two.
+    """
+    if years >= 0.1 or not years > 0:
+        return _LIFETIMES[0]
+    return next((one for one in _LIFETIMES[1:] if years * one[1] >= 2), _LIFETIMES[-1])
+
+
+def lifetime(years: float) -> str:
+    """A lifetime given in years, in the unit that fits."""
+    unit, per_year = lifetime_unit(years)
+    return f"{number(years * per_year)} {unit}"
+
+
+#: Decimal units of data, and how many of them a terabyte has.
+_WRITTEN = (("PB", 1e-3), ("TB", 1.0), ("GB", 1e3), ("MB", 1e6), ("kB", 1e9), ("B", 1e12))
+
+
+def written_unit(terabytes: float) -> tuple[str, float]:
+    """The decimal unit that fits an amount of data given in terabytes, and how many of it a terabyte has."""
+    if not terabytes > 0:
+        return _WRITTEN[1]
+    return next((one for one in _WRITTEN if terabytes * one[1] >= 1), _WRITTEN[-1])
+
+
 def joules(energy: float) -> str:
     """An energy given in joules, in the unit that fits its size."""
     if energy == 0 or energy >= 1:

@@ -7,6 +7,9 @@ import sys
 import time
 
 import pytest
+from nandlab.screen import show_life
+from nandlab.units import number
+from rich.console import Console
 
 #: A drive whose whole life takes a second to simulate: 64 blocks with 200 P/E cycles left. A day of ageing is a
 #: simulated second.
@@ -108,6 +111,80 @@ def test_waf_of_a_life_is_in_bytes(spec):
     assert columns["waf"] == pytest.approx(4096 * programs / columns["write_bytes"], rel=1e-9)
     assert columns["waf_pages"] == pytest.approx(programs / columns["host_pages"], rel=1e-9)
     assert np.all(columns["waf"] > 1.9 * columns["waf_pages"])
+
+
+def test_a_life_is_told_in_units_that_fit():
+    """A day is 86,400 s, and a year has 365 days."""
+    from nandlab.units import lifetime, lifetime_unit, written_unit
+
+    day = 1 / 365
+    told = [lifetime(of) for of in (12.345, 1.0, 0.1, 36 * day, 2 * day, 1.99 * day, day / 12, day / 720, day / 86_400)]
+    assert told == [
+        *("12.3 years", "1.00 years", "0.10 years", "36.0 days", "2.00 days"),
+        *("47.8 hours", "2.00 hours", "2.00 minutes", "1.00 seconds"),
+    ]
+    assert lifetime_unit(0.0) == ("years", 1.0)
+    for terabytes, unit, shown in ((1500.0, "PB", 1.5), (1.0, "TB", 1.0), (0.45, "GB", 450.0), (0.00045, "MB", 450.0)):
+        found, times = written_unit(terabytes)
+        assert (found, terabytes * times) == (unit, pytest.approx(shown))
+    assert written_unit(0.0) == ("TB", 1.0)
+
+
+def test_screen_and_page_of_a_short_life_have_units_that_fit(spec, tmp_path):
+    done = command(
+        "life",
+        spec,
+        "--windows",
+        3,
+        "--requests",
+        1000,
+        "--against-full",
+        "--out",
+        tmp_path / "out",
+        "--set",
+        "reliability.clock_scale=1",
+        "--set",
+        "refresh.policy=none",
+    )
+    assert done.returncode == 0, done.stderr
+    facts = json.loads((tmp_path / "out" / "life.json").read_text())
+    minutes, megabytes = facts["years"] * 525_600, facts["host_tb_written"] * 1e6
+    assert 2 < minutes < 120 and 1 < megabytes < 1000
+    lines = done.stdout.splitlines()
+    assert lines[1] == f"{number(minutes)} minutes until the first block reached its endurance."
+    assert f"written by the host (TBW): {number(megabytes)} MB" in done.stdout
+    head = next(at for at, line in enumerate(lines) if line.split()[:1] == ["minutes"])
+    ages = [float(line.split()[0]) for line in lines[head + 1 : head + 1 + facts["windows"]]]
+    assert ages[0] > 0 and ages == sorted(set(ages)) and ages[-1] == pytest.approx(minutes, rel=0.2)
+    assert "lifetime, minutes" in " ".join(done.stdout.split()) and "years" not in done.stdout
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert '"title": "minutes"' in page or '"title":"minutes"' in page
+    assert '"title": "years"' not in page and '"title":"years"' not in page
+
+
+def test_a_life_tells_the_errors_that_it_met(spec, tmp_path):
+    """At 18,000 P/E cycles and ten years no read level decodes some of the pages."""
+    import nandlab
+
+    bad = {
+        "reliability.pe_cycles": 18_000,
+        "drive.endurance": 18_400,
+        "reliability.retention": "3650d",
+        "refresh.policy": "none",
+    }
+    life = nandlab.life(spec, tmp_path / "bad", windows=2, requests=1000, sets=bad)
+    (note,) = [note for note in life.facts.notes if note.severity == "error"]
+    assert note.code == "uncorrectable" and "no read level decodes" in note.text
+    assert nandlab.Life.read(tmp_path / "bad").facts.notes == life.facts.notes
+    console = Console(record=True, width=100, file=(tmp_path / "screen").open("w"))
+    show_life(life, console)
+    lines = console.export_text().splitlines()
+    assert lines[1].startswith("data lost: first media error after "), "the error is behind the first line"
+    assert "no read level decodes" in " ".join(lines)
+    assert "no read level decodes" in nandlab.report(tmp_path / "bad").read_text()
+    good = nandlab.life(spec, windows=2, requests=1000)
+    assert [note.code for note in good.facts.notes if note.severity == "error"] == []
+    assert "too-short" not in [note.code for note in good.facts.notes]
 
 
 def test_impossible_lives_are_refused(spec, tmp_path):

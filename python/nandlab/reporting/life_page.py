@@ -10,16 +10,15 @@ import numpy as np
 from nandlab.lifetime import Life
 from nandlab.presentation import CAUSES
 from nandlab.presentation.life import of_life
-from nandlab.reporting.chart import Axis, Lines, Series
+from nandlab.reporting.chart import Axis, Floats, Lines, Series
 from nandlab.reporting.colours import CAUSES as CAUSE_COLOURS
 from nandlab.reporting.content import Block, Page, beside, parts_of, sections_of
 from nandlab.reporting.run_charts import single
 from nandlab.reporting.run_page import spec_of
 from nandlab.reporting.settings import settings_of
-from nandlab.units import number
+from nandlab.units import lifetime_unit, number
 
 _AGAINST = "Against the full simulation"
-_YEARS = Axis("years", " years")
 #: Name of a column, name in the chart, colour.
 _Shown = tuple[str, str, str]
 #: From this many windows on, a line has no dots.
@@ -70,16 +69,22 @@ def _change(life: Life) -> tuple[str, str] | None:
     return (number(float(known[0])), number(float(known[-1]))) if known.size > 1 else None
 
 
+def _times(life: Life) -> tuple[Floats, Axis]:
+    """The ages at the ends of the windows, and their axis, in the unit that fits."""
+    unit, per_year = lifetime_unit(life.facts.years)
+    return life.columns["years"].astype(float) * per_year, Axis(unit, f" {unit}")
+
+
 def _drawn(life: Life, shown: Sequence[_Shown], y: Axis, caption: str, title: str, scale: float = 1.0) -> list[Block]:
     """Columns over years; the columns of the full simulation are dashed."""
     there = [entry for entry in shown if entry[0] in life.columns]
     if not there:
         return []
-    xs = life.columns["years"].astype(float)
+    xs, axis = _times(life)
     lines = [Series(name, scale * life.columns[key].astype(float), colour) for key, name, colour in there]
     if life.full is not None:
         known = life.full.columns
-        grid = known["years"].astype(float)
+        grid = known["years"].astype(float) * lifetime_unit(life.facts.years)[1]
         far = (xs < grid[0]) | (xs > grid[-1])
         lines += [
             Series(
@@ -88,7 +93,7 @@ def _drawn(life: Life, shown: Sequence[_Shown], y: Axis, caption: str, title: st
             for key, name, c in there
             if key in known
         ]
-    return [single(Lines(title, _YEARS, y, xs, tuple(lines), dots=len(xs) <= _DOTS), caption)]
+    return [single(Lines(title, axis, y, xs, tuple(lines), dots=len(xs) <= _DOTS), caption)]
 
 
 def _latency(life: Life, op: str) -> list[Block]:
@@ -129,11 +134,12 @@ def _amplification(life: Life) -> list[Block]:
         Series(CAUSES.get(key[8:], key[8:]), table[key] * a_program, CAUSE_COLOURS.get(key[8:], "slate"))
         for key in causes
     )
+    xs, axis = _times(life)
     by_cause = Lines(
         "Programs by cause",
-        _YEARS,
+        axis,
         Axis("bytes programmed per host byte"),
-        table["years"].astype(float),
+        xs,
         stack,
         stacked=True,
     )
