@@ -515,3 +515,170 @@ def test_paper_and_measurement_are_side_by_side_by_workload_with_intervals(tmp_p
     assert "95 % confidence intervals over the seeds" in page
     with pytest.raises(KeyError, match="no chart 'other'"):
         result.chart("other")
+
+
+#: Three workloads and four values of `k`, a number that the metrics use and the drive does not.
+SLOPES = """\
+[study]
+title = "T"
+question = "Q"
+base = "base.toml"
+replicates = 2
+[values]
+k = 1
+[variants.a]
+set = {{ "gc.victim" = "greedy" }}
+[variants.b]
+set = {{ "gc.victim" = "fifo" }}
+[workloads.u]
+set = {{ "workload.synthetic.address" = "uniform" }}
+facts = {{ share = 0.1, sign = 1, odd = 2 }}
+[workloads.v]
+set = {{ "workload.synthetic.address" = {{ zipf = 0.5 }} }}
+facts = {{ share = 0.2, sign = 1, odd = 1 }}
+[workloads.w]
+set = {{ "workload.synthetic.address" = {{ zipf = 0.9 }} }}
+facts = {{ share = 0.4, sign = -1, odd = 3 }}
+[parts.p]
+grid = {{ k = [4, 1, 2, 3] }}
+[[figures]]
+id = "f"
+title = "F"
+metric = "waf"
+over = "k"
+[[claims]]
+id = "c"
+figure = "f"
+what = "W"
+source = "S"
+measure = {{ metric = "{metric}", where = {{ variant = "a"{where} }}{reduce} }}
+{claim}
+"""
+
+
+def slope_claim(folder, metric, claim, *, where="", reduce=', reduce = "mean"', seeds=None):
+    """The claim as judged, with metrics of known values: `0 * waf` is 0 in each run."""
+    import nandlab
+
+    (folder / "base.toml").write_text(BASE)
+    text = SLOPES.format(metric=metric, claim=claim, where=where, reduce=reduce)
+    (folder / "s.toml").write_text(text)
+    result = nandlab.Study.load(folder / "s.toml", seeds=seeds).run(folder / "o", workers=2)
+    return result.claims[0], result.report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("metric", "slope", "steps", "verdict"),
+    [
+        ("k * k + 0 * waf", "rising", [3, 5, 7], "reproduced"),
+        ("k * k + 0 * waf", "falling", [3, 5, 7], "not reproduced"),
+        ("-k + 0 * waf", "falling", [-1, -1, -1], "reproduced"),
+        # The last step is 0, so it is neither for nor against the claim.
+        ("min(k, 3) + 0 * waf", "rising", [1, 1, 0], "undecided"),
+        # One step against the claim decides, whatever the others are.
+        ("abs(k - 2.4) + 0 * waf", "falling", [-1, 0.2, 1], "not reproduced"),
+        # A difference of the seeds alone: -1 and 1, or more, whose interval contains 0 at each step.
+        ("k + 100 * k * (spec.seed - 3.5) + 0 * waf", "rising", [1, 1, 1], "undecided"),
+    ],
+)
+def test_a_monotone_claim_is_judged_step_by_step(tmp_path, metric, slope, steps, verdict):
+    claim, page = slope_claim(tmp_path, metric, f'monotone = {{ over = "k", direction = "{slope}" }}')
+    assert [(step["from"], step["to"]) for step in claim["steps"]] == [(1, 2), (2, 3), (3, 4)]
+    assert [step["difference"] for step in claim["steps"]] == pytest.approx(steps)
+    assert (claim["verdict"], claim["kind"], claim["seeds"]) == (verdict, "monotone", 2)
+    assert f"{slope} with k" in page and "1 to 2: " in page
+
+
+def test_steps_are_paired_by_seed(tmp_path):
+    """The seeds differ by 1,000, the step of each seed is 1: paired, the interval has no width."""
+    claim, _ = slope_claim(
+        tmp_path, "k + 1000 * spec.seed + 0 * waf", 'monotone = { over = "k", direction = "rising" }'
+    )
+    assert all(step["interval"] == pytest.approx((1, 1)) for step in claim["steps"])
+    assert claim["verdict"] == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("metric", "slope", "rho"),
+    [
+        ("share + 0 * waf", "rising", 1.0),
+        ("1 / share + 0 * waf", "rising", -1.0),
+        # Ranks 1, 2, 3 and 2, 1, 3: 1 - 6 * 2 / (3 * 8).
+        ("odd + 0 * waf", "rising", 0.5),
+        # Ranks 1, 2, 3 and 2.5, 2.5, 1: the ties have their mean rank, the coefficient is -1.5 / sqrt(2 * 1.5).
+        ("sign + 0 * waf", "falling", -(0.75**0.5)),
+    ],
+)
+def test_a_correlation_over_workloads_is_spearmans(tmp_path, metric, slope, rho):
+    claim, page = slope_claim(tmp_path, metric, f'correlated = {{ against = "share", direction = "{slope}" }}')
+    assert claim["measured"] == pytest.approx(rho)
+    assert [point["property"] for point in claim["points"]] == [0.1, 0.2, 0.4]
+    low, high = claim["interval"]
+    assert -1 <= low <= rho + 1e-12 and rho - 1e-12 <= high <= 1
+    if metric.startswith("odd"):
+        assert claim["verdict"] == "undecided"
+    assert f"{slope} with share" in page and "rank correlation" in page
+
+
+def test_the_interval_of_a_correlation_is_that_of_resampled_workloads():
+    """All 3^3 resamples of three workloads can be listed; the quantiles of the draws are those of the list."""
+    import itertools
+
+    import numpy as np
+    from nandlab.study.kinds import _resampled, spearman
+
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 3.0])
+    listed = sorted(
+        float(spearman(x[None, list(chosen)], y[None, list(chosen)])[0])
+        for chosen in itertools.product(range(3), repeat=3)
+        if len(set(chosen)) > 1
+    )
+    assert _resampled(x, y) == (listed[0], listed[-1]) == pytest.approx((-1.0, 1.0))
+    # With a perfect correlation every resample of two different workloads or more has it.
+    assert _resampled(x, x) == pytest.approx((1.0, 1.0))
+    assert _resampled(x[:2], x[:2]) is None
+    # A sample without ties, against 1 - 6 sum(d^2) / (n (n^2 - 1)).
+    draw = np.random.default_rng(5)
+    for _ in range(20):
+        a, b = draw.permutation(np.arange(9.0)), draw.permutation(np.arange(9.0))
+        assert spearman(a[None], b[None])[0] == pytest.approx(1 - 6 * ((a - b) ** 2).sum() / (9 * 80))
+
+
+@pytest.mark.parametrize(
+    ("metric", "tally", "verdict"),
+    [
+        ("1 + sign / 10 + 0 * waf", (2, 1, 0), "reproduced"),
+        ("1 - sign / 10 + 0 * waf", (1, 2, 0), "not reproduced"),
+        # Two workloads whose interval contains the baseline can still be for the claim.
+        ("1 + max(sign, 0) * (spec.seed - 3.5) + 0 * waf", (0, 1, 2), "undecided"),
+    ],
+)
+def test_a_claim_about_most_workloads_counts_them(tmp_path, metric, tally, verdict):
+    claim, page = slope_claim(
+        tmp_path, metric, 'most = true\ndirection = "above"\nbaseline = 1.0', where=", k = 1", reduce=""
+    )
+    assert (claim["workloads_for"], claim["workloads_against"]) == tally[:2]
+    assert (claim["verdict"], claim["measured"]) == (verdict, pytest.approx(tally[0] / 3))
+    assert f"for {tally[0]} of 3" in page and f"against {tally[1]}, undecided {tally[2]}" in page
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ('monotone = { over = "kk", direction = "rising" }', 'unknown axis "kk"'),
+        ('monotone = { over = "k", direction = "up" }', 'unknown value "up"'),
+        ('monotone = { over = "k" }', "claims.0.monotone.direction: missing"),
+        ('monotone = { over = "k", direction = "rising" }\nvalue = 2.0', "a claim on a slope does not have this key"),
+        ('correlated = { against = "shar", direction = "rising" }', 'no metric "shar"'),
+        ("most = true", "expected a claim of a direction"),
+        (
+            'most = true\ndirection = "above"\nbaseline = 1.0\nmonotone = { over = "k", direction = "rising" }',
+            "the claim has `most` too",
+        ),
+    ],
+)
+def test_wrong_claims_on_more_than_one_number_are_refused(tmp_path, claim, message):
+    (tmp_path / "base.toml").write_text(BASE)
+    text = SLOPES.format(metric="waf", claim=claim, where="", reduce=', reduce = "mean"')
+    found = refusal(tmp_path / "s.toml", text, lambda study: study.run(tmp_path / "o", workers=1))
+    assert message in found

@@ -150,6 +150,16 @@ _VERDICT_STYLES = {
 }
 
 
+def _reported(claim: dict[str, Any]) -> str:
+    """What the source reports: a number, a direction or a slope."""
+    if claim["reported"] is not None:
+        return f"{claim['reported']:.4g}"
+    kind = claim.get("kind")
+    if kind == "most":
+        return f"{claim['direction']}, most"
+    return str(claim["direction"] if kind is None else claim["slope"])
+
+
 def _claims_table(claims: list[dict[str, Any]]) -> Table:
     from rich.markup import escape
     from rich.table import Table
@@ -165,7 +175,7 @@ def _claims_table(claims: list[dict[str, Any]]) -> Table:
         if claim["interval"] is not None:
             low, high = claim["interval"]
             measured += f" [{low:.4g}, {high:.4g}]"
-        reported = claim["direction"] if claim["reported"] is None else f"{claim['reported']:.4g}"
+        reported = _reported(claim)
         if claim["reported"] is not None and claim["tolerance"] is not None:
             reported += f" \u00b1 {claim['tolerance']:.2g}"
         what = f"[bold]{escape(claim['what'])}[/]" if claim["headline"] else escape(claim["what"])

@@ -17,6 +17,7 @@ from nandlab.study.judge import (
     UNDECIDED,
     Verdict,
 )
+from nandlab.study.kinds import Step
 from nandlab.study.model import ORIGINS, Definition
 from nandlab.study.parameters import stated
 from nandlab.study.sample import Sample
@@ -37,7 +38,10 @@ _LEGEND = (
     "quarter of the reported effect, and at least 0.005. Fitted: as reproduced, but a parameter is calibrated to this "
     "number. Undecided: the interval lies partly within the tolerance. Same direction: outside the tolerance, on the "
     "reported side of the baseline. Not testable: the effect cannot occur in this set-up. With one seed the value "
-    "stands for the interval. The measure is below each claim."
+    "stands for the interval. Rising and falling with a setting: each step between neighbouring values is paired by "
+    "seed, and undecided where its interval contains 0. With a property of the workloads: Spearman's rank correlation, "
+    "whose interval is that of resampled workloads. Most workloads: each is for, against or undecided by its own "
+    "interval, and more than half must be for. The measure is below each claim."
 )
 
 
@@ -78,7 +82,11 @@ def _origins(study: Definition) -> list[Block]:
 def _row(verdict: Verdict, fitted: str | None) -> tuple[Cell, ...]:
     claim = verdict.claim
     reported: tuple[Cell, ...]
-    if claim.value is None:
+    if claim.slope is not None:
+        reported = (f"{claim.slope} with {claim.monotone or claim.against_text}",)
+    elif claim.most:
+        reported = (f"{claim.direction}, most workloads",)
+    elif claim.value is None:
         reported = (f"{claim.direction or ''} {number(verdict.baseline)}".strip(),)
         slack = verdict.tolerance or 0.0
         within = "within" if (claim.direction or "").startswith("not") else "by more than"
@@ -89,6 +97,14 @@ def _row(verdict: Verdict, fitted: str | None) -> tuple[Cell, ...]:
     measured: tuple[Cell, ...] = (number(verdict.measured),)
     if verdict.sample is not None and (ends := interval(verdict.sample)):
         measured += (Span(ends, "small"),)
+    if claim.monotone is not None:
+        measured = tuple(part for step, mark in verdict.steps for part in _step(step, mark)) or measured
+    elif claim.against is not None:
+        measured = ("rank correlation", *measured)
+    elif claim.most and verdict.workloads:
+        tally = verdict.tally
+        measured = (f"for {tally['for']} of {len(verdict.workloads)}",)
+        measured += (Span(f"against {tally['against']}, undecided {tally['undecided']}", "small"),)
     others = "; ".join(f"{name} {number(value)}" for name, value in verdict.averages.items())
     measure = claim.measure.text() + (f". Other averages: {others}" if others else "")
     what: tuple[Cell, ...] = (Span(claim.what, "strong" if claim.headline else ""), Span(measure, "small"))
@@ -99,6 +115,13 @@ def _row(verdict: Verdict, fitted: str | None) -> tuple[Cell, ...]:
         links += (Span("by workload", href=f"#workloads-{claim.id}"),)
     verdict_cell: tuple[Cell, ...] = (Span(verdict.verdict, "verdict", mark=MARKS[verdict.verdict]), *links)
     return (what, reported, measured, verdict_cell, _short(why(verdict, fitted)), claim.source)
+
+
+def _step(step: Step, verdict: str) -> tuple[Cell, ...]:
+    """A step of a monotone claim: its places, difference, interval, and a word where it is not as claimed."""
+    ends = interval(step.sample)
+    word = "" if verdict == REPRODUCED else " undecided" if verdict == UNDECIDED else " against"
+    return (Span(f"{step.before} to {step.after}: {number(step.sample.mean)} {ends}{word}".strip(), "small"),)
 
 
 def why(verdict: Verdict, fitted: str | None) -> str:

@@ -47,7 +47,10 @@ A study file is TOML:
                                      # effect if it is not value - baseline; headline = true;
                                      # by_workload: a fact, the reported value of each workload; each = true: must hold
                                      # for each workload; testable = { why, metric, where, reduce, above or below }, or
-                                     # { why } if it never is; deviation: why it does not come out
+                                     # { why } if it never is; deviation: why it does not come out.
+                                     # In place of value and direction: monotone = { over = AXIS, direction =
+                                     # "rising" | "falling" }, or correlated = { against = EXPRESSION, direction };
+                                     # beside a direction: most = true, in more than half of the workloads
 
 Limits: files of 256 KiB, 32 levels of nested tables and lists, 1,000 entries of a table or list, names of 100
 characters and strings of 10,000, expressions of 1,000 characters and 50 levels of nested operations, 10,000 runs,
@@ -73,6 +76,14 @@ narrower one. The verdict on a claim:
 A direction is `reproduced` when the whole interval of the difference from the baseline is beyond the tolerance, by
 default 0.5 % of the baseline; "not above" and "not below" allow a difference up to the tolerance. At smoke size a claim
 without runs is `not measured`.
+
+A claim that a measure is monotone in a setting has a verdict for each step between neighbouring values of the axis,
+paired by seed: all steps must be in the claimed direction; a step whose interval contains 0 makes the claim
+`undecided`, a step in the other direction `not reproduced`. A claim that a measure rises or falls with a property of
+the workloads (a fact, or a metric, whose mean over the runs of a workload counts) is judged by Spearman's rank
+correlation over the workloads; its interval has the 2.5 and 97.5 % quantiles of 10,000 resamples of the workloads. A
+claim on most workloads is `reproduced` if more than half of the workloads are for it, each by its own interval, `not
+reproduced` if the others are too many, else `undecided`.
 
 The modules in the order of use: `source` (text) -> `file` (tables) -> `definition`, with `axes`, `figures`,
 `claims` and `parameters` (checks of names) -> `model`; `plan` (the runs, resolved and checked) -> `execute` (over

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from nandlab.study.expression import Expression
 from nandlab.study.figures import FigureReader
 from nandlab.study.file import (
     EFFECT_REDUCTIONS,
@@ -14,7 +15,7 @@ from nandlab.study.file import (
     StudyFile,
     TestableTable,
 )
-from nandlab.study.model import Claim, Figure, Measure, Testable
+from nandlab.study.model import LABELS, Claim, Figure, Measure, Testable
 from nandlab.study.problems import near, shown
 from nandlab.study.reading import Reading
 from nandlab.study.source import Path
@@ -59,11 +60,16 @@ class ClaimReader:
         measure = self._measure(table.measure, (*path, "measure"), figure)
         baseline = self._baseline(table, (*path, "baseline"), figure, measure)
         relative, absolute = self._tolerance(table, path, baseline)
+        if table.has("monotone") or table.has("correlated"):
+            for key in ("value", "direction", "baseline", "tolerance", "each"):
+                if table.has(key):
+                    report((*path, key), "a claim on a slope does not have this key", "remove the key")
         if table.direction is not None and baseline is None and not table.has("baseline"):
             remedy = "give baseline = 1.0, or baseline = { where = { variant = ... } }, or a normalised figure"
             report((*path, "direction"), "a direction without a baseline", remedy)
         if measure is None:
             return None
+        slope, axis, against = self._slope(table, path, measure)
         value, direction = table.value, table.direction
         if direction is None and value is not None and isinstance(baseline, (int, float)) and value != baseline:
             direction = "above" if value > baseline else "below"
@@ -85,9 +91,34 @@ class ClaimReader:
             testable=self._testable(table.testable, (*path, "testable"), figure),
             deviation=table.deviation or "",
             line=self.reading.line(path),
+            most=bool(table.most),
+            monotone=axis,
+            against=against,
+            slope=slope,
         )
         self._check_headline(claim, path)
         return claim
+
+    def _slope(
+        self, table: ClaimTable, path: Path, measure: Measure
+    ) -> tuple[str | None, str | None, Expression | None]:
+        """The direction of a claim over an axis or against a property of the workloads, with the axis and property."""
+        report = self.reading.report
+        kinds = [key for key in ("most", "monotone", "correlated") if table.has(key)]
+        if len(kinds) > 1:
+            report((*path, kinds[1]), f"the claim has `{kinds[0]}` too", "keep one of them, or write two claims")
+        if table.most and (table.has("value") or table.direction is None or table.each):
+            remedy = 'give a direction and a baseline, without `value` and `each`: direction = "below"'
+            report((*path, "most"), "expected a claim of a direction", remedy)
+        given = table.monotone or table.correlated
+        if given is None:
+            return None, None, None
+        if measure.effect:
+            report(path, "an effect has neither an axis nor workloads", "name another figure")
+        axis = table.monotone.over if table.monotone is not None else None
+        if axis is not None and axis not in (known := [name for name in self.reader.columns if name not in LABELS]):
+            report((*path, "monotone", "over"), f'unknown axis "{shown(axis)}"', near(axis, known))
+        return given.direction, axis, None if table.correlated is None else table.correlated.against
 
     def _check_headline(self, claim: Claim, path: Path) -> None:
         """All headlines of a study are judged at one setting."""
@@ -127,7 +158,7 @@ class ClaimReader:
         """The tolerance in the file: relative or absolute."""
         report = self.reading.report
         if not table.has("value"):
-            if not table.has("direction"):
+            if not any(table.has(key) for key in ("direction", "monotone", "correlated")):
                 remedy = "give a number, or only a direction when the source reports no number"
                 report((*path, "value"), "missing", remedy)
             for key in ("effect", "by_workload"):

@@ -35,6 +35,8 @@ REDUCTIONS = ("only", "mean", "geomean", "median", "min", "max", "sum")
 #: Averages over runs, by the names in a study file.
 AVERAGES = ("ratio-of-means", "mean-of-ratios", "geomean")
 DIRECTIONS = ("above", "below", "not above", "not below")
+#: Directions of a claim over an axis or over a property of the workloads.
+SLOPES = ("rising", "falling")
 #: Reductions of the replicates of an effect to one number.
 EFFECT_REDUCTIONS = ("mean", "median", "min", "max")
 MAX_REPLICATES = 10_000
@@ -287,6 +289,20 @@ class TestableTable(Table):
     below: Number | None = None
 
 
+class MonotoneTable(Table):
+    """A claim that the measure rises or falls with each value of an axis."""
+
+    over: Annotated[str | None, Field(description="the name of an axis")]
+    direction: Annotated[str, _one_of(SLOPES)] | None
+
+
+class CorrelatedTable(Table):
+    """A claim that the measure rises or falls with a property of the workloads."""
+
+    against: Metric
+    direction: Annotated[str, _one_of(SLOPES)] | None
+
+
 class ClaimTable(Table):
     id: str | None = None
     figure: Text | None
@@ -303,6 +319,9 @@ class ClaimTable(Table):
     effect: Number | None = None
     by_workload: Metric = None
     each: bool | None = False
+    most: bool | None = False
+    monotone: MonotoneTable | None = None
+    correlated: CorrelatedTable | None = None
     headline: bool | None = False
     testable: TestableTable | None = None
     deviation: str | None = ""

@@ -8,6 +8,7 @@ from typing import Any
 
 from nandlab.study.claims import widest
 from nandlab.study.file import AVERAGES
+from nandlab.study.kinds import Correlation, Step, correlation, counts, steps, weakest
 from nandlab.study.metrics import Results
 from nandlab.study.model import SEED, Claim, Definition, Measure, Where, without
 from nandlab.study.parameters import fitted_claims
@@ -66,6 +67,8 @@ class Verdict:
     workloads: tuple[OfWorkload, ...] = ()
     #: The measured value of the condition under which the claim can be tested.
     condition: float | None = None
+    #: The steps of a monotone claim, each with its verdict.
+    steps: tuple[tuple[Step, str], ...] = ()
 
     @property
     def measured(self) -> float | None:
@@ -107,7 +110,34 @@ class Verdict:
             "not_testable": None if claim.testable is None else claim.testable.why,
             "condition": self.condition,
             "deviation": claim.deviation,
-        }
+        } | self._of_kind()
+
+    def _of_kind(self) -> dict[str, Any]:
+        """The further keys of a claim on more than one number."""
+        if self.claim.kind == "monotone":
+            steps = [
+                {
+                    "from": step.before,
+                    "to": step.after,
+                    "difference": step.sample.mean,
+                    "interval": step.sample.interval,
+                    "verdict": verdict,
+                }
+                for step, verdict in self.steps
+            ]
+            return {"kind": "monotone", "slope": self.claim.slope, "over": self.claim.monotone, "steps": steps}
+        if isinstance(self.sample, Correlation) and self.claim.against is not None:
+            points = [{"workload": name, "property": x, "measured": y} for name, x, y in self.sample.points]
+            against = self.claim.against_text
+            return {"kind": "correlated", "slope": self.claim.slope, "against": against, "points": points}
+        if self.claim.kind == "most":
+            return {"kind": "most", "workloads_for": self.tally["for"], "workloads_against": self.tally["against"]}
+        return {}
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """How many workloads are for the claim, against it, and undecided."""
+        return counts([one.verdict for one in self.workloads], REPRODUCED, NOT_REPRODUCED)
 
 
 def judge(study: Definition, results: Results) -> list[Verdict]:
@@ -117,6 +147,10 @@ def judge(study: Definition, results: Results) -> list[Verdict]:
 
 
 def _judge(study: Definition, results: Results, claim: Claim, is_fitted: bool) -> Verdict:
+    if claim.slope is not None:
+        return _judge_slope(results, claim)
+    if claim.most:
+        return _judge_most(results, claim)
     found = sample(results, claim.measure)
     base = sample(results, claim.baseline) if isinstance(claim.baseline, Measure) else None
     baseline = claim.baseline if isinstance(claim.baseline, float) else None if base is None else base.mean
@@ -142,6 +176,51 @@ def _judge(study: Definition, results: Results, claim: Claim, is_fitted: bool) -
     return Verdict(
         claim, found, baseline, slack, verdict, _averages(results, claim.measure), tuple(workloads), condition
     )
+
+
+def _judge_slope(results: Results, claim: Claim) -> Verdict:
+    """The verdict on a claim over an axis, or against a property of the workloads."""
+    condition, can_be_tested = _condition(results, claim)
+    is_falling = claim.slope == "falling"
+    found: tuple[tuple[Step, str], ...] = ()
+    measured: Sample | None
+    if claim.monotone is not None:
+        all_steps = steps(results, claim)
+        found = tuple((step, _side(step.sample, is_falling)) for step in all_steps)
+        measured = weakest(all_steps, is_falling=is_falling).sample if all_steps else None
+        order = (NOT_REPRODUCED, UNDECIDED, REPRODUCED)
+        verdict = min((one for _, one in found), key=order.index, default=NOT_MEASURED)
+    else:
+        measured = correlation(results, claim)
+        verdict = NOT_MEASURED if measured is None else _side(measured, is_falling)
+    if not can_be_tested:
+        verdict = NOT_TESTABLE
+    return Verdict(claim, measured, 0.0, 0.0, verdict, {}, condition=condition, steps=found)
+
+
+def _side(found: Sample, is_falling: bool) -> str:
+    """The verdict on the sign of a number: its whole interval is on the claimed side, on the other, or has zero."""
+    low, high = (-found.high, -found.low) if is_falling else (found.low, found.high)
+    return REPRODUCED if low > 0 else NOT_REPRODUCED if high < 0 else UNDECIDED
+
+
+def _judge_most(results: Results, claim: Claim) -> Verdict:
+    """The verdict on a claim about most workloads: more than half are for it, or can no longer be.
+
+    The measured value is the share of the workloads that are for it.
+    """
+    workloads = tuple(_workloads(results, claim))
+    condition, can_be_tested = _condition(results, claim)
+    found = counts([one.verdict for one in workloads], REPRODUCED, NOT_REPRODUCED)
+    half = len(workloads) / 2
+    if found["for"] > half:
+        verdict = REPRODUCED
+    else:
+        verdict = UNDECIDED if found["for"] + found["undecided"] > half else NOT_REPRODUCED
+    if not workloads or not can_be_tested:
+        verdict = NOT_TESTABLE if workloads else NOT_MEASURED
+    share = Sample((found["for"] / len(workloads),)) if workloads else None
+    return Verdict(claim, share, 0.5, 0.0, verdict, {}, workloads, condition)
 
 
 def _condition(results: Results, claim: Claim) -> tuple[float | None, bool]:

@@ -190,7 +190,7 @@ class Testable:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim as the study file defines it: a reported value with tolerance, or a direction."""
+    """A claim as the study file defines it: a reported value with tolerance, a direction, or a slope."""
 
     id: str
     figure: str
@@ -215,6 +215,30 @@ class Claim:
     testable: Testable | None
     deviation: str
     line: int | None
+    #: Whether the direction must hold for more than half of the workloads.
+    most: bool = False
+    #: The axis with whose values the measure rises or falls.
+    monotone: str | None = None
+    #: The property of the workloads with which the measure rises or falls.
+    against: Expression | None = None
+    #: `rising` or `falling`, of a claim over an axis or against a property.
+    slope: str | None = None
+
+    @property
+    def against_text(self) -> str:
+        """The property of the workloads as the study file writes it; empty for other claims."""
+        return "" if self.against is None else self.against.text
+
+    @property
+    def kind(self) -> str:
+        """`value`, `direction`, `monotone`, `correlated` or `most`."""
+        if self.monotone is not None:
+            return "monotone"
+        if self.against is not None:
+            return "correlated"
+        if self.most:
+            return "most"
+        return "direction" if self.value is None else "value"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from nandlab.study.model import (
     PATH_KEYS,
     SEED,
     Choice,
+    Claim,
     Definition,
     Measure,
     Override,
@@ -333,6 +334,7 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
     named = [(f"metrics.{key}", study.metric_lines[key], expression) for key, expression in study.metrics.items()]
     named += [(f"figures.{f.id}.metric", f.line, f.metric) for f in study.figures]
     named += [(f"claims.{c.id}.measure.metric", c.line, c.measure.metric) for c in study.claims]
+    named += [(f"claims.{c.id}.correlated.against", c.line, c.against) for c in study.claims if c.against is not None]
     for key, line, expression in named:
         for name in expression.variants:
             if name not in variants and len(found) < MAX_PROBLEMS:
@@ -349,8 +351,8 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
             if not isinstance(measure, Measure):
                 continue
             matching = [row for row in rows if measure.where.matches(row)]
-            # Replicates count as one run.
-            count = len({without(row, SEED) for row in matching})
+            # Replicates count as one run; so do the places of an axis and the workloads that a claim compares.
+            count = max(_alike(claim, matching), default=0)
             key = f"claims.{claim.id}.{what}"
             line = measure.line if measure.line is not None else claim.line
             if count == 0:
@@ -372,6 +374,14 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
             found.append(problem(study.path, parameter.line, f"parameters.{key}", text, near(key, known)))
     if found:
         raise StudyError(found)
+
+
+def _alike(claim: Claim, rows: list[dict[str, Any]]) -> Iterator[int]:
+    """The number of runs that differ in more than their seed, for each number that a claim compares."""
+    axis = claim.monotone or ("workload" if claim.against is not None or claim.most else None)
+    for place in dict.fromkeys(row.get(axis) if axis else None for row in rows):
+        here = rows if axis is None else [row for row in rows if row.get(axis) == place]
+        yield len({without(row, SEED) for row in here})
 
 
 def _check_effects(

@@ -269,6 +269,8 @@ def _check_names(study: Definition, known: set[str]) -> None:
         condition = None if claim.testable is None else claim.testable.measure
         if claim.by_workload is not None:
             check(claim.by_workload.names, claim.line, f"claims.{claim.id}.by_workload")
+        if claim.against is not None:
+            check(claim.against.names, claim.line, f"claims.{claim.id}.correlated.against")
         for what, measure in (("measure", claim.measure), ("baseline", claim.baseline), ("testable", condition)):
             if isinstance(measure, Measure):
                 check(measure.metric.names, claim.line, f"claims.{claim.id}.{what}.metric")
