@@ -143,6 +143,7 @@ def study(options: argparse.Namespace) -> End:
 
 _VERDICT_STYLES = {
     "reproduced": "green",
+    "reproduced at a setting": "cyan",
     "fitted": "cyan",
     "undecided": "yellow",
     "same direction": "yellow",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,10 @@ from nandlab.reporting.chart import (
 from nandlab.reporting.colours import CYCLE
 from nandlab.study.draw import EFFECT, LARGEST, SMALLEST, Curve, Drawn, cdf_title
 from nandlab.study.draw import Panel as DrawnPanel
-from nandlab.study.judge import FITTED, NOT_REPRODUCED, REPRODUCED, SAME_DIRECTION, UNDECIDED, Verdict
-from nandlab.study.model import Definition
+from nandlab.study.judge import AT_SETTING, FITTED, NOT_REPRODUCED, REPRODUCED, SAME_DIRECTION, UNDECIDED, Verdict
+from nandlab.study.model import Claim, Definition
+from nandlab.study.ranges import OverRanges
+from nandlab.study.sample import Sample
 
 #: Up to this many numbers on the x axis, each has its tick.
 _TICKS = 8
@@ -39,6 +42,7 @@ _EFFECTS = (
 #: The sign of each verdict above a bar.
 SIGNS = {
     REPRODUCED: "\u2713",
+    AT_SETTING: "\u2713",
     FITTED: "\u2713",
     UNDECIDED: "?",
     SAME_DIRECTION: "\u2248",
@@ -242,23 +246,57 @@ def effect_text(value: float, scale: str) -> str:
 # ------------------------------------------------------------------------------------------------ paper and measurement
 
 
+@dataclass(frozen=True)
+class _Place:
+    """A reported and a measured value side by side."""
+
+    name: str
+    reported: float | None
+    slack: float | None
+    sample: Sample
+    verdict: str
+
+
 def by_workload(verdict: Verdict) -> Figure | None:
     """Reported and measured values of a claim side by side by workload; `None` for a claim on a single number."""
-    workloads = verdict.workloads
-    if not workloads:
+    if not verdict.workloads:
         return None
     claim = verdict.claim
-    places = [one.workload for one in workloads]
-    reported = [np.nan if one.reported is None else one.reported for one in workloads]
-    slack = [one.tolerance if one.reported is not None else np.nan for one in workloads]
-    samples = [one.sample for one in workloads]
-    marks = [one.verdict for one in workloads]
-    if verdict.sample is not None:
-        places.append("all")
-        reported.append(np.nan if claim.value is None else claim.value)
-        slack.append(np.nan if claim.value is None or verdict.tolerance is None else verdict.tolerance)
-        samples.append(verdict.sample)
-        marks.append(verdict.verdict)
+    places = [_Place(one.workload, one.reported, one.tolerance, one.sample, one.verdict) for one in verdict.workloads]
+    of_workloads = [place.verdict for place in places]
+    # The share of a claim on most workloads is on another scale than the values of the workloads.
+    if verdict.sample is not None and not claim.most:
+        places.append(_Place("all", claim.value, verdict.tolerance, verdict.sample, verdict.verdict))
+    caption = f"In all: {_signed(verdict.verdict)}. By workload: {_tally(of_workloads)}."
+    return _side_by_side(claim, "workload", places, caption, f"workloads-{claim.id}")
+
+
+def over_the_ranges(one: OverRanges) -> Figure | None:
+    """Reported and measured values of a headline at each point of the ranges; `None` if no point has a value."""
+    claim = one.claim
+    places = [
+        _Place(point.text, claim.value, point.verdict.tolerance, point.verdict.sample, point.verdict.verdict)
+        for point in one.points
+        if point.verdict.sample is not None
+    ]
+    if not places:
+        return None
+    caption = f"By point: {_tally([place.verdict for place in places])}."
+    return _side_by_side(claim, "point", places, caption, f"ranges-{claim.id}")
+
+
+def _signed(verdict: str) -> str:
+    return f"{verdict} {SIGNS.get(verdict, '')}".rstrip()
+
+
+def _tally(verdicts: Sequence[str]) -> str:
+    return ", ".join(f"{verdicts.count(verdict)} {_signed(verdict)}" for verdict in dict.fromkeys(verdicts))
+
+
+def _side_by_side(claim: Claim, axis: str, places: Sequence[_Place], caption: str, name: str) -> Figure:
+    """Reported and measured values at places."""
+    reported = [np.nan if place.reported is None else place.reported for place in places]
+    slack = [np.nan if place.reported is None or place.slack is None else place.slack for place in places]
     paper, room = np.array(reported, dtype=float), np.array(slack, dtype=float)
     series = []
     if np.isfinite(paper).any():
@@ -266,27 +304,19 @@ def by_workload(verdict: Verdict) -> Figure | None:
         # A wide tolerance of a small positive value needs no room below zero.
         least = np.where(paper >= 0, np.maximum(least, 0.0), least)
         series.append(Series("reported, with tolerance", paper, "slate", "outline", least, paper + room))
-    intervals = [sample.interval or (np.nan, np.nan) for sample in samples]
-    measured = np.array([sample.mean for sample in samples], dtype=float)
+    intervals = [place.sample.interval or (np.nan, np.nan) for place in places]
+    measured = np.array([place.sample.mean for place in places], dtype=float)
     low, high = (np.array(ends, dtype=float) for ends in zip(*intervals, strict=True))
-    signs = tuple(SIGNS.get(mark, "") for mark in marks)
+    signs = tuple(SIGNS.get(place.verdict, "") for place in places)
     series.append(Series("measured", measured, "blue", low=low, high=high, signs=signs))
     relative = f" / {claim.measure.normalised_to}" if claim.measure.normalised_to else ""
     y = Axis(f"{claim.measure.metric.text}{relative}")
-    chart = Bars(claim.what, Axis("workload"), y, tuple(places), tuple(series))
-    heads = ("workload", "reported", "tolerance", "measured", "95 % interval, low", "high", "verdict")
+    chart = Bars(claim.what, Axis(axis), y, tuple(place.name for place in places), tuple(series))
+    heads = (axis, "reported", "tolerance", "measured", "95 % interval, low", "high", "verdict")
+    numbers = zip(reported, slack, measured.tolist(), low.tolist(), high.tolist(), strict=True)
     rows: list[tuple[str, ...]] = [
-        (place, plain(a), plain(b), plain(c), plain(d), plain(e), mark)
-        for place, a, b, c, d, e, mark in zip(
-            places, reported, slack, measured.tolist(), low.tolist(), high.tolist(), marks, strict=True
-        )
+        (place.name, *map(plain, values), place.verdict) for place, values in zip(places, numbers, strict=True)
     ]
-    of_workloads = marks[: len(workloads)]
-    tally = ", ".join(
-        f"{of_workloads.count(mark)} {mark} {SIGNS.get(mark, '')}".rstrip() for mark in dict.fromkeys(of_workloads)
-    )
-    tolerance = " The whiskers of the reported values are their tolerances." if len(series) > 1 else ""
-    caption = (
-        f"In all: {verdict.verdict} {SIGNS.get(verdict.verdict, '')}".rstrip() + f". By workload: {tally}.{tolerance}"
-    )
-    return Figure(claim.what, caption, (Panel(chart),), f"workloads-{claim.id}", (heads, rows))
+    if len(series) > 1:
+        caption += " The whiskers of the reported values are their tolerances."
+    return Figure(claim.what, caption, (Panel(chart),), name, (heads, rows))

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from nandlab.reporting.content import Block, Cell, Columns, Drawing, Listing, More, Span, Words
-from nandlab.reporting.study_charts import by_workload
+from nandlab.reporting.study_charts import by_workload, over_the_ranges
 from nandlab.study.judge import (
+    AT_SETTING,
     FITTED,
     NOT_MEASURED,
     NOT_REPRODUCED,
@@ -20,11 +21,13 @@ from nandlab.study.judge import (
 from nandlab.study.kinds import Step
 from nandlab.study.model import ORIGINS, Definition
 from nandlab.study.parameters import stated
+from nandlab.study.ranges import OverRanges
 from nandlab.study.sample import Sample
 
 #: The style of each verdict.
 MARKS = {
     REPRODUCED: "good",
+    AT_SETTING: "fit",
     FITTED: "fit",
     UNDECIDED: "warn",
     SAME_DIRECTION: "warn",
@@ -35,7 +38,8 @@ MARKS = {
 
 _LEGEND = (
     "Reproduced: the 95 % confidence interval of the mean over the seeds lies within the tolerance, which is at most a "
-    "quarter of the reported effect, and at least 0.005. Fitted: as reproduced, but a parameter is calibrated to this "
+    "quarter of the reported effect, and at least 0.005; a headline also at each point of the ranges of the assumed "
+    "parameters, else it is reproduced at a setting. Fitted: as reproduced, but a parameter is calibrated to this "
     "number. Undecided: the interval lies partly within the tolerance. Same direction: outside the tolerance, on the "
     "reported side of the baseline. Not testable: the effect cannot occur in this set-up. With one seed the value "
     "stands for the interval. Rising and falling with a setting: each step between neighbouring values is paired by "
@@ -133,6 +137,8 @@ def why(verdict: Verdict, fitted: str | None) -> str:
         text = f"{claim.testable.why}{limit}. {text}".strip()
     elif not text and verdict.verdict in (SAME_DIRECTION, NOT_REPRODUCED):
         text = "no reason given"
+    if verdict.reason:
+        text = f"{verdict.reason}. {text}".strip()
     if fitted is not None:
         text = f"{fitted} is calibrated to this number. {text}".strip()
     return text
@@ -151,6 +157,12 @@ def _short(text: str) -> Cell:
         return More(text[: ends[-1]].strip(), text[ends[-1] :].strip())
     begin = text[:_LINE].rsplit(" ", 1)[0]
     return More(f"{begin} \u2026", f"\u2026 {text[len(begin) :].strip()}")
+
+
+def headlines(ranges: Sequence[OverRanges]) -> list[Block]:
+    """One small picture for each headline: reported and measured at each point of the ranges."""
+    figures = [figure for one in ranges if (figure := over_the_ranges(one)) is not None]
+    return [Columns(tuple(Drawing(figure) for figure in figures))] if figures else []
 
 
 def workloads(verdicts: Sequence[Verdict]) -> list[Block]:

@@ -26,15 +26,25 @@ from nandlab.reporting.content import (
     Words,
     sections_of,
 )
-from nandlab.reporting.study_claims import MARKS, ledger, workloads
+from nandlab.reporting.study_claims import MARKS, headlines, ledger, workloads
 from nandlab.result_types import Note
 from nandlab.study.draw import Drawn
 from nandlab.study.effects import combination
-from nandlab.study.judge import FITTED, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, SAME_DIRECTION, UNDECIDED, Verdict
+from nandlab.study.judge import (
+    AT_SETTING,
+    FITTED,
+    NOT_MEASURED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    SAME_DIRECTION,
+    UNDECIDED,
+    Verdict,
+)
 from nandlab.study.metrics import Results, flat
 from nandlab.study.model import SEED, Choice, Definition, Override, filled
 from nandlab.study.parameters import not_stated, stated
 from nandlab.study.plan import PlannedRun
+from nandlab.study.ranges import OverRanges
 from nandlab.units import count, size
 
 
@@ -44,6 +54,7 @@ def study_page(
     drawn: Sequence[Drawn],
     figures: Sequence[Figure | None],
     verdicts: Sequence[Verdict],
+    ranges: Sequence[OverRanges],
     version: str,
 ) -> Page:
     """The page of a study; `figures` are the charts of `drawn`."""
@@ -55,6 +66,7 @@ def study_page(
     badges += [(f"{n} {verdict}", MARKS[verdict]) for verdict, n in tally.items() if n and MARKS[verdict] != "none"]
     sections: list[tuple[str, Sequence[Block | None]]] = [
         ("Claims", ledger(study, verdicts)),
+        ("Headlines over the ranges of the parameters", headlines(ranges)),
         ("Paper and measurement by workload", workloads(verdicts)),
         ("Figures", [_drawing(number, *one) for number, one in enumerate(zip(drawn, figures, strict=True), 1)]),
         ("Where the parameters come from", _parameters(study)),
@@ -97,10 +109,12 @@ def _lead(study: Definition, results: Results, verdicts: Sequence[Verdict]) -> s
     judged = [verdict for verdict in verdicts if verdict.verdict != NOT_MEASURED]
     if not judged:
         return f"{text}. Look first at Figures." if study.figures else f"{text}."
-    good = sum(1 for verdict in judged if verdict.verdict in (REPRODUCED, FITTED))
+    good = sum(1 for verdict in judged if verdict.verdict in (REPRODUCED, AT_SETTING, FITTED))
     text += f" judge {counted(len(judged), 'claim')}, of which {count(good)} {'is' if good == 1 else 'are'} reproduced"
     if any(verdict.verdict == FITTED for verdict in judged):
         text += " or fitted"
+    if any(verdict.verdict == AT_SETTING for verdict in judged):
+        text += f", {sum(1 for verdict in judged if verdict.verdict == AT_SETTING)} of them at a setting only"
     order = (NOT_REPRODUCED, SAME_DIRECTION, UNDECIDED)
     worst = sorted(
         (verdict for verdict in judged if verdict.verdict in order),

@@ -52,6 +52,11 @@ A study file is TOML:
                                      # "rising" | "falling" }, or correlated = { against = EXPRESSION, direction };
                                      # beside a direction: most = true, in more than half of the workloads
 
+The study that varies the assumed and scaled parameters of another one, in the same folder: the other one has
+`[study] ranges = "maps.toml"`, this one `[study] extends = "study.toml"` and parts with `range = KEY`, an entry of
+[parameters] or of [values]. Each headline of the other study is judged at each point of these parts. The other study
+then refuses an `assumed` value that no part varies, unless `untouched = "..."` says why the value cannot touch a claim.
+
 Limits: files of 256 KiB, 32 levels of nested tables and lists, 1,000 entries of a table or list, names of 100
 characters and strings of 10,000, expressions of 1,000 characters and 50 levels of nested operations, 10,000 runs,
 finite numbers of 64 bits. The name of the study and the ids of figures become file names: letters, digits, -, _ and
@@ -69,6 +74,8 @@ The tolerance of a value is a quarter of the reported effect, value - baseline, 
 narrower one. The verdict on a claim:
 
 - `reproduced`: the whole interval lies within the tolerance; `fitted` if a parameter is calibrated to the claim;
+- `reproduced at a setting`: a headline of a study with `ranges`, reproduced at the setting of the study but not at each
+  point of the ranges, or the ranges have not been run with this build (`ranges.json` beside the study's folder);
 - `undecided`: the interval lies partly within the tolerance;
 - `same direction`: outside the tolerance, and beyond the baseline on the reported side; else `not reproduced`;
 - `not testable`: the effect cannot occur in the set-up, by the condition `testable` of the claim.

@@ -212,6 +212,7 @@ def _part(
         tuple(choice for choice in workloads if offered is None or choice.name in offered),
         _replicated(reading, axes, own, seeds, table.replicates, (*path, "replicates")),
         reading.sets(table.set, (*path, "set")),
+        tuple(name for name in table.range or () if isinstance(name, str)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from nandlab.study.claims import ClaimReader
 from nandlab.study.expression import MAX_LENGTH, Expression
 from nandlab.study.figures import FigureReader
 from nandlab.study.file import StudyFile, StudyTable, read_tables
-from nandlab.study.model import COLUMNS, LABELS, SEED, Definition, Override, Part
-from nandlab.study.parameters import read_parameters
+from nandlab.study.model import COLUMNS, LABELS, SEED, Definition, Override, Part, Ranges
+from nandlab.study.parameters import check_ranges, read_parameters
 from nandlab.study.problems import StudyError, near, problem, shown
 from nandlab.study.reading import Reading
 from nandlab.study.source import MAX_NAME, check_size, parse, read_text
@@ -120,6 +120,10 @@ def _read(reading: Reading, file: StudyFile, text: str, smoke: bool, seeds: int 
     figures = reader.figures(file)
     claims = ClaimReader(reader, {figure.id: figure for figure in figures}, study.setting).claims(file)
     parameters = read_parameters(reading, file, figures, claims)
+    extended = _extended(reading, file, study, axes.parts, smoke)
+    ranges = _ranges(reading, study)
+    if ranges is not None:
+        check_ranges(reading, parameters, ranges)
     if reading.problems:
         reading.refuse()
     return Definition(
@@ -145,6 +149,69 @@ def _read(reading: Reading, file: StudyFile, text: str, smoke: bool, seeds: int 
         claims=tuple(claims),
         text=text,
         titles=axes.titles,
+        ranges=ranges,
+        extended=extended,
+    )
+
+
+def _extended(
+    reading: Reading, file: StudyFile, study: StudyTable, parts: Sequence[Part], smoke: bool
+) -> Definition | None:
+    """The extended study, whose headlines the parts with `range` judge."""
+    if not any(part.range for part in parts):
+        return None
+    for part in parts:
+        path = ("parts", part.name, "range")
+        if part.range and study.extends is None:
+            reading.report(
+                path, "no study whose headlines the part could judge", 'write [study] extends = "study.toml"'
+            )
+            return None
+        reading.names(list(part.range), path, [*(file.parameters or {}), *(file.values or {})])
+    try:
+        return read(reading.path.parent / (study.extends or ""), smoke=smoke)
+    except StudyError as error:
+        first = error.errors[0]
+        message = f"the extended study is not valid: {first['key']}: {first['message']}"
+        reading.report(("study", "extends"), message, "run `nandlab study --check` on that study")
+        return None
+
+
+def _ranges(reading: Reading, study: StudyTable) -> Ranges | None:
+    """The study that `ranges` names: its name, and its parts with `range`."""
+    name = study.ranges
+    if name is None:
+        return None
+    path = ("study", "ranges")
+    there = reading.path.parent / name
+    if name != os.path.basename(name):
+        reading.report(path, "expected a file of the same folder", 'write ranges = "maps.toml"')
+        return None
+    try:
+        data, _ = parse(read_text(there), str(there))
+    except OSError as error:
+        reading.report(path, os_error_text("read", shown(there, 200), error), "name an existing study file")
+        return None
+    except (ValueError, SpecError) as error:
+        reading.report(path, f"cannot read {shown(there, 200)}: {shown(error, 200)}", "save the study as TOML in UTF-8")
+        return None
+    of_study, parts = data.get("study"), data.get("parts")
+    if not isinstance(of_study, dict) or of_study.get("extends") != reading.path.name or not isinstance(parts, dict):
+        remedy = f'write [study] extends = "{reading.path.name}" and [parts] in that file'
+        reading.report(path, f"{shown(there, 200)} does not extend this study", remedy)
+        return None
+    keys: dict[str, list[str]] = {}
+    for part, table in parts.items():
+        named = table.get("range", []) if isinstance(table, dict) else []
+        found = [named] if isinstance(named, str) else [key for key in named if isinstance(key, str)]
+        if found:
+            keys[part] = found
+    own = of_study.get("name")
+    return Ranges(
+        own if isinstance(own, str) else _own_name(there),
+        f"{there.absolute().parent.name}/{name}",
+        tuple(keys),
+        frozenset(key for found in keys.values() for key in found),
     )
 
 

@@ -184,6 +184,7 @@ class StudyTable(Table):
     base: str | None = ""
     name: FileName | None = None
     extends: str | None = None
+    ranges: Annotated[str | None, Field(description="a study file of the same folder")] = None
     setting: Annotated[str | None, Field(description="the name of a part")] = None
     replicates: Replicates = None
 
@@ -226,6 +227,7 @@ class PartTable(Table):
     grid: Grid | None = None
     set: Sets | None = None
     replicates: Replicates = None
+    range: Annotated[list[Any] | None, BeforeValidator(_one_or_list)] = None
 
 
 class SmokeTable(Table):
@@ -337,6 +339,7 @@ class ParameterTable(Table):
     claims: Names = None
     sensitivity: Annotated[str | None, Field(description="the id of a figure")] = None
     checks: Names = None
+    untouched: Text | None = None
 
 
 class StudyFile(Table):

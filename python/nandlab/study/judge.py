@@ -28,7 +28,9 @@ NOT_REPRODUCED = "not reproduced"
 NOT_TESTABLE = "not testable"
 #: No run belongs to the claim or to its baseline, for example because these runs are left out at smoke size.
 NOT_MEASURED = "not measured"
-VERDICTS = (REPRODUCED, FITTED, UNDECIDED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_MEASURED)
+#: A headline that is reproduced at the setting of the study, but not over the ranges of its assumed parameters.
+AT_SETTING = "reproduced at a setting"
+VERDICTS = (REPRODUCED, AT_SETTING, FITTED, UNDECIDED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_MEASURED)
 
 #: The default tolerance of a direction, as a share of the baseline.
 DIRECTION_TOLERANCE = 0.005
@@ -67,6 +69,10 @@ class Verdict:
     workloads: tuple[OfWorkload, ...] = ()
     #: The measured value of the condition under which the claim can be tested.
     condition: float | None = None
+    #: Why a headline that is reproduced at the setting is not reproduced over the ranges; empty otherwise.
+    reason: str = ""
+    #: The headline over the ranges, as in claims.json; `None` without ranges.
+    ranges: dict[str, Any] | None = None
     #: The steps of a monotone claim, each with its verdict.
     steps: tuple[tuple[Step, str], ...] = ()
 
@@ -110,6 +116,8 @@ class Verdict:
             "not_testable": None if claim.testable is None else claim.testable.why,
             "condition": self.condition,
             "deviation": claim.deviation,
+            "reason": self.reason,
+            "ranges": self.ranges,
         } | self._of_kind()
 
     def _of_kind(self) -> dict[str, Any]:
@@ -144,6 +152,11 @@ def judge(study: Definition, results: Results) -> list[Verdict]:
     """The verdicts on all claims."""
     fitted = fitted_claims(study.parameters.values())
     return [_judge(study, results, claim, claim.id in fitted) for claim in study.claims]
+
+
+def judge_claim(study: Definition, results: Results, claim: Claim) -> Verdict:
+    """The verdict on a claim, to which no parameter is calibrated."""
+    return _judge(study, results, claim, False)
 
 
 def _judge(study: Definition, results: Results, claim: Claim, is_fitted: bool) -> Verdict:
@@ -345,6 +358,7 @@ def _averages(results: Results, measure: Measure) -> dict[str, float]:
 
 
 __all__ = [
+    "AT_SETTING",
     "FITTED",
     "NOT_MEASURED",
     "NOT_REPRODUCED",
@@ -356,4 +370,5 @@ __all__ = [
     "OfWorkload",
     "Verdict",
     "judge",
+    "judge_claim",
 ]

@@ -99,6 +99,8 @@ class Part:
     workloads: tuple[Choice, ...]
     grid: Mapping[str, tuple[Choice, ...]]
     sets: tuple[Override, ...]
+    #: The parameters whose range the part covers: keys of [parameters] or of [values].
+    range: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,21 @@ class Parameter:
     line: int | None
     #: Whether the entry comes from the extended study.
     is_inherited: bool = False
+    #: Why an assumed value cannot touch a claim, so that no part varies it.
+    untouched: str | None = None
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The study that varies the assumed and scaled parameters of another."""
+
+    name: str
+    #: The argument of `nandlab study`.
+    command: str
+    #: The names of its parts with `range`.
+    parts: tuple[str, ...]
+    #: The parameters that they vary.
+    keys: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -299,3 +316,7 @@ class Definition:
     claims: tuple[Claim, ...]
     text: str
     titles: Mapping[tuple[str, Any], str]
+    #: The study that varies the assumed and scaled parameters of this one.
+    ranges: Ranges | None = None
+    #: The study that this one extends, if this one has parts with `range`.
+    extended: Definition | None = None

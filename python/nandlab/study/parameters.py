@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nandlab.study.file import ParameterTable, StudyFile
-from nandlab.study.model import ORIGINS, Claim, Definition, Figure, Parameter, leaves
+from nandlab.study.model import ORIGINS, Claim, Definition, Figure, Parameter, Ranges, leaves
 from nandlab.study.problems import near, shown
 from nandlab.study.reading import Reading
 
@@ -45,6 +45,8 @@ def _parameter(
     for name in ("claims", "sensitivity", "checks"):
         if origin != "calibrated" and table.has(name):
             reading.report((*path, name), f"{origin} values do not have this key", "remove the key")
+    if origin != "assumed" and table.has("untouched"):
+        reading.report((*path, "untouched"), f"{origin} values do not have this key", "remove the key")
     text = getattr(table, origin) or ""
     if key in reading.inherited_parameters:
         return Parameter(key, origin, text, (), None, (), reading.line(path), is_inherited=True)
@@ -65,7 +67,28 @@ def _parameter(
         for name in set(fitted) & set(checks):
             message = f'the value is calibrated to the claim "{shown(name)}"'
             reading.report((*path, "checks"), message, "name a claim on other workloads")
-    return Parameter(key, origin, text, tuple(fitted), table.sensitivity, tuple(checks), reading.line(path))
+    return Parameter(
+        key,
+        origin,
+        text,
+        tuple(fitted),
+        table.sensitivity,
+        tuple(checks),
+        reading.line(path),
+        untouched=table.untouched,
+    )
+
+
+def check_ranges(reading: Reading, parameters: Mapping[str, Parameter], ranges: Ranges) -> None:
+    """Each assumed value is varied by a part of the study of ranges, or cannot touch a claim, with the reason."""
+    for key, parameter in parameters.items():
+        is_varied = any(f"{one}.".startswith(f"{key}.") for one in ranges.keys)
+        if parameter.origin == "assumed" and not is_varied and parameter.untouched is None:
+            remedy = (
+                f'write a part with range = "{shown(key)}" in {shown(ranges.command)}, or untouched = "why the value '
+                'cannot touch a claim"'
+            )
+            reading.report(("parameters", key), "an assumed value that no part varies", remedy)
 
 
 def fitted_claims(parameters: Iterable[Parameter]) -> frozenset[str]:

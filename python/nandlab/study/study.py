@@ -23,6 +23,8 @@ from nandlab.study.metrics import Results, possible_names
 from nandlab.study.model import Definition, Measure
 from nandlab.study.plan import PlannedRun, plan
 from nandlab.study.problems import MAX_PROBLEMS, StudyError, near, problem, shown
+from nandlab.study.ranges import RANGES, held, over_ranges, with_ranges
+from nandlab.study.ranges import as_json as ranges_as_json
 from nandlab.study.store import Store
 from nandlab.tables import to_parquet
 from nandlab.whole import write_file
@@ -201,7 +203,8 @@ class Study:
         study = self.definition
         results = Results(store, self.runs, study.metrics, [factor.name for factor in study.factors])
         frame = results.frame()
-        verdicts = judge(study, results)
+        verdicts = with_ranges(judge(study, results), held(study, store.path))
+        ranges = over_ranges(study, results)
         drawn = draw(study, results, verdicts)
         claims = [verdict.as_json() for verdict in verdicts]
         noted = _noted(results)
@@ -213,7 +216,7 @@ class Study:
             "claims": claims,
         }
         charts = [figure_of(study, figure) for figure in drawn]
-        page = html_of(study_page(study, results, drawn, charts, verdicts, _core.version()))
+        page = html_of(study_page(study, results, drawn, charts, verdicts, ranges, _core.version()))
         figures = store.path / "figures"
         try:
             figures.mkdir(exist_ok=True)
@@ -230,6 +233,9 @@ class Study:
             for kind, data in made.items():
                 write_file(figures / f"{figure.figure.id}.{kind}", data)
         write_file(store.path / "claims.json", (json.dumps(judged, indent=2) + "\n").encode())
+        if ranges:
+            text = json.dumps(ranges_as_json(study, ranges), indent=2) + "\n"
+            write_file(store.path / RANGES, text.encode())
         write_file(store.path / REPORT, page.encode())
         if state.done:
             write_file(store.path / "sim.json", (json.dumps(_measured(state), indent=2) + "\n").encode())
