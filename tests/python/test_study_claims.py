@@ -682,3 +682,18 @@ def test_wrong_claims_on_more_than_one_number_are_refused(tmp_path, claim, messa
     text = SLOPES.format(metric="waf", claim=claim, where="", reduce=', reduce = "mean"')
     found = refusal(tmp_path / "s.toml", text, lambda study: study.run(tmp_path / "o", workers=1))
     assert message in found
+
+
+def test_a_deviation_has_the_measured_values_that_it_names(tmp_path):
+    """A number in a text is stale after the next change of the model; a name is filled in with each result."""
+    claim, page = slope_claim(
+        tmp_path,
+        "odd + 0 * waf",
+        'value = 9.0\ndeviation = "mean {c}, under u {c.u}"',
+        where=", k = 1",
+    )
+    assert claim["deviation"] == "mean 2, under u 2"
+    assert "mean 2, under u 2" in page
+    text = SLOPES.format(metric="waf", claim='value = 9.0\ndeviation = "{d} {c.x}"', where="", reduce="")
+    found = refusal(tmp_path / "s.toml", text)
+    assert 'claims.0.deviation: unknown claim "d"' in found and 'unknown workload "x"' in found

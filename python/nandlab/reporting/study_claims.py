@@ -131,7 +131,7 @@ def _step(step: Step, verdict: str) -> tuple[Cell, ...]:
 def why(verdict: Verdict, fitted: str | None) -> str:
     """The reason for a verdict."""
     claim = verdict.claim
-    text = claim.deviation
+    text = verdict.deviation
     if verdict.verdict == NOT_TESTABLE and claim.testable is not None:
         limit = f" (measured: {number(verdict.condition)})" if verdict.condition is not None else ""
         text = f"{claim.testable.why}{limit}. {text}".strip()

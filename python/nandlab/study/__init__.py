@@ -47,7 +47,8 @@ A study file is TOML:
                                      # effect if it is not value - baseline; headline = true;
                                      # by_workload: a fact, the reported value of each workload; each = true: must hold
                                      # for each workload; testable = { why, metric, where, reduce, above or below }, or
-                                     # { why } if it never is; deviation: why it does not come out.
+                                     # { why } if it never is; deviation: why it does not come out,
+                                     # in which {CLAIM} and {CLAIM.WORKLOAD} are measured values.
                                      # In place of value and direction: monotone = { over = AXIS, direction =
                                      # "rising" | "falling" }, or correlated = { against = EXPRESSION, direction };
                                      # beside a direction: most = true, in more than half of the workloads

@@ -15,7 +15,7 @@ from nandlab.study.file import (
     StudyFile,
     TestableTable,
 )
-from nandlab.study.model import LABELS, Claim, Figure, Measure, Testable
+from nandlab.study.model import LABELS, MEASURED, Claim, Figure, Measure, Testable
 from nandlab.study.problems import near, shown
 from nandlab.study.reading import Reading
 from nandlab.study.source import Path
@@ -49,7 +49,16 @@ class ClaimReader:
         given = file.claims or []
         read = [self._claim(table, ("claims", i)) for i, table in enumerate(given) if table is not None]
         self.reading.unique("claims", [claim.id if claim is not None else None for claim in read])
-        return [claim for claim in read if claim is not None]
+        claims = [claim for claim in read if claim is not None]
+        workloads = [str(name) for name in self.reader.columns["workload"]]
+        for index, claim in enumerate(read):
+            for name in MEASURED.finditer(claim.deviation if claim is not None else ""):
+                known = {"claim": (name[1], [one.id for one in claims]), "workload": (name[2], workloads)}
+                for kind, (said, there) in known.items():
+                    if said is not None and said not in there:
+                        path = ("claims", index, "deviation")
+                        self.reading.report(path, f'unknown {kind} "{shown(said)}"', near(said, there))
+        return claims
 
     def _claim(self, table: ClaimTable, path: Path) -> Claim | None:
         report = self.reading.report

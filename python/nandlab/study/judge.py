@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from nandlab.study.claims import widest
 from nandlab.study.file import AVERAGES
 from nandlab.study.kinds import Correlation, Step, correlation, counts, steps, weakest
 from nandlab.study.metrics import Results
-from nandlab.study.model import SEED, Claim, Definition, Measure, Where, without
+from nandlab.study.model import MEASURED, SEED, Claim, Definition, Measure, Where, without
 from nandlab.study.parameters import fitted_claims
 from nandlab.study.sample import Sample, by_seed, differences, sample
 
@@ -73,6 +74,8 @@ class Verdict:
     reason: str = ""
     #: The headline over the ranges, as in claims.json; `None` without ranges.
     ranges: dict[str, Any] | None = None
+    #: The deviation of the claim with its measured values.
+    deviation: str = ""
     #: The steps of a monotone claim, each with its verdict.
     steps: tuple[tuple[Step, str], ...] = ()
 
@@ -115,7 +118,7 @@ class Verdict:
             ],
             "not_testable": None if claim.testable is None else claim.testable.why,
             "condition": self.condition,
-            "deviation": claim.deviation,
+            "deviation": self.deviation,
             "reason": self.reason,
             "ranges": self.ranges,
         } | self._of_kind()
@@ -151,7 +154,22 @@ class Verdict:
 def judge(study: Definition, results: Results) -> list[Verdict]:
     """The verdicts on all claims."""
     fitted = fitted_claims(study.parameters.values())
-    return [_judge(study, results, claim, claim.id in fitted) for claim in study.claims]
+    verdicts = [_judge(study, results, claim, claim.id in fitted) for claim in study.claims]
+    return [replace(verdict, deviation=_told(verdict.claim.deviation, verdicts)) for verdict in verdicts]
+
+
+def _told(text: str, verdicts: list[Verdict]) -> str:
+    """A text with the measured values that it names: `{CLAIM}` and `{CLAIM.WORKLOAD}`; `-` for one without a run."""
+    found = {verdict.claim.id: verdict for verdict in verdicts}
+
+    def value(name: re.Match[str]) -> str:
+        of = found.get(name[1])
+        one: Sample | None = None
+        if of is not None:
+            one = next((w.sample for w in of.workloads if w.workload == name[2]), None) if name[2] else of.sample
+        return "-" if one is None else f"{one.mean:.4g}"
+
+    return MEASURED.sub(value, text)
 
 
 def judge_claim(study: Definition, results: Results, claim: Claim) -> Verdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ LABELS = ("part", "variant", "workload")
 NOTES, ERRORS = "notes", "errors"
 #: Columns that neither an axis nor a metric of the study file may have.
 COLUMNS = ("run", *LABELS, NOTES, ERRORS)
+#: A measured value in the deviation of a claim, `{CLAIM}` or `{CLAIM.WORKLOAD}`.
+MEASURED = re.compile(r"\{([\w-]+(?:\.\d+)?)(?:\.([A-Za-z_][\w-]*))?\}")
 #: The column of the replicates: runs that differ only in it differ only in their seed.
 SEED = "seed"
 #: The variant with all factors off.
