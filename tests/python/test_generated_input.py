@@ -158,6 +158,24 @@ def whole_spec(rng, parts=3):
     return SPEC + "".join(rng.sample(PARTS, rng.randint(0, parts))) + WORKLOAD
 
 
+def worn(rng, _schema):
+    """A drive that wears out soon, maybe while it is preconditioned."""
+    left = rng.randint(1, 10)
+    endurance = rng.choice([left, 3000])
+    spec = SPEC.replace("op = 1.0", f"op = {rng.choice([0.3, 0.5, 1.0])}\nendurance = {endurance}")
+    maps = ['"page"', "{ demand = { cache = '4KiB' } }"]
+    spec += f"[ftl]\nallocation = {toml_text(rng.choice(['CWDP', 'dynamic']))}\nmap = {rng.choice(maps)}\n"
+    if endurance > left:
+        spec += f"[reliability]\npe_cycles = {endurance - left}\n"
+    methods = ['method = "pts"\n', f"used = {rng.choice([0.5, 0.7])}\nvalid = 0.7\nmap_reads = true\n"]
+    requests = rng.choice([40, 20_000])
+    return (
+        f"{spec}[precondition]\n{rng.choice(methods)}"
+        f"[workload]\nsynthetic = {{ requests = {requests}, read_fraction = 0.4, size = '4KiB' }}\n"
+        "arrival = { queue_depth = 4 }\n"
+    )
+
+
 def by_schema(rng, schema):
     """A spec with random values of some keys: most values are valid alone, but may be invalid together."""
     sections = {name: part for name, part in schema["properties"].items() if part.get("type") == "object"}
@@ -270,7 +288,7 @@ def geometry(rng, _schema):
     return "[drive]\n" + "\n".join(lines) + f'\npage_size = "{size}"\nop = {op}\n' + rng.choice(["", *PARTS]) + WORKLOAD
 
 
-MAKERS = [by_schema, by_schema, by_schema, odd_value, odd_key, moved_lines, broken_bytes, too_much, geometry]
+MAKERS = [by_schema, by_schema, by_schema, odd_value, odd_key, moved_lines, broken_bytes, too_much, geometry, worn]
 
 
 def some_sets(rng, schema):

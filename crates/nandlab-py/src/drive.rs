@@ -75,6 +75,9 @@ impl Drive {
             {
                 drive.expect_preconditioned(|oracle| oracle);
             }
+            if let Some(failure) = on!(&mut any, drive => drive.failure().cloned()) {
+                return Err(RunError::new_err(failure_text(&failure, &hash)));
+            }
             Ok(Self { drive: Some(any), worker: None, hash })
         })?
     }

@@ -43,6 +43,10 @@ pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
              in nandlab: report it with the resolved spec (`nandlab spec show`), the command and `nandlab --version`; a \
              larger drive.op may avoid the fault"
         ),
+        Failure::WornOut { .. } => format!(
+            "{failure} (spec {hash})\n  remedy: a larger drive.endurance, a lower reliability.pe_cycles, or less \
+             preconditioning (precondition.method = \"fill\", a lower precondition.rounds_max or precondition.used)"
+        ),
         Failure::TimeIsOver { .. } => format!(
             "{failure} (spec {hash})\n  remedy: a lower reliability.clock_scale, or fewer requests (workload.repeat, \
              workload.requests_max)"

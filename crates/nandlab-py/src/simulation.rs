@@ -212,6 +212,9 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         } else {
             let (is_done, pts) = self.drive.precondition(watch);
             self.pts = pts;
+            if let Some(failure) = self.drive.failure() {
+                return Err(Failure::Run(failure_text(failure, &self.hash)));
+            }
             if !is_done {
                 return Ok(false);
             }

@@ -390,7 +390,7 @@ impl Mapping {
     }
 
     /// Writes all translation pages that are out of date in flash, without simulated time, after preconditioning.
-    pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) {
+    pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) -> Result<(), PlaneId> {
         let mut is_settled = false;
         // Collecting a victim to make room for one translation page may change other translation pages.
         while !std::mem::replace(&mut is_settled, true) {
@@ -406,8 +406,7 @@ impl Mapping {
                 is_settled = false;
                 let plane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
                 while !core.has_mapping_room(plane) {
-                    let moved = core.collect_now(plane, |lpn| self.demand.on_mapped_now(lpn));
-                    moved.expect("preconditioning leaves room for translation pages");
+                    core.collect_now(plane, |lpn| self.demand.on_mapped_now(lpn)).ok_or(plane)?;
                 }
                 self.demand.write(page, &core.ftl.map);
                 // A translation page may be written twice in this loop; the higher sequence number marks the newer
@@ -416,6 +415,7 @@ impl Mapping {
                 core.program_now(plane, WriteStream::Mapping, lpn, core.sequence, |_| ());
             }
         }
+        Ok(())
     }
 
     /// Checks that, with nothing under way, no translation page has changes other than those of its cached dirty

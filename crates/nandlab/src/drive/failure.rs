@@ -5,6 +5,7 @@ use super::Drive;
 use crate::base::geometry::PlaneId;
 use crate::base::units::{Span, Time};
 use crate::base::words::duration;
+use crate::flash::BlockState;
 use crate::probe::Probe;
 use crate::sched::Cause;
 
@@ -28,6 +29,21 @@ pub enum Failure {
     InVain {
         /// Number of blocks erased since a host page last got room.
         erases: u64,
+    },
+    /// Preconditioning has worn the drive out: a plane has no room for a page, and no garbage.
+    WornOut {
+        /// The plane without room.
+        plane: PlaneId,
+        /// Blocks of the plane that have reached the endurance.
+        retired: u32,
+        /// Blocks of the plane that are not bad from the factory.
+        blocks: u32,
+        /// P/E cycles after which a block retires.
+        endurance: u32,
+        /// P/E cycles with which the drive started.
+        pe_cycles: u32,
+        /// Pages written since the drive was empty or filled, as a share of its logical pages.
+        drive_writes: f64,
     },
     /// Simulated time has ended.
     TimeIsOver {
@@ -55,6 +71,13 @@ impl std::fmt::Display for Failure {
             Self::InVain { erases } => {
                 write!(f, "GC has erased {erases} blocks, but no waiting host page has got room")
             }
+            Self::WornOut { plane, retired, blocks, endurance, pe_cycles, drive_writes } => write!(
+                f,
+                "preconditioning wears the drive out: after {drive_writes:.3} drive writes plane {} has no room for the \
+                 next page; of its {blocks} blocks, {retired} reached the endurance of {endurance} P/E cycles, of \
+                 which the drive starts with {pe_cycles}",
+                plane.0
+            ),
             Self::TimeIsOver { end: Time::LIMIT } => {
                 write!(f, "simulated time ends 2^62 ns (146 years) after the start")
             }
@@ -78,6 +101,23 @@ impl<P: Probe> Drive<P> {
     #[cold]
     pub(super) fn end_time(&mut self) {
         self.failure.get_or_insert_with(|| Box::new(Failure::TimeIsOver { end: self.core.end }));
+    }
+
+    /// Preconditioning has found no room in a plane: the drive fails.
+    #[cold]
+    pub(super) fn wear_out(&mut self, plane: PlaneId) {
+        let geometry = &self.core.geometry;
+        let of_plane = &self.core.array.blocks[geometry.blocks_of(plane)];
+        let in_state = |state| of_plane.iter().filter(|block| block.state == state).count() as u32;
+        let failure = Failure::WornOut {
+            plane,
+            retired: in_state(BlockState::Retired),
+            blocks: of_plane.len() as u32 - in_state(BlockState::Bad),
+            endurance: self.core.room.endurance,
+            pe_cycles: self.spec.reliability.pe_cycles,
+            drive_writes: self.core.sequence as f64 / f64::from(geometry.logical_pages),
+        };
+        self.failure.get_or_insert_with(|| Box::new(failure));
     }
 
     /// The shortage of the first plane in which a page waits for room.

@@ -31,7 +31,8 @@ pub struct PtsOutcome {
 impl<P: Probe> Drive<P> {
     /// Preconditions a fresh drive by the method of its spec; a saved drive is not loaded here but by [`Drive::load`].
     /// Returns whether the preconditioning was completed, and the result of the SNIA method if the spec chooses this
-    /// method.
+    /// method. If the drive is worn out by it, the preconditioning is not completed, and [`Drive::failure`] has the
+    /// numbers.
     ///
     /// # Panics
     /// On a drive that has been written.
@@ -46,7 +47,7 @@ impl<P: Probe> Drive<P> {
             }
         };
         self.settle();
-        outcome
+        if self.failure.is_some() { (false, None) } else { outcome }
     }
 
     /// Whether the drive has never been written.
@@ -66,8 +67,13 @@ impl<P: Probe> Drive<P> {
     /// Called after preconditioning: writes all stale translation pages, and fills with padding the flash pages that are
     /// not full, without simulating time.
     pub fn settle(&mut self) {
-        if let Some(mapping) = &mut self.path.map {
-            mapping.settle(&mut self.core);
+        if self.failure.is_some() {
+            return;
+        }
+        if let Some(mapping) = &mut self.path.map
+            && let Err(plane) = mapping.settle(&mut self.core)
+        {
+            return self.wear_out(plane);
         }
         for plane in (0..self.core.geometry.planes).map(PlaneId) {
             for stream in WriteStream::all() {
@@ -143,7 +149,7 @@ impl<P: Probe> Drive<P> {
 
     /// SNIA PTS: writes the whole logical space once in order, then overwrites uniformly random pages in rounds of one
     /// logical capacity each, until the WAF of the last five rounds is steady or `rounds_max` rounds are over. Returns
-    /// `None` if `watch` has stopped the preconditioning.
+    /// `None` if `watch` has stopped the preconditioning, or the drive is worn out.
     fn pts(&mut self, rounds_max: u32, watch: Watch) -> Option<PtsOutcome> {
         let mut stream = Stream::new(self.spec.seed, "precondition");
         let pages = self.core.geometry.logical_pages;
@@ -152,7 +158,7 @@ impl<P: Probe> Drive<P> {
             if lpn % STRIDE == 0 && !watch(f64::from(lpn) / f64::from(pages) * of_all) {
                 return None;
             }
-            self.write_now(Lpn(lpn));
+            self.write_if_room(Lpn(lpn))?;
         }
         let mut waf = Vec::new();
         let mut is_steady = false;
@@ -163,7 +169,7 @@ impl<P: Probe> Drive<P> {
                 if page % STRIDE == 0 && !watch(done * of_all) {
                     return None;
                 }
-                programs += self.write_now(Lpn(stream.below(u64::from(pages)) as u32));
+                programs += self.write_if_room(Lpn(stream.below(u64::from(pages)) as u32))?;
             }
             waf.push(programs as f64 / f64::from(pages));
             is_steady = steady_state(&waf).is_some_and(|state| state.is_met);
@@ -171,15 +177,22 @@ impl<P: Probe> Drive<P> {
         Some(PtsOutcome { waf, is_steady })
     }
 
-    /// Writes a page without simulating time, for preconditioning and for experiments on write amplification. Returns
-    /// the number of pages programmed for this write, GC included.
+    /// Writes a page without simulating time, for experiments on write amplification. Returns the number of pages
+    /// programmed for this write, GC included.
     ///
     /// # Panics
-    /// When the plane of the page has no room, and no block that can be emptied with a gain. In debug builds also when
-    /// operations are under way.
+    /// When the drive is worn out. In debug builds also when operations are under way.
     #[inline]
     pub fn write_now(&mut self, lpn: Lpn) -> u64 {
-        debug_assert!(self.core.pool.live() == 0, "write_now needs a drive without operations under way");
+        self.write_if_room(lpn).expect("a drive that is not worn out has room")
+    }
+
+    /// Writes a page without simulating time. Returns the number of pages programmed for this write, GC included. If the
+    /// plane of the page has no room, and no block that can be emptied with a gain, the drive fails as worn out, and the
+    /// result is `None`.
+    #[inline]
+    pub fn write_if_room(&mut self, lpn: Lpn) -> Option<u64> {
+        debug_assert!(self.core.pool.live() == 0, "write_if_room needs a drive without operations under way");
         let mut moved = 0;
         let plane = loop {
             let plane = self.core.ftl.choose_plane(&self.core.geometry, &self.core.device, lpn);
@@ -194,10 +207,12 @@ impl<P: Probe> Drive<P> {
                 (!ftl.is_overfull(&self.core.geometry, *plane), pages)
             };
             let plane = plane.or_else(|| (0..self.core.geometry.planes).map(PlaneId).max_by_key(garbage));
-            moved += self
-                .core
-                .collect_now(plane.expect("a drive has planes"), Self::on_mapped(&mut self.path.map))
-                .expect("a drive that is not worn out has garbage to collect");
+            let plane = plane.expect("a drive has planes");
+            let Some(more) = self.core.collect_now(plane, Self::on_mapped(&mut self.path.map)) else {
+                self.wear_out(plane);
+                return None;
+            };
+            moved += more;
         };
         self.core.sequence += 1;
         let sequence = self.core.sequence;
@@ -215,6 +230,6 @@ impl<P: Probe> Drive<P> {
             let Some(more) = self.core.collect_now(plane, Self::on_mapped(&mut self.path.map)) else { break };
             moved += more;
         }
-        moved + 1
+        Some(moved + 1)
     }
 }

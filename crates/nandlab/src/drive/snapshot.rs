@@ -342,6 +342,9 @@ impl<P: Probe> Drive<P> {
         if u64::from_le_bytes(end) != sum {
             return Err(SnapshotError::Damaged("the checksum is wrong"));
         }
+        if io::copy(&mut input.inner.take(1), &mut io::sink())? > 0 {
+            return Err(SnapshotError::Damaged("bytes follow its end"));
+        }
         for block in closed {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, Time::START);
         }

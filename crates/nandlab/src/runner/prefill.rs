@@ -41,11 +41,13 @@ pub fn map_reads<S: Source, P: Probe>(
             written[word] |= bit;
             let lpn = Lpn(lpn as u32);
             if request.op == Op::Read && !is_known && drive.ftl().map.get(lpn).is_none() {
-                drive.write_now(lpn);
+                if drive.write_if_room(lpn).is_none() {
+                    return Err(Stopped::Failed(drive.failure().expect("the drive is worn out").clone()));
+                }
                 mapped += 1;
             }
         }
     }
     drive.settle();
-    Ok(Some(mapped))
+    drive.failure().map_or(Ok(Some(mapped)), |failure| Err(Stopped::Failed(failure.clone())))
 }

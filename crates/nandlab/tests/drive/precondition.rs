@@ -3,7 +3,7 @@
 use crate::common::{TINY, spec};
 use nandlab::base::geometry::{Lpn, PlaneId};
 use nandlab::base::units::{Span, Time};
-use nandlab::drive::{Drive, PtsOutcome};
+use nandlab::drive::{Drive, Failure, PtsOutcome};
 use nandlab::flash::BlockState;
 use nandlab::report::steady_state;
 use nandlab::sched::FlashOp;
@@ -201,6 +201,67 @@ fn pts_waf_agrees_with_the_pe_cycles() {
     let erases: f64 = drive.array().blocks.iter().map(|b| f64::from(b.pe_cycles)).sum();
     let there: f64 = drive.array().blocks.iter().map(|b| f64::from(b.programmed)).sum();
     assert_eq!(programs.round(), erases * 16.0 + there);
+}
+
+/// Preconditioning that wore the drive out ended in a panic (`expect` in `write_now`). It fails with the numbers.
+#[test]
+fn preconditioning_that_wears_the_drive_out_fails_with_the_numbers() {
+    let worn_by = |text: &str, sets: &[&str], endurance: u32, left: u32| {
+        let mut drive = Drive::new(&spec(text, sets));
+        let outcome = drive.precondition(&mut |_| true);
+        let Some(Failure::WornOut { plane, retired, blocks, endurance: told, pe_cycles, drive_writes }) =
+            drive.failure().cloned()
+        else {
+            assert!(outcome.0 && drive.failure().is_none(), "{sets:?}: {:?}", drive.failure());
+            drive.audit().unwrap();
+            return false;
+        };
+        assert_eq!(outcome, (false, None), "{sets:?}");
+        assert_eq!((told, pe_cycles), (endurance, endurance - left), "{sets:?}");
+        // A count from the blocks themselves.
+        let geometry = drive.geometry();
+        let of_plane = &drive.array().blocks[geometry.blocks_of(plane)];
+        assert_eq!(retired, of_plane.iter().filter(|b| b.pe_cycles == endurance).count() as u32, "{sets:?}");
+        assert!(0 < retired && retired < blocks && blocks == geometry.blocks_per_plane, "{sets:?}");
+        // Each P/E cycle that is left programs a block once.
+        let pages_max = f64::from(geometry.pages) * f64::from(left);
+        assert!(drive_writes * f64::from(geometry.logical_pages) <= pages_max, "{sets:?}: {drive_writes}");
+        assert!(drive_writes > 0.0);
+        let said = drive.failure().expect("see above").to_string();
+        assert!(
+            said.contains("preconditioning wears the drive out") && said.contains(&retired.to_string()),
+            "{said}"
+        );
+        true
+    };
+    for allocation in ["CWDP", "dynamic"] {
+        for map in ["page", "{ demand = { cache = '4KiB' } }"] {
+            for endurance in 1..=10_u32 {
+                let sets = [
+                    format!("drive.endurance={endurance}"),
+                    format!("ftl.allocation={allocation}"),
+                    format!("ftl.map={map}"),
+                    "drive.op=0.3".to_owned(),
+                    "precondition.method=pts".to_owned(),
+                ];
+                let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+                assert!(worn_by(HUNDRED, &sets, endurance, endurance), "{sets:?}");
+            }
+            let sets = [
+                "drive.endurance=3000",
+                "reliability.pe_cycles=2995",
+                "drive.op=0.3",
+                "precondition.method=pts",
+            ];
+            let allocation = format!("ftl.allocation={allocation}");
+            assert!(worn_by(HUNDRED, &[&sets[..], &[&allocation]].concat(), 3000, 5));
+        }
+    }
+    // Enough endurance for the rounds, and a fill, which erases nothing.
+    let sets = ["drive.endurance=1000", "drive.op=0.3", "precondition.method=pts"];
+    assert!(!worn_by(HUNDRED, &sets, 1000, 1000));
+    let sets = ["drive.endurance=1", "drive.op=0.3", "precondition.used=0.9", "precondition.valid=0.6"];
+    assert!(!worn_by(HUNDRED, &sets, 1, 1));
 }
 
 #[test]

@@ -198,6 +198,17 @@ fn truncated_snapshots_are_errors() {
     }
 }
 
+/// Bytes after the end were ignored: two files one after the other, or a file with the rest of a longer one, loaded.
+#[test]
+fn bytes_after_the_end_are_an_error() {
+    let whole = saved(&preconditioned("[precondition]\nused = 0.5\nvalid = 0.5\n", &[]));
+    assert!(load(&whole, &[]).is_ok());
+    for more in [&[0][..], &[255; 4096], &whole] {
+        let error = load(&[&whole[..], more].concat(), &[]).unwrap_err();
+        assert!(matches!(error, SnapshotError::Damaged("bytes follow its end")), "{error:?}");
+    }
+}
+
 #[test]
 fn snapshots_with_a_flipped_bit_are_errors() {
     for precondition in [FILL, PTS] {
