@@ -63,30 +63,42 @@ def cluster(scheduler):
     return address, [worker(), worker()]
 
 
-@pytest.fixture
-def other_build(tmp_path):
-    """A folder with the same version of nandlab, whose core has one more byte."""
+def other_program(tmp_path, file, more):
+    """A folder with the same version of nandlab, in which a file has more bytes."""
     import nandlab
 
     shutil.copytree(Path(nandlab.__file__).parent, tmp_path / "other" / "nandlab")
-    with open(tmp_path / "other" / "nandlab" / Path(nandlab._core.__file__).name, "ab") as core:
-        core.write(b"\0")
+    with open(tmp_path / "other" / "nandlab" / file, "ab") as changed:
+        changed.write(more)
     return tmp_path / "other"
 
 
-def test_a_dask_worker_of_another_build_is_refused_with_its_address(here, scheduler, other_build):
-    from nandlab.study.plan import build_identity
+@pytest.fixture
+def other_build(tmp_path):
+    """A folder with the same version of nandlab, whose core has one more byte."""
+    from nandlab import _core
+
+    return other_program(tmp_path, Path(_core.__file__).name, b"\0")
+
+
+@pytest.mark.parametrize("file", ["core", "simulate.py", "study/work.py"])
+def test_a_dask_worker_of_another_program_is_refused_with_its_address(here, scheduler, tmp_path, file):
+    """A worker with another core was refused, one with other Python modules did the runs."""
+    from nandlab import _core
+    from nandlab.study.plan import program_identity
+
+    other = other_program(tmp_path, *((Path(_core.__file__).name, b"\0") if file == "core" else (file, b"# other\n")))
 
     address, worker = scheduler
     (here / "s.toml").write_text(STUDY)
-    worker(PYTHONPATH=str(other_build))
+    worker(PYTHONPATH=str(other))
     done = command("study", "s.toml", "--out", "o", "--dask", address, cwd=here)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     match = re.fullmatch(
         r"worker (tcp://127\.0\.0\.1:\d+): expected nandlab (\S+), found (\S+)\n  remedy: install the build .*\n",
         done.stderr,
     )
-    assert match and match[2] == build_identity() != match[3]
+    assert match and match[2] == program_identity() != match[3]
     assert match[2].split("+")[0] == match[3].split("+")[0], "the versions differ: the build identity is not tested"
     assert not finished(here / "o")
 

@@ -57,6 +57,17 @@ def test_results_are_one_table_with_a_row_per_run(here):
     assert list(study.to_pandas().columns) == table.columns
 
 
+def test_a_change_of_python_modules_repeats_no_finished_run(here, monkeypatch):
+    import nandlab
+    from nandlab.study import plan
+
+    before = nandlab.Study.load(here / "s.toml").runs
+    monkeypatch.setattr(plan, "program_identity", lambda: "another program")
+    after = nandlab.Study.load(here / "s.toml").runs
+    assert [run.identity for run in after] == [run.identity for run in before]
+    assert {run.task.build for run in after} == {"another program"} != {run.task.build for run in before}
+
+
 def test_a_run_in_a_study_equals_the_same_run_alone(here):
     import nandlab
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from nandlab.errors import OutputError
 from nandlab.study.local import Event
-from nandlab.study.plan import InputFile, Task, build_identity
+from nandlab.study.plan import InputFile, Task, program_identity
 from nandlab.study.problems import shown
 from nandlab.study.work import Done, Failed, Files, Lost, Progressed, do
 
@@ -95,9 +95,9 @@ class DaskWorkers:
         new = [address for address in self._found if address not in self._checked]
         if not new:
             return
-        ours = build_identity()
+        ours = program_identity()
         wrong = []
-        for address, theirs in self._client.run(build_identity, workers=new, on_error="return").items():
+        for address, theirs in self._client.run(program_identity, workers=new, on_error="return").items():
             if isinstance(theirs, OSError):
                 continue  # the worker has just left; it is checked again if it returns
             self._checked.add(address)

@@ -103,6 +103,21 @@ def build_identity() -> str:
     return f"{_core.version()}+{digest}"
 
 
+@functools.cache
+def program_identity() -> str:
+    """The program that does the runs: the build, and a hash of the Python modules of nandlab.
+
+    A worker has the program that planned the study. The identity of a run has the build alone: the modules that draw
+    reports are part of the program, and a change of them repeats no finished run.
+    """
+    root = Path(__file__).parents[1]
+    content = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        content.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
+        content.update(path.read_bytes())
+    return f"{build_identity()}+{content.hexdigest()[:16]}"
+
+
 def file_digest(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file, in hexadecimal digits; raises `OSError`."""
     with open(path, "rb") as file:
@@ -298,7 +313,7 @@ def _resolve(
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     identity = hashlib.sha256(text.encode()).hexdigest()[:24]
     inputs, drive = tuple(files.values()), spec.precondition_key()
-    task = Task(identity, label, study.base_text, study.base_name, tuple(sets), inputs, build_identity(), drive)
+    task = Task(identity, label, study.base_text, study.base_name, tuple(sets), inputs, program_identity(), drive)
     return spec, task
 
 

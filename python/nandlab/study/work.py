@@ -14,7 +14,7 @@ from pathlib import Path
 from nandlab import simulate
 from nandlab._core import NandlabError, SharedDrives, Spec
 from nandlab.results import OutputDirectory
-from nandlab.study.plan import InputFile, Task, build_identity, file_digest
+from nandlab.study.plan import InputFile, Task, file_digest, program_identity
 
 #: Called during a run with its phase and the share done; returns `False` to stop the run.
 Tell = Callable[[str, float], bool]
@@ -113,10 +113,10 @@ class Files:
 
 def do(task: Task, files: Files, tell: Tell, shared: SharedDrives | None = None) -> Done | Failed | Lost:
     """Do one run, and report its progress to `tell`; `shared` may have the preconditioned drive of the run."""
-    if task.build != build_identity():
+    if task.build != program_identity():
         return Lost(
             task.identity,
-            f"the worker has nandlab {build_identity()}, and the study was planned with {task.build}: "
+            f"the worker has nandlab {program_identity()}, and the study was planned with {task.build}: "
             "install the same build on every worker",
         )
     stopped = False

@@ -12,7 +12,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from nandlab._core import SharedDrives
-from nandlab.study.plan import Task, build_identity
+from nandlab.study.plan import Task, program_identity
 from nandlab.study.work import Done, Files, Progressed, do
 
 
@@ -28,7 +28,7 @@ def main() -> None:
     try:
         import polars  # noqa: F401  # the time of the import is not part of the first run
 
-        connection.send(("ready", build_identity()))
+        connection.send(("ready", program_identity()))
         while True:
             task: Task = connection.recv()
 
