@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nandlab import _core, memory
-from nandlab.errors import OutputError, os_error_text
+from nandlab.errors import OutputError, shown
 from nandlab.interruptible import interruptible
 from nandlab.record import Record, parse
 from nandlab.result_types import LifeRow, Note
-from nandlab.results import MARKER, OutputDirectory
+from nandlab.results import OutputDirectory, ResultFolder
 from nandlab.simulate import Progress
 from nandlab.spec import Sets, Spec, load
 from nandlab.tables import Columns, from_frame, to_frame, to_parquet
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 _STEP_MS = 100
-_FORMAT = 1
 #: The most measurements of a window.
 _TRIES = 4
 #: The largest relative difference between the halves of a steady window.
@@ -192,16 +191,7 @@ class Life:
         if self.full is not None:
             output.write("full.parquet", to_parquet(self.full.table))
         output.write("spec.toml", self.spec_toml.encode())
-        marker = {
-            "format": _FORMAT,
-            "kind": "life",
-            "version": _core.version(),
-            "spec_name": self.name,
-            "spec_hash": self.spec_hash,
-            "complete": self.complete,
-            "files": output.written,
-        }
-        output.write(MARKER, (json.dumps(marker, indent=2) + "\n").encode())
+        output.mark("life", self.name, self.spec_hash, complete=self.complete)
 
     @staticmethod
     def is_in(directory: Path) -> bool:
@@ -211,28 +201,13 @@ class Life:
     @staticmethod
     def read(directory: str | os.PathLike[str]) -> Life:
         """Read a directory that `save` has written; raises `OutputError`."""
-        import polars as pl
-
         path = Path(directory)
-        reading = path / MARKER
-        try:
-            marker = json.loads(reading.read_text(encoding="utf-8"))
-            reading = path / "life.json"
-            facts = parse(reading.read_text(encoding="utf-8"), LifeFacts, reading)
-            tables = {}
-            for name in ("life", "full"):
-                reading = path / f"{name}.parquet"
-                if reading.name in marker["files"]:
-                    tables[name] = from_frame(pl.read_parquet(reading.read_bytes()))
-            reading = path / "spec.toml"
-            toml = reading.read_text(encoding="utf-8")
-            made = (toml, marker["spec_hash"], marker["spec_name"])
-            full = Life(_in_full(facts, tables["full"]), tables["full"], *made) if "full" in tables else None
-            return Life(facts, tables["life"], *made, full=full, path=path)
-        except OSError as error:
-            raise OutputError(os_error_text("read", reading, error)) from None
-        except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-            raise OutputError(f"{reading} is damaged: run `nandlab life` again") from None
+        folder = ResultFolder(path, "life")
+        facts = parse(folder.text("life.json"), LifeFacts, shown(path / "life.json"))
+        tables = {name: from_frame(folder.frame(name)) for name in ("life", "full") if folder.has(f"{name}.parquet")}
+        made = (folder.text("spec.toml"), folder.marker.spec_hash, folder.marker.spec_name)
+        full = Life(_in_full(facts, tables["full"]), tables["full"], *made) if "full" in tables else None
+        return Life(facts, tables["life"], *made, full=full, path=path)
 
 
 def _in_full(facts: LifeFacts, columns: Columns) -> LifeFacts:

@@ -45,5 +45,5 @@ def parse(text: str, kind: type[T], where: object) -> T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
         raise OutputError(f"{where} is from another version of nandlab ({error}): run the command again") from None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         raise OutputError(f"{where} is damaged: run the command again") from None

@@ -1,15 +1,19 @@
 """The result of a run: in memory, and as a directory that is written completely or not at all.
 
-A result directory contains `nandlab-result.json` (the marker that identifies the directory), `summary.json`,
+A result directory contains `nandlab-result.json` (the marker, with the digests of the files), `summary.json`,
 `smart.json`, `sim.json`, `spec.toml` (the resolved spec), one Parquet file per table, `power.json` after a power loss
 or a detection of the dirty page budget, and `timeline.json` with `output.timeline_operations`. All files except
 `sim.json` have the same bytes for the same spec and version.
+
+A file is read only if it is the one that was written: the marker has the SHA-256 of every file except `sim.json`, and
+of its own entries. So a file that was cut off, changed, or taken from another result is refused by its name.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -20,7 +24,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nandlab import _core
-from nandlab.errors import OutputError, os_error_text
+from nandlab.errors import OutputError, os_error_text, shown
 from nandlab.record import Record, parse
 from nandlab.result_types import PowerRecord, Summary
 from nandlab.tables import TABLES, Columns, RawTable, decode, encode, from_frame, to_frame
@@ -31,7 +35,9 @@ if TYPE_CHECKING:
 
 MARKER = "nandlab-result.json"
 REPORT = "report.html"
-_FORMAT = 1
+_FORMAT = 2
+#: The file whose digest is not in the marker, since two runs of one spec differ in it.
+_MEASURED = "sim.json"
 
 #: The logs of `smart.json` by name: attributes by name.
 Smart = dict[str, dict[str, int]]
@@ -98,7 +104,7 @@ class RunResult:
         return parse(self.power_text, PowerRecord, self._name_of("power.json"))
 
     def _name_of(self, file: str) -> str:
-        return file if self.path is None else str(self.path / file)
+        return file if self.path is None else shown(self.path / file)
 
     def _repr_html_(self) -> str | None:
         """The result in a notebook; without the extra `figures` the notebook shows `repr`."""
@@ -198,15 +204,7 @@ class RunResult:
             output.write("power.json", _line(self.power_text))
         if self.timeline is not None:
             output.write("timeline.json", _line(self.timeline))
-        marker = {
-            "format": _FORMAT,
-            "version": _core.version(),
-            "spec_name": self.name,
-            "spec_hash": self.spec_hash,
-            "complete": self.complete,
-            "files": output.written,
-        }
-        output.write(MARKER, _line(json.dumps(marker, indent=2)))
+        output.mark("run", self.name, self.spec_hash, complete=self.complete)
 
     @staticmethod
     def from_core(result: _core.Result, name: str, sim: Measured) -> RunResult:
@@ -226,55 +224,123 @@ class RunResult:
     @staticmethod
     def read(directory: str | os.PathLike[str]) -> RunResult:
         """Read a result directory; raises `OutputError`."""
-        import polars as pl
-
         path = Path(directory)
         if not path.exists():
-            raise OutputError(f"no result directory {path}")
+            raise OutputError(f"no result directory {shown(path)}")
         if not path.is_dir():
-            raise OutputError(f"{path} is not a directory; a result is a directory, such as out/demo")
+            raise OutputError(f"{shown(path)} is not a directory; a result is a directory, such as out/demo")
         if (path / "compare.json").is_file():
-            raise OutputError(f"{path} has a comparison; its page is {path / 'compare.html'}")
+            raise OutputError(f"{shown(path)} has a comparison; its page is {shown(path / 'compare.html')}")
         if not (path / MARKER).is_file():
-            raise OutputError(f"{path} has no nandlab result (no file {MARKER})")
-        reading = path / MARKER
-        try:
-            marker = json.loads(reading.read_text(encoding="utf-8"))
-            if marker["format"] != _FORMAT:
-                raise OutputError(
-                    f"{path}: expected a result of format {_FORMAT}, found {marker['format']}: run the spec again"
-                )
-            texts: dict[str, str] = {}
-            for name in ("summary.json", "smart.json", "sim.json", "spec.toml"):
-                reading = path / name
-                texts[name] = reading.read_text(encoding="utf-8")
-            frames = {}
-            for name in (table for table in TABLES if f"{table}.parquet" in marker["files"]):
-                reading = path / f"{name}.parquet"
-                frames[name] = pl.read_parquet(reading.read_bytes())
-            reading = path / "timeline.json"
-            timeline = reading.read_text(encoding="utf-8") if "timeline.json" in marker["files"] else None
-            reading = path / "power.json"
-            power = reading.read_text(encoding="utf-8") if "power.json" in marker["files"] else None
-            result = RunResult(
-                summary_text=texts["summary.json"],
-                smart_text=texts["smart.json"],
-                sim=parse(texts["sim.json"], Measured, path / "sim.json"),
-                spec_toml=texts["spec.toml"],
-                spec_hash=marker["spec_hash"],
-                name=marker["spec_name"],
-                path=path,
-                timeline=timeline,
-                power_text=power,
-                _frames=frames,
+            raise OutputError(
+                f"{shown(path)} has no nandlab result (no file {MARKER})\n"
+                "  remedy: name a directory that `nandlab run` or `nandlab life` has written"
             )
-            # Parse the texts now, so that a file of another version is refused here.
-            _ = result.summary, result.smart, result.power
-            return result
+        folder = ResultFolder(path, "run")
+        result = RunResult(
+            summary_text=folder.text("summary.json"),
+            smart_text=folder.text("smart.json"),
+            sim=parse(folder.text(_MEASURED), Measured, shown(path / _MEASURED)),
+            spec_toml=folder.text("spec.toml"),
+            spec_hash=folder.marker.spec_hash,
+            name=folder.marker.spec_name,
+            path=path,
+            timeline=folder.text("timeline.json") if folder.has("timeline.json") else None,
+            power_text=folder.text("power.json") if folder.has("power.json") else None,
+            _frames={name: folder.frame(name) for name in TABLES if folder.has(f"{name}.parquet")},
+        )
+        # Parse the texts now, so that a file of another version is refused here.
+        _ = result.summary, result.smart, result.power
+        return result
+
+
+class _Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `nandlab-result.json`."""
+
+    format: int
+    kind: str
+    version: str
+    spec_name: str
+    spec_hash: str
+    complete: bool
+    #: The SHA-256 of each file; `None` for `sim.json`.
+    files: dict[str, str | None]
+    #: The SHA-256 of the other entries.
+    seal: str = ""
+
+    def sealed(self) -> _Marker:
+        entries = msgspec.json.encode(msgspec.structs.replace(self, seal=""))
+        return msgspec.structs.replace(self, seal=hashlib.sha256(entries).hexdigest())
+
+
+class ResultFolder:
+    """Reads the files of a result folder, and refuses a file that is not the one that was written.
+
+    `kind` is `"run"` or `"life"`. Raises `OutputError`, which names the file.
+    """
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path = path
+        self._again = "run the spec again" if kind == "run" else "run `nandlab life` again"
+        text = self._decoded(MARKER, self._read(MARKER))
+        try:
+            form = json.loads(text)["format"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise self._damaged(MARKER) from None
+        if form != _FORMAT:
+            raise OutputError(
+                f"{shown(path / MARKER)}: expected a result of format {_FORMAT}, found {form!r:.20}: {self._again}"
+            )
+        try:
+            self.marker = msgspec.json.decode(text, type=_Marker)
+        except (msgspec.DecodeError, RecursionError):
+            raise self._damaged(MARKER) from None
+        if self.marker != self.marker.sealed() or self.marker.kind != kind:
+            raise self._damaged(MARKER)
+
+    def has(self, name: str) -> bool:
+        """Whether the result has a file."""
+        return name in self.marker.files
+
+    def data(self, name: str) -> bytes:
+        data = self._read(name)
+        if name not in self.marker.files:
+            raise self._damaged(name)
+        digest = self.marker.files[name]
+        if digest is None if name != _MEASURED else digest is not None:
+            raise self._damaged(MARKER)
+        if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+            raise self._damaged(name)
+        return data
+
+    def text(self, name: str) -> str:
+        return self._decoded(name, self.data(name))
+
+    def frame(self, table: str) -> pl.DataFrame:
+        """A table, from its Parquet file."""
+        import polars as pl
+
+        name = f"{table}.parquet"
+        try:
+            return pl.read_parquet(self.data(name))
+        except pl.exceptions.PolarsError:
+            raise self._damaged(name) from None
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self.path / name).read_bytes()
         except OSError as error:
-            raise OutputError(os_error_text("read", reading, error)) from None
-        except (ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-            raise OutputError(f"{reading} is damaged: run the spec again") from None
+            raise OutputError(os_error_text("read", self.path / name, error)) from None
+
+    def _decoded(self, name: str, data: bytes) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise self._damaged(name) from None
+
+    def _damaged(self, name: str) -> OutputError:
+        where = shown(self.path / name)
+        return OutputError(f"{where} is damaged: it is not the file that was written with this result: {self._again}")
 
 
 class OutputDirectory:
@@ -287,7 +353,8 @@ class OutputDirectory:
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
         self.path = path
-        self.written: list[str] = []
+        #: The SHA-256 of each file, by name.
+        self.written: dict[str, str | None] = {}
         self._force = force
         self._stack = contextlib.ExitStack()
 
@@ -312,7 +379,15 @@ class OutputDirectory:
             write_synced(self._new / name, data)
         except OSError as error:
             raise OutputError(os_error_text("write", self.path / name, error)) from None
-        self.written.append(name)
+        self._add(name, data)
+
+    def _add(self, name: str, data: bytes) -> None:
+        self.written[name] = None if name == _MEASURED else hashlib.sha256(data).hexdigest()
+
+    def mark(self, kind: str, name: str, spec_hash: str, *, complete: bool) -> None:
+        """Write the marker, after all other files."""
+        marker = _Marker(_FORMAT, kind, _core.version(), name, spec_hash, complete, self.written).sealed()
+        self.write(MARKER, _line(json.dumps(msgspec.to_builtins(marker), indent=2)))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._stack:
@@ -328,27 +403,27 @@ class OutputDirectory:
 
     def _check(self) -> None:
         """Refuse a path that is neither free nor an earlier result."""
-        path = self.path
+        path, where = self.path, shown(self.path)
         try:
             if path.name in ("", ".."):
-                raise OutputError(f"{path} cannot be replaced as a whole: choose a directory below it with --out")
+                raise OutputError(f"{where} cannot be replaced as a whole: choose a directory below it with --out")
             if path.is_symlink() and not path.exists():
-                raise OutputError(f"{path} is a symbolic link to a missing file: choose another --out")
+                raise OutputError(f"{where} is a symbolic link to a missing file: choose another --out")
             if not path.exists():
                 return
             if not path.is_dir():
-                raise OutputError(f"{path} is a file: choose another directory with --out")
+                raise OutputError(f"{where} is a file: choose another directory with --out")
             if path.is_symlink() or path.is_mount() or path.resolve() == Path.cwd().resolve():
-                raise OutputError(f"{path} cannot be replaced as a whole: choose a directory below it with --out")
+                raise OutputError(f"{where} cannot be replaced as a whole: choose a directory below it with --out")
             if self._force:
                 return
             foreign = sorted(_foreign(path))
         except OSError as error:
             raise OutputError(os_error_text("write to", path, error)) from None
         if foreign:
-            names = ", ".join(foreign[:4]) + (", ..." if len(foreign) > 4 else "")
+            names = ", ".join(map(shown, foreign[:4])) + (", ..." if len(foreign) > 4 else "")
             raise OutputError(
-                f"{path} has files that do not belong to an earlier result ({names})\n"
+                f"{where} has files that do not belong to an earlier result ({names})\n"
                 "  remedy: choose another directory with --out, or replace the directory and all its files with --force"
             )
 

@@ -1,11 +1,14 @@
 """Fixtures: a small spec, a small study, and the command as a process."""
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from study_lab import BASE, STUDY
 
@@ -71,6 +74,19 @@ def here(tmp_path):
     (tmp_path / "base.toml").write_text(BASE)
     (tmp_path / "s.toml").write_text(STUDY)
     return tmp_path
+
+
+def reseal(folder):
+    """Give a result folder whose files have been changed the digests of a program that wrote them so."""
+    from nandlab.results import MARKER, _Marker
+
+    marker = json.loads((folder / MARKER).read_text())
+    marker["files"] = {
+        name: digest and hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name, digest in marker["files"].items()
+    }
+    sealed = msgspec.convert(marker, _Marker).sealed()
+    (folder / MARKER).write_text(json.dumps(msgspec.to_builtins(sealed), indent=2) + "\n")
 
 
 def hidden(directory):

@@ -12,7 +12,7 @@ import time
 import nandlab
 import numpy as np
 import pytest
-from conftest import NANDLAB, SPEC, hidden
+from conftest import NANDLAB, SPEC, hidden, reseal
 from nandlab import _core, memory, simulate
 from nandlab.comparison import Alone, Runs
 from nandlab.comparison.cautions import notes
@@ -395,6 +395,7 @@ def changed(result, tmp_path, name, **values):
     summary = json.loads((path / "summary.json").read_text())
     summary.update(values)
     (path / "summary.json").write_text(json.dumps(summary))
+    reseal(path)
     return path
 
 
@@ -475,11 +476,13 @@ def finished(tmp_path_factory):
     shutil.copytree(here / "a", here / "strange")
     spec = (here / "strange" / "spec.toml").read_text()
     (here / "strange" / "spec.toml").write_text(spec.replace("[gc]\n", "[gc]\ncolour = 1\n"))
+    reseal(here / "strange")
     (here / "broken.toml").write_text("seed = 1\n[drive\n")
     shutil.copytree(here / "a", here / "summary")
     summary = json.loads((here / "summary" / "summary.json").read_text())
     del summary["waf_pages"]
     (here / "summary" / "summary.json").write_text(json.dumps(summary))
+    reseal(here / "summary")
     (here / "trace.csv").write_text("0,hm,0,Write,0,4096,100\n")
     text = SPEC.split("[workload.synthetic]")[0] + '[workload]\ntrace = "trace.csv"\n'
     (here / "t.toml").write_text(text)
@@ -501,7 +504,7 @@ def finished(tmp_path_factory):
         (["a", "notes"], {}, ["notes is no run folder", "`nandlab run --out`", "a TOML file"]),
         (["a", "a/summary.json"], {}, ["is a file of a result", "name its folder"]),
         (["a", "compared"], {}, ["has the results of a comparison", "compared/runs"]),
-        (["a", "old"], {}, ["old: expected a result of format 1, found 0: run the spec again"]),
+        (["a", "old"], {}, ["old/nandlab-result.json: expected a result of format 2, found 0: run the spec again"]),
         (
             ["a", "strange"],
             {"seeds": 2},

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import result_types as tool
+from conftest import reseal
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = """
@@ -125,6 +126,7 @@ def test_a_result_of_another_version_is_refused(tmp_path, change):
     else:
         summary["requests"] = "many"
     path.write_text(json.dumps(summary))
+    reseal(tmp_path / "r")
     message = r"summary\.json is from another version of nandlab .*: run the command again"
     with pytest.raises(nandlab.OutputError, match=message):
         nandlab.RunResult.read(tmp_path / "r")

@@ -68,7 +68,7 @@ class _InMemory(OutputDirectory):
 
     def write(self, name: str, data: bytes) -> None:
         self.files[name] = data
-        self.written.append(name)
+        self._add(name, data)
 
 
 class Files:
