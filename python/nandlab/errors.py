@@ -34,9 +34,32 @@ _LINES_MAX, _LINE_MAX = 25, 400
 _NAME_MAX, _NAME_END = 200, 80
 
 
+def visible(text: str | os.PathLike[str]) -> str:
+    """A text for the terminal: unprintable characters except line ends are escaped.
+
+    Every text that may have a name of the user (paths, specs, studies, labels, policies) is printed through this
+    function, so that no escape sequence of a name reaches the terminal.
+    """
+    plain = os.fspath(text)
+    if plain.isprintable():
+        return plain
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in plain)
+
+
+def visible_data(text: str) -> str:
+    """A text of JSON or TOML for the terminal, with the same content: unprintable characters in strings are escaped.
+
+    Serialisers escape those below 0x20, but neither DEL and the C1 codes, which terminals obey too, nor the codes that
+    turn the direction of the text. Characters beyond 16 bits, which JSON and TOML escape differently, are kept.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" or c > "\uffff" else f"\\u{ord(c):04x}" for c in text)
+
+
 def shown(name: str | os.PathLike[str]) -> str:
     """A name for a message: unprintable characters are escaped, and the middle of a long name is left out."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in os.fspath(name))
+    text = visible(name).replace("\n", "\\n")
     return text if len(text) <= _NAME_MAX else f"{text[:_NAME_END]}...{text[-_NAME_END:]}"
 
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nandlab.ends import Stop
+from nandlab.errors import visible
 from nandlab.simulate import DOING
 from nandlab.simulate import Progress as Report
 from nandlab.units import count, duration
@@ -60,7 +61,7 @@ class RunProgress:
         elif report.wall_s - self._last_line_s >= _LINE_S:
             self._last_line_s = report.wall_s
             done = f"{report.share:.0%}, " if report.phase in ("precondition", "run", "done") else ""
-            print(f"{self._name}: {done}{self._facts(report)}", file=sys.stderr, flush=True)
+            print(visible(f"{self._name}: {done}{self._facts(report)}"), file=sys.stderr, flush=True)
         return not self._stop
 
     def _facts(self, report: Report) -> str:
@@ -98,10 +99,11 @@ class _Rate:
 
 def _make_bar() -> Progress:
     """A progress bar on stderr; short runs need no import of it."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.table import Column
     from rich.text import Text
+
+    from nandlab.screen import VisibleConsole
 
     class Facts(ProgressColumn):
         def render(self, task: Task) -> Text:
@@ -113,6 +115,6 @@ def _make_bar() -> Progress:
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         Facts(table_column=Column(no_wrap=True, overflow="ellipsis")),
-        console=Console(stderr=True),
+        console=VisibleConsole(stderr=True),
         transient=True,
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from nandlab import presentation
+from nandlab.errors import visible
 from nandlab.noted import first_sentence, of_runs
 from nandlab.presentation import Part, Presentation, of_run
 from nandlab.result_types import Note
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
     from nandlab.lifetime import Life
     from nandlab.rber import Reliability
     from nandlab.results import RunResult
+
+
+class VisibleConsole(Console):
+    """A console that prints every text through `visible`; the styles of the console itself are kept."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
 
 #: The style of a note, by severity.
 _NOTE_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}

@@ -74,7 +74,7 @@ impl Spec {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Spec {} {}>", self.source.name, self.loaded.hash())
+        format!("<Spec {} {}>", self.source.name.escape_debug(), self.loaded.hash())
     }
 
     fn to_toml(&self) -> String {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nandlab
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console
+from nandlab.cli.output import fail, make_console, say, say_data
 
 #: Wall time in seconds after which progress is reported where there is no bar.
 _LINE_AFTER_S = 2.0
@@ -93,14 +93,12 @@ def compare(options: argparse.Namespace) -> End:
     absent = missing()
     page = None if found.path is None or absent else nandlab.report(found)
     if options.json:
-        print(found.text.rstrip("\n"))
+        say_data(found.text)
     else:
         from nandlab.screen import show_comparison
 
         show_comparison(found, make_console())
         if found.path is not None:
-            print(found.path / RESULT)
-            print(
-                f"no page, {', '.join(absent)} not installed: pip install 'nandlab[figures]'" if page is None else page
-            )
+            say(found.path / RESULT)
+            say(f"no page, {', '.join(absent)} not installed: pip install 'nandlab[figures]'" if page is None else page)
     return End(kept="" if found.path is None else f"the comparison is in {found.path}")

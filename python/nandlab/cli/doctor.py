@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import nandlab
 from nandlab.cli.app import End, Parser
+from nandlab.cli.output import say
 
 #: What a distribution is for. Which ones there are, and their versions, is in the metadata of nandlab.
 _FOR = {
@@ -110,9 +111,9 @@ def doctor(options: argparse.Namespace) -> End:
     rows = [(name, "", str(value), "") for name, value in machine.items()] + [tuple(check) for check in checks]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True)).rstrip())
     if broken:
-        print(f"\nbroken: {', '.join(broken)}\n  remedy: install nandlab again, with its dependencies")
+        say(f"\nbroken: {', '.join(broken)}\n  remedy: install nandlab again, with its dependencies")
     return End(2 if broken else 0)
 
 

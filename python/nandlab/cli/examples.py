@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from nandlab.cli.app import End, Parser
-from nandlab.cli.output import show_rows
+from nandlab.cli.output import say, show_rows
 from nandlab.errors import OutputError
 
 
@@ -53,7 +53,7 @@ def examples(options: argparse.Namespace) -> End:
     if options.json:
         print(json.dumps({"name": item.name, "kind": item.kind, "path": str(copied)}, indent=2))
     else:
-        print(copied)
+        say(copied)
         beside = [other for other in shipped.needed_beside(item) if not (copied.parent / other).exists()]
         if beside:
             print(f"some of its files need {', '.join(beside)} beside it: nandlab examples studies/{beside[0]}")

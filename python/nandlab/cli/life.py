@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, show_title
+from nandlab.cli.output import fail, make_console, say, say_data, show_title
 from nandlab.errors import OutputError
 from nandlab.spec import read_spec
 
@@ -96,14 +96,14 @@ def life(options: argparse.Namespace) -> End:
         fail(f"{stop} before the end of the first window: there is no result")
         return End(stop.status)
     if options.json:
-        print(lived.facts_text.rstrip("\n"))
+        say_data(lived.facts_text)
     else:
         from nandlab.screen import show_life
 
         console = make_console()
         show_title(console, name, str(directory))
         show_life(lived, console)
-        print(written)
+        say(written)
     if lived.facts.problem is not None:
         fail(f"{lived.facts.problem}\n  {directory} has the windows finished before")
         return End(2)

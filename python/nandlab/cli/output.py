@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from nandlab import units
-from nandlab.errors import shortened
+from nandlab.errors import shortened, visible, visible_data
 
 # rich is imported where it prints, because its import takes longer than most commands.
 if TYPE_CHECKING:
@@ -16,9 +17,19 @@ if TYPE_CHECKING:
 
 def make_console() -> Console:
     """A console on stdout."""
-    from rich.console import Console
+    from nandlab.screen import VisibleConsole
 
-    return Console(highlight=False, soft_wrap=False, emoji=False)
+    return VisibleConsole(highlight=False, soft_wrap=False, emoji=False)
+
+
+def say(text: str | os.PathLike[str]) -> None:
+    """Print a line on stdout."""
+    print(visible(text))
+
+
+def say_data(text: str) -> None:
+    """Print a text of JSON or TOML on stdout."""
+    print(visible_data(text.rstrip("\n")))
 
 
 def show_title(console: Console, name: str, place: str = "") -> None:

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from nandlab.cli.app import End, Parser
-from nandlab.cli.output import make_console, show_title
+from nandlab.cli.output import make_console, say, show_title
 from nandlab.errors import OutputError
 from nandlab.spec import read_spec
 
@@ -94,7 +94,7 @@ def reliability(options: argparse.Namespace) -> End:
     show_title(console, options.spec.stem)
     show_reliability(found, console, susceptible=options.susceptible)
     if out is not None:
-        print(out)
+        say(out)
     return end
 
 

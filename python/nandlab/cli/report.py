@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nandlab
 from nandlab.cli.app import End, Parser
+from nandlab.cli.output import say
 from nandlab.errors import OutputError
 
 
@@ -35,5 +36,5 @@ def report(options: argparse.Namespace) -> End:
         )
     directory = Path(options.names[0])
     written = nandlab.report(directory, options.out or directory / REPORT)
-    print(written)
+    say(written)
     return End(kept=f"{written} is written")

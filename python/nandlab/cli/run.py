@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nandlab import units
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, show_title
+from nandlab.cli.output import fail, make_console, say_data, show_title
 from nandlab.spec import read_spec
 
 
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> End:
         return End(stop.status)
     stopped = bool(stop) and not result.complete
     if options.json:
-        print(result.summary_text.rstrip("\n"))
+        say_data(result.summary_text)
     else:
         from nandlab.screen import show_run
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import nandlab
 from nandlab import spec, units
 from nandlab.cli.app import End, Parser
-from nandlab.cli.output import fail, show_pairs, show_rows
-from nandlab.errors import OutputError
+from nandlab.cli.output import fail, say, say_data, show_pairs, show_rows
+from nandlab.errors import OutputError, visible
 
 
 def add(parser: Parser) -> None:
@@ -95,7 +95,7 @@ def _check(options: argparse.Namespace) -> End:
         print(json.dumps(rows, indent=2))
     else:
         for line in lines:
-            print(line)
+            say(line)
     for i, problem in enumerate(problems):
         fail(f"\n{problem}" if i else problem)
     return End(2 if problems else 0)
@@ -103,7 +103,7 @@ def _check(options: argparse.Namespace) -> End:
 
 def _show(options: argparse.Namespace) -> End:
     checked = spec.read_spec(options.spec, options.sets)
-    print((checked.canonical_json() if options.json else checked.to_toml()).rstrip("\n"))
+    say_data(checked.canonical_json() if options.json else checked.to_toml())
     return End()
 
 
@@ -118,7 +118,7 @@ def _fit(options: argparse.Namespace) -> End:
     written = f"{units.count(fitted.requests)} requests write {units.size(fitted.written_bytes)}"
     per = units.number(fitted.written_bytes / fitted.spare_bytes)
     what = "the spare space of the unchanged drive" if not fitted.sets else "the spare space of the scaled drive"
-    print(f"{written}, {per} times {what} ({units.size(fitted.spare_bytes)})", file=sys.stderr)
+    print(visible(f"{written}, {per} times {what} ({units.size(fitted.spare_bytes)})"), file=sys.stderr)
     if fitted.sets:
         print(" ".join(f"--set {key}={value}" for key, value in fitted.sets.items()))
     return End()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import nandlab
 from nandlab.cli.app import End, Parser, stop
-from nandlab.cli.output import fail, make_console, show_title
+from nandlab.cli.output import fail, make_console, say, say_data, show_title
 from nandlab.errors import OutputError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def study(options: argparse.Namespace) -> End:
     loaded = nandlab.Study.load(options.name, smoke=options.smoke, seeds=1 if quick else seeds)
     different = len({run.identity for run in loaded.runs})
     if options.check:
-        print(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them distinct")
+        say(f"{loaded.definition.path}: ok, {len(loaded.runs)} runs, {different} of them distinct")
         return End()
     try:
         with StudyProgress(loaded.name, bar=not options.json) as progress:
@@ -123,7 +123,7 @@ def study(options: argparse.Namespace) -> End:
         return End(stop.status)
     end = End(kept=f"the study is in {result.path}")
     if options.json:
-        print((result.path / "claims.json").read_text(encoding="utf-8").rstrip("\n"))
+        say_data((result.path / "claims.json").read_text(encoding="utf-8"))
         return end
     from nandlab.screen import show_study_notes
 
@@ -137,7 +137,7 @@ def study(options: argparse.Namespace) -> End:
     show_study_notes(result.notes, console)
     if result.claims:
         console.print(_claims_table(result.claims))
-    print(result.report)
+    say(result.report)
     return end
 
 

@@ -246,11 +246,9 @@ class Comparison:
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
     def __str__(self) -> str:
-        from rich.console import Console
+        from nandlab.screen import VisibleConsole, show_comparison
 
-        from nandlab.screen import show_comparison
-
-        console = Console(file=io.StringIO(), width=100, record=True, highlight=False)
+        console = VisibleConsole(file=io.StringIO(), width=100, record=True, highlight=False)
         show_comparison(self, console)
         return console.export_text().rstrip("\n")
 

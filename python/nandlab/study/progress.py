@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from nandlab.errors import visible
 from nandlab.simulate import DOING
 from nandlab.study.execute import Running, State
 from nandlab.units import duration
@@ -61,7 +62,7 @@ class StudyProgress:
             self._last_s = now
             slowest = _slowest(state, now)
             more = f"; slowest run {_run_facts(slowest, now)}" if slowest is not None else ""
-            print(f"{self.name}: {self._facts(state)}{more}", file=sys.stderr, flush=True)
+            print(visible(f"{self.name}: {self._facts(state)}{more}"), file=sys.stderr, flush=True)
 
     def _facts(self, state: State) -> str:
         facts = [f"{state.kept + state.done} of {state.total} runs"]
@@ -77,15 +78,16 @@ class StudyProgress:
 
 def _make_bars() -> Progress:
     """Progress bars on stderr; a study without them does not import rich."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column
+
+    from nandlab.screen import VisibleConsole
 
     return Progress(
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
-        console=Console(stderr=True),
+        console=VisibleConsole(stderr=True),
         transient=True,
     )
 
