@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import operator
 import os
 import time
 from collections.abc import Callable
@@ -246,6 +247,7 @@ def life(
     Raises `SpecError`, `TraceError`, `RunError` or `OutputError`, and `LifeStopped` when `progress` stops the life
     before the end of its first window.
     """
+    windows, requests = operator.index(windows), operator.index(requests)
     if not 1 <= windows <= 10_000:
         raise OutputError(f"windows: expected 1 to 10,000, found {windows}")
     if not 100 <= requests <= _REQUESTS_MAX:

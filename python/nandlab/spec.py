@@ -1,10 +1,11 @@
 """Specs: TOML texts that describe a drive, its policies and a workload."""
 
 import json
+import numbers
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from nandlab import _core
 from nandlab._core import Spec
@@ -49,13 +50,18 @@ def set_arguments(sets: Sets) -> list[str]:
 
 def toml_value(value: object) -> str:
     """A value of a spec in TOML."""
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        # A scalar of numpy as one of Python, also a truth value.
+        value = cast(Any, value).item()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         # TOML does not have JSON's surrogate pairs.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, (int, float)):
-        return repr(value)
+    if isinstance(value, numbers.Integral):
+        return repr(int(value))
+    if isinstance(value, numbers.Real):
+        return repr(float(value))
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {toml_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, Iterable):
