@@ -1,8 +1,10 @@
 """The Python interface."""
 
+import contextlib
 import errno
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import nandlab
@@ -166,6 +168,37 @@ def test_a_disk_that_fills_up_leaves_the_earlier_result(spec_file, tmp_path, mon
         nandlab.run(spec_file, tmp_path / "r")
     assert {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()} == before
     assert hidden(tmp_path) == []
+
+
+def test_threads_on_one_drive_get_a_sentence():
+    """The text was "Already borrowed"."""
+    drive = nandlab.Drive(nandlab.load(SPEC, {"drive.endurance": 10**6}))
+    for page in range(100_000):
+        drive.write(4096 * (7 * page % 400), 4096)
+    other = threading.Thread(target=drive.run_until_idle, args=(1e6,))
+    other.start()
+    with contextlib.suppress(nandlab.RunError):
+        # Until the other thread is in the drive.
+        while drive.now_ns >= 0 and other.is_alive():
+            time.sleep(0.001)
+    sentence = "another thread uses this drive: .*\n  remedy: call the drive from one thread"
+    uses = {
+        "now_ns": lambda: drive.now_ns,
+        "write": lambda: drive.write(0, 4096),
+        "advance": lambda: drive.advance(10),
+        "run_until_idle": drive.run_until_idle,
+        "completions": drive.completions,
+        "summary": drive.summary,
+        "table": lambda: drive.table("blocks"),
+        "audit": drive.audit,
+    }
+    for name, use in uses.items():
+        assert other.is_alive(), f"{name}: the other thread has ended too early"
+        with pytest.raises(nandlab.RunError, match=sentence):
+            use()
+    other.join()
+    assert len(drive.completions()) == 100_000 and drive.outstanding == 0
+    drive.audit()
 
 
 def test_a_rename_that_fails_leaves_the_earlier_result(spec_file, tmp_path, monkeypatch):

@@ -50,6 +50,16 @@ pub(crate) struct Drive {
     hash: String,
 }
 
+/// The drive, for a method that no other thread interrupts.
+fn free<'py>(drive: &Bound<'py, Drive>) -> PyResult<PyRefMut<'py, Drive>> {
+    drive.try_borrow_mut().map_err(|_| {
+        RunError::new_err(
+            "another thread uses this drive: the drive simulates for one thread at a time\n  remedy: call the drive from \
+             one thread, guard it with a threading.Lock, or give each thread a drive of its own",
+        )
+    })
+}
+
 #[pymethods]
 impl Drive {
     #[new]
@@ -83,34 +93,45 @@ impl Drive {
     }
 
     #[getter]
-    fn now(&mut self, py: Python<'_>) -> PyResult<u64> {
-        Ok(on!(self.drive(py)?, drive => drive.now().ns()))
+    fn now(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<u64> {
+        let this = &mut *free(slf)?;
+        Ok(on!(this.drive(py)?, drive => drive.now().ns()))
     }
 
     #[getter]
-    fn outstanding(&mut self, py: Python<'_>) -> PyResult<u32> {
-        Ok(on!(self.drive(py)?, drive => drive.outstanding()))
+    fn outstanding(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<u32> {
+        let this = &mut *free(slf)?;
+        Ok(on!(this.drive(py)?, drive => drive.outstanding()))
     }
 
     #[pyo3(signature = (op, offset, length=0, fua=false))]
-    fn submit(&mut self, py: Python<'_>, op: &str, offset: u64, length: u64, fua: bool) -> PyResult<u64> {
+    fn submit(
+        slf: &Bound<'_, Self>,
+        py: Python<'_>,
+        op: &str,
+        offset: u64,
+        length: u64,
+        fua: bool,
+    ) -> PyResult<u64> {
+        let this = &mut *free(slf)?;
         let Some(op) = Op::ALL.into_iter().find(|o| o.name() == op) else {
             return Err(PyValueError::new_err(format!(
                 "op: expected read, write, trim or flush, found {op:?}"
             )));
         };
-        self.check_failure(py)?;
-        let id = on!(self.drive(py)?, drive => {
+        this.check_failure(py)?;
+        let id = on!(this.drive(py)?, drive => {
             drive.submit(&Request { arrival: drive.now(), op, fua, offset, len: length })
         });
         let id = id.map_err(|e| RunError::new_err(e.to_string()))?;
-        self.check_failure(py)?;
+        this.check_failure(py)?;
         Ok(id)
     }
 
-    fn advance(&mut self, py: Python<'_>, to_ns: u64) -> PyResult<()> {
+    fn advance(slf: &Bound<'_, Self>, py: Python<'_>, to_ns: u64) -> PyResult<()> {
+        let this = &mut *free(slf)?;
         let to = Time::from_ns(to_ns);
-        let end = on!(self.drive(py)?, drive => drive.end());
+        let end = on!(this.drive(py)?, drive => drive.end());
         if to > end {
             return Err(RunError::new_err(format!(
                 "cannot advance to {to_ns} ns: {}\n  remedy: advance to at most {} ns",
@@ -119,9 +140,9 @@ impl Drive {
             )));
         }
         loop {
-            let any = self.drive(py)?;
+            let any = this.drive(py)?;
             let is_done = py.detach(|| on!(any, drive => drive.advance_some(to, SLICE)));
-            self.check_failure(py)?;
+            this.check_failure(py)?;
             if is_done {
                 return Ok(());
             }
@@ -130,7 +151,8 @@ impl Drive {
     }
 
     #[pyo3(signature = (limit_s=60.0))]
-    fn run_until_idle(&mut self, py: Python<'_>, limit_s: f64) -> PyResult<()> {
+    fn run_until_idle(slf: &Bound<'_, Self>, py: Python<'_>, limit_s: f64) -> PyResult<()> {
+        let this = &mut *free(slf)?;
         if limit_s.is_nan() || limit_s < 0.0 {
             return Err(PyValueError::new_err(format!(
                 "limit_s: expected at least 0 seconds, found {limit_s}"
@@ -138,20 +160,21 @@ impl Drive {
         }
         // The conversion saturates: a limit beyond the range of the clock is no limit.
         let limit = Span::from_ns((limit_s * SECOND.ns() as f64) as u64);
-        let began = Time::from_ns(self.now(py)?);
-        self.check_failure(py)?;
+        let began = on!(this.drive(py)?, drive => drive.now());
+        this.check_failure(py)?;
         loop {
-            let any = self.drive(py)?;
+            let any = this.drive(py)?;
             let is_idle = py.detach(|| on!(any, drive => drive.run_some_until_idle(began, limit, SLICE)));
-            if is_idle.map_err(|failure| self.failed(&failure))? {
-                return self.check_failure(py);
+            if is_idle.map_err(|failure| this.failed(&failure))? {
+                return this.check_failure(py);
             }
             py.check_signals()?;
         }
     }
 
-    fn completions(&mut self, py: Python<'_>) -> PyResult<Vec<Completed>> {
-        Ok(on!(self.drive(py)?, drive => drive
+    fn completions(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<Vec<Completed>> {
+        let this = &mut *free(slf)?;
+        Ok(on!(this.drive(py)?, drive => drive
             .completions()
             .map(|c| {
                 let (arrival, completed) = (c.request.arrival.ns(), c.completed.ns());
@@ -160,43 +183,48 @@ impl Drive {
             .collect()))
     }
 
-    fn summary(&mut self, py: Python<'_>) -> PyResult<String> {
-        let facts = RunFacts { complete: true, spec_hash: self.hash.clone(), ..RunFacts::default() };
-        Ok(on!(self.drive(py)?, drive => {
+    fn summary(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<String> {
+        let this = &mut *free(slf)?;
+        let facts = RunFacts { complete: true, spec_hash: this.hash.clone(), ..RunFacts::default() };
+        Ok(on!(this.drive(py)?, drive => {
             drive.finish_stats();
             summary(drive, &facts).to_string()
         }))
     }
 
-    fn smart(&mut self, py: Python<'_>) -> PyResult<String> {
-        Ok(on!(self.drive(py)?, drive => smart(drive).to_string()))
+    fn smart(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<String> {
+        let this = &mut *free(slf)?;
+        Ok(on!(this.drive(py)?, drive => smart(drive).to_string()))
     }
 
-    fn power(&mut self, py: Python<'_>) -> PyResult<Option<String>> {
-        Ok(on!(self.drive(py)?, drive => power(drive)).map(|power| power.to_string()))
+    fn power(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<Option<String>> {
+        let this = &mut *free(slf)?;
+        Ok(on!(this.drive(py)?, drive => power(drive)).map(|power| power.to_string()))
     }
 
-    fn cut_power(&mut self, py: Python<'_>) -> PyResult<()> {
-        if !on!(self.drive(py)?, drive => drive.array().keeps_sequences()) {
+    fn cut_power(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<()> {
+        let this = &mut *free(slf)?;
+        if !on!(this.drive(py)?, drive => drive.array().keeps_sequences()) {
             return Err(RunError::new_err(
                 "the drive cannot recover from a power loss: its spec models no power loss, so it keeps no sequence \
                  numbers\n  remedy: set capacitor.capacitance, power.cut_at or power.cut_after_requests, or verify=True",
             ));
         }
-        self.check_failure(py)?;
-        self.run_on_thread(py, |any| {
+        this.check_failure(py)?;
+        this.run_on_thread(py, |any| {
             on!(any, drive => {
                 drive.cut_power();
             });
             Ok(())
         })?
         .map_err(RunError::new_err)?;
-        self.check_failure(py)
+        this.check_failure(py)
     }
 
-    fn detect_budget(&mut self, py: Python<'_>) -> PyResult<bool> {
-        self.check_failure(py)?;
-        on!(self.drive(py)?, drive => {
+    fn detect_budget(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<bool> {
+        let this = &mut *free(slf)?;
+        this.check_failure(py)?;
+        on!(this.drive(py)?, drive => {
             let [cache_pages, ..] = drive.cache_pages();
             let Some(capacitor) = drive.capacitor().filter(|_| cache_pages > 0) else {
                 return Err(RunError::new_err(
@@ -211,35 +239,40 @@ impl Drive {
     }
 
     #[getter]
-    fn capacitor(&mut self, py: Python<'_>) -> PyResult<Option<(&'static str, f64, f64)>> {
-        Ok(on!(self.drive(py)?, drive => {
+    fn capacitor(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<Option<(&'static str, f64, f64)>> {
+        let this = &mut *free(slf)?;
+        Ok(on!(this.drive(py)?, drive => {
             drive.capacitor().map(|capacitor| (capacitor.stage, capacitor.energy_j, drive.capability_pages()))
         }))
     }
 
     #[getter]
-    fn cache_pages(&mut self, py: Python<'_>) -> PyResult<[u32; 3]> {
-        Ok(on!(self.drive(py)?, drive => drive.cache_pages()))
+    fn cache_pages(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<[u32; 3]> {
+        let this = &mut *free(slf)?;
+        Ok(on!(this.drive(py)?, drive => drive.cache_pages()))
     }
 
-    fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let tables = on!(self.drive(py)?, drive => {
+    fn tables<'py>(slf: &Bound<'_, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let this = &mut *free(slf)?;
+        let tables = on!(this.drive(py)?, drive => {
             drive.finish_stats();
             tables::of(drive)
         });
         tables::to_python(py, &tables)
     }
 
-    fn audit(&mut self, py: Python<'_>) -> PyResult<()> {
-        let found = self.run_on_thread(py, |any| {
+    fn audit(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<()> {
+        let this = &mut *free(slf)?;
+        let found = this.run_on_thread(py, |any| {
             on!(&*any, drive => drive.audit())?;
             if let AnyDrive::Verified(drive) = any { drive.probe().verdict() } else { Ok(()) }
         })?;
         found.map_err(RunError::new_err)
     }
 
-    fn save(&mut self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let any = self.drive(py)?;
+    fn save(slf: &Bound<'_, Self>, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let this = &mut *free(slf)?;
+        let any = this.drive(py)?;
         interruptible(py, |stop| on!(&*any, drive => save_drive(drive, &path, stop)))?.map_err(|error| {
             match error {
                 SaveError::Io(error) => error.into(),
