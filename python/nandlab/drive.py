@@ -79,8 +79,8 @@ class Drive:
     Offsets and lengths are bytes. Only `advance`, `run_until_idle` and `cut_power` advance the simulated time. Ctrl-C
     interrupts `advance` and `run_until_idle` between two events, and the drive can continue afterwards. A drive that
     cannot continue, although it is not worn out, shows a bug in nandlab: from then on every method that simulates
-    raises `RunError`, whose text says what to report. One thread at a time may call a drive; a call while another thread
-    is in one raises `RunError`.
+    raises `RunError`, whose text says what to report. One thread at a time may call a drive; a call while another
+    thread is in one raises `RunError`.
     """
 
     def __init__(self, spec: _core.Spec, *, verify: bool = False) -> None:
