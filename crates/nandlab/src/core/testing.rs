@@ -100,10 +100,10 @@ impl Setup {
         geometry.logical_pages = self.logical_pages;
         let level = |level: u8| LevelSpec {
             rber_max: READ_DISTURB * (f64::from(level) + 0.5),
-            sense: KindTimes::uniform(u64::from(level) * 50 * US),
+            sense: Some(KindTimes::uniform(u64::from(level) * 50 * US)),
             read_for_s: None,
-            transfer_ns: 10 * US,
-            decode_ns: u64::from(level) * 20 * US,
+            transfer_ns: Some(10 * US),
+            decode_ns: Some(u64::from(level) * 20 * US),
         };
         let ecc =
             EccSpec { levels: (1..=self.levels).map(level).collect(), start: self.start, retry: Retry::Full };
@@ -178,7 +178,7 @@ impl Setup {
     fn timing(&self) -> TimingSpec {
         let by_kind = ProgramTime::ByKind(KindTimes::new(100 * US, 300 * US));
         TimingSpec {
-            read: KindTimes::uniform(50 * US),
+            read: Some(KindTimes::uniform(50 * US)),
             program: if matches!(self.cell, Cell::Mlc | Cell::Tlc) {
                 by_kind
             } else {
@@ -187,7 +187,7 @@ impl Setup {
             erase_ns: MS,
             channel_ns_per_byte: 10_000.0 / f64::from(self.page_bytes),
             command: CommandTimes::uniform(Span::ZERO),
-            decode_ns: Span::ZERO,
+            decode_ns: Some(Span::ZERO),
             off_chip: OffChipRate::Unlimited,
             scheduler: Scheduler::ReadFirst,
             multi_plane: false,

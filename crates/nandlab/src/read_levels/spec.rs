@@ -1,11 +1,11 @@
 //! The section `[ecc]` of the spec.
 
 use crate::base::geometry::KindTimes;
-use crate::base::units::{SECOND, Span, US};
+use crate::base::units::{SECOND, Span, US, transfer_ns};
 use crate::flash::{EccSpec, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel};
 use crate::spec::{
-    AGE, Check, Choices, FromVal, OVERHEAD, Param, Policy, READ, Rule, Val, ValueKind, above_0, choices, int,
-    key, param, plain, section, show_num, show_time, with,
+    AGE, Check, Choices, FromVal, OPERATION, OVERHEAD, Param, Policy, READ_BY_KIND, Rule, Val, ValueKind,
+    above_0, choices, int, key, param, plain, section, show_num, show_time, with,
 };
 
 section! { for EccSpec {
@@ -13,7 +13,7 @@ section! { for EccSpec {
         "ecc.levels",
         LEVELS,
         "\"none\"",
-        "read levels: their RBER limits, and their latencies in place of the read latencies of [timing]",
+        "read levels: their RBER limits, and those of their times that differ from [timing]",
     ),
     start = key("ecc.start", ValueKind::Slot(STARTS), "\"first\"", "the read level of the first try"),
     retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "the time that a further try takes"),
@@ -22,7 +22,10 @@ section! { for EccSpec {
 const LEVELS: ValueKind = ValueKind::Either(&[
     ValueKind::Slot(&[
         plain("none", "no read levels: every read decodes, with the latencies of [timing]"),
-        plain("laldpc", "LaLDPC, Tables I and II: seven levels"),
+        plain(
+            "laldpc",
+            "LaLDPC, Tables I and II: seven levels, with the paper's times in place of those of [timing]",
+        ),
         with(
             "retry",
             TABLE,
@@ -32,20 +35,54 @@ const LEVELS: ValueKind = ValueKind::Either(&[
     ValueKind::List(LEVEL, LEVELS_MAX),
 ]);
 
-const LEVEL: &[Param] = &[
-    param("rber_max", RBER_MAX, "", "the level decodes every RBER below this"),
-    param("sense", READ, "", "sensing time on the die: for every page, or by page kind"),
-    param("transfer", OVERHEAD, "", "transfer time of a page on the channel"),
-    param("decode", OVERHEAD, "", "decoding time in the controller"),
-];
+const LEVEL: &[Param] =
+    &[param("rber_max", RBER_MAX, "", "the level decodes every RBER below this"), SENSE, TRANSFER, DECODE];
 
 const TABLE: &[Param] = &[
     param("rber_max", RBER_MAX, "", "a read decodes every RBER below this"),
-    param("sense", READ, "", "sensing time on the die: for every page, or by page kind"),
-    param("transfer", OVERHEAD, "", "transfer time of a page on the channel"),
-    param("decode", OVERHEAD, "", "decoding time in the controller"),
+    SENSE,
+    TRANSFER,
+    DECODE,
     param("entries", ValueKind::List(ENTRY, LEVELS_MAX - 1), "", "the entries, in the order of the tries"),
 ];
+
+const SENSE: Param = param(
+    "sense",
+    ValueKind::Either(&[OPERATION, ValueKind::Table(READ_BY_KIND), FROM_TIMING]),
+    "\"timing\"",
+    "sensing time on the die, for every page or by page kind; by default timing.read",
+);
+const TRANSFER: Param = param(
+    "transfer",
+    ValueKind::Either(&[OVERHEAD, FROM_TIMING]),
+    "\"timing\"",
+    "transfer time of a page on the channel; by default that at timing.channel_ns_per_byte",
+);
+const DECODE: Param = param(
+    "decode",
+    ValueKind::Either(&[OVERHEAD, FROM_TIMING]),
+    "\"timing\"",
+    "decoding time in the controller; by default timing.decode",
+);
+
+/// A time that a read level takes from `[timing]`.
+const FROM_TIMING: ValueKind = ValueKind::Slot(&[plain("timing", "the time that [timing] gives")]);
+
+/// Whether a read has the time of `[timing]` that corresponds to the time `name` of a read level: without read levels,
+/// or with a level that does not state it.
+pub(crate) fn takes_from_timing(levels: &Val, name: &str) -> bool {
+    match levels {
+        Val::Tag("none", None) => true,
+        Val::Tag("retry", Some(table)) => own_time(table.field(name)).is_none(),
+        Val::List(levels) => levels.iter().any(|level| own_time(level.field(name)).is_none()),
+        _ => false,
+    }
+}
+
+/// The time of a read level; `None` if the level has that of `[timing]`.
+fn own_time(time: &Val) -> Option<&Val> {
+    (!matches!(time, Val::Tag("timing", None))).then_some(time)
+}
 
 const ENTRY: &[Param] = &[param("age", AGE, "", "the references are optimal for data of this age")];
 
@@ -74,9 +111,9 @@ impl FromVal for LevelSpec {
     fn from_val(val: &Val) -> Self {
         Self {
             rber_max: val.field("rber_max").num(),
-            sense: KindTimes::from_val(val.field("sense")),
-            transfer_ns: val.field("transfer").span(),
-            decode_ns: val.field("decode").span(),
+            sense: own_time(val.field("sense")).map(KindTimes::from_val),
+            transfer_ns: own_time(val.field("transfer")).map(Val::span),
+            decode_ns: own_time(val.field("decode")).map(Val::span),
             read_for_s: None,
         }
     }
@@ -88,9 +125,9 @@ fn laldpc() -> Vec<LevelSpec> {
     let limits = [0.005, 0.006, 0.008, 0.009, 0.010, 0.012, 0.013];
     let level = |(extra, rber_max): (u64, f64)| LevelSpec {
         rber_max,
-        sense: KindTimes::uniform((50 + 14 * extra) * US),
-        transfer_ns: (20 + 10 * extra) * US,
-        decode_ns: 15 * US,
+        sense: Some(KindTimes::uniform((50 + 14 * extra) * US)),
+        transfer_ns: Some((20 + 10 * extra) * US),
+        decode_ns: Some(15 * US),
         read_for_s: None,
     };
     (0..).zip(limits).map(level).collect()
@@ -171,13 +208,13 @@ impl FromVal for RetryRow {
 choices! { for Retry {
     Full = "full": "every try takes the whole sensing, transfer and decoding time of its level",
     Incremental = "incremental":
-        "a further try takes the sensing and transfer time that its level adds, and its decoding time",
+        "a further try takes the sensing and transfer time that its level adds to those of the level before it, and its decoding time",
 } }
 
 pub(crate) const RULES: &[Rule] = &[ascending, table, entries];
 
-/// Each level needs a higher RBER limit than the level before it, and at least the same sensing and transfer times,
-/// because an incremental retry takes the difference of the times.
+/// Each level needs a higher RBER limit than the level before it, and at least the same sensing and transfer times, its
+/// own or those of `[timing]`, because an incremental retry takes the difference of the times.
 fn ascending(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ecc.levels";
     let Val::List(levels) = check.get(KEY)? else { return None };
@@ -190,17 +227,47 @@ fn ascending(check: &mut Check<'_>) -> Option<()> {
             let remedy = "order the levels by rising rber_max";
             check.error_in_list(KEY, i, "rber_max", message, remedy);
         }
-        let senses = [before, level].map(|level| KindTimes::from_val(level.field("sense")));
-        let [low, high] = senses.map(|KindTimes { lsb_ns, csb_ns, msb_ns }| [lsb_ns, csb_ns, msb_ns]);
-        let falls =
-            (0..3).find(|&kind| high[kind] < low[kind]).map(|kind| [low[kind], high[kind]].map(Span::ns));
-        let transfers = [before, level].map(|level| level.field("transfer").int());
-        for (name, [low, high]) in [("sense", falls.unwrap_or_default()), ("transfer", transfers)] {
-            if high < low {
-                let (low, high) = (show_time(low), show_time(high));
-                let message = format!("expected at least the {low} of the level before it, found {high}");
-                let remedy = format!("write at least \"{low}\"");
-                check.error_in_list(KEY, i, name, message, remedy);
+        let senses = |level: &Val| {
+            let val = own_time(level.field("sense")).or(check.get("timing.read"))?;
+            let KindTimes { lsb_ns, csb_ns, msb_ns } = KindTimes::from_val(val);
+            Some([lsb_ns, csb_ns, msb_ns].map(Span::ns))
+        };
+        let transfer = |level: &Val| match own_time(level.field("transfer")) {
+            Some(time) => Some(time.int()),
+            None => {
+                let rate = check.num("timing.channel_ns_per_byte")?;
+                Some(transfer_ns(check.int("drive.page_size")?, rate).ns())
+            }
+        };
+        let falls = |low: [u64; 3], high: [u64; 3]| {
+            (0..3).find(|&kind| high[kind] < low[kind]).map(|kind| (low[kind], high[kind]))
+        };
+        let senses = senses(before).zip(senses(level)).and_then(|(low, high)| falls(low, high));
+        let transfers = transfer(before).zip(transfer(level)).filter(|(low, high)| high < low);
+        for (name, of_timing, times) in
+            [("sense", "timing.read", senses), ("transfer", "timing.channel_ns_per_byte", transfers)]
+        {
+            let Some((low, high)) = times.map(|(low, high)| (show_time(low), show_time(high))) else {
+                continue;
+            };
+            let message = format!("expected at least the {low} of the level before it, found {high}");
+            let [low_is_own, high_is_own] =
+                [before, level].map(|level| own_time(level.field(name)).is_some());
+            if low_is_own && high_is_own {
+                check.error_in_list(KEY, i, name, message, format!("write at least \"{low}\""));
+            } else {
+                let (which, remedy) = match low_is_own {
+                    true => ("this level", format!("write {name} = \"{low}\", or more, in this level")),
+                    false => (
+                        "the level before it",
+                        format!(
+                            "write {name} = \"{low}\", or more, in this level, or set a lower {of_timing}"
+                        ),
+                    ),
+                };
+                let message =
+                    format!("the {name} of level {}: {message}; {which} has that of {of_timing}", i + 1);
+                check.error(&[KEY, of_timing], message, remedy);
             }
         }
     }

@@ -10,14 +10,15 @@ use crate::flash::{EccSpec, LevelSpec, Retry};
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct TimingSpec {
-    /// tR.
-    pub read: KindTimes,
+    /// tR; `None` if every read level has a sensing time of its own.
+    pub read: Option<KindTimes>,
     pub program: ProgramTime,
     pub erase_ns: Span,
     pub channel_ns_per_byte: f64,
     pub command: CommandTimes,
-    /// Time of decoding in the controller, after a page has been transferred out.
-    pub decode_ns: Span,
+    /// Time of decoding in the controller, after a page has been transferred out; `None` if every read level has a
+    /// decoding time of its own.
+    pub decode_ns: Option<Span>,
     pub off_chip: OffChipRate,
     pub scheduler: Scheduler,
     pub multi_plane: bool,
@@ -169,20 +170,23 @@ pub struct Timing {
 
 impl Timing {
     /// The times of validated `[timing]` and `[ecc]` sections.
+    ///
+    /// # Panics
+    /// If neither a read level nor `[timing]` has a time.
     pub fn new(spec: &TimingSpec, ecc: &EccSpec, geometry: &Geometry) -> Self {
         let bytes = u64::from(geometry.flash_page_bytes());
         let page_at = |rate: f64| transfer_ns(bytes, 1e9 / rate);
         let transfer_ns = transfer_ns(bytes, spec.channel_ns_per_byte);
         let levels = ecc.levels.len().max(1);
         let costs = |kind: PageKind| {
-            let cost = |level: &LevelSpec| ReadCost {
-                sense_ns: level.sense.of(kind),
-                transfer_ns: level.transfer_ns,
-                decode_ns: level.decode_ns,
+            let cost = |level: Option<&LevelSpec>| ReadCost {
+                sense_ns: level.and_then(|level| level.sense).or(spec.read).expect("a tR").of(kind),
+                transfer_ns: level.and_then(|level| level.transfer_ns).unwrap_or(transfer_ns),
+                decode_ns: level.and_then(|level| level.decode_ns).or(spec.decode_ns).expect("a time"),
             };
-            let mut first: Vec<ReadCost> = ecc.levels.iter().map(cost).collect();
+            let mut first: Vec<ReadCost> = ecc.levels.iter().map(|level| cost(Some(level))).collect();
             if first.is_empty() {
-                first.push(ReadCost { sense_ns: spec.read.of(kind), transfer_ns, decode_ns: spec.decode_ns });
+                first.push(cost(None));
             }
             let mut again = first.clone();
             if ecc.retry == Retry::Incremental {

@@ -1,7 +1,7 @@
 //! Keys and the table of all keys. Parsing, defaults, ranges, `show`, the JSON Schema and the suggestions "did you
 //! mean" all use the table. Each key is declared in the room that uses it.
 
-use super::kind::ValueKind;
+use super::kind::{Val, ValueKind};
 #[cfg(test)]
 use super::node::parse_value;
 #[cfg(test)]
@@ -48,6 +48,14 @@ pub(crate) enum When {
     Set(&'static [&'static str]),
     /// The key with this path has one of these values.
     Is(&'static str, &'static [&'static str]),
+    /// The key `of` has a value for which `holds` is true. If not, `otherwise` states why the key has no effect, and
+    /// `remedy` what to do.
+    Holds {
+        of: &'static str,
+        holds: fn(&Val) -> bool,
+        otherwise: &'static str,
+        remedy: &'static str,
+    },
 }
 
 /// The file that a choice of a key names, and the function that reads such a file.

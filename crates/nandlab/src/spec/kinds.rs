@@ -84,14 +84,13 @@ pub(crate) const OPERATION_NS_MAX: u64 = 10_000_000_000;
 /// Time of a flash operation, at least 1 ns.
 pub(crate) const OPERATION: ValueKind = ValueKind::Time { min: 1, max: OPERATION_NS_MAX };
 /// tR: one time, or a time for each page kind.
-pub(crate) const READ: ValueKind = ValueKind::Either(&[
-    OPERATION,
-    ValueKind::Table(&[
-        param("lsb", OPERATION, "", "tR of an LSB page"),
-        param("csb", CSB, "\"mean\"", "tR of a CSB page"),
-        param("msb", OPERATION, "", "tR of an MSB page"),
-    ]),
-]);
+pub(crate) const READ: ValueKind = ValueKind::Either(&[OPERATION, ValueKind::Table(READ_BY_KIND)]);
+/// tR for each page kind.
+pub(crate) const READ_BY_KIND: &[Param] = &[
+    param("lsb", OPERATION, "", "tR of an LSB page"),
+    param("csb", CSB, "\"mean\"", "tR of a CSB page"),
+    param("msb", OPERATION, "", "tR of an MSB page"),
+];
 
 /// Time of a CSB page: a time of its own, or the mean of LSB and MSB page.
 pub(crate) const CSB: ValueKind =

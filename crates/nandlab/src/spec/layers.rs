@@ -36,12 +36,21 @@ pub(super) struct Layers {
     /// The presets used, base first.
     pub(super) presets: Vec<&'static str>,
     rank: usize,
+    /// The rank of the first `--set`.
+    pub(super) sets_from: usize,
 }
 
 impl Layers {
     /// Starts without any layer.
     pub(super) fn new(table: &'static Table) -> Self {
-        Self { table, entries: BTreeMap::new(), errors: Vec::new(), presets: Vec::new(), rank: 0 }
+        Self {
+            table,
+            entries: BTreeMap::new(),
+            errors: Vec::new(),
+            presets: Vec::new(),
+            rank: 0,
+            sets_from: usize::MAX,
+        }
     }
 
     /// Adds an error.
@@ -77,6 +86,7 @@ impl Layers {
         self.apply_preset_named(&fields, name, &sets);
         self.rank += 1;
         self.apply_document(&fields, name);
+        self.sets_from = self.rank + 1;
         for set in sets {
             self.rank += 1;
             self.apply_set(set);

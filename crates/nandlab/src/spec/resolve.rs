@@ -126,8 +126,10 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
                 }
             }
             (Meaning::No { rank, message, remedy }, Some(entry)) => {
-                // If a higher layer makes a key of a lower layer meaningless, the key is dropped without an error.
-                let silent = entry.location.rank < rank || without.contains(&key.section());
+                // If a higher layer makes a key of a lower layer meaningless, the key is dropped without an error. All
+                // `--set` are one layer here: none of them makes another one meaningless in silence.
+                let is_below = entry.location.rank < rank.min(layers.sets_from);
+                let silent = is_below || without.contains(&key.section());
                 if !silent {
                     layers.error(&entry.location, key.path, message, remedy);
                 }
@@ -185,10 +187,7 @@ fn meaning(key: &Key, layers: &Layers) -> Meaning {
                     remedy: "take the line out".into(),
                 };
             }
-            let item = match layers.entries.get(controlling) {
-                Some(entry) => Item { val: entry.val.clone(), location: Some(entry.location.clone()) },
-                None => default_of(control, layers),
-            };
+            let item = value_of(control, layers);
             match item.val {
                 Some(val) if !values.contains(&val.tag()) => Meaning::No {
                     rank: item.location.map_or(0, |location| location.rank),
@@ -202,6 +201,26 @@ fn meaning(key: &Key, layers: &Layers) -> Meaning {
                 _ => Meaning::Yes,
             }
         }
+        When::Holds { of, holds, otherwise, remedy } => {
+            let Some(control) = table.find(of) else { return Meaning::Yes };
+            let item = value_of(control, layers);
+            match item.val {
+                Some(val) if !holds(&val) => Meaning::No {
+                    rank: item.location.map_or(0, |location| location.rank),
+                    message: otherwise.into(),
+                    remedy: remedy.into(),
+                },
+                _ => Meaning::Yes,
+            }
+        }
+    }
+}
+
+/// The value that a layer gives to a key, or the default.
+fn value_of(key: &'static Key, layers: &Layers) -> Item {
+    match layers.entries.get(key.path) {
+        Some(entry) => Item { val: entry.val.clone(), location: Some(entry.location.clone()) },
+        None => default_of(key, layers),
     }
 }
 

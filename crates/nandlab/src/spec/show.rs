@@ -35,6 +35,7 @@ fn line(text: &mut String, key: &Key, r: &Resolved) {
                 format!("only with {}", paths.join(" or "))
             }
             When::Is(path, values) => format!("only with {}", any_of(path, values)),
+            When::Holds { otherwise, .. } => otherwise.into(),
             _ => "not set".into(),
         };
         let _ = writeln!(text, "# {} =  # {} ({why})", key.name(), key.doc);

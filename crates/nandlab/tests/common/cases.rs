@@ -176,7 +176,7 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
     format!(
         "seed = {}\n[drive]\nchannels = {channels}\nchips_per_channel = {chips}\ndies_per_chip = {dies}\n\
          planes_per_die = {planes}\nblocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\n\
-         cell = 'mlc'\nop = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{}[timing]\ncommand = '{}'\ndecode = '{}'\n\
+         cell = 'mlc'\nop = {op}\nendurance = 1000000\nprogram_order = '{}'\n{}{}[timing]\ncommand = '{}'\n{}\
          program = {}\noff_chip_mb_per_s = {}\nscheduler = '{scheduler}'\nmulti_plane = {}\n{}\
          [ftl]\nmap = {}\nmapping_unit = '{}B'\nsuperblock = '{}'\nbuffer = '{}B'\nallocation = '{}'\nwear_levelling = '{}'\nwear_gap = 2\n[gc]\nvictim = {}\nidle_after = '1ms'\n\
          pacing = '{}'\nforeground = '{}'\n{precondition}{}{}",
@@ -185,7 +185,12 @@ fn text(case: &Case, schemes: &Schemes, attempt: u64, op: f64) -> String {
         schemes.registers(scheduler),
         bad_blocks(case.seed),
         if case.command { "300ns" } else { "0us" },
-        if case.decode { "15us" } else { "0us" },
+        // The read levels have times of their own.
+        match (schemes.has_levels, case.decode) {
+            (true, _) => "",
+            (false, true) => "decode = '15us'\n",
+            (false, false) => "decode = '0us'\n",
+        },
         if one_shot {
             format!("'{SLOWEST_US}us'")
         } else {

@@ -282,11 +282,14 @@ impl Plan {
         let vsm_pages = if gathers { 2 * program_bytes / 4096 } else { 1 };
         let buffer = if gathers && !schemes.has_cache { buffer(seed, program_bytes) } else { 0 };
         let tail = format!(
-            "[timing]\nread = '50us'\nprogram = {program}\nerase = '1ms'\ndecode = '{}us'\ncommand = '{}ns'\n\
+            "[timing]\nprogram = {program}\nerase = '1ms'\n{}command = '{}ns'\n\
              off_chip_mb_per_s = {}\nmulti_plane = {}\nscheduler = '{scheduler}'\n{}[ftl]\nmap = {}\n\
              mapping_unit = '{unit}B'\nsuperblock = '{}'\nbuffer = '{buffer}B'\nallocation = '{order}'\nwear_levelling = '{wear}'\nwear_gap = 2\n[gc]\nidle_after = '1ms'\nvictim = '{victim}'\n\
              pacing = '{pacing}'\nforeground = '{foreground}'\n{}",
-            5 * pick(2),
+            // The read levels have times of their own.
+            Some(5 * pick(2))
+                .filter(|_| !schemes.has_levels)
+                .map_or(String::new(), |us| format!("decode = '{us}us'\n")),
             300 * pick(2),
             OFF_CHIP[pick(OFF_CHIP.len() as u64) as usize],
             pick(2) == 0 || is_super,

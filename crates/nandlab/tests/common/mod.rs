@@ -43,12 +43,10 @@ cell = "mlc"
 op = 0.5
 endurance = 1000000
 [timing]
-read = "50us"
 program = "900us"
 erase = "3.5ms"
 channel_ns_per_byte = 2.5
 command = "0us"
-decode = "15us"
 "#;
 
 /// The spec in `text` with the overrides `sets`.

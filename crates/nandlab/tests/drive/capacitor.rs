@@ -675,7 +675,7 @@ fn a_block_that_lost_its_last_page_while_draining_is_erased_after_a_power_loss()
 
 #[test]
 fn a_page_lost_before_power_loss_is_not_counted_as_lost_by_it() {
-    let levels = ["ecc.levels=laldpc", "reliability.rber=vth", "timing.decode='15us'"];
+    let levels = ["ecc.levels=laldpc", "reliability.rber=vth"];
     let mut drive = detecting(TEN_PAGES_MJ, &levels);
     drive.write_now(Lpn(0));
     let ppn = drive.ftl().map.get(Lpn(0)).unwrap();

@@ -18,7 +18,8 @@ fn queue_depth_1_read_costs_command_sense_transfer_decode_to_the_nanosecond() {
         let spec = spec(&format!("{TINY}\n[precondition]\nused = 0.7\nvalid = 0.7\n"), &sets);
         let mut drive = Drive::new(&spec);
         drive.precondition(&mut |_| true);
-        let expected = (spec.timing.command.read_ns + spec.timing.decode_ns).ns() + 50_000 + TRANSFER;
+        let expected =
+            (spec.timing.command.read_ns + spec.timing.decode_ns.unwrap()).ns() + 50_000 + TRANSFER;
         let mut stream = Stream::new(7, "test");
         for _ in 0..1000 {
             let page = stream.below(u64::from(drive.ftl().map.mapped()));

@@ -184,8 +184,8 @@ fn every_policy_keeps_what_the_host_wrote() {
 /// invalid pages.
 const BY_HAND: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 160\npages_per_block = 8\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
-     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
-     decode = '15us'\n[gc]\nbackground_free = 0.9999\nidle_valid_max = 0.8\nidle_after = '20ms'\n[ftl]\nwear_levelling = 'none'\n";
+     [timing]\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     [gc]\nbackground_free = 0.9999\nidle_valid_max = 0.8\nidle_after = '20ms'\n[ftl]\nwear_levelling = 'none'\n";
 
 /// Number of blocks of [`ballast`]. Their garbage exceeds the 24 pages of the three blocks that internal streams may
 /// open.

@@ -27,8 +27,8 @@ const ENTRIES: u64 = 128;
 /// One plane of 40 blocks of 16 pages, 320 logical pages, 3 translation pages.
 const ONE_PLANE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 40\npages_per_block = 16\npage_size = '512B'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
-     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
-     decode = '15us'\n[ftl]\nmap = { demand = { cache = '32B' } }\n[gc]\nidle_after = '10s'\n";
+     [timing]\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     [ftl]\nmap = { demand = { cache = '32B' } }\n[gc]\nidle_after = '10s'\n";
 
 fn one_plane(entries: u32, sets: &[&str]) -> Spec {
     let cache = format!("ftl.map={{ demand = {{ cache = '{}B' }} }}", 8 * entries);

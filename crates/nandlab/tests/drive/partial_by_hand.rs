@@ -21,8 +21,8 @@ const PAGE: u64 = 4096;
 /// Two dies of one plane, each on its own channel: even LPNs are on die 0, odd LPNs on die 1.
 const BY_HAND: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
-     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
-     decode = '15us'\nmulti_plane = false\n[gc]\nforeground_free = 0.0\nbackground_free = 0.001\nidle_after = '20ms'\n[ftl]\n\
+     [timing]\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     multi_plane = false\n[gc]\nforeground_free = 0.0\nbackground_free = 0.001\nidle_after = '20ms'\n[ftl]\n\
      wear_levelling = 'none'\nallocation = 'CWDP'\n[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\n\
      pe_cycles = 1500\nclock_scale = 86400.0\n\
      [refresh]\ninterval = [{ pe = 1000000, every = '10d' }]\n";

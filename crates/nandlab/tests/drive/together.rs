@@ -22,8 +22,8 @@ const DAY_S: u32 = 86_400;
 /// internal streams' open blocks.
 const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 200\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
-     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
-     decode = '15us'\n[gc]\nbackground_free = 0.9999\nidle_valid_max = 0.9\nidle_after = '20ms'\n[ftl]\n\
+     [timing]\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     [gc]\nbackground_free = 0.9999\nidle_valid_max = 0.9\nidle_after = '20ms'\n[ftl]\n\
      wear_levelling = 'none'\nallocation = 'CWDP'\n[ecc]\nlevels = 'laldpc'\nstart = 'last-level'\n[reliability]\n\
      rber = 'vth'\npe_cycles = 12000\nclock_scale = 86400.0\n";
 

@@ -25,8 +25,8 @@ const ALL: [&str; 4] =
 /// One plane of 40 blocks of 16 pages, 320 logical pages.
 const ONE_PLANE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
-     [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
-     decode = '15us'\n[gc]\nidle_after = '10s'\n[cache]\naccess = '1us'\n";
+     [timing]\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
+     [gc]\nidle_after = '10s'\n[cache]\naccess = '1us'\n";
 
 fn cached(pages: u64, sync: &str, sets: &[&str]) -> Spec {
     let size = format!("cache.size={}B", pages * PAGE);

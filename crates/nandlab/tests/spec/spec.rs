@@ -140,12 +140,12 @@ fn the_empty_file_is_the_documented_default_drive() {
     };
     assert_eq!(spec.drive, drive);
     let timing = TimingSpec {
-        read: KindTimes::uniform(50 * US),
+        read: Some(KindTimes::uniform(50 * US)),
         program: ProgramTime::Uniform(900 * US),
         erase_ns: 3_500 * US,
         channel_ns_per_byte: 2.5,
         command: CommandTimes::default(),
-        decode_ns: 15 * US,
+        decode_ns: Some(15 * US),
         off_chip: OffChipRate::Unlimited,
         scheduler: Scheduler::ReadFirst,
         multi_plane: false,
@@ -469,8 +469,9 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
 
 /// A level with times in microseconds.
 fn level(rber_max: f64, sense: u64, transfer: u64, decode: u64) -> LevelSpec {
-    let sense = KindTimes::uniform(sense * US);
-    LevelSpec { rber_max, sense, transfer_ns: transfer * US, decode_ns: decode * US, read_for_s: None }
+    let [transfer_ns, decode_ns] = [transfer, decode].map(|us| Some(us * US));
+    let sense = Some(KindTimes::uniform(sense * US));
+    LevelSpec { rber_max, sense, transfer_ns, decode_ns, read_for_s: None }
 }
 
 #[test]
@@ -483,7 +484,11 @@ fn laldpc_levels_are_those_of_its_tables() {
     let table: Vec<(f64, u64)> = ecc
         .levels
         .iter()
-        .map(|l| (l.rber_max, (l.sense.msb_ns + l.transfer_ns + l.decode_ns) / US))
+        .map(|l| {
+            let sense = l.sense.map(|times| times.msb_ns);
+            let phases = [sense, l.transfer_ns, l.decode_ns].map(|phase| phase.expect("a time of its own"));
+            (l.rber_max, phases.into_iter().sum::<Span>() / US)
+        })
         .collect();
     // Latencies of the paper's Table II.
     let published =
@@ -656,7 +661,7 @@ fn later_layers_override_earlier_ones() {
     assert_eq!((loaded.spec.drive.channels, loaded.spec.drive.op), (8, 0.2));
     assert_eq!(
         (loaded.spec.drive.blocks_per_plane, loaded.spec.timing.read),
-        (512, KindTimes::uniform(25 * US))
+        (512, Some(KindTimes::uniform(25 * US)))
     );
     assert_eq!(loaded.origin("drive.op"), Some(("run.toml", Some(3))));
     assert_eq!(loaded.origin("drive.channels"), Some(("--set", None)));

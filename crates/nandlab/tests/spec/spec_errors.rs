@@ -676,17 +676,17 @@ fn wrong_read_levels_are_errors() {
     };
     let list = |levels: &[String]| format!("[ecc]\nlevels = [\n{},\n]\n", levels.join(",\n"));
     let first = level("0.005", "50us", "20us");
-    let form = "{ rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\" }";
+    let form = "{ rber_max = 0.5, sense = \"timing\", transfer = \"timing\", decode = \"timing\" }";
     golden(
         "[ecc]\nlevels = \"laldcp\"\n",
         "run.toml:2: ecc.levels: unknown value \"laldcp\"\n  remedy: did you mean \"laldpc\"? choices: \"none\", \"laldpc\", { \
-         retry = { rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\", entries = [{ age = \"50us\" }] } }",
+         retry = { rber_max = 0.5, sense = \"timing\", transfer = \"timing\", decode = \"timing\", entries = [{ age = \"50us\" }] } }",
     );
     golden(
         "[ecc]\nlevels = 7\n",
         &format!(
             "run.toml:2: ecc.levels: expected one of its choices or a list, found the number 7\n  remedy: write one of \"none\", \
-             \"laldpc\", {{ retry = {{ rber_max = 0.5, sense = \"50us\", transfer = \"50us\", decode = \"50us\", entries = \
+             \"laldpc\", {{ retry = {{ rber_max = 0.5, sense = \"timing\", transfer = \"timing\", decode = \"timing\", entries = \
              [{{ age = \"50us\" }}] }} }} or a list of {form}"
         ),
     );
@@ -715,8 +715,9 @@ fn wrong_read_levels_are_errors() {
         "run.toml:4: ecc.levels[1].rber_max: the number 0.6 is out of range\n  remedy: a value above 0 and at most 0.5",
     );
     golden(
-        "[ecc]\nlevels = [{ rber_max = 0.005, sense = \"50us\", transfer = \"20us\" }]\n",
-        "run.toml:2: ecc.levels[0].decode: missing\n  remedy: add decode = \"50us\" (decoding time in the controller)",
+        "[ecc]\nlevels = [{ sense = \"50us\", transfer = \"20us\" }]\n",
+        "run.toml:2: ecc.levels[0].rber_max: missing\n  remedy: add rber_max = 0.5 (the level decodes every RBER below \
+         this)",
     );
     let levels = format!("ecc.levels=[{}, {}]", first, level("0.006", "40us", "20us"));
     assert!(set_says("", &levels).starts_with("--set: ecc.levels[1].sense: expected at least the 50us"));
@@ -771,6 +772,49 @@ fn settings_of_read_levels_without_read_levels_are_errors() {
     assert!(text.starts_with("--set: ecc.levels: bit errors have no effect"), "{text}");
     load_with("[drive]\npreset = \"laldpc-32g\"\n", &["ecc.levels=none", "reliability.rber=none"])
         .unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// A level may take its times from [timing]; the rule that times rise holds for these too.
+#[test]
+fn the_times_that_a_level_takes_from_timing_rise_with_the_levels() {
+    let two = |first: &str, second: &str| {
+        format!(
+            "[timing]\nread = \"50us\"\n[ecc]\nlevels = [\n{{ rber_max = 0.005{first} }},\n{{ rber_max = 0.006{second} }},\n]\n"
+        )
+    };
+    load_with(&two("", ""), &[]).unwrap_or_else(|e| panic!("{e}"));
+    load_with(&two("", ", sense = \"50us\""), &[]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        &two("", ", sense = \"40us\""),
+        "run.toml:4: ecc.levels: the sense of level 2: expected at least the 50us of the level before it, found 40us; the level \
+         before it has that of timing.read\n  remedy: write sense = \"50us\", or more, in this level, or set a lower \
+         timing.read",
+    );
+    golden(
+        &two(", sense = \"60us\"", ""),
+        "run.toml:4: ecc.levels: the sense of level 2: expected at least the 60us of the level before it, found 50us; this level \
+         has that of timing.read\n  remedy: write sense = \"60us\", or more, in this level",
+    );
+    // 4 KiB at 2.5 ns a byte.
+    golden(
+        &two("", ", transfer = \"10us\""),
+        "run.toml:4: ecc.levels: the transfer of level 2: expected at least the 10240ns of the level before it, found 10us; the \
+         level before it has that of timing.channel_ns_per_byte\n  remedy: write transfer = \"10240ns\", or more, in \
+         this level, or set a lower timing.channel_ns_per_byte",
+    );
+    // The error is at the key that made the times fall.
+    let said = |set: &str| set_says(&two("", ", sense = \"60us\""), set);
+    assert!(
+        said("timing.read=70us")
+            .starts_with("--set: timing.read: the sense of level 2: expected at least the 70us")
+    );
+    load_with(&two("", ", sense = \"60us\""), &["timing.read=60us"]).unwrap_or_else(|e| panic!("{e}"));
+    golden(
+        "[ecc]\nlevels.retry = { rber_max = 0.01, sense = { lsb = \"1us\", csb = \"1us\", msb = \"1us\" }, entries = \
+         [{ age = \"1d\" }] }\n[reliability]\nrber = \"vth\"\n",
+        "run.toml:2: ecc.levels: a cell of \"mlc\" has no CSB pages\n  remedy: write sense without csb, or set \
+         drive.cell = \"tlc\" or \"3d-tlc\"",
+    );
 }
 
 #[test]
@@ -1133,16 +1177,16 @@ fn wrong_program_times_are_errors() {
         golden(
             &format!("[timing]\n{key} = {{ lsb = \"40us\", csb = \"60us\", msb = \"60us\" }}\n"),
             &format!(
-                "run.toml:2: timing.{key}: a cell of \"mlc\" has no CSB pages\n  remedy: take csb out, or set \
-                 drive.cell = \"tlc\" or \"3d-tlc\""
+                "run.toml:2: timing.{key}: a cell of \"mlc\" has no CSB pages\n  remedy: write timing.{key} \
+                 without csb, or set drive.cell = \"tlc\" or \"3d-tlc\""
             ),
         );
     }
     golden(
         "[ecc]\nlevels = [{ rber_max = 0.01, sense = { lsb = \"40us\", csb = \"60us\", msb = \"60us\" }, \
          transfer = \"1us\", decode = \"1us\" }]\n",
-        "run.toml:2: ecc.levels: a cell of \"mlc\" has no CSB pages\n  remedy: take csb out, or set drive.cell = \
-         \"tlc\" or \"3d-tlc\"",
+        "run.toml:2: ecc.levels: a cell of \"mlc\" has no CSB pages\n  remedy: write sense without \
+         csb, or set drive.cell = \"tlc\" or \"3d-tlc\"",
     );
     golden(
         "[ecc]\nlevels = [{ rber_max = 0.01, sense = { lsb = \"40us\", msb = \"60us\" }, transfer = \"1us\", \

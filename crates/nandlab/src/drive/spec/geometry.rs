@@ -103,7 +103,9 @@ fn by_kind(check: &mut Check<'_>, key: &str, times: &Val) -> Option<()> {
         check.error(&keys, "a cell of \"slc\" has no MSB pages", remedy);
     } else if cell.ends_with("mlc") && !matches!(times.field("csb"), Val::Tag("mean", None)) {
         let message = format!("a cell of \"{cell}\" has no CSB pages");
-        check.error(&keys, message, "take csb out, or set drive.cell = \"tlc\" or \"3d-tlc\"");
+        let what = if key == "ecc.levels" { "sense" } else { key };
+        let remedy = format!("write {what} without csb, or set drive.cell = \"tlc\" or \"3d-tlc\"");
+        check.error(&keys, message, remedy);
     }
     Some(())
 }
@@ -114,7 +116,11 @@ fn read(check: &mut Check<'_>) -> Option<()> {
 }
 
 fn levels(check: &mut Check<'_>) -> Option<()> {
-    let Val::List(levels) = check.get("ecc.levels")?.clone() else { return None };
+    let levels = match check.get("ecc.levels")? {
+        Val::List(levels) => levels.as_slice(),
+        Val::Tag("retry", Some(table)) => std::slice::from_ref(table.as_ref()),
+        _ => return None,
+    };
     let mut by_kinds =
         levels.iter().map(|level| level.field("sense")).filter(|sense| matches!(sense, Val::Table(_)));
     by_kinds.next().and_then(|sense| by_kind(check, "ecc.levels", sense))

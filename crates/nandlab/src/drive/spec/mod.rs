@@ -280,6 +280,7 @@ mod tests {
                 When::Set(paths) => {
                     assert!(TABLE.one_of.iter().any(|one_of| paths.iter().all(|p| one_of.keys.contains(p))));
                 }
+                When::Holds { of, .. } => assert!(TABLE.find(of).is_some(), "{of}"),
                 When::Is(path, values) => {
                     let policies = TABLE.find(path).and_then(|key| key.kind.policies()).expect(path);
                     assert!(values.iter().all(|value| policies.iter().any(|p| p.name == *value)));

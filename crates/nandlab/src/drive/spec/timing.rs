@@ -1,16 +1,23 @@
 //! The section `[timing]` of the spec.
 
 use crate::base::geometry::KindTimes;
+use crate::read_levels::spec::takes_from_timing;
 use crate::sched::{
     CommandTimes, OffChipRate, ProgramTime, Scheduler, SuspendSpec, SuspendTimes, TimingSpec,
 };
 use crate::spec::{
-    CSB, Check, Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Params, READ, Rule, Val, ValueKind, choices,
-    int, key, num, param, params, plain, section,
+    CSB, Check, Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Params, READ, Rule, Val, ValueKind, When,
+    choices, int, key, num, param, params, plain, section,
 };
 
 section! { for TimingSpec {
-    read = key("timing.read", READ, "\"50us\"", "tR, sensing a page: for every page, or by page kind"),
+    read = key("timing.read", READ, "\"50us\"", "tR, sensing a page: for every page, or by page kind")
+        .when(When::Holds {
+            of: "ecc.levels",
+            holds: |levels| takes_from_timing(levels, "sense"),
+            otherwise: "no effect, because ecc.levels gives every read level its own sense",
+            remedy: "take timing.read out, or set ecc.levels to a list of levels without sense: [{ rber_max = 0.005 }]",
+        }) => |values, path| values.get(path).map(FromVal::from_val),
     program =
         key("timing.program", PROGRAM, "\"900us\"", "tPROG: for every page, by page kind, or by layer"),
     erase_ns = key("timing.erase", OPERATION, "\"3.5ms\"", "tBERS: erasing a block"),
@@ -18,7 +25,7 @@ section! { for TimingSpec {
         "timing.channel_ns_per_byte",
         num(0.0, 1e6),
         "2.5",
-        "channel time to transfer a byte, in ns",
+        "channel time to transfer a byte, in ns: of programs and off-chip copies, and of reads unless their read level has its own transfer",
     ),
     command = key(
         "timing.command",
@@ -26,7 +33,13 @@ section! { for TimingSpec {
         "\"0us\"",
         "channel time of a command: one time, or a time for each kind of operation",
     ),
-    decode_ns = key("timing.decode", OVERHEAD, "\"15us\"", "controller time to decode a page"),
+    decode_ns = key("timing.decode", OVERHEAD, "\"15us\"", "controller time to decode a page")
+        .when(When::Holds {
+            of: "ecc.levels",
+            holds: |levels| takes_from_timing(levels, "decode"),
+            otherwise: "no effect, because ecc.levels gives every read level its own decode",
+            remedy: "take timing.decode out, or set ecc.levels to a list of levels without decode: [{ rber_max = 0.005 }]",
+        }) => |values, path| values.get(path).map(FromVal::from_val),
     off_chip = key(
         "timing.off_chip_mb_per_s",
         OFF_CHIP,

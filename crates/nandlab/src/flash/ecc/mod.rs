@@ -26,18 +26,19 @@ pub struct EccSpec {
     pub retry: Retry,
 }
 
-/// A read level: the RBER that it decodes, and the cost of a read at this level.
+/// A read level: the RBER that it decodes, and the cost of a read at this level. A time that is `None` is that of
+/// `[timing]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct LevelSpec {
     /// The level decodes every RBER below this limit.
     pub rber_max: f64,
-    /// Time of the sensing on the die.
-    pub sense: KindTimes,
-    /// Time of a page's transfer on the channel.
-    pub transfer_ns: Span,
-    /// Time of decoding a page.
-    pub decode_ns: Span,
+    /// Time of the sensing on the die; `None`: tR.
+    pub sense: Option<KindTimes>,
+    /// Time of a page's transfer on the channel; `None`: that of the channel's rate.
+    pub transfer_ns: Option<Span>,
+    /// Time of decoding a page; `None`: the decoding time.
+    pub decode_ns: Option<Span>,
     /// Of an entry of a read-retry table: the level reads with the references that are optimal for data of this age, in
     /// seconds. `None`: with the optimal references of the page.
     pub read_for_s: Option<u32>,
@@ -178,15 +179,14 @@ impl Ecc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::units::US;
 
     #[test]
     fn a_level_decodes_every_rber_below_its_limit() {
         let level = |rber_max| LevelSpec {
             rber_max,
-            sense: KindTimes::uniform(US),
-            transfer_ns: US,
-            decode_ns: US,
+            sense: None,
+            transfer_ns: None,
+            decode_ns: None,
             read_for_s: None,
         };
         let levels = [0.005, 0.006, 0.008, 0.009, 0.01, 0.012, 0.013].map(level).to_vec();
