@@ -3,6 +3,8 @@
 import json
 import numbers
 import os
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -94,10 +96,17 @@ def _read_text(path: Path) -> str:
         ) from None
 
 
+def is_setting(word: str) -> bool:
+    """Whether a word of a command line has the form of an override: `gc.victim=fifo`."""
+    return re.match(r"[a-z_]+\.[a-z_]+[\w.-]*=", word) is not None
+
+
 def _near(path: Path) -> str:
     """The remedy for a missing spec: similar names in its directory, the current directory and examples/."""
     import difflib
 
+    if is_setting(str(path)):
+        return f"\n  remedy: to override a key of a spec, write --set {shlex.quote(str(path))}"
     candidates: dict[str, Path] = {}
     for directory in (path.parent, Path("."), Path("examples")):
         try:

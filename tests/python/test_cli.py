@@ -214,6 +214,11 @@ def test_version(command):
         (["spec", "chek"], "did you mean check?"),
         (["run", "small.toml", "--js"], "did you mean --json?"),
         (["run", "small.toml", "more.toml"], "more.toml"),
+        # `compare` takes settings without --set.
+        (["run", "small.toml", "gc.victim=fifo"], "remedy: write --set gc.victim=fifo"),
+        (["run", "small.toml", "gc.victim.random={ k = 8 }"], "remedy: write --set 'gc.victim.random={ k = 8 }'"),
+        (["life", "small.toml", "drive.op=0.2"], "remedy: write --set drive.op=0.2"),
+        (["run", "gc.victim=fifo"], "remedy: to override a key of a spec, write --set gc.victim=fifo"),
         (["--json", "run", "small.toml"], "has to follow `nandlab run`"),
         (["study", "laldpc", "--traces", "sent"], "did you mean send?"),
         (["--install-completion", "--shell", "dash"], "bash, zsh, fish"),

@@ -100,7 +100,9 @@ def test_a_study_without_a_name_has_the_name_of_its_file(tmp_path, file, name):
     import nandlab
 
     (tmp_path / "x" / "y").mkdir(parents=True)
-    (tmp_path / file).write_text('[study]\ntitle = "T"\nquestion = "Q"\n[base]\nseed = 1\n[base.drive]\nchannels = 1\n')
+    (tmp_path / file).write_text(
+        '[study]\ntitle = "T"\nquestion = "Q"\n[base]\nseed = 1\n[base.workload]\nprofile = "msr/hm_0"\n'
+    )
     assert nandlab.Study.load(tmp_path / file).name == name
 
 

@@ -6,12 +6,14 @@ import argparse
 import functools
 import importlib
 import os
+import shlex
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 import nandlab
 from nandlab.ends import Stop
 from nandlab.errors import OutputError
+from nandlab.spec import is_setting
 
 #: The commands with their help. Each has a module of its name here, whose function `add` declares its arguments.
 COMMANDS = {
@@ -108,6 +110,8 @@ class Parser(argparse.ArgumentParser):
         if rest and isinstance(getattr(options, "names", None), list):
             options.names += rest
         elif rest:
+            if hasattr(options, "sets") and is_setting(rest[0]):
+                raise OutputError(f"unexpected argument {rest[0]}\n  remedy: write --set {shlex.quote(rest[0])}")
             parser.error(f"unexpected argument {rest[0]}")
         return options
 

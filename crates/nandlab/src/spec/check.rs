@@ -73,18 +73,20 @@ impl<'a> Check<'a> {
     }
 
     /// Reports an error at one of `keys`: the one whose value comes from the highest layer. If this layer sets several
-    /// of `keys`, the error is at the first of these.
+    /// of `keys`, the error is at the first of these. A key whose default follows from another key is not set by a layer;
+    /// it counts only if no layer sets one of `keys`.
     pub(crate) fn error(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
-        let mut worst: Option<(&str, &Location)> = None;
+        let mut worst: Option<(&str, &Location, (bool, usize))> = None;
         for key in keys {
-            if let Some(location) = self.values.items.get(key).and_then(|item| item.location.as_ref())
-                && worst.is_none_or(|(_, other)| location.rank > other.rank)
-            {
-                worst = Some((key, location));
+            if let Some(location) = self.values.items.get(key).and_then(|item| item.location.as_ref()) {
+                let rank = (self.layers.entries.contains_key(key), location.rank);
+                if worst.is_none_or(|(_, _, other)| rank > other) {
+                    worst = Some((key, location, rank));
+                }
             }
         }
         let nowhere = Location { origin: "defaults".into(), line: None, rank: 0 };
-        let (key, location) = worst.unwrap_or((keys[0], &nowhere));
+        let (key, location) = worst.map_or((keys[0], &nowhere), |(key, location, _)| (key, location));
         self.layers.error(location, key, message, remedy);
     }
 

@@ -354,18 +354,25 @@ fn unknown_key(table: &Table, path: &str) -> (&'static str, String) {
         && let Some(section) = known(section)
     {
         let meant = nearest(name, table.of_section(section).map(Key::name));
-        let elsewhere = table.keys().find(|key| key.name() == name).map(|key| key.path.to_string());
-        let meant = elsewhere.or(meant.map(|name| format!("{section}.{name}")));
+        // A name of another section is meant only if one section alone has it.
+        let mut elsewhere = table.keys().filter(|key| key.name() == name).map(|key| key.path.to_string());
+        let elsewhere = elsewhere.next().filter(|_| elsewhere.next().is_none());
+        let meant = meant.map(|name| format!("{section}.{name}")).or(elsewhere);
         let meant = meant.map_or(String::new(), |path| format!("did you mean {path}? "));
         return ("unknown key", format!("{meant}[{section}] has: {}", names(section)));
     }
     let sections: Vec<&str> = table.sections().into_iter().filter(|s| !s.is_empty()).collect();
-    let first = path.split('.').next().unwrap_or(path);
-    let meant = match table.keys().find(|key| key.name() == path) {
-        Some(key) => Some(key.path.to_string()),
-        None => nearest(first, sections.iter().copied().chain(table.of_section("").map(Key::name)))
-            .map(|s| if sections.contains(&s) { format!("[{s}]") } else { s.to_string() }),
-    };
+    let (first, name) = path.split_once('.').unwrap_or((path, ""));
+    let mut of_name = table.keys().filter(|key| key.name() == path).map(|key| key.path.to_string());
+    let only = of_name.next().filter(|_| of_name.next().is_none());
+    let meant = only.or_else(|| {
+        let near = nearest(first, sections.iter().copied().chain(table.of_section("").map(Key::name)))?;
+        if !sections.contains(&near) {
+            return Some(near.to_string());
+        }
+        let key = nearest(name, table.of_section(near).map(Key::name));
+        Some(key.map_or(format!("[{near}]"), |key| format!("{near}.{key}")))
+    });
     let meant = meant.map_or(String::new(), |name| format!("did you mean {name}? "));
     let sections = sections.join(", ");
     ("unknown section or key", format!("{meant}sections: {sections}; keys above the sections: {}", names("")))

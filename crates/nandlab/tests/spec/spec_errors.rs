@@ -818,6 +818,62 @@ fn the_times_that_a_level_takes_from_timing_rise_with_the_levels() {
 }
 
 #[test]
+fn a_wrong_key_is_reported_with_the_nearest_key_of_its_section() {
+    // Three sections have a `policy`, so none of them is meant.
+    for (key, remedy) in [
+        ("cache.policy", "[cache] has: size, access, sync,"),
+        ("gc.policy", "[gc] has: victim,"),
+        ("cache.synk", "did you mean cache.sync? [cache] has:"),
+        ("drive.victim", "did you mean gc.victim? [drive] has:"),
+        // `gc.idle_after` has this name, but a key of the own section is nearer to what is meant.
+        ("energy.idle_", "did you mean energy.idle? [energy] has:"),
+        ("chache.size", "did you mean cache.size? sections:"),
+        ("chache.nothing", "did you mean [cache]? sections:"),
+    ] {
+        let said = set_says("", &format!("{key}=1"));
+        assert!(said.contains(&format!("\n  remedy: {remedy}")), "{said}");
+    }
+}
+
+/// `precondition.used=1` with a valid share was reported at precondition.method, which nobody had set; and where valid was
+/// too large as well, its remedy led to a second error.
+#[test]
+fn the_error_of_a_fill_names_the_key_that_is_set_and_its_remedy_works() {
+    let fill = |sets: &[&str]| load_with("", sets).map(|_| ()).map_err(|errors| errors.to_string());
+    assert_eq!(
+        fill(&["precondition.used=1", "precondition.valid=0.781"]).unwrap_err(),
+        "--set: precondition.used: used = 1 leaves a plane fewer than the 2 blocks that it needs at the start\n  remedy: \
+         set used to at most 0.992"
+    );
+    fill(&["precondition.used=0.992", "precondition.valid=0.781"]).unwrap();
+    assert_eq!(
+        fill(&["precondition.used=1", "precondition.valid=0.99"]).unwrap_err(),
+        "--set: precondition.valid: expected used x valid to be at most 0.9346 (logical over physical pages), found \
+         0.9900\n  remedy: set used to at most 0.992, and with used = 0.992 valid to at most 0.942"
+    );
+    fill(&["precondition.used=0.992", "precondition.valid=0.942"]).unwrap();
+    // The method alone is set: used and valid have their defaults.
+    let said = fill(&["precondition.method=fill", "drive.op=0.5"]).unwrap_err();
+    assert!(said.starts_with("--set: drive.op: expected used x valid to be at most"), "{said}");
+    let said = fill(&["drive.op=0.5", "precondition.method=fill"]).unwrap_err();
+    assert!(said.starts_with("--set: precondition.method: expected used x valid to be at most"), "{said}");
+}
+
+#[test]
+fn an_over_provisioning_in_percent_is_recognised() {
+    let sets = ["precondition.used=0.95", "precondition.valid=0.8", "drive.op=28"];
+    let said = load_with("", &sets).unwrap_err().to_string();
+    assert!(
+        said.contains("remedy: set drive.op = 0.28, if 28 are percent; or with used = 0.95, set valid"),
+        "{said}"
+    );
+    load_with("", &["precondition.used=0.95", "precondition.valid=0.8", "drive.op=0.28"]).unwrap();
+    let said =
+        load_with("", &["precondition.used=0.95", "precondition.valid=0.8", "drive.op=0.5"]).unwrap_err();
+    assert!(!said.to_string().contains("percent"), "{said}");
+}
+
+#[test]
 fn read_retry_tables_exclude_what_relies_on_stronger_levels() {
     let text = |ages: &str, more: &str| {
         let entries =

@@ -200,34 +200,52 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
 /// that it needs.
 fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let (used, valid) = (check.num("precondition.used")?, check.num("precondition.valid")?);
-    let keys = ["precondition.used", "precondition.valid", "precondition.method", "drive.op"];
-    let valid_pages = used * valid * c.pages as f64;
-    if valid_pages > c.logical_pages as f64 {
-        let message = format!(
-            "expected used x valid to be at most {:.4} (logical over physical pages), found {:.4}",
-            c.logical_pages as f64 / c.pages as f64,
-            used * valid
-        );
-        let most = (c.logical_pages as f64 / c.pages as f64 / used * 1e3).floor() / 1e3;
-        check.error(&keys, message, format!("with used = {used}, set valid to at most {most}"));
-    }
     let needs = c.needs(c.blocks_per_plane, c.op);
     // The host opens one more block, and translation pages are written after the fill.
     let map_blocks = needs.mapping.open + needs.mapping.valid_pages.div_ceil(c.pages_per_block);
     let reserve = needs.free() + 1 + map_blocks;
     let most = c.fewest_blocks.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
-    if used > most {
+    let down = |share: f64| (share * 1e3).floor() / 1e3;
+    let logical = c.logical_pages as f64 / c.pages as f64;
+    if used * valid * c.pages as f64 > c.logical_pages as f64 {
+        let message = format!(
+            "expected used x valid to be at most {logical:.4} (logical over physical pages), found {:.4}",
+            used * valid
+        );
+        // If `used` is too large as well, the remedy has both values: `valid` alone would lead to a second error.
+        let valid_to = |used: f64| down((logical / used).min(1.0));
+        let mut remedy = match used > most {
+            true => format!(
+                "set used to at most {0}, and with used = {0} valid to at most {1}",
+                down(most),
+                valid_to(down(most))
+            ),
+            false => format!("with used = {used}, set valid to at most {}", valid_to(used)),
+        };
+        if c.op >= 1.0 && used * valid * (1.0 + c.op / 100.0) <= 1.0 {
+            let (percent, share) = (c.op, c.op / 100.0);
+            remedy = format!("set drive.op = {share}, if {percent} are percent; or {remedy}");
+        }
+        let keys = [
+            "precondition.used",
+            "precondition.valid",
+            "precondition.order",
+            "precondition.method",
+            "drive.op",
+        ];
+        check.error(&keys, message, remedy);
+    } else if used > most {
         let message = format!(
             "used = {used} leaves {} fewer than the {reserve} blocks that it needs at the start{}",
             c.plane(),
             if needs.mapping.valid_pages > 0 { ", translation pages included" } else { "" }
         );
-        let remedy = format!("set used to at most {}", (most * 1e3).floor() / 1e3);
-        let mut keys = vec!["precondition.used", "precondition.method", "drive.blocks_per_plane", "ftl.map"];
+        let remedy = format!("set used to at most {}", down(most));
+        let mut keys = vec!["precondition.used", "drive.blocks_per_plane", "ftl.map"];
         if needs.flush.free > 0 {
             keys.extend(["capacitor.capacitance", "cache.size"]);
         }
-        keys.push("drive.bad_blocks");
+        keys.extend(["drive.bad_blocks", "precondition.valid", "precondition.order", "precondition.method"]);
         check.error(&keys, message, remedy);
     }
     Some(())
