@@ -18,6 +18,11 @@ impl<'a> Check<'a> {
         self.values.get(path)
     }
 
+    /// Whether a layer sets the key.
+    pub(crate) fn is_set(&self, path: &str) -> bool {
+        self.layers.entries.contains_key(path)
+    }
+
     pub(crate) fn int(&self, path: &str) -> Option<u64> {
         self.get(path).map(Val::int)
     }
@@ -79,7 +84,7 @@ impl<'a> Check<'a> {
         let mut worst: Option<(&str, &Location, (bool, usize))> = None;
         for key in keys {
             if let Some(location) = self.values.items.get(key).and_then(|item| item.location.as_ref()) {
-                let rank = (self.layers.entries.contains_key(key), location.rank);
+                let rank = (self.is_set(key), location.rank);
                 if worst.is_none_or(|(_, _, other)| rank > other) {
                     worst = Some((key, location, rank));
                 }

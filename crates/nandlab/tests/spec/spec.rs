@@ -950,8 +950,8 @@ fn schema_and_parser_agree_on_sample_values() {
         ),
         (
             "ecc.levels",
-            vec![r#""none""#, r#""laldpc""#, &levels(1), &levels(16)],
-            vec!["[]", &levels(17), r#"[{"rber_max":0.005}]"#, r#"["none"]"#],
+            vec![r#""none""#, r#""laldpc""#, &levels(1), &levels(16), r#"[{"rber_max":0.005}]"#],
+            vec!["[]", &levels(17), r#"[{"sense":"50us"}]"#, r#"["none"]"#],
         ),
         (
             "ecc.start",

@@ -196,6 +196,9 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     check.error(&keys, message, remedy);
 }
 
+/// Keys that choose a fill, whose shares then have their defaults.
+const CHOOSE_FILL: [&str; 2] = ["precondition.order", "precondition.method"];
+
 /// Checks that the valid pages of a fill fit into the logical pages, and that the fill leaves each plane the blocks
 /// that it needs.
 fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
@@ -226,13 +229,10 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
             let (percent, share) = (c.op, c.op / 100.0);
             remedy = format!("set drive.op = {share}, if {percent} are percent; or {remedy}");
         }
-        let keys = [
-            "precondition.used",
-            "precondition.valid",
-            "precondition.order",
-            "precondition.method",
-            "drive.op",
-        ];
+        let mut keys = vec!["precondition.used", "precondition.valid", "drive.op"];
+        if !check.is_set("precondition.used") && !check.is_set("precondition.valid") {
+            keys.extend(CHOOSE_FILL);
+        }
         check.error(&keys, message, remedy);
     } else if used > most {
         let message = format!(
@@ -245,7 +245,11 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
         if needs.flush.free > 0 {
             keys.extend(["capacitor.capacitance", "cache.size"]);
         }
-        keys.extend(["drive.bad_blocks", "precondition.valid", "precondition.order", "precondition.method"]);
+        keys.push("drive.bad_blocks");
+        if !check.is_set("precondition.used") {
+            keys.push("precondition.valid");
+            keys.extend(CHOOSE_FILL);
+        }
         check.error(&keys, message, remedy);
     }
     Some(())
