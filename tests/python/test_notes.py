@@ -76,7 +76,7 @@ NEVER = {
             "precondition.valid": 0.8,
             "drive.op": 0.4,
         },
-        ("migration.policy had no effect", "refused by the limit", "Raise the limit"),
+        ("migration.policy only reserved ", "refused by the limit", "Raise the limit"),
         {"migration.policy": {"rcopyback-greedy": {"limit": 2}}, "precondition.valid": 0.8, "drive.op": 0.4},
     ),
     "no-refresh": (
@@ -111,7 +111,7 @@ NEVER = {
     ),
     "no-suspension": (
         {"timing.suspend.program": {"enter": "9us", "resume": "4us", "min_progress": "10ms", "max": 3}},
-        ("timing.suspend had no effect", "min_progress"),
+        ("timing.suspend.program had no effect", "min_progress"),
         {"timing.suspend.program": {"enter": "9us", "resume": "4us", "min_progress": "0us", "max": 3}},
     ),
     "never-measured": (
@@ -144,6 +144,84 @@ NEVER = {
 }
 
 
+#: Blocks with little valid data, which wear unevenly; pages that are read again and again.
+SPACE = {"drive.op": 0.6, "precondition.valid": 0.7}
+HOT = {"workload.synthetic.address": {"zipf": 1.2}, "workload.synthetic.requests": 6000}
+#: Data that needs a higher read level than 1.
+AGED = {
+    "ecc.levels": "laldpc",
+    "reliability.rber.vth": {},
+    "drive.endurance": 20_000,
+    "reliability.pe_cycles": 10_000,
+    "reliability.retention": "365d",
+}
+#: 64 entries of the mapping cache.
+CACHED = {"ftl.map.demand.cache": "512B"}
+#: As `NEVER`, of schemes that are on and did nothing.
+NEVER |= {
+    "no-reclaim": (
+        {"reclaim.policy": "reads"},
+        ("reclaim.policy had no effect", "100,000 times", "Lower reclaim.policy.reads.limit"),
+        {"reclaim.policy": {"reads": {"limit": 5}}},
+    ),
+    "no-wear-levelling": (
+        {**SPACE, **HOT, "ftl.wear_levelling": "static"},
+        ("moved no block", "ftl.wear_gap = 100", "Lower ftl.wear_gap"),
+        {**SPACE, **HOT, "ftl.wear_levelling": "static", "ftl.wear_gap": 1, "workload.synthetic.requests": 60_000},
+    ),
+    "same-as-greedy": (
+        {"gc.victim": "partial-aware"},
+        ("gc.victim = partial-aware had no effect", "raise drive.op"),
+        {"gc.victim": "fifo"},
+    ),
+    "no-eviction": (
+        {**SPACE, "ftl.map.demand.cache": "8KiB", "workload.synthetic.requests": 300},
+        ("eviction policy of ftl.map.demand had no effect", "entries", "Lower ftl.map.demand.cache"),
+        {**SPACE, **CACHED},
+    ),
+    "all-entries-fixed": (
+        {**SPACE, **AGED, **CACHED, "ftl.map.demand.eviction": "read-level", "ecc.start": "last-level"},
+        ("fixes 1,999 entries (fixed = 2,000)", "has room for 64", "as lru does"),
+        {**SPACE, **AGED, **CACHED, "ftl.map.demand.eviction": {"read-level": {"fixed": 8}}, "ecc.start": "last-level"},
+    ),
+    "always-from-first": (
+        {**AGED, "ecc.start": "last-level", "workload.synthetic.requests": 20},
+        ("ecc.start = last-level had no effect", "workload.repeat"),
+        {**AGED, **HOT, "ecc.start": "last-level"},
+    ),
+    "no-lower-level": (
+        {**AGED, "refresh.policy": {"ec-cache": {"hot_reads": 255}}},
+        ("lowered the read level of no host read", "hot_reads = 255 host reads"),
+        {**AGED, **HOT, "refresh.policy": {"ec-cache": {"hot_reads": 1}}},
+    ),
+    "cache-never-hit": (
+        {**SPACE, "cache.size": "64KiB", "workload.synthetic.requests": 20},
+        ("had no hit in ", "Raise cache.size"),
+        {**SPACE, **HOT, "cache.size": "64KiB"},
+    ),
+    "no-sync": (
+        {**SPACE, "cache.size": "2MiB", "cache.sync": "greedy", "workload.synthetic.requests": 300},
+        ("cache.sync = greedy wrote back no page", "the policy had no effect", "Lower the load"),
+        {**SPACE, "cache.size": "2MiB", "cache.sync": "greedy", "workload.arrival": {"iops": 50}},
+    ),
+    "no-multi-plane": (
+        {"timing.multi_plane": True, "drive.planes_per_die": 1},
+        ("timing.multi_plane had no effect", "drive.planes_per_die = 1"),
+        {"timing.multi_plane": True, "workload.synthetic.size": "64KiB"},
+    ),
+    "nothing-buffered": (
+        {
+            "ftl.buffer": "64KiB",
+            "drive.page_size": "16KiB",
+            "ftl.mapping_unit": "4KiB",
+            "workload.synthetic.read_fraction": 1.0,
+        },
+        ("ftl.buffer had no effect", "read_fraction"),
+        {"ftl.buffer": "64KiB", "drive.page_size": "16KiB", "ftl.mapping_unit": "4KiB"},
+    ),
+}
+
+
 @pytest.mark.parametrize("code", NEVER)
 def test_events_that_never_happened_are_reported_with_keys_and_remedy(code):
     never, texts, happened = NEVER[code]
@@ -152,6 +230,44 @@ def test_events_that_never_happened_are_reported_with_keys_and_remedy(code):
     for text in texts:
         assert text in note.text
     assert code not in [note.code for note in notes(0.5, CLOSED, FULL, happened)]
+
+
+#: By code of a note that says "had no effect": the settings with which the scheme is off.
+OFF = {
+    "no-gc": {"gc.victim": "fifo", "gc.pacing": "none", "gc.foreground": "blocking", "gc.foreground_free": 0.05},
+    "no-refresh": {"refresh.policy": "none"},
+    "budget-never-bound": {"cache.sync": "none", "cache.dirty_budget": 1.0},
+    "first-level-only": {"ecc.start": "first", "ecc.retry": "incremental"},
+    "no-suspension": {"timing.suspend": "none"},
+    "no-reclaim": {"reclaim.policy": "none"},
+    "same-as-greedy": {"gc.victim": "greedy"},
+    "no-eviction": {"ftl.map.demand.eviction": {"read-level": {"fixed": 8}}},
+    "all-entries-fixed": {"ftl.map.demand.eviction": "lru"},
+    "always-from-first": {"ecc.start": "first"},
+    "no-lower-level": {"refresh.policy": "fcr"},
+    "no-sync": {"cache.sync": "none"},
+    "no-multi-plane": {"timing.multi_plane": False},
+    "nothing-buffered": {"ftl.buffer": "0B"},
+}
+
+
+@pytest.mark.parametrize("code", OFF)
+def test_no_effect_is_said_only_where_the_run_without_the_scheme_is_the_same(code):
+    import nandlab
+    from nandlab.study.metrics import flat
+
+    never = NEVER[code][0]
+    on = nandlab.load(SPEC % (0.5, CLOSED) + FULL, never)
+    off = on.with_(OFF[code])
+    runs = [nandlab.run(spec) for spec in (on, off)]
+    texts = [note.text for note in runs[0].summary.notes if note.code == code]
+    assert (len(texts) == 1 and "had no effect" in texts[0]) or code == "all-entries-fixed", texts
+    values = [dict(flat(json.loads(run.summary_text))) for run in runs]
+    # The dirty budget in pages is a setting in another unit.
+    both = (values[0].keys() & values[1].keys()) - {"spec_hash", "cache.budget_pages"}
+    assert len(both) > 100
+    assert {key: values[0][key] for key in both} == {key: values[1][key] for key in both}
+    assert runs[0].numpy("series")["iops"].tolist() == runs[1].numpy("series")["iops"].tolist()
 
 
 def test_screen_report_and_summary_have_the_notes(tmp_path):
@@ -170,22 +286,6 @@ def test_screen_report_and_summary_have_the_notes(tmp_path):
     assert nandlab.Drive(nandlab.load(SPEC % (0.0, CLOSED))).summary().notes == ()
 
 
-def test_long_latencies_are_not_cut_off_on_the_screen(tmp_path):
-    import nandlab
-    from nandlab.screen import show_run
-    from rich.console import Console
-
-    result = nandlab.run(SPEC % (0.0, CLOSED))
-    summary = json.loads(result.summary_text)
-    summary["latency_us"]["write"] = dict.fromkeys(summary["latency_us"]["write"], 71_028_512.4) | {
-        "max": 568_906_623.1
-    }
-    result.summary_text = json.dumps(summary)
-    console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
-    show_run(result, console)
-    text = console.export_text()
-    assert "\u2026" not in text
-    assert "569 s" in text
 def test_notes_are_gathered_by_code_the_gravest_first_and_the_most_frequent_next():
     from nandlab.noted import first_sentence, gather, of_runs, where
     from nandlab.result_types import Note
@@ -303,3 +403,19 @@ def test_no_axis_or_metric_takes_the_columns_of_the_notes(tmp_path, name):
     assert "a column has this name already" in axis and "a column has this name already" in metric
 
 
+def test_long_latencies_are_not_cut_off_on_the_screen(tmp_path):
+    import nandlab
+    from nandlab.screen import show_run
+    from rich.console import Console
+
+    result = nandlab.run(SPEC % (0.0, CLOSED))
+    summary = json.loads(result.summary_text)
+    summary["latency_us"]["write"] = dict.fromkeys(summary["latency_us"]["write"], 71_028_512.4) | {
+        "max": 568_906_623.1
+    }
+    result.summary_text = json.dumps(summary)
+    console = Console(record=True, width=80, file=(tmp_path / "screen").open("w"))
+    show_run(result, console)
+    text = console.export_text()
+    assert "\u2026" not in text
+    assert "569 s" in text

@@ -2,7 +2,7 @@
 
 use super::spec::GcSpec;
 use crate::base::note::Note;
-use crate::base::words::{count, listed, size};
+use crate::base::words::{count, listed, several, size};
 
 /// `forced` of GC's `victims` victims were forced victims.
 pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<Note> {
@@ -18,6 +18,36 @@ pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<N
              drive.op or gc.foreground_free leaves the choice to the policy.",
             count(forced),
             count(victims)
+        ),
+    )
+}
+
+/// Under another policy (`policy`) than `greedy`, every pick was the block that `greedy` would have picked
+/// (`picks_as_greedy`), and GC has emptied `victims` victims.
+pub(crate) fn same_as_greedy(policy: &str, victims: u64, picks_as_greedy: bool) -> Option<Note> {
+    if policy == "greedy" || victims == 0 || !picks_as_greedy {
+        return None;
+    }
+    Note::info(
+        "same-as-greedy",
+        format!(
+            "In the choice of {} the policy greedy would have picked the same blocks, so gc.victim = {policy} had no \
+             effect. Policies differ where several blocks have garbage: raise drive.op, run longer, or set a skewed \
+             workload (workload.synthetic.address).",
+            several(victims, "victim")
+        ),
+    )
+}
+
+/// Static wear levelling has moved no block. `gap` is `ftl.wear_gap`.
+pub(crate) fn no_wear_levelling(gap: u32) -> Option<Note> {
+    Note::info(
+        "no-wear-levelling",
+        format!(
+            "Static wear levelling moved no block: no full block lagged the mean P/E cycles of its plane by more than \
+             ftl.wear_gap = {}. ftl.wear_levelling = static acts as dynamic, but for the block that each plane reserves. \
+             Lower ftl.wear_gap, or write more (workload.repeat, `nandlab life`).",
+            count(gap.into())
         ),
     )
 }
@@ -44,6 +74,17 @@ pub(crate) fn no_gc(copies_back: bool, written: u64, spare: u64, remedy: &str) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_that_picks_as_greedy_does_is_noted() {
+        let text = same_as_greedy("fifo", 1, true).expect("greedy has the same victim").text;
+        assert!(text.starts_with("In the choice of 1 victim the policy greedy"), "{text}");
+        assert!(text.contains("gc.victim = fifo had no effect"), "{text}");
+        let none = [("fifo", 5, false), ("fifo", 0, true), ("greedy", 5, true)];
+        assert!(
+            none.iter().all(|&(policy, victims, picks)| same_as_greedy(policy, victims, picks).is_none())
+        );
+    }
 
     #[test]
     fn the_note_without_gc_names_the_migration_policy_if_it_has_copybacks() {

@@ -5,9 +5,9 @@ use crate::base::note::Note;
 use crate::base::words::{count, several};
 
 /// A policy with copybacks copied no page back, although GC emptied `victims` victims. `most`: the highest number of
-/// copybacks in a row that the limit allows.
+/// copybacks in a row that the limit allows; for each of them a plane reserves an open block.
 pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victims: u64) -> Option<Note> {
-    if policy == "off-chip" || victims == 0 || stats.by_count.iter().any(|&pages| pages > 0) {
+    if policy == "off-chip" || victims == 0 || stats.copybacks() > 0 {
         return None;
     }
     let moved = stats.victims_off_chip + stats.victims_copied_back;
@@ -32,10 +32,14 @@ pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victi
             several(moved, "victim")
         )
     };
-    Note::info(
-        "no-copybacks",
-        format!("No page was copied back, so migration.policy had no effect: {reason}"),
-    )
+    // The blocks that a plane reserves for copybacks are less room for GC.
+    let effect = if most == 0 {
+        "so migration.policy had no effect".to_owned()
+    } else {
+        let blocks = several(u64::from(most) + 1, "block");
+        format!("so migration.policy only reserved {blocks} of each plane for copybacks")
+    };
+    Note::info("no-copybacks", format!("No page was copied back, {effect}: {reason}"))
 }
 
 #[cfg(test)]
@@ -48,7 +52,8 @@ mod tests {
             no_copybacks(stats, "rcopyback", most, 5).expect("no page was copied back").text
         };
         let none = MigrationStats::default();
-        assert!(text(&none, 0).contains("its limit allows no copybacks"));
+        assert!(text(&none, 0).contains("migration.policy had no effect: its limit allows no copybacks"));
+        assert!(text(&none, 2).contains("only reserved 3 blocks of each plane"));
         let moved = MigrationStats { victims_off_chip: 3, victims_copied_back: 2, ..none.clone() };
         assert!(text(&moved, 2).contains("the mode selector moved all 5 victims off-chip"));
         let without_room = MigrationStats { victims_without_room: 1, ..moved.clone() };

@@ -34,6 +34,11 @@ counters! {
 }
 
 impl MigrationStats {
+    /// Pages copied back.
+    pub(crate) fn copybacks(&self) -> u64 {
+        self.by_count.iter().sum()
+    }
+
     #[inline]
     pub(crate) fn on_copyback(&mut self, in_a_row: u8) {
         self.by_count[usize::from(in_a_row) - 1] += 1;
@@ -46,7 +51,7 @@ impl MigrationStats {
         let bits = u64::from(u8::BITS - most.leading_zeros());
         let bytes = |counters: u32| (bits * u64::from(counters)).div_ceil(8);
         let values = MigrationValues {
-            copybacks: self.by_count.iter().sum(),
+            copybacks: self.copybacks(),
             by_count: ByNumber::new(&self.by_count[..usize::from(most)]),
             counter_bytes_by_block: bytes(blocks),
             counter_bytes_by_page: bytes(pages),

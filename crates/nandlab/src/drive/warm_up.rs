@@ -15,7 +15,7 @@ use crate::core::Operations;
 use crate::host::LinkState;
 use crate::power_loss::PowerLoss;
 use crate::probe::Probe;
-use crate::sched::FlashOp;
+use crate::sched::{Cause, FlashOp};
 
 /// The statistics at the end of the warm-up. Those of the host's requests begin again in `host/record.rs`.
 #[derive(Debug)]
@@ -67,6 +67,21 @@ impl<P: Probe> Drive<P> {
     pub fn page_operations(&self) -> u64 {
         let operations = &self.core.operations;
         operations.total(FlashOp::Read) + self.reads.stats.retries + operations.programmed()
+    }
+
+    /// The counters of all rooms since the start, those of the warm-up included.
+    pub(crate) fn all_counted(&self) -> Counted {
+        Counted::of(self)
+    }
+
+    /// Whether there has been a flash operation for a cause, in the warm-up or after it.
+    pub(crate) fn has_operations_for(&self, cause: Cause) -> bool {
+        self.core.operations.0.iter().any(|kind| kind[cause as usize] > 0)
+    }
+
+    /// Whether a die has executed an operation on several planes.
+    pub(crate) fn has_used_several_planes(&self) -> bool {
+        self.core.device.has_used_several_planes()
     }
 
     /// Power losses so far, those in the warm-up included.

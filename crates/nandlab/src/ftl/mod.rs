@@ -19,6 +19,7 @@ pub use flush_pages::{FlushMethod, FlushPages, lsb_only_wordlines, programs_per_
 pub use free_blocks::{FreeBlocks, WearLevelling};
 pub use page_map::PageMap;
 pub use plane::{AllocatedPage, COPYBACKS_MAX, Plane, STREAMS, WriteStream};
+use victim::Picks;
 pub use victim::{Candidates, CopyPolicy, LeastValid, VictimPolicy};
 
 use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
@@ -60,7 +61,7 @@ pub struct Ftl {
     pub planes: Box<[Plane]>,
     /// The choice of the plane for a host write.
     pub allocator: Allocator,
-    victim: Box<dyn VictimPolicy>,
+    pub(crate) picks: Picks,
     index: LeastValid,
     /// Valid pages, one bit each; every block starts a new word.
     valid: Huge<u64>,
@@ -116,7 +117,7 @@ impl Ftl {
             combination_pages,
             planes: (0..geometry.planes).map(plane).collect(),
             allocator: Allocator::new(allocation, geometry),
-            victim,
+            picks: Picks::new(victim),
             index: LeastValid::new(geometry.planes, geometry.blocks_per_plane),
             valid: Huge::zeroed(words_per_block * geometry.blocks as usize),
             words_per_block,
@@ -486,7 +487,7 @@ impl Ftl {
         state.state = BlockState::Full;
         state.closed_at = now;
         self.index.lower(plane, within, state.valid);
-        self.victim.on_closed(plane, within);
+        self.picks.on_closed(plane, within);
     }
 
     /// Whether GC can gain pages in `plane`, because a full block has a programming unit's worth of invalid pages.
@@ -507,8 +508,7 @@ impl Ftl {
             return None;
         }
         let candidates = Self::candidates(geometry, array, plane, now, &self.index);
-        let within = self.victim.pick(&candidates)?;
-        assert!(candidates.is_full(within), "{:?} picked a block that is not full", self.victim);
+        let within = self.picks.pick(&candidates)?;
         Some(BlockId(geometry.first_block(plane).0 + within))
     }
 

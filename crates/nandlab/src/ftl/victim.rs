@@ -33,6 +33,32 @@ impl Clone for Box<dyn VictimPolicy> {
     }
 }
 
+/// The victim policy of a drive, compared with `greedy`.
+#[derive(Clone, Debug)]
+pub(crate) struct Picks {
+    policy: Box<dyn VictimPolicy>,
+    /// Whether every block that the policy has picked so far, in preconditioning too, is the one that `greedy` would
+    /// have picked.
+    pub(crate) are_as_greedy: bool,
+}
+
+impl Picks {
+    pub(super) fn new(policy: Box<dyn VictimPolicy>) -> Self {
+        Self { policy, are_as_greedy: true }
+    }
+
+    pub(super) fn pick(&mut self, plane: &Candidates) -> Option<u32> {
+        let within = self.policy.pick(plane)?;
+        assert!(plane.is_full(within), "{:?} picked a block that is not full", self.policy);
+        self.are_as_greedy = self.are_as_greedy && plane.least_valid() == Some(within);
+        Some(within)
+    }
+
+    pub(super) fn on_closed(&mut self, plane: PlaneId, block: u32) {
+        self.policy.on_closed(plane, block);
+    }
+}
+
 /// The number of blocks in a group of [`LeastValid`], and of groups in a row.
 const GROUP: usize = 64;
 

@@ -51,6 +51,25 @@ pub(crate) fn first_level(ecc: &EccStats, keys: &[&str], has_errors: bool) -> Op
     )
 }
 
+/// Some pages were decoded above level 1, but every read of the drive's `levels` read levels began at level 1, so that
+/// `ecc.start` (`start`) had no effect.
+pub(crate) fn always_from_first(ecc: &EccStats, levels: u8, start: &str) -> Option<Note> {
+    // A read that begins at level 1 and is decoded at level n has taken n - 1 further tries, a lost one all of them. A
+    // read that begins higher takes fewer.
+    let above = (2..).zip(&ecc.levels[2..]).map(|(level, &reads)| (level - 1) * reads).sum::<u64>();
+    let tries = above + u64::from(levels - 1) * ecc.uncorrectable;
+    if start == "first" || above == 0 || ecc.retries != tries {
+        return None;
+    }
+    Note::info(
+        "always-from-first",
+        format!(
+            "Every page read began at read level 1, so ecc.start = {start} had no effect: no read found a higher level \
+             remembered. Repeat the reads (workload.repeat), enlarge ftl.map.demand.cache, or set ecc.start = \"last-good\"."
+        ),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +91,21 @@ mod tests {
         assert!(pages.starts_with("25.0 % of the page reads (2) were decoded by no read level"), "{pages}");
         let both = text(2, 3, false).expect("requests have failed");
         assert!(both.starts_with("3 requests failed") && both.contains("25.0 %"), "{both}");
+    }
+
+    #[test]
+    fn a_start_policy_under_which_all_reads_began_at_level_1_is_noted() {
+        let mut stats = EccStats::default();
+        let has_note = |stats: &EccStats| always_from_first(stats, 7, "last-level").is_some();
+        stats.levels[1] = 5;
+        assert!(!has_note(&stats), "that is first-level-only");
+        // Two reads decoded at level 3 after two further tries each, and a lost one after six.
+        (stats.levels[3], stats.uncorrectable, stats.retries) = (2, 1, 2 * 2 + 6);
+        assert!(has_note(&stats));
+        assert_eq!(always_from_first(&stats, 7, "first"), None);
+        // One of them began at level 2.
+        stats.retries -= 1;
+        assert!(!has_note(&stats));
     }
 
     #[test]

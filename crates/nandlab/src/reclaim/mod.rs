@@ -15,6 +15,7 @@
 //! `rber` replaces the count by the errors that the count stands for; the model predicts them as a controller would by
 //! reading a page and counting its corrected bits.
 
+pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use super::RefreshStats;
 use super::partial::spec::PartialSpec;
-use super::spec::RefreshSpec;
+use super::spec::{RefreshPolicySpec, RefreshSpec};
 use crate::base::note::Note;
-use crate::base::words::{count, duration, part};
+use crate::base::words::{count, duration, part, several};
 
 /// Blocks come due `load` times faster than they are refreshed. In addition, blocks were refreshed late, or
 /// `overdue_blocks` blocks are late at the end.
@@ -38,9 +38,10 @@ pub(crate) fn nothing_due(
     }
     let every = refresh.interval.iter().map(|line| line.1).min()?;
     // EC-Cache also keeps the errors found by host reads.
-    let effect = match refresh.policy.ec_cache() {
-        None => "refresh.policy had no effect",
-        Some(_) => "refresh.policy.ec-cache had no effect except that of its cache",
+    let effect = match refresh.policy {
+        RefreshPolicySpec::EcCache(_) => "refresh.policy.ec-cache had no effect except that of its cache",
+        RefreshPolicySpec::Partial(_) => "refresh.policy.partial only reserved blocks of each plane",
+        _ => "refresh.policy had no effect",
     };
     Note::info(
         "no-refresh",
@@ -51,6 +52,47 @@ pub(crate) fn nothing_due(
             duration(lived_s),
             duration(every.seconds())
         ),
+    )
+}
+
+/// Blocks were refreshed, but none in place, although `refresh.policy.fcr` sets `in_place`.
+pub(crate) fn nothing_in_place(stats: &RefreshStats) -> Option<Note> {
+    if stats.blocks == 0 || stats.blocks_in_place > 0 {
+        return None;
+    }
+    Note::info(
+        "no-refresh-in-place",
+        format!(
+            "refresh.policy.fcr.in_place refreshed no block in place ({} emptied instead): the planes had no room for \
+             pages that may have to be written elsewhere while the block stays, or the capacitor was not charged. Raise \
+             drive.op.",
+            several(stats.blocks, "block")
+        ),
+    )
+}
+
+/// EC-Cache has lowered the read level of no host read.
+pub(crate) fn no_lower_level(stats: &RefreshStats, hot_reads: u32) -> Option<Note> {
+    if stats.lower_level_reads > 0 {
+        return None;
+    }
+    let reason = if stats.cached_reads == 0 {
+        format!(
+            "no host read was of a page with known errors. The errors of a page are known after \
+             refresh.policy.ec-cache.hot_reads = {} host reads since its program: lower hot_reads, or repeat the reads \
+             (workload.repeat).",
+            count(hot_reads.into())
+        )
+    } else {
+        format!(
+            "the pages of all {} with known errors need the same level without them. Age the drive \
+             (reliability.pe_cycles, reliability.retention).",
+            several(stats.cached_reads, "host read")
+        )
+    };
+    Note::info(
+        "no-lower-level",
+        format!("EC-Cache lowered the read level of no host read, so its cache had no effect: {reason}"),
     )
 }
 
@@ -74,4 +116,27 @@ pub(crate) fn nothing_partial(stats: &RefreshStats, partial: &PartialSpec) -> Op
             .to_owned()
     };
     Note::info("no-partial-refresh", format!("No page was refreshed partially: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refresh_that_is_never_in_place_and_a_cache_that_lowers_no_level_are_noted() {
+        let mut stats = RefreshStats::default();
+        assert_eq!(nothing_in_place(&stats), None, "that is no-refresh");
+        stats.blocks = 3;
+        assert!(
+            nothing_in_place(&stats).expect("none is in place").text.contains("(3 blocks emptied instead)")
+        );
+        stats.blocks_in_place = 1;
+        assert_eq!(nothing_in_place(&stats), None);
+        let text = |stats: &RefreshStats| no_lower_level(stats, 8).map(|note| note.text).unwrap_or_default();
+        assert!(text(&stats).contains("hot_reads = 8 host reads"));
+        stats.cached_reads = 2;
+        assert!(text(&stats).contains("all 2 host reads with known errors need the same level"));
+        stats.lower_level_reads = 1;
+        assert_eq!(text(&stats), "");
+    }
 }

@@ -4,10 +4,11 @@
 //! as a whole are here.
 
 use super::RunFacts;
+use crate::base::geometry::Geometry;
 use crate::base::note::Note;
 use crate::base::words::{count, duration, number, part, several};
 use crate::drive::notes::{
-    background, capacitor, copyback, demand_map, power_loss, read_levels, refresh, write_cache,
+    background, capacitor, copyback, demand_map, power_loss, read_levels, reclaim, refresh, write_cache,
 };
 use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{
@@ -15,6 +16,7 @@ use crate::drive::spec::{
 };
 use crate::drive::stats::SuspendStats;
 use crate::drive::{Drive, FailReason};
+use crate::ftl::WearLevelling;
 use crate::host::{Op, SteadySummary, Verdict};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, SuspendSpec};
@@ -32,6 +34,8 @@ pub(crate) const WAF_REMEDY: f64 = 5.0;
 /// The notes on a drive after [`Drive::finish_stats`], by falling severity. `steady` is `steady_state` of the summary.
 pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&SteadySummary>) -> Vec<Note> {
     let (spec, stats, now) = (drive.spec(), drive.stats(), drive.now());
+    // What has an effect in the warm-up has one on the results.
+    let all = drive.all_counted();
     let power = &stats.power;
     let failed = |reason: FailReason| stats.failed[reason as usize];
     let has_written = stats.host[Op::Write as usize].count > 0;
@@ -71,29 +75,58 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     }
     if drive.ecc().has_levels() {
         let has_errors = spec.reliability.rber != RberSpec::None;
-        add(read_levels::first_level(&stats.ecc, &read_level_keys(spec), has_errors));
+        add(read_levels::first_level(&all.ecc, &read_level_keys(spec), has_errors));
+        // Of a linked page and of a read-retry table that wraps around the number of tries does not tell the start.
+        if !drive.ecc().wraps_around() && spec.refresh.policy.partial().is_none() {
+            add(read_levels::always_from_first(&all.ecc, drive.ecc().levels(), start_name(&spec.ecc.start)));
+        }
     }
     if let Some(map) = drive.demand_map() {
-        add(demand_map::whole_map(map.cache.capacity(), drive.geometry().logical_pages));
+        let (capacity, logical_pages) = (map.cache.capacity(), drive.geometry().logical_pages);
+        add(demand_map::whole_map(capacity, logical_pages));
+        add(demand_map::no_eviction(all.map.evictions, [map.cache.len(), capacity, logical_pages]));
+        if let MapSpec::Demand { eviction: Eviction::ReadLevel { fixed }, .. } = spec.ftl.map
+            && all.map.evictions > 0
+        {
+            add(demand_map::all_fixed(fixed, capacity));
+        }
     }
-    if has_written && stats.gc.victims == 0 {
-        add(no_gc(drive, steady));
+    if has_written && all.gc.victims == 0 {
+        let copies_back = spec.migration.policy.copybacks_max() > 0 && all.migration.copybacks() == 0;
+        add(no_gc(drive, steady, copies_back));
     }
-    if spec.timing.suspend != SuspendSpec::default() {
-        add(no_suspension(&stats.suspensions));
+    add(background::same_as_greedy(spec.gc.victim.name, all.gc.victims, drive.ftl().picks.are_as_greedy));
+    if spec.ftl.wear_levelling == WearLevelling::Static && !drive.has_operations_for(Cause::Wear) {
+        add(background::no_wear_levelling(spec.ftl.wear_gap));
+    }
+    add(no_suspension(spec.timing.suspend, &all.suspensions));
+    if spec.timing.multi_plane && !drive.has_used_several_planes() {
+        add(no_multi_plane(drive.geometry()));
     }
     let most = spec.migration.policy.copybacks_max();
-    add(copyback::no_copybacks(&stats.migration, spec.migration.policy.name, most, stats.gc.victims));
+    add(copyback::no_copybacks(&all.migration, spec.migration.policy.name, most, all.gc.victims));
     if spec.refresh.policy != RefreshPolicySpec::None {
-        let lived_s = drive.measured().seconds() * spec.reliability.clock_scale;
-        add(refresh::nothing_due(&stats.refresh, &spec.refresh, overdue, lived_s));
+        let lived_s = now.seconds() * spec.reliability.clock_scale;
+        add(refresh::nothing_due(&all.refresh, &spec.refresh, overdue, lived_s));
     }
     if let Some(partial) = spec.refresh.policy.partial() {
-        add(refresh::nothing_partial(&stats.refresh, partial));
+        add(refresh::nothing_partial(&all.refresh, partial));
     }
+    if spec.refresh.policy.in_place().is_some() {
+        add(refresh::nothing_in_place(&all.refresh));
+    }
+    if let Some(ec_cache) = spec.refresh.policy.ec_cache() {
+        add(refresh::no_lower_level(&all.refresh, ec_cache.hot_reads));
+    }
+    add(reclaim::nothing_reclaimed(&all.reclaim, &spec.reclaim));
     if has_written {
         let measured = drive.all_detections().iter().map(|found| found.budget).reduce(f64::min);
-        add(write_cache::budget_never_bound(&stats.cache, &spec.cache, pages, measured));
+        add(write_cache::budget_never_bound(&all.cache, &spec.cache, pages, measured));
+        add(write_cache::never_synced(&all.cache, &spec.cache, pages, measured));
+    }
+    add(write_cache::never_hit(&all.cache));
+    if has_buffer && all.counters.host_pages_written == 0 {
+        add(nothing_to_buffer());
     }
     if stats.gc.victims > 0 {
         add(too_short(steady));
@@ -202,6 +235,19 @@ fn little_spare<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     )
 }
 
+/// The name of a start policy (`ecc.start`).
+fn start_name(start: &StartLevel) -> &'static str {
+    match start {
+        StartLevel::First => "first",
+        StartLevel::Ideal => "ideal",
+        StartLevel::LastLevel => "last-level",
+        StartLevel::BlockLevel => "block-level",
+        StartLevel::LastGood => "last-good",
+        StartLevel::DriveLevel => "drive-level",
+        StartLevel::Table(_) => "table",
+    }
+}
+
 /// The keys of the spec that have no effect while every read decodes at read level 1.
 fn read_level_keys(spec: &Spec) -> Vec<&'static str> {
     let mut keys = vec!["ecc.retry"];
@@ -244,24 +290,61 @@ fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> S
     text
 }
 
-fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> Option<Note> {
+fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>, copies_back: bool) -> Option<Note> {
     let geometry = drive.geometry();
-    let copies_back = drive.spec().migration.policy.copybacks_max() > 0;
     let written = drive.stats().host[Op::Write as usize].bytes;
     let spare = u64::from(geometry.good_pages()) * u64::from(geometry.page_bytes) - geometry.logical_bytes();
     background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))
 }
 
-/// Notes that `timing.suspend` has suspended nothing.
-fn no_suspension(stats: &SuspendStats) -> Option<Note> {
-    if stats.programs + stats.erases > 0 {
+/// Notes that `timing.suspend` has suspended no program, or no erase, although it sets the times of these suspensions.
+fn no_suspension(suspend: SuspendSpec, stats: &SuspendStats) -> Option<Note> {
+    let kinds = [
+        ("program", suspend.program.is_some(), stats.programs),
+        ("erase", suspend.erase.is_some(), stats.erases),
+    ];
+    let never: Vec<&str> =
+        kinds.iter().filter(|(_, is_set, count)| *is_set && *count == 0).map(|(kind, ..)| *kind).collect();
+    let (what, key) = match never[..] {
+        [] => return None,
+        [_, _] => ("operation", "timing.suspend".to_owned()),
+        [kind, ..] => (kind, format!("timing.suspend.{kind}")),
+    };
+    Note::info(
+        "no-suspension",
+        format!(
+            "No {what} was suspended, so {key} had no effect: no host read came to a die that could suspend its {}. A \
+             load that mixes reads and writes has such reads; a long min_progress leaves no time for a suspension.",
+            never.join(" or ")
+        ),
+    )
+}
+
+/// `timing.multi_plane` is on, and no operation was on the planes of two page operations.
+fn no_multi_plane(geometry: &Geometry) -> Option<Note> {
+    // With superblocks of several planes a program or an erase is on all of these planes by itself.
+    if geometry.planes_per_block > 1 {
         return None;
     }
     Note::info(
-        "no-suspension",
-        "No operation was suspended, so timing.suspend had no effect: no host read came to a die that could suspend \
-         its program or erase. A load that mixes reads and writes has such reads; a long min_progress leaves no time \
-         for a suspension."
+        "no-multi-plane",
+        if geometry.flash_planes_per_die() == 1 {
+            "timing.multi_plane had no effect: a die has one plane (drive.planes_per_die = 1).".to_owned()
+        } else {
+            "No operation was on several planes of a die, so timing.multi_plane had no effect: no two operations of the \
+             same kind and page number waited for two planes of a die at a time. Raise the load \
+             (workload.arrival), or set ftl.allocation so that consecutive pages go to the planes of a die, or \
+             ftl.superblock = \"die\"."
+                .to_owned()
+        },
+    )
+}
+
+/// The drive has a write buffer (`ftl.buffer`), and the host has written nothing.
+fn nothing_to_buffer() -> Option<Note> {
+    Note::info(
+        "nothing-buffered",
+        "The host wrote nothing, so ftl.buffer had no effect. A lower workload.synthetic.read_fraction adds writes."
             .to_owned(),
     )
 }

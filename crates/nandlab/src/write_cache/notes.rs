@@ -2,7 +2,60 @@
 
 use super::{CacheSpec, CacheStats, DirtyBudget};
 use crate::base::note::Note;
-use crate::base::words::count;
+use crate::base::words::{count, several};
+
+/// No host page found its data or a slot of its page in the write cache.
+pub(crate) fn never_hit(stats: &CacheStats) -> Option<Note> {
+    let misses = stats.read_misses + stats.write_misses;
+    if misses == 0 || stats.read_hits + stats.write_hits > 0 {
+        return None;
+    }
+    Note::info(
+        "cache-never-hit",
+        format!(
+            "The write cache had no hit in {}: it saved no program and no flash read, and only acknowledges writes before \
+             they are in flash. Raise cache.size, or address fewer pages more often (workload.synthetic.address, \
+             workload.repeat).",
+            several(misses, "host page")
+        ),
+    )
+}
+
+/// The sync policy has written back no page, and the number of dirty pages never reached the budget that the policy
+/// turns on. `pages`: capacity of the cache; `budget`: dirty pages allowed.
+pub(crate) fn never_synced(
+    stats: &CacheStats,
+    cache: &CacheSpec,
+    [pages, budget]: [u32; 2],
+    measured: Option<f64>,
+) -> Option<Note> {
+    // `punctual` begins at the budget, and `budget-never-bound` names it.
+    let is_named = matches!(cache.sync.name, "none" | "punctual");
+    let is_bound = stats.dirty_pages_max >= least_budget(cache, [pages, budget], measured);
+    if pages == 0 || is_named || is_bound || stats.dirty_pages_max == 0 || stats.syncs > 0 {
+        return None;
+    }
+    // `smart` also decides which page is evicted.
+    let effect = if cache.sync.name == "smart" { "" } else { ", so the policy had no effect" };
+    Note::info(
+        "no-sync",
+        format!(
+            "cache.sync = {} wrote back no page ahead of eviction{effect}: with dirty pages the drive was never idle for \
+             gc.idle_after, or had fewer of them than the policy starts with. Lower the load (workload.arrival, \
+             workload.time_scale), or set cache.sync = \"eager\".",
+            cache.sync.name
+        ),
+    )
+}
+
+/// The lowest dirty budget of the run, in pages.
+fn least_budget(cache: &CacheSpec, [pages, budget]: [u32; 2], measured: Option<f64>) -> u32 {
+    match (cache.dirty_budget, measured) {
+        // Each detection sets a budget; the lowest budget counts.
+        (DirtyBudget::Measured, Some(least)) => (f64::from(pages) * least) as u32,
+        _ => budget,
+    }
+}
 
 /// The number of dirty pages never reached the budget. `pages`: capacity of the cache; `budget`: dirty pages allowed;
 /// `measured`: the lowest budget that a detection has set, as a share of the cache.
@@ -13,11 +66,7 @@ pub(crate) fn budget_never_bound(
     measured: Option<f64>,
 ) -> Option<Note> {
     let most = stats.dirty_pages_max;
-    let least = match (cache.dirty_budget, measured) {
-        // Each detection sets a budget; the lowest budget counts.
-        (DirtyBudget::Measured, Some(least)) => (f64::from(pages) * least) as u32,
-        _ => budget,
-    };
+    let least = least_budget(cache, [pages, budget], measured);
     // With the default budget of 1.0 the dirty pages are bounded by the cache size alone; only `punctual` acts at that
     // bound.
     let is_asked = cache.dirty_budget != DirtyBudget::Share(1.0) || cache.sync.name == "punctual";

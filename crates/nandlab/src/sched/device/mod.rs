@@ -54,6 +54,8 @@ pub struct Device {
     marked: Vec<DieId>,
     /// The partners of multi-plane operations; `None` if each operation is on one plane.
     partners: Option<Partners>,
+    /// Whether a transaction has had a partner.
+    has_used_several_planes: bool,
     /// The host reads between the sense and the program of a copyback; `None`: no reads.
     gap: Option<CopybackGap>,
     /// `None` if operations are not suspended.
@@ -86,8 +88,14 @@ impl Device {
             cleaning_order: vec![0; geometry.dies as usize].into(),
             marked: Vec::with_capacity(geometry.dies as usize),
             partners: (multi_plane && geometry.flash_planes_per_die() > 1).then(|| Partners::new(geometry)),
+            has_used_several_planes: false,
             gap,
         }
+    }
+
+    /// Whether a die has executed an operation on the planes of several transactions (`timing.multi_plane`).
+    pub(crate) fn has_used_several_planes(&self) -> bool {
+        self.has_used_several_planes
     }
 
     /// Bytes of memory for the lists of multi-plane operations.
@@ -382,6 +390,7 @@ impl Device {
         watcher.on_issue(now, id, &pool[slot]);
         if self.partners.is_some() {
             let mut rest = pool[slot].next;
+            self.has_used_several_planes |= rest.is_some();
             while let Some(other) = rest {
                 watcher.on_joined(now, id, &pool[slot], &pool[other]);
                 rest = pool[other].next;
