@@ -10,17 +10,20 @@
 //! measures the main drive, with this number of blocks in a plane, and its bare loop once. `--bare=TRACE` measures the
 //! bare loop on the requests of a trace, on the drive of tools/bench.py. `--counted=CASE` plays a tenth of the requests
 //! on a drive of 1 GiB, for a program that counts the instructions inside [`counted`].
+//!
+//! Each case names the mechanisms that it measures, and fails if one of them does not act. The test
+//! `tests/drive/bench_cases.rs` plays the cases of `--counted`.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
-use nandlab::base::units::{Span, Time};
+use nandlab::base::units::Time;
 use nandlab::demand_map::{Cache, ENTRY_BYTES};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Arrival, Beyond, Eviction};
 use nandlab::host::{Op, Request};
 use nandlab::runner::{Runner, Source};
-use nandlab::sched::FlashOp;
+use nandlab::sched::{Cause, FlashOp};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -92,26 +95,98 @@ impl Source for Replay<'_> {
 }
 
 /// A drive whose speed the bench compares with that of another one.
-struct Scheme {
-    name: &'static str,
+pub(crate) struct Scheme {
+    pub(crate) name: &'static str,
     /// The scheme with whose time it is compared.
-    than: &'static str,
+    pub(crate) than: &'static str,
     /// Settings of the drive, in groups.
     sets: &'static [&'static [&'static str]],
+    /// What has to happen in the run.
+    acts: &'static [Act],
 }
+
+/// A mechanism, and how often it has acted.
+type Act = (&'static str, fn(&Drive) -> u64);
+
+const GC: Act = ("GC", |drive| drive.stats().gc.victims);
+const HIGHER_LEVELS: Act =
+    ("reads above read level 1", |drive| drive.stats().ecc.host_needed.iter().skip(2).sum());
+const RETRIES: Act = ("read retries", |drive| drive.stats().ecc.retries);
+const KNOWN_LEVELS: Act = ("first tries above level 1", |drive| drive.stats().ecc.host_soft_starts);
+const MAP_MISSES: Act = ("misses of the mapping cache", |drive| drive.stats().map.read_misses);
+const MAP_EVICTIONS: Act = ("evictions from the mapping cache", |drive| drive.stats().map.evictions);
+const SHARED_PAGES: Act = ("host units that share a flash page", |drive| {
+    let stats = drive.stats();
+    stats
+        .counters
+        .host_pages_written
+        .saturating_sub(stats.flash[FlashOp::Program as usize][Cause::Host as usize])
+});
+const PROGRAM_SUSPENSIONS: Act = ("suspended programs", |drive| drive.stats().suspensions.programs);
+const ERASE_SUSPENSIONS: Act = ("suspended erases", |drive| drive.stats().suspensions.erases);
+const OFF_CHIP: Act =
+    ("pages moved off-chip", |drive| drive.stats().flash[FlashOp::Program as usize][Cause::Gc as usize]);
+const REFRESHES: Act = ("refreshed pages", |drive| drive.stats().refresh.pages);
+const WRITE_BACKS: Act = ("write-backs of the cache", |drive| drive.stats().cache.write_backs);
+const PARTIAL_REFRESHES: Act = ("partially refreshed pages", |drive| drive.stats().refresh.partial_pages);
+const PREADS: Act = ("reads of a combination page", |drive| drive.stats().refresh.host_preads);
+const COPYBACKS: Act = ("copybacks", |drive| drive.stats().migration.by_count.iter().sum());
+const MODE_SELECTOR: Act = ("victims off-chip", |drive| drive.stats().migration.victims_off_chip);
+const SYNCS: Act = ("syncs of dirty pages", |drive| drive.stats().cache.syncs);
+const DETECTIONS: Act = ("budget detections", |drive| drive.stats().power.detections.len() as u64);
+const BUDGET_BINDS: Act = ("updates blocked by the budget", |drive| drive.stats().cache.blocked_updates);
 
 /// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both; with mapping
 /// units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
 /// suspension. Then the drive of examples/combined.toml, with the baselines of its four schemes and with the schemes.
-const SCHEMES: [Scheme; 8] = [
-    Scheme { name: PLAIN, than: PLAIN, sets: &[] },
-    Scheme { name: "read levels", than: PLAIN, sets: &[&OLD] },
-    Scheme { name: "demand map", than: PLAIN, sets: &[&["ftl.map.demand.cache=4MiB"]] },
-    Scheme { name: "LaLDPC", than: PLAIN, sets: &[&OLD, &LALDPC] },
-    Scheme { name: "units", than: PLAIN, sets: &[&UNITS] },
-    Scheme { name: "suspend", than: PLAIN, sets: &[&UNITS, &SUSPEND] },
-    Scheme { name: BASELINES, than: BASELINES, sets: &[&WITHOUT] },
-    Scheme { name: "all four", than: BASELINES, sets: &[] },
+pub(crate) const SCHEMES: [Scheme; 8] = [
+    Scheme { name: PLAIN, than: PLAIN, sets: &[], acts: &[GC] },
+    Scheme { name: "read levels", than: PLAIN, sets: &[&OLD], acts: &[GC, HIGHER_LEVELS, RETRIES] },
+    Scheme {
+        name: "demand map",
+        than: PLAIN,
+        sets: &[&["ftl.map.demand.cache=4MiB"]],
+        acts: &[GC, MAP_MISSES, MAP_EVICTIONS],
+    },
+    Scheme {
+        name: "LaLDPC",
+        than: PLAIN,
+        sets: &[&OLD, &LALDPC],
+        acts: &[GC, HIGHER_LEVELS, RETRIES, KNOWN_LEVELS, MAP_MISSES, MAP_EVICTIONS],
+    },
+    Scheme { name: "units", than: PLAIN, sets: &[&UNITS], acts: &[GC, SHARED_PAGES] },
+    Scheme {
+        name: "suspend",
+        than: PLAIN,
+        sets: &[&UNITS, &SUSPEND],
+        acts: &[GC, SHARED_PAGES, PROGRAM_SUSPENSIONS, ERASE_SUSPENSIONS],
+    },
+    Scheme {
+        name: BASELINES,
+        than: BASELINES,
+        sets: &[&WITHOUT],
+        acts: &[GC, HIGHER_LEVELS, RETRIES, MAP_MISSES, MAP_EVICTIONS, OFF_CHIP, REFRESHES, WRITE_BACKS],
+    },
+    Scheme {
+        name: "all four",
+        than: BASELINES,
+        sets: &[],
+        acts: &[
+            GC,
+            HIGHER_LEVELS,
+            RETRIES,
+            KNOWN_LEVELS,
+            MAP_MISSES,
+            MAP_EVICTIONS,
+            PARTIAL_REFRESHES,
+            PREADS,
+            COPYBACKS,
+            MODE_SELECTOR,
+            SYNCS,
+            DETECTIONS,
+            BUDGET_BINDS,
+        ],
+    },
 ];
 
 const PLAIN: &str = "plain";
@@ -165,7 +240,7 @@ const OLD: [&str; 4] = [
 ];
 
 impl Scheme {
-    fn named(name: &str) -> &'static Self {
+    pub(crate) fn named(name: &str) -> &'static Self {
         SCHEMES.iter().find(|scheme| scheme.name == name).expect("the name of a scheme")
     }
 
@@ -183,12 +258,50 @@ impl Scheme {
         (drive, operations, seconds)
     }
 
+    /// Plays a tenth of its workload on a new drive: [`drive`] with a sixteenth of the blocks, or that of
+    /// examples/combined.toml.
+    pub(crate) fn play_small(&self) -> (Drive, u64) {
+        if self.is_combined() {
+            let (drive, operations, _) = self.play_combined(REQUESTS / 10);
+            return (drive, operations);
+        }
+        // Planes of a sixteenth of the blocks, with the spare space that they need, and caches of a sixteenth.
+        let small: &[&str] = match self.name {
+            "units" | "suspend" => &["drive.blocks_per_plane=43", "drive.op=0.15", "precondition.used=0.9"],
+            "demand map" => &["ftl.map.demand.cache=256KiB", "precondition.used=0.95"],
+            "LaLDPC" => &[
+                "ftl.map.demand={ cache = '256KiB', eviction = { read-level = { fixed = 125 } } }",
+                "precondition.used=0.95",
+            ],
+            _ => &["precondition.used=0.98"],
+        };
+        let requests = requests(REQUESTS / 10, SPAN / 16);
+        let mut drive = drive(MAIN_BLOCKS / 16, &[&self.sets.concat(), small].concat());
+        let (operations, _) = play(&mut drive, &requests);
+        (drive, operations)
+    }
+
+    /// The mechanisms of the case that have not acted.
+    pub(crate) fn idle(&self, drive: &Drive) -> Vec<&'static str> {
+        self.acts.iter().filter(|(_, count)| count(drive) == 0).map(|&(name, _)| name).collect()
+    }
+
+    /// Panics if a mechanism of the case has not acted.
+    fn check(&self, drive: &Drive) {
+        let idle = self.idle(drive);
+        assert!(
+            idle.is_empty(),
+            "the case {:?} does not measure what it is about, without: {}",
+            self.name,
+            idle.join(", ")
+        );
+    }
+
     fn play_combined(&self, count: usize) -> (Drive, u64, f64) {
         let mut drive = preconditioned(COMBINED, &self.sets.concat());
         let span = (0.6 * drive.geometry().logical_bytes() as f64) as u64;
         let requests = combined_requests(count, span);
-        let idle_ns = Span::from_ns(20_000_000);
-        let arrival = Arrival::Bursts { requests: 400, at_once: 384, idle_ns };
+        let arrival = drive.spec().workload.as_ref().expect("the example has a workload").arrival;
         let (operations, seconds) = play_as(arrival, &mut drive, &requests);
         (drive, operations, seconds)
     }
@@ -214,6 +327,7 @@ fn schemes(requests: &[Request], only: Option<&str>) {
     for _ in 0..3 {
         for (number, scheme) in SCHEMES.iter().enumerate().filter(|(_, scheme)| is_run(scheme.name)) {
             let (drive, operations, seconds) = scheme.play(requests);
+            scheme.check(&drive);
             best[number] = best[number].min(seconds / operations as f64);
             let (stats, ecc) = (drive.stats(), &drive.stats().ecc);
             let map = &stats.map;
@@ -467,25 +581,12 @@ fn bare(trace: &str) {
     println!(r#"{{"operations":{},"cpu_s":{cpu_s:.6}}}"#, bare.operations);
 }
 
-/// Plays a tenth of the requests on a drive of 1 GiB with the settings of a scheme, or on the drive of
-/// examples/combined.toml, and prints the number of page operations. The memory of the requests and of the drive is in
-/// use before.
+/// Plays a small run of a scheme and prints the number of page operations. The memory of the requests and of the drive
+/// is in use before.
 fn count(scheme: &str) {
     let case = Scheme::named(scheme);
-    if case.is_combined() {
-        let (_, operations, _) = case.play_combined(REQUESTS / 10);
-        println!(r#"{{"operations":{operations}}}"#);
-        return;
-    }
-    // Planes of a sixteenth of the blocks, with the spare space that they need.
-    let small: &[&str] = match scheme {
-        "units" => &["drive.blocks_per_plane=43", "drive.op=0.15", "precondition.used=0.9"],
-        "demand map" | "LaLDPC" => &["precondition.used=0.95"],
-        _ => &["precondition.used=0.98"],
-    };
-    let requests = requests(REQUESTS / 10, SPAN / 16);
-    let mut drive = drive(MAIN_BLOCKS / 16, &[&case.sets.concat(), small].concat());
-    let (operations, _) = play(&mut drive, &requests);
+    let (drive, operations) = case.play_small();
+    case.check(&drive);
     println!(r#"{{"operations":{operations}}}"#);
 }
 

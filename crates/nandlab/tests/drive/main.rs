@@ -10,6 +10,7 @@ mod crash;
 
 mod allocation;
 mod bad_blocks;
+mod bench_cases;
 mod capability;
 mod capacitor;
 mod closed_forms;
