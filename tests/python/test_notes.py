@@ -359,7 +359,7 @@ def test_a_study_gathers_the_notes_of_its_runs(tmp_path):
     for row in frame.iter_rows(named=True):
         summary = json.loads((tmp_path / "out" / "runs" / row["run"] / "summary.json").read_text())
         assert row["notes"] == [note["code"] for note in summary["notes"]]
-        assert row["errors"] == [note["code"] for note in summary["notes"] if note["severity"] == "error"]
+        assert row["error_notes"] == [note["code"] for note in summary["notes"] if note["severity"] == "error"]
         for note in summary["notes"]:
             expected.setdefault(note["code"], set()).add(row["run"])
     assert {code: set(note["runs"]) for code, note in by_code.items()} == expected
@@ -391,10 +391,10 @@ def test_a_study_without_notes_has_none(tmp_path):
     page = (tmp_path / "out" / "report.html").read_text()
     assert 'id="notes"' not in page and "with errors" not in page
     frame = nandlab.Study.load(tmp_path / "s.toml").run(tmp_path / "out").results
-    assert frame["notes"].to_list() == frame["errors"].to_list() == [[]]
+    assert frame["notes"].to_list() == frame["error_notes"].to_list() == [[]]
 
 
-@pytest.mark.parametrize("name", ["notes", "errors"])
+@pytest.mark.parametrize("name", ["notes", "error_notes"])
 def test_no_axis_or_metric_takes_the_columns_of_the_notes(tmp_path, name):
     (tmp_path / "base.toml").write_text(BASE)
     begin = NOTED.split("[variants.greedy]")[0]

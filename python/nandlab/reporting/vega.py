@@ -713,6 +713,11 @@ class _Ratios(_OfSeries):
         tips = [_tip("x", "metric"), *([_tip("t", "ratio")] if self.look.whole else [])]
         point = {"type": "point", "filled": True, "size": 70, "opacity": 1}
         main = {**self.base(data), "mark": point, "encoding": {**at, "x": self.ratio, "tooltip": tips}}
+        # A finger need not meet the point: the whole line of the point shows its values.
+        line = {"type": "rule", "strokeWidth": self.POINT}
+        layers.append(
+            {**self.base(data), "mark": line, "encoding": {"y": row, "opacity": {"value": 0}, "tooltip": tips}}
+        )
         if params := self.picked():
             main["params"] = params
         return self.finished([*layers, main], chart.height)

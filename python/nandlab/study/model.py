@@ -14,7 +14,7 @@ from nandlab.study.expression import Expression
 #: Columns of the results table beside metrics and grid axes.
 LABELS = ("part", "variant", "workload")
 #: Columns with the codes of notes: those of all notes of a run, and those of its errors.
-NOTES, ERRORS = "notes", "errors"
+NOTES, ERRORS = "notes", "error_notes"
 #: Columns that neither an axis nor a metric of the study file may have.
 COLUMNS = ("run", *LABELS, NOTES, ERRORS)
 #: A measured value in the deviation of a claim, `{CLAIM}` or `{CLAIM.WORKLOAD}`.
