@@ -161,8 +161,9 @@ class Drive:
     def cut_power(self) -> LossRecord:
         """Cut power now, and simulate emergency flush, outage and recovery; the drive is then ready again.
 
-        Returns the entry of `power.json` for this loss. Outstanding requests end as failed completions. Raises
-        `RunError` for a drive whose spec sets neither a capacitor nor a power cut, because such a drive keeps no
+        Returns the entry of `power.json` for this loss, with the lost writes by what the drive had promised: `covered`
+        by a completed flush or FUA, `acknowledged` only, `in_flight`. Outstanding requests end as failed completions.
+        Raises `RunError` for a drive whose spec sets neither a capacitor nor a power cut, because such a drive keeps no
         sequence numbers for recovery; with `verify` every drive keeps them.
         """
         self._core.cut_power()

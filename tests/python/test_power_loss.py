@@ -61,7 +61,9 @@ def test_the_example_loses_no_acknowledged_write(tmp_path):
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "0 acknowledged writes lost" in " ".join(done.stdout.split())
+    screen = " ".join(done.stdout.split())
+    assert "0 covered by a completed flush or FUA, 0 acknowledged only" in screen
+    assert "No fsync broke: every write covered by a completed flush or FUA reads back." in screen
     import nandlab
 
     page = nandlab.report(tmp_path / "r").read_text()
@@ -95,9 +97,14 @@ def test_files_screen_and_report_name_the_lost_writes(tmp_path):
     result = nandlab.run(SPEC, tmp_path / "r", verify=True)
     power, (loss,) = result.summary.power, result.power.losses
     assert power.lost_writes == power.lost_pages + power.lost_with_wordline > 0
-    assert len(loss.lost_from_cache) == power.lost_pages
-    assert len(loss.lost_from_flash) == power.lost_with_wordline
-    assert all(write.offset == write.lpn * 4096 for write in loss.lost_from_cache)
+    lists = (loss.covered, loss.acknowledged, loss.in_flight)
+    assert tuple(map(len, lists)) == (power.lost_covered, power.lost_acknowledged, power.lost_in_flight)
+    assert power.lost_covered + power.lost_acknowledged == power.lost_writes + power.lost_trims
+    promised = [write for write in loss.covered + loss.acknowledged if not write.is_trim]
+    assert sum(not write.was_in_flash for write in promised) == power.lost_pages
+    assert sum(write.was_in_flash for write in promised) == power.lost_with_wordline
+    assert all(write.offset == write.lpn * 4096 for write in promised)
+    assert (power.lost_covered, power.lost_acknowledged > 20) == (0, True), "the workload has no flush"
     assert json.loads((tmp_path / "r/power.json").read_text()) == json.loads(result.power_text)
     assert nandlab.RunResult.read(tmp_path / "r").power == result.power
     assert result.summary.capacitor is None
@@ -106,10 +113,13 @@ def test_files_screen_and_report_name_the_lost_writes(tmp_path):
     assert {name: log[name] for name in wanted} == wanted
     screen, page = screen_of(result, tmp_path), nandlab.report(result, tmp_path / "r.html").read_text()
     for text in (screen, page):
-        assert f"Power loss destroyed {power['lost_writes']} acknowledged writes" in text
+        assert f"Power loss destroyed {power['lost_writes']} acknowledged writes, none of them covered" in text
+        assert "No fsync broke" in " ".join(text.split())
         assert "set capacitor.capacitance" in text
     assert "Lost writes" in page
-    assert f"{power['lost_writes'] - 20} more are in power.json" in page
+    rest = power.lost_acknowledged + power.lost_in_flight - 20
+    assert f"{rest} more are in power.json" in page
+    assert not any(note.severity == "error" for note in result.summary.notes), "only a broken fsync is an error"
 
 
 def test_requests_that_the_power_loss_aborts_have_a_reason_of_their_own():
@@ -167,7 +177,7 @@ def test_the_power_of_a_stepped_drive_is_cut():
     loss = drive.cut_power()
     assert drive.capacitor.stage == "recharging"
     assert drive.capacitor.energy_j == 0
-    assert loss.lost_from_cache == ()
+    assert loss.covered == loss.acknowledged == ()
     assert loss.flushed_pages + loss.aborted_requests > 0
     assert loss.spent_j == pytest.approx(0.02 * loss.flush_s + 0.08 * loss.program_s)
     assert drive.power().losses == (loss,)
@@ -191,9 +201,9 @@ def test_power_fails_with_several_mapping_units_in_a_page(ram, capacitor):
     result = nandlab.run(SPEC, sets=sets, verify=True)
     (loss,) = result.power.losses
     assert (loss.flushed_pages > 0) == bool(capacitor)
-    assert (len(loss.lost_from_cache) > 0) == (not capacitor)
+    assert (len(loss.acknowledged) > 0) == (not capacitor)
     assert result.power.page_bytes == 4096
-    assert all(write.offset == write.lpn * 4096 for write in loss.lost_from_cache)
+    assert all(write.offset == write.lpn * 4096 for write in loss.acknowledged)
     drive = nandlab.Drive(nandlab.load(SPEC, sets=sets), verify=True)
     for unit in range(10):
         drive.write(unit * 4096, 4096)
@@ -230,3 +240,24 @@ def test_a_drive_without_power_loss_refuses_to_cut_the_power():
         drive.detect_budget()
     assert drive.capacitor is None
     assert nandlab.Drive(spec, verify=True).cut_power().at_s == 0
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_one_sentence_says_whether_an_fsync_broke(broken):
+    import nandlab
+    from nandlab.presentation.outage import fsync
+
+    # A flush is acknowledged from the cache, and the capacitor has no energy for the page that the flush covers.
+    sets = CHARGED | {"cache.flush_to": "cache"} | ({"capacitor.capacitance": "1uF"} if broken else {})
+    drive = nandlab.Drive(nandlab.load(SPEC, sets=sets), verify=True)
+    drive.write(0, 4096)
+    drive.advance(drive.now_ns + 50_000)
+    drive.flush()
+    drive.advance(drive.now_ns + 50_000)
+    drive.write(4096, 3 * 4096)
+    loss = drive.cut_power()
+    assert [write.lpn for write in loss.covered] == ([0] if broken else [])
+    assert loss.acknowledged == ()
+    summary = drive.summary().power
+    assert ("an fsync broke" in fsync(summary)) == broken
+    assert fsync(summary).startswith("No fsync broke") == (not broken)

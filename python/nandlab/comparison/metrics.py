@@ -134,6 +134,7 @@ _TABLE = (
     ("refresh.block_mean_s", "mean duration of the refresh of a block", "s", ""),
     ("reclaim.blocks", "number of blocks that read reclaim empties", "", ""),
     ("capacitor.detections.count", "number of budget detections", "", ""),
+    ("power.lost_covered", "number of lost writes that a flush or FUA covers", "", ""),
     ("power.lost_writes", "number of lost writes", "", ""),
     ("power.dirty_pages", "number of dirty pages when power fails", "", ""),
     ("power.flush_s", "time of the emergency flush", "s", ""),

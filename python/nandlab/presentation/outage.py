@@ -9,7 +9,9 @@ from nandlab.presentation.model import Figure, Row, Section, Table, counted
 from nandlab.result_types import (
     CapacitorSummary,
     DetectionSummary,
+    LossRecord,
     LossSummary,
+    LostWrite,
     PowerRecord,
     PowerSummary,
 )
@@ -89,6 +91,26 @@ def _detections(detections: Sequence[DetectionSummary], scale: float) -> Table:
     return Table(heads, tuple(rows), caption, "Detections of the dirty page budget")
 
 
+def fsync(found: PowerSummary) -> str:
+    """The answer to "did an fsync break?", as a sentence."""
+    if not found.lost_covered:
+        return "No fsync broke: every write covered by a completed flush or FUA reads back."
+    what = "write or TRIM" if found.lost_trims else "write"
+    lost = "page was" if found.lost_covered == 1 else "pages were"
+    return (
+        f"The {what} of {count(found.lost_covered)} {lost} lost, although a completed flush or FUA covers it: an fsync "
+        "broke."
+    )
+
+
+def losses_by_promise(found: LossSummary | PowerSummary) -> str:
+    """The numbers of pages with lost writes, by what the drive had promised."""
+    return (
+        f"{count(found.lost_covered)} covered by a completed flush or FUA, {count(found.lost_acknowledged)} "
+        f"acknowledged only, {count(found.lost_in_flight)} in flight"
+    )
+
+
 def power_loss(found: PowerSummary | None, power: PowerRecord | None) -> Section | None:
     if found is None:
         return None
@@ -98,8 +120,9 @@ def power_loss(found: PowerSummary | None, power: PowerRecord | None) -> Section
         Figure(
             "power loss",
             f"{counted(found.losses, 'loss', 'losses')}{at}; {count(found.unflushed_pages)} pages were unflushed, "
-            f"{count(found.flushed_pages)} flushed{fast}, {counted(found.lost_writes, 'acknowledged write')} lost",
-        )
+            f"{count(found.flushed_pages)} flushed{fast}",
+        ),
+        Figure("lost", f"{losses_by_promise(found)}. {fsync(found)}"),
     ]
     if found.flushed_pages:
         text = f"{joules(found.spent_j)} of {joules(found.energy_j)}, {duration(found.flush_s)}"
@@ -113,7 +136,7 @@ def power_loss(found: PowerSummary | None, power: PowerRecord | None) -> Section
         parts = f"{counted(found.torn_programs, 'program')}, {counted(found.torn_erases, 'erase')}"
         short.append(Figure("torn", f"{counted(torn, 'operation')}: {parts}"))
     tables = _losses(found)
-    if found.lost_writes + found.lost_trims and power is not None:
+    if found.lost_covered + found.lost_acknowledged + found.lost_in_flight and power is not None:
         tables += (_lost_writes(found, power),)
     return Section("Power loss", tuple(short), tables)
 
@@ -135,9 +158,14 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
         ),
         ("pages flushed", lambda x: count(x.flushed_pages)),
         ("of them to fast pages", lambda x: part(x.fast_pages, x.flushed_pages)),
-        ("acknowledged writes lost", lambda x: count(x.lost_writes)),
-        ("of them in flash, destroyed with their wordline", lambda x: count(x.lost_with_wordline)),
-        ("pages with a lost TRIM", lambda x: count(x.lost_trims)),
+        ("pages lost, covered by a completed flush or FUA", lambda x: count(x.lost_covered)),
+        ("of them with a lost TRIM", lambda x: count(x.lost_trims)),
+        ("pages lost, acknowledged only", lambda x: count(x.lost_acknowledged)),
+        (
+            "of these and the covered ones in flash, destroyed with their wordline",
+            lambda x: count(x.lost_with_wordline),
+        ),
+        ("pages in flight that are not there, never acknowledged", lambda x: count(x.lost_in_flight)),
         ("requests aborted", lambda x: count(x.aborted_requests)),
         ("programs, erases torn", lambda x: f"{count(x.torn_programs)}, {count(x.torn_erases)}"),
     ]
@@ -169,19 +197,31 @@ def _losses(found: PowerSummary) -> tuple[Table, ...]:
 
 
 def _lost_writes(found: PowerSummary, power: PowerRecord) -> Table:
-    """The table of the first lost acknowledged writes and TRIMs."""
+    """The table of the first lost writes and TRIMs, the strongest promises first."""
+    promises: tuple[tuple[str, Callable[[LossRecord], Sequence[LostWrite]]], ...] = (
+        ("covered", lambda loss: loss.covered),
+        ("acknowledged", lambda loss: loss.acknowledged),
+        ("in flight", lambda loss: loss.in_flight),
+    )
     rows: list[Row] = []
-    for loss in power.losses:
-        for writes, where in (
-            (loss.lost_from_cache, "write cache"),
-            (loss.lost_from_flash, "flash, destroyed with its wordline"),
-            (loss.undone_trims, "RAM, a TRIM: older data is back"),
-        ):
-            for write in writes[: _ROWS - len(rows)]:
-                sequence = count(write.sequence) if write.sequence else "not known"
-                rows.append(Row(duration(loss.at_s), (count(write.lpn), count(write.offset), sequence, where)))
-    rest = found.lost_writes + found.lost_trims - len(rows)
+    for promise, of in promises:
+        for loss in power.losses:
+            for write in of(loss)[: _ROWS - len(rows)]:
+                sequence = count(write.sequence) if write.sequence else "none"
+                cells = (promise, count(write.lpn), count(write.offset), sequence, _where(write))
+                rows.append(Row(duration(loss.at_s), cells))
+    rest = found.lost_covered + found.lost_acknowledged + found.lost_in_flight - len(rows)
     more = f" {count(rest)} more are in power.json." if rest else ""
-    heads = ("power loss at", "LPN", "byte offset", "sequence number", "lost from")
-    caption = f"The newest acknowledged write, or TRIM, of each page with lost data.{more}"
+    heads = ("power loss at", "promise", "LPN", "byte offset", "sequence number", "lost from")
+    caption = (
+        "Each page counts once, under the strongest promise: a completed flush or FUA covers the write; its request "
+        "had completed; its request was outstanding, so nothing was promised. Data from before the workload, and pages "
+        f"in flight that the drive had not admitted, have no sequence number.{more}"
+    )
     return Table(heads, tuple(rows), caption, "Lost writes")
+
+
+def _where(write: LostWrite) -> str:
+    if write.is_trim:
+        return "RAM, a TRIM: older data is back"
+    return "flash, destroyed with its wordline" if write.was_in_flash else "RAM"

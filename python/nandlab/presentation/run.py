@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nandlab.presentation.mechanisms import mapping, migration, read_levels, refresh, write_cache
 from nandlab.presentation.model import Figure, Part, Presentation, Row, Section, Table, counted
-from nandlab.presentation.outage import capacitor, power_loss
+from nandlab.presentation.outage import capacitor, fsync, power_loss
 from nandlab.record import Record
 from nandlab.result_types import CAUSES, ByCause, LatencyUs, Note, SteadySummary, Summary
 from nandlab.units import count, duration, number, part, share, size
@@ -105,10 +105,11 @@ def _failures(summary: Summary) -> Iterable[Note]:
         yield Note("error", "worn-out", f"{counted(failed.worn_out, 'request')} failed: drive worn out")
     if summary.ecc.uncorrectable:
         yield Note("error", "not-decoded", f"{counted(summary.ecc.uncorrectable, 'page read')} not decoded")
-    if power is not None and power.lost_writes:
-        yield Note("error", "lost-writes", f"{counted(power.lost_writes, 'acknowledged write')} lost")
-    if power is not None and power.lost_trims:
-        yield Note("error", "lost-trims", f"{counted(power.lost_trims, 'page')} with a lost TRIM: older data is back")
+    if power is not None and power.lost_covered:
+        yield Note("error", "lost-covered", fsync(power))
+    if power is not None and power.lost_acknowledged:
+        lost = counted(power.lost_acknowledged, "acknowledged write")
+        yield Note("warning", "lost-acknowledged", f"{lost} lost that no completed flush or FUA covers")
     for found, what, happening in (
         (summary.requests_unfinished, "request", "had not completed when the run ended"),
         (summary.requests_wrapped, "request", "beyond the logical capacity wrapped"),

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Sequence
 
 from nandlab.presentation import of_run
+from nandlab.presentation.outage import fsync
 from nandlab.reporting.content import Block, Fold, Page, parts_of, sections_of
 from nandlab.reporting.run_charts import (
     capacitor,
@@ -102,11 +103,10 @@ def _look(summary: Summary) -> str:
     """The sentence on what to look at first."""
     power = summary.power
     if power is not None:
-        lost = power.lost_writes + power.lost_trims
         losses = "Power failed once" if power.losses == 1 else f"Power failed {count(power.losses)} times"
-        if lost:
-            return f"{losses} and {count(lost)} acknowledged writes or TRIMs were lost: look first at Power loss."
-        return f"{losses} and no acknowledged write was lost: Power loss has the emergency flush and the recovery."
+        has_lost = power.lost_covered + power.lost_acknowledged > 0
+        look = "Look first at Power loss." if has_lost else "Power loss has the emergency flush and the recovery."
+        return f"{losses}. {fsync(power)} {look}"
     if not summary.complete:
         return "The run was stopped, so all numbers are of its first part."
     if summary.requests_failed.worn_out:

@@ -9,6 +9,7 @@ pub mod geometry;
 pub mod huge;
 pub mod ids;
 pub(crate) mod list;
+pub mod lost;
 pub mod note;
 pub(crate) mod number_map;
 pub(crate) mod numbers;

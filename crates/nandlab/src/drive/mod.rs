@@ -43,7 +43,7 @@ use crate::core::Parts;
 use crate::demand_map::{DemandMap, Mapping};
 use crate::flash::{Array, Ecc, Stamp};
 use crate::ftl::Ftl;
-use crate::host::{Buffer, Host, Op, Oracle, Request, Writes};
+use crate::host::{Buffer, Host, Op, Oracle, Promises, Request, Writes};
 use crate::power_loss::Losses;
 use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
@@ -175,6 +175,10 @@ impl<P: Probe> Drive<P> {
             path: Path {
                 host: Host {
                     buffer: Buffer::new(spec.ftl.buffer_bytes, geometry.page_bytes),
+                    promises: core
+                        .array
+                        .keeps_sequences()
+                        .then(|| Box::new(Promises::new(geometry.logical_pages))),
                     ..Host::new(
                         spec.host.link.as_ref(),
                         spec.power.cut_after_requests,

@@ -7,11 +7,11 @@ use crate::base::geometry::{CacheSlot, Lpn};
 use crate::base::units::Span;
 use crate::core::Core;
 use crate::ftl::FlushMethod;
-use crate::host::{Completion, FailReason, InWork};
-use crate::power_loss::{self, Dirty, GcMeans, Means, PowerLoss};
+use crate::host::{Completion, FailReason, Host, InFlight, InWork};
+use crate::power_loss::{self, AtRisk, Dirty, GcMeans, Means, PowerLoss};
 use crate::probe::Probe;
 use crate::sched::{FlashOp, NEVER, Owner};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl<P: Probe> Drive<P> {
     /// Power fails at the next event.
@@ -57,8 +57,8 @@ impl<P: Probe> Drive<P> {
             .map_or(0.0, |capacitor| capacitor.loss(self.power.age_s(self.core.now)));
         let finishes = self.power.finishes();
         let mut dirty = self.dirty_at_power_loss(finishes, &mut loss);
-        self.record_earlier_losses(&mut loss);
-        self.abort_requests();
+        let mut in_ram = self.lost_earlier();
+        let in_flight = self.abort_requests();
         self.core.device.drop_queues(&self.core.pool);
         self.core.units.forget();
         self.core.array.forget_skips();
@@ -70,41 +70,37 @@ impl<P: Probe> Drive<P> {
         } else {
             self.losses.torn_erases = self.with_power_loss(|outage, _| outage.tear(&mut loss));
         }
-        self.end_trims(&dirty, &mut loss);
+        let trims = self.end_trims(&dirty);
         self.core.device.stop(self.core.now);
         self.core.agenda.clear();
         self.core.probe.on_power_off(loss.at, self.core.now);
-        for page in dirty.iter().filter(|page| page.unflushed != 0 && !page.is_saved) {
-            loss.lost.push((page.lpn, page.unflushed));
-        }
+        in_ram.extend(dirty.iter().filter(|page| page.has_unflushed && !page.is_saved).map(|page| page.lpn));
+        self.losses.at_risk =
+            AtRisk { in_ram, destroyed: std::mem::take(&mut loss.destroyed), trims, in_flight };
         self.losses.down_ns += self.core.now - loss.at;
         self.losses.list.push(loss);
     }
 
     /// The deallocations that the capacitor backs up become durable if the flush has written all pages of their
-    /// records; otherwise they are lost.
-    fn end_trims(&mut self, dirty: &[Dirty], loss: &mut PowerLoss) {
+    /// records. Returns those that are not durable.
+    fn end_trims(&mut self, dirty: &[Dirty]) -> Vec<(Lpn, u64)> {
         let host = &mut self.path.host;
-        if !host.is_backed {
-            return;
-        }
-        if dirty.iter().all(|page| page.is_saved || !page.is_trims()) {
+        if host.is_backed && dirty.iter().all(|page| page.is_saved || !page.is_trims()) {
             host.trims.make_durable();
-        } else {
-            loss.lost_trims = host.trims.pending();
         }
+        host.trims.take_pending()
     }
 
-    /// Adds to `loss` the acknowledged writes that were lost earlier, because their write-back failed or an earlier
-    /// recovery could not complete their page. The list of these writes is in RAM, which power loss destroys. Pages
-    /// marked as lost in the OOB are left out, because flash keeps the mark.
-    fn record_earlier_losses(&mut self, loss: &mut PowerLoss) {
+    /// Returns the pages whose acknowledged writes were lost earlier, because their write-back failed or an earlier
+    /// recovery could not complete them. The list of these pages is in RAM, which power loss destroys. Pages marked as
+    /// lost in the OOB are left out, because flash keeps the mark.
+    fn lost_earlier(&mut self) -> Vec<Lpn> {
         let Self { caching, core, .. } = self;
         let Core { ftl, array, .. } = core;
         let lost = caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
         let is_marked = |lpn: Lpn| ftl.map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
-        let lost = lost.into_iter().flatten().map(|(lpn, sequence)| (Lpn(lpn), sequence));
-        loss.lost.extend(lost.filter(|&(lpn, acknowledged)| acknowledged != 0 && !is_marked(lpn)));
+        let lost = lost.into_iter().flatten().filter(|&(_, acknowledged)| acknowledged != 0);
+        lost.map(|(lpn, _)| Lpn(lpn)).filter(|&lpn| !is_marked(lpn)).collect()
     }
 
     /// Lets operations under way end, and programs dirty pages and lines of the VSM until all are saved or the energy
@@ -160,7 +156,11 @@ impl<P: Probe> Drive<P> {
             Dirty {
                 lpn: entry.lpn,
                 sequence: entry.sequence,
-                unflushed: if is_programming[slot.index()] { entry.acknowledged } else { entry.unflushed() },
+                has_unflushed: if is_programming[slot.index()] {
+                    entry.acknowledged != 0
+                } else {
+                    entry.unflushed() != 0
+                },
                 is_partial: entry.valid != caching.whole && self.core.ftl.map.get(entry.lpn).is_some(),
                 is_lost: entry.lost != 0,
                 is_saved: false,
@@ -192,7 +192,7 @@ impl<P: Probe> Drive<P> {
         let dirty = |(sequence, lpn)| Dirty {
             lpn,
             sequence,
-            unflushed: sequence,
+            has_unflushed: true,
             is_partial: false,
             is_lost: false,
             is_saved: false,
@@ -205,9 +205,14 @@ impl<P: Probe> Drive<P> {
         (self.spec.capacitor.metadata_bytes / u64::from(self.core.geometry.page_bytes)) as u32
     }
 
-    /// Ends all outstanding requests with [`FailReason::PowerLost`].
-    fn abort_requests(&mut self) {
+    /// Ends all outstanding requests with [`FailReason::PowerLost`]. Returns, by LPN, the pages of their writes.
+    fn abort_requests(&mut self) -> BTreeMap<u32, InFlight> {
         let aborted = self.path.host.requests.take_all();
+        let open = self.path.host.epochs.open();
+        let pages = |work: &InWork| Host::pages(&self.core, &work.request);
+        let promises =
+            self.path.host.promises.as_mut().expect("a drive with sequence numbers keeps promises");
+        let in_flight = promises.on_power_loss(&aborted, open, pages);
         if let Some(link) = &mut self.path.host.link {
             link.clear(self.core.now);
         }
@@ -225,5 +230,6 @@ impl<P: Probe> Drive<P> {
                 Completion { id, request, completed: self.core.now, failed: Some(FailReason::PowerLost) };
             self.path.host.completions.push(completion);
         }
+        in_flight
     }
 }

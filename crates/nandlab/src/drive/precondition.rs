@@ -64,6 +64,13 @@ impl<P: Probe> Drive<P> {
         }
     }
 
+    /// Informs the record of promises of the LPNs that have data at rest.
+    pub(super) fn note_at_rest(&mut self) {
+        if let Some(promises) = &mut self.path.host.promises {
+            promises.note_at_rest(&self.core.ftl.map);
+        }
+    }
+
     /// Called after preconditioning: writes all stale translation pages, and fills with padding the flash pages that are
     /// not full, without simulating time.
     pub fn settle(&mut self) {
@@ -82,6 +89,7 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
+        self.note_at_rest();
     }
 
     /// Fills a share `used` of `drive.blocks_per_plane` blocks of every plane, rounded down to whole blocks. A share
@@ -223,7 +231,10 @@ impl<P: Probe> Drive<P> {
             sequence,
             Self::on_mapped(&mut self.path.map),
         );
-        self.core.probe.on_write_admitted(lpn, self.core.sequence);
+        if let Some(promises) = &mut self.path.host.promises {
+            promises.on_written_now(lpn, sequence);
+        }
+        self.core.probe.on_write_admitted(None, lpn, self.core.sequence);
         self.core.probe.on_write_durable(lpn, self.core.sequence);
         self.core.probe.on_write_acknowledged(lpn, self.core.sequence);
         while opened && self.core.is_short(plane) {

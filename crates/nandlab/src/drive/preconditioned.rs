@@ -63,6 +63,7 @@ impl<P: Probe> Drive<P> {
         self.core.array = of.array.clone();
         self.core.ftl = of.ftl.clone();
         self.core.sequence = of.sequence;
+        self.note_at_rest();
         true
     }
 

@@ -2,13 +2,26 @@
 
 use super::{Drive, build};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Tvpn};
+use crate::base::lost::{Content, Recovered};
 use crate::base::units::Span;
 use crate::core::{Core, Wake};
 use crate::demand_map::Mapping;
 use crate::ftl::{Ftl, WriteStream};
-use crate::host::{Epochs, Merging};
-use crate::power_loss::Recovery;
+use crate::host::{AfterLoss, Epochs, Merging};
+use crate::power_loss::{AtRisk, Recovery};
 use crate::probe::Probe;
+use std::collections::BTreeMap;
+
+/// What a power loss may have destroyed of a page.
+#[derive(Default)]
+struct PageAtRisk {
+    /// Whether data of acknowledged writes, or the record of a TRIM, was only in RAM or has been destroyed.
+    is_at_risk: bool,
+    /// The writes that have been destroyed in flash, by their sequence numbers.
+    destroyed: Vec<u64>,
+    /// The TRIMs that are undone, because older data is back.
+    undone_trims: Vec<u64>,
+}
 
 impl<P: Probe> Drive<P> {
     /// Power returns: rebuilds the drive from flash. The empty capacitor is recharged while the drive works.
@@ -44,15 +57,16 @@ impl<P: Probe> Drive<P> {
         }
         let stale = self.find_stale_translation_pages(&before);
         drop(before);
-        self.record_lost_pages();
         if self.power.capacitor.is_some() {
             self.use_lsb_pages_only();
         }
         let lost = self
             .with_return(&mut busy_ns, &mut recovery, |on_return, _| on_return.merge_partial_pages(&found));
         if let Some(caching) = &mut self.caching {
-            caching.lost.extend(lost.into_iter().map(|(lpn, sequence)| (lpn.0, sequence)));
+            caching.lost.extend(lost.iter().map(|&(lpn, sequence)| (lpn.0, sequence)));
         }
+        self.losses.at_risk.in_ram.extend(lost.into_iter().map(|(lpn, _)| lpn));
+        self.record_losses();
         for block in (0..self.core.geometry.blocks).map(BlockId) {
             self.core.look_if_dead(block);
         }
@@ -90,31 +104,67 @@ impl<P: Probe> Drive<P> {
         loss.recovery = Some(recovery);
     }
 
-    /// Reduces the list of pages that were destroyed with their wordline, and the list of pages lost with the write
-    /// buffer, to those that are lost: removes pages of which flash has, or had, the same or a newer write, and pages
-    /// deallocated since. Reduces the list of deallocations that were not saved to those that are undone. Notifies the
-    /// probe of all losses.
-    fn record_lost_pages(&mut self) {
-        let Self { path, core, losses, .. } = self;
-        let trims = &path.host.trims;
-        let Core { ftl, array, probe, .. } = core;
-        let loss = losses.list.last_mut().expect("power has failed");
-        let is_lost = |lpn: Lpn, sequence: u64| {
-            let is_older = ftl.map.get(lpn).is_none_or(|ppn| array.stamp(ppn).sequence < sequence);
-            is_older && !trims.covers(lpn, sequence)
+    /// Lists the pages about which the power loss has broken a promise to the host, and notifies the probe.
+    fn record_losses(&mut self) {
+        let Self { path, core, losses, caching, .. } = self;
+        let Core { ftl, array, probe, geometry, .. } = core;
+        let promises = path.host.promises.as_mut().expect("a drive with sequence numbers keeps promises");
+        let AtRisk { in_ram, destroyed, trims, in_flight } = std::mem::take(&mut losses.at_risk);
+        let sequence = |lpn: Lpn| ftl.map.get(lpn).map(|ppn| array.stamp(ppn).sequence);
+        let is_unreadable =
+            |lpn: Lpn| caching.as_ref().is_some_and(|caching| caching.lost.contains_key(&lpn.0));
+        let content = |lpn: Lpn| {
+            if is_unreadable(lpn) {
+                return Content::Unreadable;
+            }
+            sequence(lpn).map_or(Content::Nothing, Content::Write)
         };
-        loss.lost_with_wordline.retain(|&(lpn, sequence)| is_lost(lpn, sequence));
-        if path.host.buffer.is_some() {
-            let destroyed = &loss.lost_with_wordline;
-            let had_newer =
-                |lpn, sequence| destroyed.iter().any(|&(of, newer)| of == lpn && newer > sequence);
-            loss.lost.retain(|&(lpn, sequence)| is_lost(lpn, sequence) && !had_newer(lpn, sequence));
+        let mut pages: BTreeMap<u32, PageAtRisk> = BTreeMap::new();
+        for lpn in in_ram {
+            pages.entry(lpn.0).or_default().is_at_risk = true;
         }
-        // A deallocation is undone only if older data is back: without such data, the LPN reads as deallocated.
-        loss.lost_trims.retain(|&(lpn, sequence)| {
-            ftl.map.get(lpn).is_some_and(|ppn| array.stamp(ppn).sequence < sequence)
-        });
-        probe.on_power_loss(&loss.lost, &loss.lost_with_wordline, &loss.lost_trims);
+        for &(lpn, sequence) in &destroyed {
+            let page = pages.entry(lpn.0).or_default();
+            page.is_at_risk = true;
+            page.destroyed.push(sequence);
+        }
+        for (lpn, trimmed) in trims {
+            match sequence(lpn) {
+                None => path.host.trims.keep(lpn, trimmed),
+                Some(back) if back < trimmed => {
+                    let page = pages.entry(lpn.0).or_default();
+                    page.is_at_risk = true;
+                    page.undone_trims.push(trimmed);
+                }
+                Some(_) => {}
+            }
+        }
+        for &lpn in in_flight.keys() {
+            pages.entry(lpn).or_default();
+        }
+        let loss = losses.list.last_mut().expect("power has failed");
+        for (&lpn, page) in &pages {
+            let held = match content(Lpn(lpn)) {
+                Content::Write(sequence) => Some(sequence),
+                Content::Nothing => path.host.trims.newest(Lpn(lpn)),
+                Content::Unreadable => None,
+            };
+            let after = AfterLoss {
+                lpn: Lpn(lpn),
+                held,
+                is_at_risk: page.is_at_risk,
+                in_flight: in_flight.get(&lpn).copied(),
+                undone_trims: &page.undone_trims,
+                destroyed: &page.destroyed,
+            };
+            loss.lost.extend(promises.broken(&after));
+            if page.is_at_risk {
+                promises.keep(Lpn(lpn), held);
+            }
+        }
+        let (pages, page_bytes) = (geometry.logical_pages, geometry.page_bytes);
+        let recovered = Recovered { pages, page_bytes, destroyed: &destroyed, content: &content };
+        probe.on_power_loss(&loss.lost, &recovered);
     }
 
     /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL and demand map, from
@@ -145,7 +195,6 @@ impl<P: Probe> Drive<P> {
             buffer.forget();
         }
         path.host.merging = Merging::default();
-        path.host.trims.forget_pending();
         path.writes.clear();
         self.background.forget(core);
         core.state.is_idle = false;

@@ -36,14 +36,14 @@ impl<P: Probe> Drive<P> {
     #[inline(always)]
     pub(crate) fn begin(&mut self, slot: RequestId, request: &Request) {
         let epoch = self.path.host.epochs.open();
+        self.path.host.requests.get(slot).epoch = epoch;
         match request.op {
             Op::Read => self.read(slot, request),
             Op::Write => {
-                self.path.host.requests.get(slot).epoch = epoch;
                 self.path.host.epochs.join(epoch);
                 self.write(slot, request);
             }
-            Op::Trim => self.trim(request),
+            Op::Trim => self.trim(slot, request),
             Op::Flush => {
                 let id = self.path.host.requests.get(slot).id;
                 self.core.probe.on_flush_asked(id);
@@ -220,7 +220,7 @@ impl<P: Probe> Drive<P> {
     }
 
     #[inline(never)]
-    fn trim(&mut self, request: &Request) {
+    fn trim(&mut self, id: RequestId, request: &Request) {
         let bytes = u64::from(self.core.geometry.page_bytes);
         // Only whole pages are deallocated.
         let first = request.offset.div_ceil(bytes) as u32;
@@ -239,7 +239,8 @@ impl<P: Probe> Drive<P> {
             if old.is_some() || was_cached {
                 self.core.sequence += 1;
                 self.path.host.record.counters.trimmed_pages += 1;
-                self.core.probe.on_trimmed(lpn, self.core.sequence);
+                self.path.host.on_admitted(id, lpn, self.core.sequence);
+                self.core.probe.on_trimmed(id, lpn, self.core.sequence);
                 if self.core.array.keeps_sequences() {
                     self.path.host.trims.add(lpn, self.core.sequence);
                 }

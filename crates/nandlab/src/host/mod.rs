@@ -6,6 +6,7 @@ mod epochs;
 mod link;
 mod oracle;
 mod path;
+mod promises;
 mod record;
 mod requests;
 pub(crate) mod spec;
@@ -21,6 +22,7 @@ pub(crate) use link::{Link, To as LinkEnd};
 pub use link::{LinkDirection, LinkState};
 pub use oracle::Oracle;
 pub(crate) use path::DataPath;
+pub(crate) use promises::{AfterLoss, InFlight, Promises};
 pub(crate) use record::Record;
 pub(crate) use requests::{InWork, Requests};
 pub use stats::{Counters, Latency, LatencyUs};
@@ -29,7 +31,7 @@ pub use steady::{SteadyState, SteadySummary, Verdict, steady_state};
 pub(crate) use trims::Trims;
 pub(crate) use writes::{WriteBacks, Writes};
 
-use crate::base::geometry::{Geometry, RequestId};
+use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::base::units::Span;
 use crate::core::{Core, Wake};
 use crate::probe::Probe;
@@ -49,6 +51,8 @@ pub(crate) struct Host {
     /// Completions that the caller has not fetched yet.
     pub(crate) completions: Vec<Completion>,
     pub(crate) trims: Trims,
+    /// What the drive has promised about each page; `None` if the drive cannot lose power.
+    pub(crate) promises: Option<Box<Promises>>,
     /// Number of flushes that are not complete.
     pub(crate) flushes: u32,
     /// Whether the capacitor backs up the write cache: FUA writes and flushes are acknowledged from the cache.
@@ -82,6 +86,7 @@ impl Host {
             buffer: None,
             completions: Vec::new(),
             trims: Trims::default(),
+            promises: None,
             flushes: 0,
             is_backed: false,
             cut_after: if cut_after == 0 { u64::MAX } else { cut_after },
@@ -96,6 +101,14 @@ impl Host {
     pub(crate) fn pages<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
         let page = |offset| core.geometry.page_at(offset) as u32;
         (page(request.offset), page(request.offset + request.len - 1))
+    }
+
+    /// The drive has admitted a write or TRIM of a page by request `id`.
+    #[inline]
+    pub(crate) fn on_admitted(&mut self, id: RequestId, lpn: Lpn, sequence: u64) {
+        if let Some(promises) = &mut self.promises {
+            promises.on_admitted(self.requests.get(id), lpn, sequence);
+        }
     }
 
     /// Fails a partial write, because the old data that it needs is lost: a page with new and lost sectors would look
@@ -141,6 +154,9 @@ impl Host {
     pub(crate) fn report<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let is_write = self.requests.op(id) == Op::Write;
         let done = self.requests.remove(id);
+        if let Some(promises) = &mut self.promises {
+            promises.on_completed(&done);
+        }
         self.record.on_completed(core.now, &done.request, done.failed);
         if is_write && done.failed.is_none() {
             let (first, last) = Self::pages(core, &done.request);

@@ -1,23 +1,71 @@
-//! The oracle: a simple model of the data that the host may read. Every read is checked against the oracle.
+//! The oracle: a simple model of the data that the host may read, and of what the drive has promised to the host. Every
+//! read is checked against the oracle, and after a power loss every entry of the drive's lists of lost writes.
 //!
 //! The oracle has neither blocks nor a map. For each LPN it keeps the newest admitted write, the newest acknowledged
 //! write, and the newest deallocation. A read may return any write from A to B: A is the newest write acknowledged when
 //! the read reaches the drive, B is the newest write admitted when the read is answered.
 //!
-//! After a power loss the host must be able to read everything acknowledged, except for the data that the drive reports
-//! as lost. The drive may lose only data that was neither in flash nor covered by a flush that was completed by flash.
-//! Data that a flush or a FUA write from the write cache covers must survive like every acknowledged write, and a
-//! deallocation that such a flush covers must survive as well: if the energy of the capacitor did not suffice, the
-//! drive reports them as lost. A page lost with the MSB page of its wordline may have any content; this can happen only
-//! with an empty capacitor or without a capacitor. A page whose deallocation is lost may have any content as well.
+//! For each LPN the oracle also keeps the writes and deallocations about which the host may still ask, with the request
+//! of each. A request that completes acknowledges its writes and deallocations. A flush that completes covers those of
+//! the requests that were submitted before the flush; a FUA write that completes covers itself. After a power loss the
+//! oracle compares these promises with the data that the drive says it has recovered (`base/lost.rs` has the rules), and
+//! the broken ones with the list of the drive, entry by entry. From then on each LPN must read as the drive has said.
+//!
+//! A power loss must not destroy what is safe: a write that has been programmed, and everything that a flush completed
+//! by flash covers, unless a torn program has destroyed it in flash. What is only in the write cache, also if a flush or
+//! a FUA write from the cache covers it, may be lost if the drive says so.
 
 use crate::base::geometry::{DriveSpec, Geometry, Lpn, RequestId};
+use crate::base::lost::{Content, Lost, Promise, Recovered};
+use crate::base::request::{Completion, Op, Request};
 use crate::ftl::PageMap;
 use crate::probe::Probe;
 use crate::sched::Watcher;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-#[derive(Clone, Copy, Debug, Default)]
+/// What the drive has promised about a version of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The request is outstanding.
+    InFlight,
+    /// The request has completed.
+    Acknowledged,
+    /// The request has completed, and no flush needs to cover it: a FUA write, or data at rest.
+    Forced,
+}
+
+/// A write or deallocation of a page.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    sequence: u64,
+    is_trim: bool,
+    state: State,
+    /// Number of flushes submitted before the request.
+    flushes: u64,
+}
+
+impl Version {
+    /// Whether a flush covers the version, when the first `completed` flushes have completed; or no flush needs to.
+    fn is_covered(&self, completed: u64) -> bool {
+        match self.state {
+            State::InFlight => false,
+            State::Acknowledged => self.flushes < completed,
+            State::Forced => true,
+        }
+    }
+
+    /// Whether `newer` is promised whenever this version is promised.
+    fn is_replaced_by(&self, newer: &Self) -> bool {
+        let is_as_strong = match newer.state {
+            State::InFlight => false,
+            State::Acknowledged => self.state == State::Acknowledged && newer.flushes <= self.flushes,
+            State::Forced => true,
+        };
+        self.state != State::InFlight && self.sequence < newer.sequence && is_as_strong
+    }
+}
+
+#[derive(Clone, Debug, Default)]
 struct Page {
     /// Sequence number of the newest admitted write or deallocation; 0: none.
     newest: u64,
@@ -25,28 +73,25 @@ struct Page {
     acknowledged: u64,
     /// Sequence number of the newest deallocation; 0: none.
     trimmed: u64,
-    /// Sequence number of the newest write or deallocation that no power loss may lose; 0: none.
-    safe: u64,
-    /// Sequence number of the newest write or deallocation that a flush, or a FUA write, from the cache covers; 0:
-    /// none. Power loss may lose it only if the drive reports the loss.
-    backed: u64,
-    /// The newest deallocation that a flush from the cache covers; 0: none.
-    backed_trim: u64,
-    /// The number of the newest list of [`Oracle::recent`] that includes the page.
-    listed: u64,
+    /// Sequence number of the newest write that has been programmed; 0: none.
+    programmed: u64,
+    /// The writes and deallocations that are in flight or promised, without those that a newer one replaces.
+    versions: Vec<Version>,
 }
 
-impl Page {
-    /// Power loss has destroyed the page or undone its deallocation: from now on the page may have any content.
-    fn lose(&mut self) {
-        let newest = self.newest.max(1);
-        *self = Self { newest: self.newest, trimmed: newest, listed: self.listed, ..Self::default() };
-    }
+/// A write, deallocation or flush that is outstanding.
+#[derive(Clone, Debug)]
+struct Outstanding {
+    request: Request,
+    /// Number of flushes submitted before the request.
+    flushes: u64,
+    /// The pages that the drive has admitted, with their sequence numbers.
+    admitted: Vec<(Lpn, u64)>,
 }
 
 /// Checks every read, and which writes a power loss may lose. The first violations are kept; a violation makes the run
 /// fail.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Oracle {
     /// The state of each LPN; grows with the largest LPN.
     pages: Vec<Page>,
@@ -54,51 +99,32 @@ pub struct Oracle {
     preconditioned: Vec<u64>,
     /// By request slot and LPN: the newest sequence number acknowledged when the read reached the drive.
     asked: BTreeMap<(RequestId, u32), u64>,
-    /// LPNs with a write or deallocation acknowledged since the last flush reached the drive, each LPN once; and the
-    /// number of this list.
-    recent: Vec<u32>,
-    recent_number: u64,
-    /// The earlier lists that no flush has made durable yet, and the number of the first of these lists. A list has
-    /// each LPN with the newest sequence number acknowledged when the list was closed, and whether it is the number of a
-    /// deallocation.
-    closed: VecDeque<Vec<(u32, u64, bool)>>,
-    /// LPNs covered by flushes from the cache since the last flush that flash completed, each with its newest covered
-    /// sequence number. The next flush that flash completes also covers these LPNs.
-    backed: BTreeMap<u32, u64>,
-    first_closed: u64,
-    /// For each flush under way, the number of the first list that the flush does not cover.
-    flushes: BTreeMap<u64, u64>,
+    /// By request slot, the outstanding writes, deallocations and flushes.
+    outstanding: BTreeMap<RequestId, Outstanding>,
+    /// Number of flushes submitted.
+    flushes: u64,
+    /// Number of the first flushes of which the newest has completed, at the host; and in the drive, by flash.
+    flushes_completed: u64,
+    flushes_to_flash: u64,
+    /// The flushes that have reached the drive and are not complete there, by the number of their request; each with
+    /// the number of flushes submitted before.
+    asked_flushes: BTreeMap<u64, u64>,
     /// The number of reads checked.
     pub checked: u64,
+    /// The number of lost pages compared with the lists of the drive.
+    pub compared: u64,
     /// The first 16 violations.
     pub violations: Vec<String>,
 }
 
-impl Default for Oracle {
-    fn default() -> Self {
-        Self::new(0)
-    }
-}
-
 impl Oracle {
-    /// Bytes of the oracle's state per LPN, without the lists.
+    /// Bytes of the oracle's state per LPN, and per LPN that has been written.
     pub(crate) const BYTES_PER_LPN: u64 = size_of::<Page>() as u64;
+    pub(crate) const BYTES_PER_WRITTEN_LPN: u64 = 2 * size_of::<Version>() as u64 + 16;
 
     /// The oracle of an empty drive with `logical_pages` logical pages.
     pub fn new(logical_pages: u32) -> Self {
-        Self {
-            pages: vec![Page::default(); logical_pages as usize],
-            preconditioned: Vec::new(),
-            asked: BTreeMap::new(),
-            recent: Vec::with_capacity(logical_pages as usize),
-            recent_number: 1,
-            closed: VecDeque::new(),
-            backed: BTreeMap::new(),
-            first_closed: 1,
-            flushes: BTreeMap::new(),
-            checked: 0,
-            violations: Vec::new(),
-        }
+        Self { pages: vec![Page::default(); logical_pages as usize], ..Self::default() }
     }
 
     /// The oracle of a fresh drive.
@@ -113,11 +139,168 @@ impl Oracle {
         &mut self.pages[lpn.index()]
     }
 
-    /// Adds a page with an acknowledged write or deallocation to the list that the next flush covers.
-    fn list(&mut self, lpn: Lpn) {
-        let number = self.recent_number;
-        if std::mem::replace(&mut self.page(lpn).listed, number) != number {
-            self.recent.push(lpn.0);
+    /// Adds what a request has written or deallocated; `None`: what is at rest in flash.
+    fn add_version(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64, is_trim: bool) {
+        let version = |state, flushes| Version { sequence, is_trim, state, flushes };
+        let version = match request {
+            None => version(State::Forced, 0),
+            Some(slot) => {
+                // Without a submission the oracle knows no request to which the drive could promise something.
+                let Some(asked) = self.outstanding.get_mut(&slot) else { return };
+                asked.admitted.push((lpn, sequence));
+                version(State::InFlight, asked.flushes)
+            }
+        };
+        let versions = &mut self.page(lpn).versions;
+        versions.retain(|older| !older.is_replaced_by(&version));
+        if versions.capacity() == versions.len() {
+            versions.reserve_exact(1);
+        }
+        versions.push(version);
+    }
+
+    /// The request has completed: what it has written or deallocated is promised, unless the request has failed.
+    fn end(&mut self, ended: &Outstanding, has_failed: bool) {
+        let is_forced = ended.request.fua && ended.request.op == Op::Write;
+        let state = if is_forced { State::Forced } else { State::Acknowledged };
+        for &(lpn, sequence) in &ended.admitted {
+            let versions = &mut self.page(lpn).versions;
+            let Some(at) = versions.iter().position(|version| version.sequence == sequence) else { continue };
+            if has_failed {
+                versions.remove(at);
+                continue;
+            }
+            versions[at].state = state;
+            let promised = versions[at];
+            let is_replaced = versions.iter().any(|newer| promised.is_replaced_by(newer));
+            versions.retain(|older| !older.is_replaced_by(&promised));
+            if is_replaced {
+                versions.retain(|version| version.sequence != sequence);
+            }
+        }
+    }
+
+    /// By LPN, the pages of the outstanding writes: the newest admitted write, and whether the drive has not admitted a
+    /// write of the page yet.
+    fn in_flight(&self, page_bytes: u32) -> BTreeMap<u32, (Option<u64>, bool)> {
+        let mut pages: BTreeMap<u32, (Option<u64>, bool)> = BTreeMap::new();
+        for Outstanding { request, admitted, .. } in self.outstanding.values() {
+            if request.op != Op::Write {
+                continue;
+            }
+            let page = |offset: u64| (offset / u64::from(page_bytes)) as u32;
+            for lpn in page(request.offset)..=page(request.offset + request.len - 1) {
+                let own = admitted.iter().find(|&&(of, _)| of.0 == lpn).map(|&(_, sequence)| sequence);
+                let (newest, is_unknown) = pages.entry(lpn).or_default();
+                *newest = own.max(*newest);
+                *is_unknown |= own.is_none();
+            }
+        }
+        pages
+    }
+
+    /// The broken promise about a page, which has the data of the write or deallocation `held`; `None`: it has nothing.
+    /// `in_flight`: the newest admitted write of an outstanding request, and whether the drive has not admitted a write
+    /// of an outstanding request yet. The last field of the result is not judged.
+    fn broken(&self, lpn: Lpn, held: Option<u64>, in_flight: Option<(Option<u64>, bool)>) -> Option<Lost> {
+        let versions = self.pages.get(lpn.index()).map_or(&[][..], |page| &page.versions);
+        let newest = |of: &dyn Fn(&Version) -> bool| {
+            versions.iter().filter(|version| of(version)).max_by_key(|version| version.sequence)
+        };
+        let lost = |promise, sequence, is_trim| Lost { lpn, promise, sequence, is_trim, was_in_flash: false };
+        let covered = newest(&|version| version.is_covered(self.flushes_completed));
+        let before = self.is_preconditioned(lpn).then_some(0);
+        if covered.map(|version| version.sequence).or(before) > held {
+            let is_trim = covered.is_some_and(|version| version.is_trim);
+            return Some(lost(Promise::Covered, covered.map_or(0, |version| version.sequence), is_trim));
+        }
+        let completed = newest(&|version| version.state != State::InFlight);
+        if let Some(version) = completed.filter(|version| Some(version.sequence) > held && !version.is_trim) {
+            return Some(lost(Promise::Acknowledged, version.sequence, false));
+        }
+        let (admitted, is_unknown) = in_flight?;
+        let replaced_by = held.max(completed.map(|version| version.sequence));
+        let admitted = admitted.filter(|&sequence| Some(sequence) > replaced_by);
+        (admitted.is_some() || is_unknown).then(|| lost(Promise::InFlight, admitted.unwrap_or(0), false))
+    }
+
+    /// The newest write or deallocation of a page that no power loss may lose; 0: none.
+    fn safe(&self, lpn: Lpn) -> u64 {
+        let Some(page) = self.pages.get(lpn.index()) else { return 0 };
+        let flushed = page.versions.iter().filter(|version| version.flushes < self.flushes_to_flash);
+        flushed.map(|version| version.sequence).fold(page.programmed, u64::max)
+    }
+
+    /// Compares the list of the drive with the promises about a page that are broken.
+    /// `destroyed`: the writes of the page that torn programs have destroyed, by their sequence numbers.
+    fn compare(
+        &mut self,
+        lpn: Lpn,
+        held: Option<u64>,
+        expected: Option<Lost>,
+        listed: &[Lost],
+        destroyed: &[u64],
+    ) {
+        self.compared += u64::from(expected.is_some());
+        let known = |lost: &Lost| (lost.promise, lost.sequence, lost.is_trim);
+        let is_equal = match (listed, &expected) {
+            ([], None) => true,
+            ([one], Some(expected)) => known(one) == known(expected),
+            _ => false,
+        };
+        if !is_equal {
+            self.violation(format!(
+                "LPN {}: the drive lists {listed:?} as lost, but the completions say {expected:?}; recovered: {held:?}",
+                lpn.0
+            ));
+        }
+        let is_destroyed = |sequence: u64| destroyed.iter().any(|&of| of >= sequence);
+        let safe = self.safe(lpn);
+        if safe != 0 && Some(safe) > held && !is_destroyed(safe) {
+            self.violation(format!("LPN {}: {held:?} is recovered, but {safe} was safe", lpn.0));
+        }
+        for lost in listed {
+            let is_unknown = lost.promise == Promise::InFlight && lost.sequence == 0;
+            if lost.was_in_flash != (!is_unknown && is_destroyed(lost.sequence)) {
+                self.violation(format!("LPN {}: {lost:?}, but torn programs destroyed {destroyed:?}", lpn.0));
+            }
+        }
+    }
+
+    /// The page has been recovered with this content. Outstanding requests have ended without a promise. What the page
+    /// has now takes over the promises about newer operations, which are broken, or about a TRIM, which is undone.
+    fn recover(&mut self, lpn: Lpn, content: Content, held: Option<u64>) {
+        let completed = self.flushes_completed;
+        let page = self.page(lpn);
+        page.versions.retain(|version| version.state != State::InFlight);
+        if page.versions.iter().any(|version| Some(version.sequence) > held) {
+            let newest = |is_covered: bool| {
+                let of = page.versions.iter().filter(|version| !is_covered || version.is_covered(completed));
+                of.max_by_key(|version| version.sequence).copied()
+            };
+            let now_held = |version: Version| {
+                let sequence = version.sequence.min(held?);
+                let is_trim = version.is_trim && sequence == version.sequence;
+                Some(Version { sequence, is_trim, ..version }).filter(|_| sequence != 0)
+            };
+            page.versions =
+                [newest(true), newest(false)].into_iter().flatten().filter_map(now_held).collect();
+        }
+        match content {
+            Content::Write(sequence) => {
+                let trims = page.versions.iter().filter(|version| version.is_trim);
+                page.trimmed = trims.map(|version| version.sequence).max().unwrap_or(0);
+                (page.newest, page.acknowledged) = (sequence, sequence);
+            }
+            Content::Nothing => (page.newest, page.acknowledged) = (page.trimmed, page.trimmed),
+            // Until the page is written again, the oracle does not know which of its sectors fail.
+            Content::Unreadable => (page.acknowledged, page.trimmed) = (0, page.newest.max(1)),
+        }
+        page.programmed = page.programmed.min(held.unwrap_or(0));
+        if held.is_none()
+            && let Some(word) = self.preconditioned.get_mut(lpn.index() / 64)
+        {
+            *word &= !(1 << (lpn.0 % 64));
         }
     }
 
@@ -129,8 +312,9 @@ impl Oracle {
         self.violations.first().map_or(Ok(()), |first| Err(first.clone()))
     }
 
-    /// Notes that every LPN mapped in `map` has data from before the oracle watched the drive.
+    /// Notes that every LPN mapped in `map` has data from before the workload, and forgets how it was written.
     pub fn expect_preconditioned(&mut self, map: &PageMap) {
+        self.pages.iter_mut().for_each(|page| page.versions.clear());
         self.preconditioned = vec![0; map.len().div_ceil(64) as usize];
         for lpn in (0..map.len()).filter(|&lpn| map.get(Lpn(lpn)).is_some()) {
             self.preconditioned[lpn as usize / 64] |= 1 << (lpn % 64);
@@ -155,117 +339,91 @@ impl Watcher for Oracle {
 impl Probe for Oracle {
     const STAMPED: bool = true;
 
-    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
+    fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, _operations: u64) {
+        if request.op == Op::Read {
+            return;
+        }
+        let asked = Outstanding { request: *request, flushes: self.flushes, admitted: Vec::new() };
+        self.outstanding.insert(slot, asked);
+        if request.op == Op::Flush {
+            self.asked_flushes.insert(id, self.flushes);
+            self.flushes += 1;
+        }
+    }
+
+    fn on_completed(&mut self, slot: RequestId, done: &Completion) {
+        if let Some(ended) = self.outstanding.remove(&slot) {
+            self.end(&ended, done.failed.is_some());
+            if ended.request.op == Op::Flush && done.failed.is_none() {
+                self.flushes_completed = self.flushes_completed.max(ended.flushes + 1);
+            }
+        }
+    }
+
+    fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
         let page = self.page(lpn);
         let newest = std::mem::replace(&mut page.newest, sequence);
         if newest >= sequence {
             self.violation(format!("LPN {}: write {sequence} admitted after {newest}", lpn.0));
         }
+        self.add_version(request, lpn, sequence, false);
     }
 
     fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
         let page = self.page(lpn);
         page.acknowledged = page.acknowledged.max(sequence);
-        self.list(lpn);
     }
 
     fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
         let page = self.page(lpn);
-        page.safe = page.safe.max(sequence);
-    }
-
-    fn on_flush_asked(&mut self, id: u64) {
-        let recent = std::mem::take(&mut self.recent);
-        let covered = |lpn: u32| {
-            let Page { acknowledged, trimmed, .. } = self.pages[lpn as usize];
-            (lpn, acknowledged, acknowledged == trimmed)
-        };
-        self.closed.push_back(recent.into_iter().map(covered).collect());
-        self.recent_number += 1;
-        self.flushes.insert(id, self.recent_number);
+        page.programmed = page.programmed.max(sequence);
     }
 
     fn on_flushed(&mut self, id: u64, from_cache: bool) {
-        let Some(until) = self.flushes.remove(&id) else {
+        let Some(before) = self.asked_flushes.remove(&id) else {
             self.violation(format!("flush {id} has completed, but was never submitted"));
             return;
         };
-        while self.first_closed < until
-            && let Some(list) = self.closed.pop_front()
-        {
-            self.first_closed += 1;
-            for (lpn, sequence, is_trim) in list {
-                let page = self.page(Lpn(lpn));
-                if from_cache {
-                    page.backed = page.backed.max(sequence);
-                    page.backed_trim = if is_trim { sequence } else { page.backed_trim };
-                    self.backed.insert(lpn, sequence);
-                } else {
-                    page.safe = page.safe.max(sequence);
-                }
-            }
-        }
         if !from_cache {
-            for (lpn, sequence) in std::mem::take(&mut self.backed) {
-                let page = self.page(Lpn(lpn));
-                page.safe = page.safe.max(sequence);
-            }
+            self.flushes_to_flash = self.flushes_to_flash.max(before + 1);
         }
     }
 
-    fn on_fua_cached(&mut self, lpn: Lpn, sequence: u64) {
-        let page = self.page(lpn);
-        page.backed = page.backed.max(sequence);
-    }
-
-    fn on_power_loss(
-        &mut self,
-        lost: &[(Lpn, u64)],
-        lost_with_wordline: &[(Lpn, u64)],
-        lost_trims: &[(Lpn, u64)],
-    ) {
+    fn on_power_loss(&mut self, lost: &[Lost], recovered: &Recovered<'_>) {
+        let in_flight = self.in_flight(recovered.page_bytes);
+        let (mut listed, mut destroyed) = (BTreeMap::new(), BTreeMap::new());
+        for &lost in lost {
+            listed.entry(lost.lpn).or_insert_with(Vec::new).push(lost);
+        }
+        for &(lpn, sequence) in recovered.destroyed {
+            destroyed.entry(lpn).or_insert_with(Vec::new).push(sequence);
+        }
+        for lpn in (0..recovered.pages).map(Lpn) {
+            let content = (recovered.content)(lpn);
+            let trimmed = self.page(lpn).trimmed;
+            let held = match content {
+                Content::Nothing => Some(trimmed).filter(|&sequence| sequence != 0),
+                Content::Write(sequence) => Some(sequence),
+                Content::Unreadable => None,
+            };
+            let expected = self.broken(lpn, held, in_flight.get(&lpn.0).copied());
+            let listed = listed.remove(&lpn).unwrap_or_default();
+            let destroyed = destroyed.get(&lpn).map_or(&[][..], |list| list);
+            self.compare(lpn, held, expected, &listed, destroyed);
+            self.recover(lpn, content, held);
+        }
+        for lost in listed.into_values().flatten() {
+            self.violation(format!("the drive lists {lost:?}, but has no such page"));
+        }
         self.asked.clear();
-        self.flushes.clear();
-        self.backed.clear();
-        (self.closed, self.recent) = (VecDeque::new(), Vec::new());
-        self.recent_number += 1;
-        self.first_closed = self.recent_number;
-        for &(lpn, sequence) in lost {
-            let page = self.page(lpn);
-            if sequence != 0 && sequence <= page.safe {
-                let safe = page.safe;
-                self.violation(format!("LPN {}: write {sequence} is lost, but write {safe} was safe", lpn.0));
-            }
-            let page = self.page(lpn);
-            // A deallocation before the lost write has been saved, unless the drive reports it as lost, too.
-            page.backed = page.backed_trim;
-            page.acknowledged = page.safe.max(page.backed);
-        }
-        for page in &mut self.pages {
-            // A deallocation that no completed flush covers may be undone.
-            let covered = page.safe.max(page.backed);
-            if page.trimmed == page.acknowledged && covered < page.trimmed {
-                page.acknowledged = covered;
-            }
-        }
-        for &(lpn, sequence) in lost_trims {
-            let safe = self.page(lpn).safe;
-            if sequence <= safe {
-                self.violation(format!("LPN {}: TRIM {sequence} is lost, but {safe} was safe", lpn.0));
-            }
-            if self.page(lpn).acknowledged <= sequence {
-                self.page(lpn).lose();
-            }
-        }
-        for &(lpn, _) in lost_with_wordline {
-            self.page(lpn).lose();
-        }
+        self.outstanding.clear();
+        self.asked_flushes.clear();
     }
 
-    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
+    fn on_trimmed(&mut self, request: RequestId, lpn: Lpn, sequence: u64) {
         let page = self.page(lpn);
         (page.newest, page.acknowledged, page.trimmed) = (sequence, sequence, sequence);
-        self.list(lpn);
+        self.add_version(Some(request), lpn, sequence, true);
     }
 
     fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
@@ -288,13 +446,14 @@ impl Probe for Oracle {
             self.violation(format!("LPN {}: a read was answered twice, or was never submitted", lpn.0));
             return;
         };
-        let page = self.pages.get(lpn.index()).copied().unwrap_or_default();
+        let (trimmed, newest) =
+            self.pages.get(lpn.index()).map_or((0, 0), |page| (page.trimmed, page.newest));
         let is_right = match sequence {
             // No data is right if the page was never written, or if its newest deallocation is not older than `least`.
-            None => (least == 0 && !self.is_preconditioned(lpn)) || page.trimmed >= least.max(1),
+            None => (least == 0 && !self.is_preconditioned(lpn)) || trimmed >= least.max(1),
             // Data from before the run is right only if nothing newer was acknowledged.
             Some(0) => least == 0 && self.is_preconditioned(lpn),
-            Some(found) => least <= found && found <= page.newest,
+            Some(found) => least <= found && found <= newest,
         };
         if !is_right {
             self.violation(format!(
@@ -302,7 +461,7 @@ impl Probe for Oracle {
                  admitted)",
                 lpn.0,
                 sequence.map_or("nothing".to_owned(), |s| format!("write {s}")),
-                page.newest,
+                newest,
             ));
         }
     }
@@ -311,76 +470,264 @@ impl Probe for Oracle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::request::FailReason;
+    use crate::base::units::Time;
 
     const LPN: Lpn = Lpn(3);
     const READ: RequestId = RequestId(0);
+    const PAGE: u64 = 4096;
 
-    /// An oracle that has seen write 1 reach flash, write 2 and a flush acknowledged from the cache, and then, with
-    /// `trims`, TRIM 3 and another such flush.
-    fn after_flushes(trims: bool) -> Oracle {
-        let mut oracle = Oracle::new(8);
-        for sequence in [1, 2] {
-            oracle.on_write_admitted(LPN, sequence);
-            oracle.on_write_acknowledged(LPN, sequence);
-            if sequence == 1 {
-                oracle.on_write_durable(LPN, 1);
+    /// An oracle, and the numbers of the requests and operations that it has seen.
+    struct Watch {
+        oracle: Oracle,
+        requests: u64,
+        sequence: u64,
+    }
+
+    impl Watch {
+        fn new() -> Self {
+            Self { oracle: Oracle::new(8), requests: 0, sequence: 0 }
+        }
+
+        /// Submits a request for `pages` pages from `LPN` on. Returns its slot and the completion that it will get.
+        fn submit(&mut self, op: Op, fua: bool, pages: u64) -> (RequestId, Completion) {
+            self.requests += 1;
+            let (slot, id) = (RequestId(self.requests as u32), self.requests);
+            let offset = u64::from(LPN.0) * PAGE;
+            let request = Request { arrival: Time::START, op, fua, offset, len: pages * PAGE };
+            self.oracle.on_submitted(slot, id, &request, 0);
+            if op == Op::Flush {
+                self.oracle.on_flush_asked(id);
+            }
+            (slot, Completion { id, request, completed: Time::START, failed: None })
+        }
+
+        /// The drive admits the first `pages` pages of a write or TRIM.
+        fn admit(&mut self, (slot, done): &(RequestId, Completion), pages: u32) {
+            for lpn in (LPN.0..LPN.0 + pages).map(Lpn) {
+                self.sequence += 1;
+                if done.request.op == Op::Trim {
+                    self.oracle.on_trimmed(*slot, lpn, self.sequence);
+                } else {
+                    self.oracle.on_write_admitted(Some(*slot), lpn, self.sequence);
+                    self.oracle.on_write_acknowledged(lpn, self.sequence);
+                }
             }
         }
-        oracle.on_flush_asked(7);
-        oracle.on_flushed(7, true);
-        if trims {
-            oracle.on_trimmed(LPN, 3);
-            oracle.on_flush_asked(8);
-            oracle.on_flushed(8, true);
+
+        fn complete(&mut self, (slot, done): &(RequestId, Completion)) {
+            self.oracle.on_completed(*slot, done);
         }
-        oracle
-    }
 
-    fn accepts(oracle: &mut Oracle, found: Option<u64>) -> bool {
-        let violations = oracle.violations.len();
-        oracle.on_read_asked(READ, LPN);
-        oracle.on_read_answered(READ, LPN, found);
-        oracle.violations.len() == violations
-    }
-
-    #[test]
-    fn a_write_flushed_to_the_cache_survives_power_loss_unless_it_is_reported_as_lost() {
-        for (lost, accepted) in [(vec![], [false, true]), (vec![(LPN, 2)], [true, true])] {
-            let mut oracle = after_flushes(false);
-            oracle.on_power_loss(&lost, &[], &[]);
-            assert_eq!([Some(1), Some(2)].map(|found| accepts(&mut oracle, found)), accepted, "{lost:?}");
-        }
-        // A flush that flash completes also makes the data of earlier flushes safe.
-        let mut oracle = after_flushes(false);
-        oracle.on_flush_asked(8);
-        oracle.on_flushed(8, false);
-        oracle.on_power_loss(&[(LPN, 2)], &[], &[]);
-        assert!(oracle.verdict().unwrap_err().contains("write 2 was safe"));
-    }
-
-    #[test]
-    fn a_trim_flushed_to_the_cache_survives_power_loss_unless_it_is_reported_as_lost() {
-        for (lost, accepted) in [(vec![], [false, true]), (vec![(LPN, 3)], [true, true])] {
-            let mut oracle = after_flushes(true);
-            oracle.on_power_loss(&[], &[], &lost);
-            assert_eq!([Some(1), None].map(|found| accepts(&mut oracle, found)), accepted, "{lost:?}");
-        }
-    }
-
-    /// No flush covers the TRIM, so power loss may undo it. The flushed write before the TRIM must then be back.
-    #[test]
-    fn a_trim_without_a_flush_does_not_bring_back_data_from_before_a_flushed_write() {
-        for is_fua in [false, true] {
-            let mut oracle = after_flushes(false);
-            if is_fua {
-                oracle.on_write_admitted(LPN, 3);
-                oracle.on_write_acknowledged(LPN, 3);
-                oracle.on_fua_cached(LPN, 3);
+        /// A request of one page from its submission to its completion.
+        fn one(&mut self, op: Op, fua: bool) {
+            let asked = self.submit(op, fua, u64::from(op != Op::Flush));
+            self.admit(&asked, u32::from(op != Op::Flush));
+            if op == Op::Flush {
+                self.oracle.on_flushed(asked.1.id, true);
             }
-            oracle.on_trimmed(LPN, 4);
-            oracle.on_power_loss(&[], &[], &[]);
-            let found = [Some(1), Some(2), Some(3), None].map(|found| accepts(&mut oracle, found));
-            assert_eq!(found, [false, !is_fua, true, true]);
+            self.complete(&asked);
         }
+
+        /// Power fails, every page has the `content`, and the drive lists `lost`. Returns the first violation.
+        fn cut(mut self, content: Content, lost: &[Lost]) -> Result<(), String> {
+            self.lose(content, lost);
+            self.oracle.verdict()
+        }
+
+        fn lose(&mut self, content: Content, lost: &[Lost]) {
+            let torn = lost.iter().filter(|lost| lost.was_in_flash);
+            let destroyed: Vec<(Lpn, u64)> = torn.map(|lost| (lost.lpn, lost.sequence)).collect();
+            let (page_bytes, content) = (PAGE as u32, &|_| content);
+            let recovered = Recovered { pages: 8, page_bytes, destroyed: &destroyed, content };
+            self.oracle.on_power_loss(lost, &recovered);
+        }
+    }
+
+    fn lost(promise: Promise, sequence: u64) -> Lost {
+        Lost { lpn: LPN, promise, sequence, is_trim: false, was_in_flash: false }
+    }
+
+    #[track_caller]
+    fn is_caught(verdict: Result<(), String>, says: &str) {
+        let text = verdict.expect_err("the oracle detected no violation");
+        assert!(text.contains(says), "{text:?} does not contain {says:?}");
+    }
+
+    /// The entry of the drive must be exactly this one.
+    #[track_caller]
+    fn demands(watch: impl Fn() -> Watch, content: Content, expected: Option<Lost>) {
+        let list: Vec<Lost> = expected.into_iter().collect();
+        watch().cut(content, &list).unwrap_or_else(|e| panic!("{e}"));
+        let mut wrong: Vec<Vec<Lost>> = [Promise::Covered, Promise::Acknowledged, Promise::InFlight]
+            .into_iter()
+            .flat_map(|promise| (0..4).map(move |sequence| vec![lost(promise, sequence)]))
+            .collect();
+        wrong.extend([vec![], list.iter().chain(&list).copied().collect()]);
+        for wrong in wrong.into_iter().filter(|wrong| *wrong != list) {
+            is_caught(watch().cut(content, &wrong), "but the completions say");
+        }
+    }
+
+    #[test]
+    fn a_lost_write_is_judged_by_the_completions_of_its_request_and_of_flushes() {
+        use Promise::{Acknowledged, Covered, InFlight};
+        let nothing = Content::Nothing;
+        // The write has been admitted and acknowledged page by page, and its request has not completed.
+        let begun = || {
+            let mut watch = Watch::new();
+            let asked = watch.submit(Op::Write, false, 1);
+            watch.admit(&asked, 1);
+            (watch, asked)
+        };
+        demands(|| begun().0, nothing, Some(lost(InFlight, 1)));
+        let completed = || {
+            let (mut watch, asked) = begun();
+            watch.complete(&asked);
+            watch
+        };
+        demands(completed, nothing, Some(lost(Acknowledged, 1)));
+        demands(completed, Content::Write(1), None);
+        // A flush covers the write once the flush has completed.
+        let asked_flush = || {
+            let mut watch = completed();
+            let flush = watch.submit(Op::Flush, false, 0);
+            (watch, flush)
+        };
+        demands(|| asked_flush().0, nothing, Some(lost(Acknowledged, 1)));
+        let flushed = || {
+            let (mut watch, flush) = asked_flush();
+            watch.complete(&flush);
+            watch
+        };
+        demands(flushed, nothing, Some(lost(Covered, 1)));
+        // A newer write is acknowledged: without it the page must still have the covered one.
+        let rewritten = || {
+            let mut watch = flushed();
+            watch.one(Op::Write, false);
+            watch
+        };
+        demands(rewritten, Content::Write(1), Some(lost(Acknowledged, 2)));
+        demands(rewritten, nothing, Some(lost(Covered, 1)));
+        let forced = || {
+            let mut watch = Watch::new();
+            watch.one(Op::Write, true);
+            watch
+        };
+        demands(forced, nothing, Some(lost(Covered, 1)));
+        // A write that was overwritten while the flush that covers it was outstanding.
+        let overtaken = || {
+            let (mut watch, flush) = asked_flush();
+            watch.one(Op::Write, false);
+            watch.complete(&flush);
+            watch
+        };
+        demands(overtaken, nothing, Some(lost(Covered, 1)));
+        demands(overtaken, Content::Write(1), Some(lost(Acknowledged, 2)));
+        demands(overtaken, Content::Unreadable, Some(lost(Covered, 1)));
+    }
+
+    #[test]
+    fn every_page_of_an_outstanding_write_is_in_flight_and_a_failed_write_promises_nothing() {
+        let begun = || {
+            let mut watch = Watch::new();
+            let asked = watch.submit(Op::Write, false, 3);
+            watch.admit(&asked, 2);
+            (watch, asked)
+        };
+        let of = |lpn, sequence| Lost { lpn: Lpn(lpn), ..lost(Promise::InFlight, sequence) };
+        let list = [of(3, 1), of(4, 2), of(5, 0)];
+        begun().0.cut(Content::Nothing, &list).unwrap();
+        for left_out in 0..3 {
+            let mut list = list.to_vec();
+            list.remove(left_out);
+            is_caught(begun().0.cut(Content::Nothing, &list), "but the completions say");
+        }
+        let (mut watch, (slot, done)) = begun();
+        watch.complete(&(slot, Completion { failed: Some(FailReason::WornOut), ..done }));
+        watch.cut(Content::Nothing, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_trim_is_lost_only_if_a_completed_flush_covers_it() {
+        let trimmed = |is_flushed: bool| {
+            let mut watch = Watch::new();
+            watch.one(Op::Write, false);
+            watch.one(Op::Flush, false);
+            watch.one(Op::Trim, false);
+            if is_flushed {
+                watch.one(Op::Flush, false);
+            }
+            watch
+        };
+        trimmed(false).cut(Content::Write(1), &[]).unwrap();
+        trimmed(false).cut(Content::Nothing, &[]).unwrap();
+        trimmed(true).cut(Content::Nothing, &[]).unwrap();
+        is_caught(trimmed(true).cut(Content::Write(1), &[]), "but the completions say");
+        let undone = Lost { is_trim: true, ..lost(Promise::Covered, 2) };
+        trimmed(true).cut(Content::Write(1), &[undone]).unwrap();
+        // The TRIM is undone, and data from before the covered write is back.
+        trimmed(false).cut(Content::Write(0), &[lost(Promise::Covered, 1)]).unwrap();
+    }
+
+    #[test]
+    fn what_was_safe_may_be_lost_only_with_a_torn_program() {
+        let safe = |in_flash: bool| {
+            let mut watch = Watch::new();
+            watch.one(Op::Write, false);
+            if in_flash {
+                watch.oracle.on_write_durable(LPN, 1);
+            }
+            let flush = watch.submit(Op::Flush, false, 0);
+            watch.oracle.on_flushed(flush.1.id, false);
+            watch.complete(&flush);
+            watch
+        };
+        for in_flash in [false, true] {
+            let entry = lost(Promise::Covered, 1);
+            is_caught(safe(in_flash).cut(Content::Nothing, &[entry]), "but 1 was safe");
+            let torn = Lost { was_in_flash: true, ..entry };
+            safe(in_flash).cut(Content::Nothing, &[torn]).unwrap();
+        }
+    }
+
+    #[test]
+    fn after_a_power_loss_a_page_reads_as_the_drive_has_said() {
+        let accepts = |content: Content, found: Option<u64>| {
+            let mut watch = Watch::new();
+            (0..3).for_each(|_| watch.one(Op::Write, false));
+            let list = match content {
+                Content::Write(3) => vec![],
+                _ => vec![lost(Promise::Acknowledged, 3)],
+            };
+            watch.lose(content, &list);
+            watch.oracle.verdict().unwrap();
+            watch.oracle.on_read_asked(READ, LPN);
+            watch.oracle.on_read_answered(READ, LPN, found);
+            watch.oracle.verdict().is_ok()
+        };
+        for (content, accepted) in [
+            (Content::Write(3), [false, false, false, true]),
+            (Content::Write(2), [false, false, true, false]),
+            (Content::Nothing, [true, false, false, false]),
+        ] {
+            let found = [None, Some(1), Some(2), Some(3)].map(|found| accepts(content, found));
+            assert_eq!(found, accepted, "{content:?}");
+        }
+    }
+
+    /// What the page has after a loss takes over the promise: losing it, too, is another loss.
+    #[test]
+    fn a_loss_is_listed_once() {
+        let mut watch = Watch::new();
+        (0..2).for_each(|_| watch.one(Op::Write, false));
+        let mut cut = |content: Content, lost: &[Lost]| {
+            watch.lose(content, lost);
+            watch.oracle.verdict().unwrap_or_else(|e| panic!("{e}"));
+        };
+        cut(Content::Write(1), &[lost(Promise::Acknowledged, 2)]);
+        cut(Content::Write(1), &[]);
+        cut(Content::Nothing, &[lost(Promise::Acknowledged, 1)]);
+        cut(Content::Nothing, &[]);
     }
 }

@@ -1,7 +1,9 @@
 //! The host requests under way in the drive.
 
+use super::promises::Operation;
 use super::{FailReason, Op, Request};
 use crate::base::geometry::RequestId;
+use crate::base::slab::Id;
 
 /// A host request under way.
 #[derive(Clone, Debug)]
@@ -10,9 +12,11 @@ pub(crate) struct InWork {
     pub(crate) id: u64,
     /// Number of pages that are not finished; 1 for a request on the link.
     pub(crate) pages_left: u32,
-    /// The flush epoch of a write that has reached the drive.
+    /// The flush epoch of a write, TRIM or flush that has reached the drive.
     pub(crate) epoch: u64,
     pub(crate) failed: Option<FailReason>,
+    /// The pages that the drive has admitted, as the drive keeps [promises](super::Promises).
+    pub(crate) admitted: Option<Id<Operation>>,
     next_free: u32,
 }
 
@@ -51,7 +55,8 @@ impl Requests {
     #[inline]
     pub(crate) fn insert(&mut self, request: &Request) -> RequestId {
         let id = self.accepted;
-        let entry = InWork { request: *request, id, pages_left: 1, epoch: 0, failed: None, next_free: 0 };
+        let (request, pages_left, next_free) = (*request, 1, 0);
+        let entry = InWork { request, id, pages_left, epoch: 0, failed: None, admitted: None, next_free };
         self.accepted += 1;
         self.live += 1;
         if self.free == 0 {

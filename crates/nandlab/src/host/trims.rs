@@ -48,11 +48,9 @@ impl Trims {
         self.records >= page_bytes / RECORD_BYTES
     }
 
-    /// For each LPN with a pending deallocation, the sequence number of its newest one; by LPN.
-    pub(crate) fn pending(&self) -> Vec<(Lpn, u64)> {
-        let newest: BTreeMap<u32, u64> =
-            self.pending.iter().map(|&(lpn, sequence)| (lpn.0, sequence)).collect();
-        newest.into_iter().map(|(lpn, sequence)| (Lpn(lpn), sequence)).collect()
+    /// The sequence number of the newest durable deallocation of `lpn`.
+    pub(crate) fn newest(&self, lpn: Lpn) -> Option<u64> {
+        self.durable.get(&lpn.0).copied()
     }
 
     /// Makes all deallocations durable. Called when a flush to flash is complete, and before a block is erased: the
@@ -63,10 +61,18 @@ impl Trims {
         self.durable.extend(self.pending.drain(..).map(|(lpn, sequence)| (lpn.0, sequence)));
     }
 
-    /// Drops, at power loss, the deallocations that are not durable.
-    pub(crate) fn forget_pending(&mut self) {
-        self.pending.clear();
+    /// Takes away, at power loss, the deallocations that are not durable: each LPN with its sequence number, in the
+    /// order of the numbers.
+    pub(crate) fn take_pending(&mut self) -> Vec<(Lpn, u64)> {
         self.records = 0;
+        std::mem::take(&mut self.pending)
+    }
+
+    /// Keeps a deallocation that was not durable when power failed, of a page of which flash has no data. Without data
+    /// the page reads as deallocated, with the record or without it.
+    pub(crate) fn keep(&mut self, lpn: Lpn, sequence: u64) {
+        let newest = self.durable.entry(lpn.0).or_insert(0);
+        *newest = sequence.max(*newest);
     }
 
     /// Whether a durable deallocation of `lpn` is newer than data with this sequence number.
@@ -88,13 +94,18 @@ mod tests {
             trims.add(Lpn(lpn), sequence);
         }
         assert_eq!((trims.records, trims.pages(512)), (4, 1));
-        assert_eq!(trims.pending(), [(4, 13), (5, 8), (6, 9), (7, 11), (9, 12)].map(|(l, s)| (Lpn(l), s)));
         (0..28).for_each(|n| trims.add(Lpn(20 - n % 2), 20 + 2 * u64::from(n)));
         assert_eq!((trims.records, trims.pages(512), trims.fill_page(512)), (32, 1, true));
         trims.add(Lpn(0), 99);
         assert_eq!(trims.pages(512), 2);
         trims.make_durable();
-        assert_eq!((trims.pages(512), trims.pending().len()), (0, 0));
+        assert_eq!((trims.pages(512), trims.take_pending()), (0, vec![]));
         assert!(trims.covers(Lpn(4), 12) && !trims.covers(Lpn(4), 13));
+        trims.add(Lpn(4), 200);
+        trims.add(Lpn(5), 201);
+        assert_eq!(trims.take_pending(), [(Lpn(4), 200), (Lpn(5), 201)]);
+        assert_eq!((trims.pages(512), trims.newest(Lpn(4)), trims.newest(Lpn(6))), (0, Some(13), Some(9)));
+        [(4, 200), (3, 199)].into_iter().for_each(|(lpn, sequence)| trims.keep(Lpn(lpn), sequence));
+        assert_eq!([3, 4].map(|lpn| trims.newest(Lpn(lpn))), [Some(199), Some(200)]);
     }
 }

@@ -147,8 +147,9 @@ impl Writes {
         queued.expect("the page is allocated");
         self.erases_in_vain = 0;
         map.on_written(core, lpn);
-        if cause == Cause::Host {
-            core.probe.on_write_admitted(lpn, sequence);
+        if let Owner::Request(id) = asked_by {
+            host.on_admitted(id, lpn, sequence);
+            core.probe.on_write_admitted(Some(id), lpn, sequence);
         }
         if let (Owner::Buffered(_), Owner::Request(id)) = (owner, asked_by) {
             host.on_buffered(core, id, lpn, sequence, page.ppn);

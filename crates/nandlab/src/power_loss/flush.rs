@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Dirty {
     pub(crate) lpn: Lpn,
     pub(crate) sequence: u64,
-    /// Sequence number of the newest acknowledged write that is not in flash; 0: none.
-    pub(crate) unflushed: u64,
+    /// Whether the page has an acknowledged write that is not in flash.
+    pub(crate) has_unflushed: bool,
     /// Whether the write cache has only some of the page's sectors and flash has the others.
     pub(crate) is_partial: bool,
     pub(crate) is_lost: bool,
@@ -37,7 +37,7 @@ impl Dirty {
         Self {
             lpn: Lpn(DEAD_LPN),
             sequence: 0,
-            unflushed: 0,
+            has_unflushed: false,
             is_partial: false,
             is_lost: false,
             is_saved: false,
@@ -205,16 +205,14 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Records in `loss` a programmed page that is going to be torn, unless no data is lost with the page.
+    /// Records a programmed page that is going to be torn, unless no data is lost with the page.
     fn record_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
         let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
-        // A torn translation page is rebuilt from the OOB of the data pages.
-        let is_translation = self.core.ftl.is_translation(lpn);
-        // An unmapped combination page has no links, so it is no loss.
-        let ftl = &self.core.ftl;
-        let is_unlinked = ftl.is_combination(lpn) && ftl.map.get(lpn).is_none();
-        if !self.core.array.is_torn(ppn) && lpn.0 != DEAD_LPN && !is_translation && !is_unlinked {
-            loss.lost_with_wordline.push((lpn, sequence));
+        // Dead pages have no LPN. A torn translation page is rebuilt from the OOB of the data pages, and a torn
+        // combination page costs only a repeated refresh.
+        let is_of_host = lpn.0 < self.core.geometry.logical_pages;
+        if !self.core.array.is_torn(ppn) && is_of_host {
+            loss.destroyed.push((lpn, sequence));
         }
     }
 

@@ -23,8 +23,10 @@ use crate::base::geometry::{BlockId, Lpn, Ppn};
 use crate::base::units::Span;
 use crate::core::Core;
 use crate::ftl::AllocatedPage;
+use crate::host::InFlight;
 use crate::probe::Probe;
 use crate::sched::Transaction;
+use std::collections::BTreeMap;
 
 /// Calls to other mechanisms. They report operations that end while power fails or during recovery, and save the lines
 /// of the VSM.
@@ -73,6 +75,22 @@ pub(crate) struct Losses {
     /// While power is off: the LPNs that the flush has mapped to another page, because GC went on
     /// (`power.gc_in_flush`).
     pub(crate) remapped: Vec<Lpn>,
+    /// While power is off: what may be lost.
+    pub(crate) at_risk: AtRisk,
+}
+
+/// What a power loss may have destroyed. Recovery finds out what is lost.
+#[derive(Debug, Default)]
+pub(crate) struct AtRisk {
+    /// Pages that had data of acknowledged writes only in RAM, and were not saved.
+    pub(crate) in_ram: Vec<Lpn>,
+    /// Writes that torn programs have destroyed in flash: LPN and sequence number (0: data from before the run). Only
+    /// the newest data of an LPN is a loss.
+    pub(crate) destroyed: Vec<(Lpn, u64)>,
+    /// TRIMs of which only RAM had the record: LPN and sequence number, in the order of the numbers.
+    pub(crate) trims: Vec<(Lpn, u64)>,
+    /// By LPN, the pages of the writes that were outstanding.
+    pub(crate) in_flight: BTreeMap<u32, InFlight>,
 }
 
 /// The drive when power fails: operations are still under way on the dies.

@@ -6,7 +6,8 @@ use crate::base::note::Note;
 use crate::base::units::Time;
 use crate::base::words::{count, duration, joules, several};
 
-/// Power loss has destroyed acknowledged writes. `worn_out`: whether the capacitor is worn out; `None`: the drive has
+/// Power loss has destroyed writes or TRIMs of completed requests: an error if a completed flush or FUA write covers
+/// them, otherwise a warning. `worn_out`: whether the capacitor is worn out; `None`: the drive has
 /// no capacitor. `has_buffer`: the drive has a write buffer, and no write cache.
 pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>, has_buffer: bool) -> Option<Note> {
     let (ram, if_worn, if_small) = if has_buffer {
@@ -45,15 +46,19 @@ pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>, has_buff
     };
     let mut losses = Vec::new();
     if total.lost_writes > 0 {
-        let writes = several(total.lost_writes, "acknowledged write");
+        let covered = match total.lost_covered - total.lost_trims {
+            0 => ", none of them covered by a completed flush or FUA".to_owned(),
+            some => format!(", {} of them covered by a completed flush or FUA", count(some)),
+        };
+        let writes = format!("{}{covered}", several(total.lost_writes, "acknowledged write"));
         losses.push(format!("destroyed {writes} ({})", places.join(", ")));
     }
     if total.lost_trims > 0 {
         let pages = several(total.lost_trims, "page");
-        losses.push(format!("undid the acknowledged TRIM of {pages}, whose older data is back"));
+        losses.push(format!("undid the TRIM of {pages} that a completed flush covers: older data is back"));
     }
     let text = format!("Power loss {}; power.json lists them. {reason}", losses.join(" and "));
-    Note::error("data-lost", text)
+    if total.lost_covered > 0 { Note::error("data-lost", text) } else { Note::warning("data-lost", text) }
 }
 
 /// `requests` requests have failed because they were outstanding when power failed.
@@ -92,13 +97,38 @@ pub(crate) fn never_cut(losses: &[PowerLoss], power: &PowerSpec, requests: u64, 
 mod tests {
     use super::*;
     use crate::base::geometry::Lpn;
+    use crate::base::lost::{Lost, Promise};
+    use crate::base::note::Severity;
+
+    fn losts(list: &[(Lpn, u64)], promise: Promise, was_in_flash: bool, is_trim: bool) -> Vec<Lost> {
+        list.iter().map(|&(lpn, sequence)| Lost { lpn, promise, sequence, is_trim, was_in_flash }).collect()
+    }
+
+    #[test]
+    fn only_the_loss_of_what_a_completed_flush_covers_is_an_error() {
+        let loss = |promises: &[Promise]| {
+            let of = |&promise| losts(&[(Lpn(1), 1)], promise, false, false);
+            let loss = PowerLoss { lost: promises.iter().flat_map(of).collect(), ..PowerLoss::default() };
+            lost_writes(&[loss], None, false).map(|note| (note.severity, note.text))
+        };
+        use Promise::{Acknowledged, Covered, InFlight};
+        assert_eq!(loss(&[InFlight]), None);
+        let (severity, text) = loss(&[Acknowledged, InFlight]).expect("a write is lost");
+        assert_eq!(severity, Severity::Warning);
+        assert!(text.contains("1 acknowledged write, none of them covered by a completed flush"), "{text}");
+        let (severity, text) = loss(&[Covered, Acknowledged, Acknowledged]).expect("writes are lost");
+        assert_eq!(severity, Severity::Error);
+        assert!(text.contains("3 acknowledged writes, 1 of them covered by a completed flush"), "{text}");
+    }
 
     #[test]
     fn the_note_on_lost_writes_names_their_places_and_the_remedy() {
         let note = |lost: &[(Lpn, u64)], with_wordline: &[(Lpn, u64)], worn_out| {
             let loss = PowerLoss {
-                lost: lost.to_vec(),
-                lost_with_wordline: with_wordline.to_vec(),
+                lost: [(lost, false), (with_wordline, true)]
+                    .into_iter()
+                    .flat_map(|(list, in_flash)| losts(list, Promise::Covered, in_flash, false))
+                    .collect(),
                 energy_j: 1.0,
                 spent_j: 0.6,
                 flushed_pages: 7,
@@ -115,21 +145,23 @@ mod tests {
         let (one, two) = ([(Lpn(1), 1)], [(Lpn(2), 2), (Lpn(3), 3)]);
         assert_eq!(note(&[], &[], None), None);
         let text = note(&one, &[], None).expect("a write is lost");
-        assert!(text.contains("1 acknowledged write (1 only in the write cache); "), "{text}");
+        assert!(text.contains("FUA (1 only in the write cache); "), "{text}");
         assert!(text.contains("no capacitor"), "{text}");
         let text = note(&[], &two, Some(true)).expect("two writes are lost");
         assert!(
-            text.contains("2 acknowledged writes (2 in flash, on the wordline of a torn program)"),
+            text.contains("2 acknowledged writes, 2 of them covered by a completed flush or FUA (2 in flash, on the wordline of a torn program)"),
             "{text}"
         );
         assert!(text.contains("worn out"), "{text}");
         let text = note(&one, &two, Some(false)).expect("three writes are lost");
         assert!(text.contains("(1 only in the write cache, 2 in flash"), "{text}");
         assert!(text.contains("the flush of 7 pages took 600 mJ"), "{text}");
-        let loss = PowerLoss { lost_trims: two.to_vec(), ..PowerLoss::default() };
+        let loss = PowerLoss { lost: losts(&two, Promise::Covered, false, true), ..PowerLoss::default() };
         let text = lost_writes(&[loss], Some(false), false).expect("two TRIMs are lost").text;
         assert!(
-            text.starts_with("Power loss undid the acknowledged TRIM of 2 pages, whose older data"),
+            text.starts_with(
+                "Power loss undid the TRIM of 2 pages that a completed flush covers: older data"
+            ),
             "{text}"
         );
     }

@@ -2,6 +2,7 @@
 
 use crate::base::counters::{CounterSet, counters};
 use crate::base::geometry::Lpn;
+use crate::base::lost::{Lost, Promise};
 use crate::base::numbers::number;
 use crate::base::section::{Before, Beside, Section};
 use crate::base::units::{Span, Time};
@@ -41,16 +42,12 @@ pub struct PowerLoss {
     /// Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
     /// pages in the faster half of the layers.
     pub fast_pages: u32,
-    /// Lost writes that were only in RAM: LPN and sequence number of the newest lost write of each page.
-    pub lost: Vec<(Lpn, u64)>,
+    /// The pages about which a promise to the host is broken, by LPN; empty while power is off.
+    pub lost: Vec<Lost>,
     /// Programs that were torn: each leaves a page that cannot be read.
     pub torn_programs: u32,
-    /// Lost writes that were in flash: LPN and sequence number (0: not known) of each page that a torn program of the
-    /// MSB page of its wordline, or a torn reprogram in place, has destroyed.
-    pub lost_with_wordline: Vec<(Lpn, u64)>,
-    /// Lost TRIMs, which the capacitor should have saved: LPN and sequence number of each TRIM that is undone, so that
-    /// older data is back.
-    pub lost_trims: Vec<(Lpn, u64)>,
+    /// While power fails: LPN and sequence number of the writes that torn programs have destroyed in flash.
+    pub(crate) destroyed: Vec<(Lpn, u64)>,
     /// Erases that were torn: each leaves a block that has to be erased again.
     pub torn_erases: u32,
     /// Time from the power loss until the operations under way at the power loss had ended, in nanoseconds. These
@@ -72,9 +69,34 @@ pub struct PowerLoss {
 }
 
 impl PowerLoss {
-    /// Whether acknowledged writes or TRIMs are lost.
+    /// Whether writes or TRIMs of completed requests are lost.
     pub fn has_lost(&self) -> bool {
-        !self.lost.is_empty() || !self.lost_with_wordline.is_empty() || !self.lost_trims.is_empty()
+        self.lost.iter().any(|lost| lost.promise != Promise::InFlight)
+    }
+
+    /// LPN and sequence number of each lost page to which this promise was given.
+    pub fn lost_by(&self, promise: Promise) -> Vec<(Lpn, u64)> {
+        self.lost_where(|lost| lost.promise == promise)
+    }
+
+    /// LPN and sequence number of the lost writes of completed requests that were only in RAM.
+    pub fn lost_from_ram(&self) -> Vec<(Lpn, u64)> {
+        self.lost_where(|lost| lost.promise != Promise::InFlight && !lost.is_trim && !lost.was_in_flash)
+    }
+
+    /// LPN and sequence number (0: data from before the run) of the lost writes of completed requests that were in
+    /// flash: destroyed by the torn program of the MSB page of their wordline, or by a torn reprogram in place.
+    pub fn lost_from_flash(&self) -> Vec<(Lpn, u64)> {
+        self.lost_where(|lost| lost.promise != Promise::InFlight && !lost.is_trim && lost.was_in_flash)
+    }
+
+    /// LPN and sequence number of the lost TRIMs: a completed flush covers them, and older data is back.
+    pub fn lost_trims(&self) -> Vec<(Lpn, u64)> {
+        self.lost_where(|lost| lost.is_trim)
+    }
+
+    fn lost_where(&self, is_meant: impl Fn(&Lost) -> bool) -> Vec<(Lpn, u64)> {
+        self.lost.iter().filter(|lost| is_meant(lost)).map(|lost| (lost.lpn, lost.sequence)).collect()
     }
 }
 
@@ -117,15 +139,23 @@ counters! {
         /// Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D
         /// flash pages in the faster half of the layers.
         pub fast_pages: u64, sum of pages;
-        /// Pages whose newest acknowledged write was only in RAM and is lost.
+        /// Pages with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke.
+        pub lost_covered: u64, sum of pages;
+        /// Pages with a lost write whose request had completed, and which no completed flush or FUA write covers.
+        pub lost_acknowledged: u64, sum of pages;
+        /// Pages of write requests that were outstanding, whose data is not there after recovery. They were never
+        /// acknowledged.
+        pub lost_in_flight: u64, sum of pages;
+        /// Pages with a lost write of a completed request that was only in RAM.
         pub lost_pages: u64, sum of pages;
-        /// Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB
+        /// Pages with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB
         /// page of its wordline, or by a torn reprogram in place.
         pub lost_with_wordline: u64, sum of pages;
-        /// Lost writes: the sum of `lost_pages` and `lost_with_wordline`.
+        /// Lost writes of completed requests: the sum of `lost_pages` and `lost_with_wordline`, and of `lost_covered`
+        /// and `lost_acknowledged` less `lost_trims`.
         pub lost_writes: u64, sum of writes;
-        /// Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor
-        /// should have saved it.
+        /// Pages whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only
+        /// in RAM, and the capacitor should have saved it.
         pub lost_trims: u64, sum of pages;
         /// Programs torn by the power loss.
         pub torn_programs: u64, sum of pages;
@@ -167,8 +197,9 @@ impl PowerLoss {
     /// Returns the counters of the power loss.
     fn counts(&self) -> LossCounts {
         let recovery = self.recovery.unwrap_or_default();
-        let lost_pages = self.lost.len() as u64;
-        let lost_with_wordline = self.lost_with_wordline.len() as u64;
+        let lost_by = |promise| self.lost_by(promise).len() as u64;
+        let lost_pages = self.lost_from_ram().len() as u64;
+        let lost_with_wordline = self.lost_from_flash().len() as u64;
         LossCounts {
             aborted_requests: self.aborted_requests.into(),
             dirty_pages: self.dirty_pages.into(),
@@ -179,10 +210,13 @@ impl PowerLoss {
             vsm_lines: self.vsm_lines.into(),
             vsm_lines_saved: self.vsm_lines_saved.into(),
             fast_pages: self.fast_pages.into(),
+            lost_covered: lost_by(Promise::Covered),
+            lost_acknowledged: lost_by(Promise::Acknowledged),
+            lost_in_flight: lost_by(Promise::InFlight),
             lost_pages,
             lost_with_wordline,
             lost_writes: lost_pages + lost_with_wordline,
-            lost_trims: self.lost_trims.len() as u64,
+            lost_trims: self.lost_trims().len() as u64,
             torn_programs: self.torn_programs.into(),
             torn_erases: self.torn_erases.into(),
             scanned_pages: recovery.scanned_pages,
@@ -211,20 +245,22 @@ impl PowerLoss {
     /// Returns the power loss as listed in `power.json`, with the lists of lost writes. `page_bytes`: page size of the
     /// drive.
     pub(crate) fn record(&self, page_bytes: u64) -> LossRecord {
-        let writes = |lost: &[(Lpn, u64)]| -> Vec<LostWrite> {
-            lost.iter()
-                .map(|&(lpn, sequence)| LostWrite {
-                    lpn: lpn.0,
-                    offset: u64::from(lpn.0) * page_bytes,
-                    sequence,
-                })
-                .collect()
+        let writes = |promise| -> Vec<LostWrite> {
+            let lost = self.lost.iter().filter(|lost| lost.promise == promise);
+            lost.map(|&Lost { lpn, sequence, is_trim, was_in_flash, .. }| LostWrite {
+                lpn: lpn.0,
+                offset: u64::from(lpn.0) * page_bytes,
+                sequence,
+                is_trim,
+                was_in_flash,
+            })
+            .collect()
         };
         LossRecord {
             loss: self.summary(),
-            lost_from_cache: writes(&self.lost),
-            lost_from_flash: writes(&self.lost_with_wordline),
-            undone_trims: writes(&self.lost_trims),
+            covered: writes(Promise::Covered),
+            acknowledged: writes(Promise::Acknowledged),
+            in_flight: writes(Promise::InFlight),
         }
     }
 
@@ -288,7 +324,7 @@ impl Beside for PowerValues {
 /// `power` of the summary.
 pub type PowerSummary = Section<LossCounts, PowerValues>;
 
-/// A lost write: the newest acknowledged write of a page, which a power loss has destroyed; or a lost TRIM.
+/// A page with a lost write or TRIM. A page is listed once, under the strongest promise that is broken.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LostWrite {
     /// Logical page number (LPN) of the page.
@@ -296,8 +332,14 @@ pub struct LostWrite {
     /// Offset of the first byte of the page on the drive.
     #[schemars(extend("unit" = "bytes"))]
     pub offset: u64,
-    /// Sequence number of the lost write or TRIM, counted from 1 in the order of admission; 0: not known.
+    /// Sequence number of the newest lost write or TRIM to which the promise was given, counted from 1 in the order of
+    /// admission; 0: data from before the workload, or in flight a page that the drive had not admitted.
     pub sequence: u64,
+    /// Whether a TRIM is lost, so that older data is back.
+    pub is_trim: bool,
+    /// Whether the data was in flash, and a torn program or reprogram has destroyed it; otherwise it was only in RAM, or
+    /// had not reached the drive.
+    pub was_in_flash: bool,
 }
 
 /// A power loss with its lists of lost writes.
@@ -306,11 +348,10 @@ pub struct LossRecord {
     /// The power loss as listed in the summary.
     #[serde(flatten)]
     pub loss: LossSummary,
-    /// Lost writes that were only in RAM.
-    pub lost_from_cache: Vec<LostWrite>,
-    /// Lost writes that were in flash: destroyed by the torn program of the MSB page of their wordline, or by a torn
-    /// reprogram in place.
-    pub lost_from_flash: Vec<LostWrite>,
-    /// Lost TRIMs, which the capacitor should have saved: older data of these pages is back.
-    pub undone_trims: Vec<LostWrite>,
+    /// Lost although a completed flush, or a completed FUA write, covers them: an fsync broke.
+    pub covered: Vec<LostWrite>,
+    /// Lost writes of completed requests that no completed flush or FUA write covers.
+    pub acknowledged: Vec<LostWrite>,
+    /// Pages of write requests that were outstanding, whose data is not there after recovery.
+    pub in_flight: Vec<LostWrite>,
 }

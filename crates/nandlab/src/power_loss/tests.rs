@@ -117,7 +117,7 @@ fn a_torn_msb_page_destroys_the_lsb_page_of_its_wordline() {
         reach_array(&mut core);
         let mut loss = PowerLoss::default();
         assert!(tear(&mut core, &mut loss).is_empty());
-        assert_eq!((loss.torn_programs, &loss.lost_with_wordline), (1, &lost), "{cell:?}");
+        assert_eq!((loss.torn_programs, &loss.destroyed), (1, &lost), "{cell:?}");
         assert_eq!([lsb, msb].map(|ppn| core.array.is_torn(ppn)), [!lost.is_empty(), true], "{cell:?}");
         recover(&mut core, &setup, &Trims::default());
         let found = [7, 8].map(|lpn| core.ftl.map.get(Lpn(lpn)));
@@ -139,8 +139,8 @@ fn a_torn_page_of_planar_tlc_destroys_the_pages_of_its_wordline_before_it() {
         tear(&mut core, &mut loss);
         let mut lost: Vec<_> = (4..4 + before).map(|number| (Lpn(number as u32), number)).collect();
         lost.sort_unstable();
-        loss.lost_with_wordline.sort_unstable();
-        assert_eq!((loss.torn_programs, &loss.lost_with_wordline), (1, &lost));
+        loss.destroyed.sort_unstable();
+        assert_eq!((loss.torn_programs, &loss.destroyed), (1, &lost));
         let first = torn.0 - 3 - before as u32;
         let found: Vec<u64> = (first..=torn.0).map(|ppn| core.array.is_torn(Ppn(ppn)).into()).collect();
         assert_eq!(found, [vec![0; 3], vec![1; 1 + before as usize]].concat());
@@ -209,7 +209,7 @@ fn a_suspended_program_is_torn() {
         tear(&mut core, &mut loss);
         assert_eq!((loss.torn_programs, core.array.is_torn(ppn)), (1, true), "{us} us");
         // The MSB program tears the LSB page of its wordline.
-        assert_eq!(loss.lost_with_wordline, [(Lpn(7), 1)]);
+        assert_eq!(loss.destroyed, [(Lpn(7), 1)]);
         assert_eq!(core.device.load(DieId(0)), 0);
     }
     // The drive continues after recovery.
@@ -232,8 +232,9 @@ fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
     core.device.drop_queues(&core.pool);
     assert_eq!(core.device.load(DieId(0)), 2);
     let mut loss = PowerLoss { at: core.now, energy_j: 1.0, ..PowerLoss::default() };
-    let (lpn, sequence, unflushed) = (Lpn(9), 9, 9);
-    let mut dirty = [Dirty { lpn, sequence, unflushed, is_partial: false, is_lost: false, is_saved: false }];
+    let (lpn, sequence) = (Lpn(9), 9);
+    let (has_unflushed, is_partial, is_lost) = (true, false, false);
+    let mut dirty = [Dirty { lpn, sequence, has_unflushed, is_partial, is_lost, is_saved: false }];
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
     let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
@@ -255,7 +256,7 @@ fn a_flush_writes_as_many_pages_as_the_energy_covers() {
         let dirty = |lpn: u32| Dirty {
             lpn: Lpn(lpn),
             sequence: 10 + u64::from(lpn),
-            unflushed: 1,
+            has_unflushed: true,
             is_partial: false,
             is_lost: false,
             is_saved: false,
@@ -291,7 +292,7 @@ fn a_program_under_way_ends_and_the_page_of_a_queued_program_is_used_by_the_flus
     let mut dirty = [Dirty {
         lpn: Lpn(9),
         sequence: 9,
-        unflushed: 9,
+        has_unflushed: true,
         is_partial: false,
         is_lost: false,
         is_saved: false,

@@ -2,6 +2,7 @@
 //! [`NoProbe`] the calls compile to nothing.
 
 use crate::base::geometry::{Lpn, RequestId};
+use crate::base::lost::{Lost, Recovered};
 use crate::base::request::{Completion, Request};
 use crate::base::units::Time;
 use crate::sched::{Transaction, Watcher};
@@ -22,9 +23,10 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_results(&mut self, _operations: u64) {}
 
-    /// A host write of `lpn` has been admitted: from now on the write is the newest data of `lpn`.
+    /// A write of `lpn` by the host request in slot `request` has been admitted: from now on the write is the newest data
+    /// of `lpn`. `None`: the page is written without a request and without simulated time.
     #[inline(always)]
-    fn on_write_admitted(&mut self, _lpn: Lpn, _sequence: u64) {}
+    fn on_write_admitted(&mut self, _request: Option<RequestId>, _lpn: Lpn, _sequence: u64) {}
 
     /// The host write of `lpn` has been programmed: power loss cannot lose it any more.
     #[inline(always)]
@@ -44,18 +46,10 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_power_off(&mut self, _failed: Time, _off: Time) {}
 
-    /// Power has failed, and the drive reports the lost acknowledged writes by LPN and sequence number (0: not known).
-    /// The writes of `lost` were in RAM only. The writes of `lost_with_wordline` were on the wordline of a torn
-    /// program. `lost_trims` are deallocations by LPN and sequence number that the capacitor should have saved: older
-    /// data of these LPNs is back.
+    /// Power has failed and is back. `lost` has the pages about which promises to the host are broken, by LPN. `recovered`
+    /// is the drive after recovery.
     #[inline(always)]
-    fn on_power_loss(
-        &mut self,
-        _lost: &[(Lpn, u64)],
-        _lost_with_wordline: &[(Lpn, u64)],
-        _lost_trims: &[(Lpn, u64)],
-    ) {
-    }
+    fn on_power_loss(&mut self, _lost: &[Lost], _recovered: &Recovered<'_>) {}
 
     /// A FUA write of `lpn` is about to be acknowledged from the write cache, which the capacitor saves.
     #[inline(always)]
@@ -65,9 +59,10 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_write_acknowledged(&mut self, _lpn: Lpn, _sequence: u64) {}
 
-    /// `lpn` has been deallocated with this sequence number. Writes and deallocations share one numbering.
+    /// The request in slot `request` has deallocated `lpn` with this sequence number. Writes and deallocations share one
+    /// numbering.
     #[inline(always)]
-    fn on_trimmed(&mut self, _lpn: Lpn, _sequence: u64) {}
+    fn on_trimmed(&mut self, _request: RequestId, _lpn: Lpn, _sequence: u64) {}
 
     /// A read of `lpn` has reached the drive; `request` is the slot of the request.
     #[inline(always)]
@@ -116,9 +111,9 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_results(operations);
         self.1.on_results(operations);
     }
-    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
-        self.0.on_write_admitted(lpn, sequence);
-        self.1.on_write_admitted(lpn, sequence);
+    fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
+        self.0.on_write_admitted(request, lpn, sequence);
+        self.1.on_write_admitted(request, lpn, sequence);
     }
     fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_write_acknowledged(lpn, sequence);
@@ -140,22 +135,17 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.0.on_power_off(failed, off);
         self.1.on_power_off(failed, off);
     }
-    fn on_power_loss(
-        &mut self,
-        lost: &[(Lpn, u64)],
-        lost_with_wordline: &[(Lpn, u64)],
-        lost_trims: &[(Lpn, u64)],
-    ) {
-        self.0.on_power_loss(lost, lost_with_wordline, lost_trims);
-        self.1.on_power_loss(lost, lost_with_wordline, lost_trims);
+    fn on_power_loss(&mut self, lost: &[Lost], recovered: &Recovered<'_>) {
+        self.0.on_power_loss(lost, recovered);
+        self.1.on_power_loss(lost, recovered);
     }
     fn on_fua_cached(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_fua_cached(lpn, sequence);
         self.1.on_fua_cached(lpn, sequence);
     }
-    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
-        self.0.on_trimmed(lpn, sequence);
-        self.1.on_trimmed(lpn, sequence);
+    fn on_trimmed(&mut self, request: RequestId, lpn: Lpn, sequence: u64) {
+        self.0.on_trimmed(request, lpn, sequence);
+        self.1.on_trimmed(request, lpn, sequence);
     }
     fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         self.0.on_read_asked(request, lpn);
@@ -225,14 +215,14 @@ mod tests {
 
         record! {
             on_submitted(RequestId, u64, &Request, u64);
-            on_write_admitted(Lpn, u64);
+            on_write_admitted(Option<RequestId>, Lpn, u64);
             on_write_durable(Lpn, u64);
             on_flush_asked(u64);
             on_flushed(u64, bool);
             on_power_off(Time, Time);
-            on_power_loss(&[(Lpn, u64)], &[(Lpn, u64)], &[(Lpn, u64)]);
+            on_power_loss(&[Lost], &Recovered<'_>);
             on_write_acknowledged(Lpn, u64);
-            on_trimmed(Lpn, u64);
+            on_trimmed(RequestId, Lpn, u64);
             on_read_asked(RequestId, Lpn);
             on_read_answered(RequestId, Lpn, Option<u64>);
             on_read_failed(RequestId, Lpn);

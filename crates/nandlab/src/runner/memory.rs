@@ -10,7 +10,7 @@ use crate::drive::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,
 };
 use crate::flash::{Block, CopybackErrors, Ecc, Rare};
-use crate::host::Oracle;
+use crate::host::{Oracle, Promises};
 use crate::report::Table;
 use crate::sched::Device;
 use crate::write_cache;
@@ -110,6 +110,7 @@ impl Memory {
             + when(demand.is_some(), 5)
             + when(demand.is_some() && verify, 4)
             + when(demand.is_none() && ecc.keeps_page_levels(), 1)
+            + when(keeps_sequences, Promises::BYTES_PER_LPN)
             + when(has_cache, 4);
         // Recovery has an array of the newest page of each LPN and builds a second map; by then the entries of the
         // write cache have been freed.
@@ -122,7 +123,9 @@ impl Memory {
         let error_entries = refresh
             .ec_cache()
             .map_or(0, |cache| (cache.size_bytes / ERROR_ENTRY_BYTES).min(hot_pages(cache)));
-        let oracle = Oracle::BYTES_PER_LPN * host_pages + host_pages / 8 + 4 * touched.asked.min(host_pages);
+        let oracle = Oracle::BYTES_PER_LPN * host_pages
+            + host_pages / 8
+            + Oracle::BYTES_PER_WRITTEN_LPN * touched.logical;
         // Preconditioning, recovery and writing results never overlap in time.
         let temporary = touched.precondition_bytes.max(recovery).max(blocks * Table::BYTES_PER_BLOCK);
         Self {

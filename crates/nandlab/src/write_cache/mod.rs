@@ -297,7 +297,8 @@ impl Caching {
         let dirty = self.cache.dirty_pages();
         self.stats.dirty_pages_max = self.stats.dirty_pages_max.max(dirty);
         self.window[0] = self.window[0].max(dirty);
-        core.probe.on_write_admitted(lpn, sequence);
+        path.host.on_admitted(request, lpn, sequence);
+        core.probe.on_write_admitted(Some(request), lpn, sequence);
         if through {
             let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, Wants::Write));
             self.cache.entry_mut(slot).awaiting_flash.push(&mut core.waiters, waiter);

@@ -13,6 +13,7 @@ use crate::common::schemes::{
 };
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
 use nandlab::base::geometry::{BlockId, DieId, Lpn, Ppn, RequestId};
+use nandlab::base::lost::Promise;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::spec::{Cell, DirtyBudget, DriveSpec, FlushTo, ProgramOrder, Spec};
@@ -90,7 +91,7 @@ impl Probe for Witness {
         }
     }
 
-    fn on_trimmed(&mut self, lpn: Lpn, _: u64) {
+    fn on_trimmed(&mut self, _: RequestId, lpn: Lpn, _: u64) {
         self.in_ram.remove(&lpn.0);
     }
 
@@ -167,6 +168,10 @@ counts! {
     trim_pages,
     trim_pages_saved,
     trims_lost_for_lack_of_energy,
+    /// Pages on the drive's lists of lost writes, which the oracle compares with its own, by the promise that is broken.
+    lost_covered,
+    lost_acknowledged,
+    lost_in_flight,
     pages_lost_with_their_wordline,
     /// Cuts of drives with several mapping units in a flash page, of drives with a write buffer, and of drives with bad
     /// blocks.
@@ -524,7 +529,7 @@ impl<'a> Run<'a> {
         assert!(planar_bits(&plan.spec.drive) > 1 || loss.torn_programs as usize >= torn_pages);
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
         if planar_bits(&plan.spec.drive) == 1 && !is_in_place || plan.has_capacitor() {
-            assert!(loss.lost_with_wordline.is_empty(), "older data was lost with its wordline: {loss:?}");
+            assert!(loss.lost_from_flash().is_empty(), "older data was lost with its wordline: {loss:?}");
         }
         if plan.has_capacitor() && stage != "recharging" {
             assert_eq!(
@@ -535,12 +540,11 @@ impl<'a> Run<'a> {
         }
         let is_worn_out = plan.spec.cache.dirty_budget != DirtyBudget::Measured && loss.capacitor_loss > 0.3;
         if plan.has_capacitor() && plan.covers && !is_worn_out {
-            let is_lost = !loss.lost.is_empty() || !loss.lost_trims.is_empty();
-            assert!(!is_lost, "lost within the budget: {loss:?}");
+            assert!(!loss.has_lost(), "lost within the budget: {loss:?}");
         }
         let flushes_to_cache = plan.has_capacitor() && plan.spec.cache.flush_to == FlushTo::Cache;
         assert!(flushes_to_cache || loss.trim_pages == 0, "the capacitor backs up no TRIM: {loss:?}");
-        assert!(loss.lost_trims.is_empty() || loss.trim_pages_saved < loss.trim_pages, "{loss:?}");
+        assert!(loss.lost_trims().is_empty() || loss.trim_pages_saved < loss.trim_pages, "{loss:?}");
         for &ppn in &torn {
             let (lpn, map) = (self.drive.array().lpn(ppn), &self.drive.ftl().map);
             let is_mapped = lpn.0 < map.len() && map.get(lpn) == Some(ppn);
@@ -562,7 +566,7 @@ impl<'a> Run<'a> {
         } else {
             &mut counts.pages_lost_without_a_capacitor
         };
-        *lost += loss.lost.len() as u64;
+        *lost += loss.lost_from_ram().len() as u64;
         if geometry.pages_per_program > 1 {
             counts.units_flushed += u64::from(loss.flushed_pages);
             let has_buffer = plan.spec.ftl.buffer_bytes > 0;
@@ -579,11 +583,15 @@ impl<'a> Run<'a> {
         if geometry.flash_blocks_per_block() > 1 && plan.spec.drive.program_order == ProgramOrder::Page {
             counts.cuts_with_superblocks += 1;
             counts.torn_in_superblocks += u64::from(loss.torn_programs);
-            counts.lost_in_superblocks += loss.lost_with_wordline.len() as u64;
+            counts.lost_in_superblocks += loss.lost_from_flash().len() as u64;
         }
         counts.cuts_with_a_write_buffer += u64::from(plan.spec.ftl.buffer_bytes > 0);
         counts.cuts_with_bad_blocks += u64::from(geometry.bad.missing > 0);
-        counts.pages_lost_with_their_wordline += loss.lost_with_wordline.len() as u64;
+        counts.pages_lost_with_their_wordline += loss.lost_from_flash().len() as u64;
+        let lost_by = |promise| loss.lost_by(promise).len() as u64;
+        counts.lost_covered += lost_by(Promise::Covered);
+        counts.lost_acknowledged += lost_by(Promise::Acknowledged);
+        counts.lost_in_flight += lost_by(Promise::InFlight);
         counts.torn_programs += u64::from(loss.torn_programs);
         counts.torn_erases += u64::from(loss.torn_erases);
         let witness = &mut self.drive.probe_mut().1;
@@ -593,13 +601,13 @@ impl<'a> Run<'a> {
         counts.cuts_with_flushed_data_in_ram += u64::from(!flushed.is_empty());
         counts.flushed_pages_in_ram += flushed.len() as u64;
         counts.flushed_pages_in_ram_that_were_lost +=
-            loss.lost.iter().filter(|(lpn, _)| flushed.contains(&lpn.0)).count() as u64;
+            loss.lost_from_ram().iter().filter(|(lpn, _)| flushed.contains(&lpn.0)).count() as u64;
         counts.flushes_from_cache += std::mem::take(&mut witness.flushes_from_cache);
         counts.fua_writes_from_cache += std::mem::take(&mut witness.fua_writes_from_cache);
         assert!(flushes_to_cache || flushed.is_empty(), "a flush was acknowledged from the cache");
         counts.trim_pages += u64::from(loss.trim_pages);
         counts.trim_pages_saved += u64::from(loss.trim_pages_saved);
-        counts.trims_lost_for_lack_of_energy += loss.lost_trims.len() as u64;
+        counts.trims_lost_for_lack_of_energy += loss.lost_trims().len() as u64;
         let recovery = loss.recovery.expect("power is back");
         counts.partial_pages_merged += u64::from(recovery.merged_pages);
         counts.vsm_lines += u64::from(loss.vsm_lines);

@@ -6,6 +6,7 @@
 
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
 use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId};
+use nandlab::base::lost::Promise;
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
 use nandlab::flash::{AgeStamp, Stamp};
@@ -219,13 +220,14 @@ fn the_energy_limits_the_pages_flushed() {
         let loss = flush(&mut drive(&all), 5);
         assert!(loss.spent_j <= loss.energy_j * (1.0 + 1e-12));
         assert_eq!(loss.flushed_pages as usize + loss.lost.len(), 5);
-        loss.lost.iter().map(|&(lpn, sequence)| (lpn.0, sequence)).collect::<Vec<_>>()
+        assert_eq!(loss.lost.len(), loss.lost_by(Promise::Acknowledged).len());
+        loss.lost.iter().map(|lost| (lost.lpn.0, lost.sequence)).collect::<Vec<_>>()
     };
     assert_eq!(lost(three_mj + 0.001, &[]), [(3, 4), (4, 5)]);
     assert_eq!(lost(three_mj - 0.001, &[]), [(2, 3), (3, 4), (4, 5)]);
     // One LSB page takes 0.31024 mJ of the controller and 0.03 mJ of the program.
     assert_eq!(lost(0.340_24 - 0.001, &[]), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
-    assert_eq!(lost(three_mj + 0.001, &["capacitor.flush_order=newest"]), [(1, 2), (0, 1)]);
+    assert_eq!(lost(three_mj + 0.001, &["capacitor.flush_order=newest"]), [(0, 1), (1, 2)]);
     // LPNs 0 and 1 are metadata and are flushed first. The other pages follow in the order of use.
     let metadata = ["capacitor.flush_order=metadata", "capacitor.metadata=8KiB"];
     assert_eq!(lost(three_mj + 0.001, &metadata), [(3, 4), (4, 5)]);
@@ -239,7 +241,7 @@ fn metadata_is_flushed_before_pages_used_earlier() {
     for lpn in [5, 6, 7, 1, 0] {
         one(&mut drive, Op::Write, lpn * PAGE, PAGE);
     }
-    let lost: Vec<u32> = drive.cut_power().lost.iter().map(|&(lpn, _)| lpn.0).collect();
+    let lost: Vec<u32> = drive.cut_power().lost.iter().map(|lost| lost.lpn.0).collect();
     assert_eq!(lost, [6, 7]);
 }
 
@@ -275,7 +277,9 @@ fn without_a_capacitor_a_program_under_way_tears() {
         assert!(drive.array().is_torn(second));
         assert_eq!(drive.array().is_torn(first), with_wordline);
         let lost: &[(Lpn, u64)] = if with_wordline { &[(Lpn(0), 1)] } else { &[] };
-        assert_eq!(loss.lost_with_wordline, lost);
+        assert_eq!(loss.lost_from_flash(), lost);
+        // The request of LPN 1 was outstanding.
+        assert_eq!(loss.lost_by(Promise::InFlight), [(Lpn(1), 2)]);
         assert_eq!(drive.ftl().map.get(Lpn(0)).is_none(), with_wordline);
         settle(&mut drive);
         read_everything(&mut drive);
@@ -609,7 +613,7 @@ fn while_the_capacitor_recharges_no_program_can_tear_older_data() {
     submit(&mut drive, Op::Write, 6);
     drive.advance(drive.now() + ns(LSB / 2));
     let loss = drive.cut_power().clone();
-    assert_eq!((loss.torn_programs, loss.lost_with_wordline.len(), loss.energy_j), (1, 0, 0.0));
+    assert_eq!((loss.torn_programs, loss.lost_from_flash().len(), loss.energy_j), (1, 0, 0.0));
     drive.completions();
     settle(&mut drive);
     read_everything(&mut drive);

@@ -82,14 +82,14 @@ impl Watcher for Watch {
 impl Probe for Watch {
     const STAMPED: bool = true;
 
-    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
-        self.oracle.on_write_admitted(lpn, sequence);
+    fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
+        self.oracle.on_write_admitted(request, lpn, sequence);
     }
     fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_write_acknowledged(lpn, sequence);
     }
-    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
-        self.oracle.on_trimmed(lpn, sequence);
+    fn on_trimmed(&mut self, request: RequestId, lpn: Lpn, sequence: u64) {
+        self.oracle.on_trimmed(request, lpn, sequence);
     }
     fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         self.oracle.on_read_asked(request, lpn);

@@ -209,14 +209,14 @@ impl Watcher for Issued {
 
 impl Probe for Issued {
     const STAMPED: bool = true;
-    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
-        self.0.on_write_admitted(lpn, sequence);
+    fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
+        self.0.on_write_admitted(request, lpn, sequence);
     }
     fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
         self.0.on_write_acknowledged(lpn, sequence);
     }
-    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
-        self.0.on_trimmed(lpn, sequence);
+    fn on_trimmed(&mut self, request: RequestId, lpn: Lpn, sequence: u64) {
+        self.0.on_trimmed(request, lpn, sequence);
     }
     fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         self.0.on_read_asked(request, lpn);
@@ -558,7 +558,7 @@ impl Watcher for Answers {}
 
 impl Probe for Answers {
     const STAMPED: bool = true;
-    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
+    fn on_write_admitted(&mut self, _: Option<RequestId>, lpn: Lpn, sequence: u64) {
         let version = self.versions.entry(lpn.0).or_default();
         *version += 1;
         self.writes.insert(sequence, *version);

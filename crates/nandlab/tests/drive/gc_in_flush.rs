@@ -87,7 +87,8 @@ fn flush(drive: &mut Drive<Oracle>, lpns: impl IntoIterator<Item = u64>) -> Powe
     drive.completions();
     settle(drive);
     read_everything(drive);
-    loss
+    // Recovery has found out what is lost.
+    drive.stats().power.losses.last().expect("power has failed").clone()
 }
 
 #[track_caller]

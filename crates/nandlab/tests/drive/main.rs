@@ -37,6 +37,7 @@ mod power_loss_sabotage;
 mod power_outputs;
 mod precondition;
 mod preconditioned;
+mod promises;
 mod random_more;
 mod random_runs;
 mod read_levels;

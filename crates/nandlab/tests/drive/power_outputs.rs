@@ -87,8 +87,10 @@ fn every_lost_write_is_listed() {
     let (told, power) = (&summary["power"], power.unwrap());
     assert_eq!([&told["losses"], &told["unflushed_pages"], &told["lost_pages"]], [1, 3, 3]);
     assert_eq!([&told["lost_writes"], &told["flushed_pages"]], [3, 0]);
+    let by_promise = ["lost_covered", "lost_acknowledged", "lost_in_flight"].map(|key| &told[key]);
+    assert_eq!(by_promise, [0, 3, 0]);
     assert_eq!(told["list"].as_array().unwrap().len(), 1);
-    let lost = power["losses"][0]["lost_from_cache"].as_array().unwrap();
+    let lost = power["losses"][0]["acknowledged"].as_array().unwrap();
     let mut lost: Vec<[u64; 3]> =
         lost.iter().map(|l| ["lpn", "offset", "sequence"].map(|key| l[key].as_u64().unwrap())).collect();
     lost.sort_unstable();

@@ -29,9 +29,9 @@ use Event::{Acknowledged, Admitted, Answered, Asked, Trimmed};
 fn tell(oracle: &mut Oracle, events: &[Event]) {
     for &event in events {
         match event {
-            Admitted(lpn, sequence) => oracle.on_write_admitted(lpn, sequence),
+            Admitted(lpn, sequence) => oracle.on_write_admitted(None, lpn, sequence),
             Acknowledged(lpn, sequence) => oracle.on_write_acknowledged(lpn, sequence),
-            Trimmed(lpn, sequence) => oracle.on_trimmed(lpn, sequence),
+            Trimmed(lpn, sequence) => oracle.on_trimmed(RequestId(0), lpn, sequence),
             Asked(request, lpn) => oracle.on_read_asked(RequestId(request), lpn),
             Answered(request, lpn, sequence) => {
                 oracle.on_read_answered(RequestId(request), lpn, sequence);
@@ -238,14 +238,14 @@ impl Watcher for Faulty {}
 impl Probe for Faulty {
     const STAMPED: bool = true;
 
-    fn on_write_admitted(&mut self, lpn: Lpn, sequence: u64) {
-        self.oracle.on_write_admitted(lpn, sequence);
+    fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
+        self.oracle.on_write_admitted(request, lpn, sequence);
     }
     fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
         self.oracle.on_write_acknowledged(lpn, sequence);
     }
-    fn on_trimmed(&mut self, lpn: Lpn, sequence: u64) {
-        self.oracle.on_trimmed(lpn, sequence);
+    fn on_trimmed(&mut self, request: RequestId, lpn: Lpn, sequence: u64) {
+        self.oracle.on_trimmed(request, lpn, sequence);
     }
     fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
         self.oracle.on_read_asked(request, lpn);

@@ -522,7 +522,7 @@ fn an_emergency_flush_goes_to_blocks_of_copyback_count_0() {
                 (0..8).for_each(|page| hand.submit(Op::Write, first + page));
                 hand.drive.advance(hand.drive.now() + ns(US));
                 let loss = hand.drive.cut_power().clone();
-                assert!(loss.flushed_pages >= 6 && loss.lost.is_empty(), "{loss:?}");
+                assert!(loss.flushed_pages >= 6 && !loss.has_lost(), "{loss:?}");
                 for lpn in first..first + 8 {
                     assert_eq!(hand.block(lpn as u32).copybacks, 0, "{flush} after {events} events");
                 }

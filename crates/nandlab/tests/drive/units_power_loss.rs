@@ -3,6 +3,7 @@
 
 use crate::common::{SECOND, TINY, at, one, read_everything, request, spec};
 use nandlab::base::geometry::{Lpn, PlaneId, Ppn};
+use nandlab::base::lost::Promise;
 use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::ftl::WriteStream;
 use nandlab::host::{Op, Oracle, Request};
@@ -71,7 +72,7 @@ fn a_torn_flash_page_loses_its_units_and_recovery_finds_the_older_pages() {
             assert_eq!(places(&drive, 0..4), older);
         } else {
             assert_eq!(torn.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7]);
-            assert_eq!((loss.lost_with_wordline, loss.lost), (destroyed, vec![]));
+            assert_eq!((loss.lost_from_flash(), loss.lost_from_ram()), (destroyed, vec![]));
             assert_eq!(places(&drive, 0..4), [None; 4]);
         }
         assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 8)));
@@ -110,7 +111,7 @@ fn units_of_a_destroyed_lsb_flash_page_are_found_in_older_pages() {
     let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
     assert_eq!(loss.torn_programs, 1);
     // Sequence numbers 1 and 2, 3, then 4 to 6 of the LSB flash page.
-    assert_eq!(loss.lost_with_wordline, [(Lpn(0), 4), (Lpn(1), 5), (Lpn(2), 6)]);
+    assert_eq!(loss.lost_from_flash(), [(Lpn(0), 4), (Lpn(1), 5), (Lpn(2), 6)]);
     assert_eq!(places(&drive, [0, 1, 16, 2, 17]), [&older[..], &[None; 2]].concat());
     read_everything(&mut drive);
 }
@@ -141,12 +142,13 @@ fn the_write_buffer_loses_what_no_flush_has_programmed() {
         assert_eq!((loss.torn_programs, loss.aborted_requests), (1, 1));
         // Sequence numbers in the order of the writes. The last write of LPN 1 was not acknowledged.
         let lost: &[(u32, u64)] = if flushed {
-            &[(1, 5), (2, 6), (3, 7), (0, 8), (8, 9)]
+            &[(0, 8), (1, 5), (2, 6), (3, 7), (8, 9)]
         } else {
-            &[(0, 1), (1, 2), (2, 3), (4, 4), (3, 5)]
+            &[(0, 1), (1, 2), (2, 3), (3, 5), (4, 4)]
         };
         let lost: Vec<(Lpn, u64)> = lost.iter().map(|&(lpn, sequence)| (Lpn(lpn), sequence)).collect();
-        assert_eq!(loss.lost, lost);
+        assert_eq!(loss.lost_from_ram(), lost);
+        assert_eq!(loss.lost_by(Promise::Acknowledged), lost);
         assert_eq!((loss.dirty_pages, loss.unflushed_pages), (5, 5));
         let found = places(&drive, [0, 1, 2, 4, 3, 8]).iter().map(Option::is_some).collect::<Vec<_>>();
         assert_eq!(found, [flushed, flushed, flushed, flushed, false, false]);
@@ -168,7 +170,7 @@ fn a_fua_write_survives_beside_the_write_buffer() {
     let fua = Request { fua: true, ..request(&drive, Op::Write, 2 * 4096, 4096) };
     drive.submit(&fua).unwrap();
     let loss = cut_after(&mut drive, PAGE + PROGRAM);
-    assert_eq!((loss.torn_programs, loss.aborted_requests, loss.lost), (0, 0, vec![(Lpn(4), 2)]));
+    assert_eq!((loss.torn_programs, loss.aborted_requests, loss.lost_from_ram()), (0, 0, vec![(Lpn(4), 2)]));
     let found = places(&drive, [0, 1, 2, 4]).iter().map(Option::is_some).collect::<Vec<_>>();
     assert_eq!(found, [true, true, true, false]);
     read_everything(&mut drive);
@@ -182,7 +184,7 @@ fn a_deallocated_unit_of_the_buffer_is_not_lost() {
     one(&mut drive, Op::Trim, 0, 4096);
     one(&mut drive, Op::Write, 4096, 4096);
     let loss = cut_after(&mut drive, 1);
-    assert_eq!(loss.lost, [(Lpn(1), 3)]);
+    assert_eq!(loss.lost_from_ram(), [(Lpn(1), 3)]);
     assert_eq!(places(&drive, [0, 1]), [None, None]);
     read_everything(&mut drive);
 }
@@ -355,7 +357,7 @@ fn a_torn_flash_page_of_a_superblock_destroys_the_wordline_in_its_own_plane() {
             assert_eq!(found, older.filter(|_| !lost.contains(&lpn)), "LPN {lpn}");
         }
         let lost: Vec<(Lpn, u64)> = lost.map(|lpn| (Lpn(lpn), u64::from(lpn) + 1)).collect();
-        assert_eq!((loss.lost_with_wordline, loss.lost), (lost, vec![]));
+        assert_eq!((loss.lost_from_flash(), loss.lost_from_ram()), (lost, vec![]));
         // The stream continues in the next flash page.
         assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 8 + 4 * torn_programs)));
         write(&mut drive, 8, 1);
@@ -375,8 +377,7 @@ fn a_torn_msb_page_of_tlc_destroys_two_flash_pages_of_its_plane() {
     let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
     // Plane 1: LPN 8 in row 0, LPN 24 in row 1, LPN 40 in row 2.
     assert_eq!(torn(&drive, first), [4..8, 12..16, 20..24].into_iter().flatten().collect::<Vec<_>>());
-    let mut lost = loss.lost_with_wordline;
-    lost.sort_unstable();
+    let lost = loss.lost_from_flash();
     assert_eq!((loss.torn_programs, lost), (1, vec![(Lpn(8), 2), (Lpn(24), 4)]));
     let pages = [0, 8, 16].map(|page| Some(Ppn(first.0 + page)));
     assert_eq!(places(&drive, [0, 16, 32, 8, 24, 40]), [&pages[..], &[None; 3]].concat());
@@ -469,7 +470,7 @@ fn a_torn_flash_page_of_a_superblock_of_the_drive_destroys_the_wordline_on_its_d
     assert_eq!(torn(&drive, first), [0, 1, 2, 3, 16, 17, 18, 19]);
     assert_eq!(places(&drive, 0..16), [&[None; 4], &older[4..]].concat());
     let lost: Vec<(Lpn, u64)> = (0..4).map(|lpn| (Lpn(lpn), 1 + u64::from(lpn))).collect();
-    assert_eq!((loss.torn_programs, loss.lost_with_wordline), (1, lost));
+    assert_eq!((loss.torn_programs, loss.lost_from_flash()), (1, lost));
     assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 20)));
     read_everything(&mut drive);
 }
