@@ -11,6 +11,9 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// The link of a slot that is in no list.
+    pub(crate) const FREE: Self = Self { before: NONE, after: NONE };
+
     /// The next slot in the list, which was used less recently.
     pub(crate) fn after(self) -> Option<u32> {
         (self.after != NONE).then_some(self.after)
@@ -19,7 +22,7 @@ impl Link {
 
 impl Default for Link {
     fn default() -> Self {
-        Self { before: NONE, after: NONE }
+        Self::FREE
     }
 }
 

@@ -382,7 +382,7 @@ impl<P: Probe> Drive<P> {
             Owner::CachePage(slot) => {
                 self.with_cache(|cache, core, path| cache.on_written_back(core, path, slot, done));
             }
-            Owner::Buffered(epoch) => self.path.host.on_buffered_programmed(&mut self.core, epoch, done),
+            Owner::Buffered(slot) => self.path.host.on_buffered_programmed(&mut self.core, slot, done),
             Owner::TranslationPage(page) => {
                 let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
                 mapping.end_write_back(&mut self.core, page);

@@ -130,7 +130,7 @@ impl Writes {
         (asked_by, lpn): (Owner, Lpn),
         page: AllocatedPage,
     ) {
-        let owner = host.buffered_owner(asked_by);
+        let owner = host.buffered_owner(asked_by, lpn);
         let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
             let (sequence, is_lost) = cache.on_write_back_placed(slot);
@@ -151,8 +151,8 @@ impl Writes {
             host.on_admitted(id, lpn, sequence);
             core.probe.on_write_admitted(Some(id), lpn, sequence);
         }
-        if let (Owner::Buffered(_), Owner::Request(id)) = (owner, asked_by) {
-            host.on_buffered(core, id, lpn, sequence, page.ppn);
+        if let (Owner::Buffered(slot), Owner::Request(id)) = (owner, asked_by) {
+            host.on_buffered(core, slot, id, sequence);
         }
     }
 

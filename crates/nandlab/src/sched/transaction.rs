@@ -133,7 +133,7 @@ pub enum Owner {
     Request(RequestId),
     /// The read half of a read-modify-write of a host request.
     Merge(RequestId),
-    /// A page in the write buffer (`ftl.buffer`), by the number of its flush epoch.
+    /// A page in the write buffer (`ftl.buffer`), by its slot there.
     Buffered(u32),
     /// A page of the write cache that is fetched or written back.
     CachePage(CacheSlot),
