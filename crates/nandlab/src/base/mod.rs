@@ -1,5 +1,5 @@
 //! Types that any room may use and that depend on no room: time and other units, ids, geometry, bad blocks, requests,
-//! lists, slabs, hash tables, large arrays, random streams and draws, numbers as text, counters, sections of results,
+//! lists, slabs, steps of work, hash tables, large arrays, random streams and draws, numbers as text, counters, sections of results,
 //! notes and descriptions of policies.
 
 pub mod bad_blocks;
@@ -18,6 +18,7 @@ pub mod request;
 pub mod rng;
 pub mod section;
 pub mod slab;
+pub mod steps;
 pub mod stripes;
 pub mod units;
 pub(crate) mod words;

@@ -1,5 +1,6 @@
 //! Slabs, and first-in first-out lists threaded through the values of a slab.
 
+use super::steps::step;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
@@ -113,6 +114,7 @@ impl<T> std::ops::Index<Id<T>> for Slab<T> {
     type Output = T;
     #[inline(always)]
     fn index(&self, slot: Id<T>) -> &T {
+        step();
         &self.slots[slot.index()]
     }
 }
@@ -120,6 +122,7 @@ impl<T> std::ops::Index<Id<T>> for Slab<T> {
 impl<T> std::ops::IndexMut<Id<T>> for Slab<T> {
     #[inline(always)]
     fn index_mut(&mut self, slot: Id<T>) -> &mut T {
+        step();
         &mut self.slots[slot.index()]
     }
 }

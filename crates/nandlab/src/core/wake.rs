@@ -3,6 +3,7 @@
 
 use super::Waiter;
 use crate::base::geometry::{BlockId, CacheSlot, PlaneId};
+use crate::base::steps::step;
 use crate::sched::Transaction;
 use std::collections::VecDeque;
 
@@ -92,6 +93,7 @@ impl Wakes {
 
     pub(crate) fn pop(&mut self) -> Option<Wake> {
         let wake = self.queue.pop_front()?;
+        step();
         if let Some(is_queued) = self.queued_flag(&wake) {
             *is_queued = false;
         }

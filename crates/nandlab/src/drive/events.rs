@@ -8,6 +8,7 @@ use super::together::Path;
 use super::{Drive, Failure};
 use crate::background::IN_VAIN_MAX;
 use crate::base::geometry::{BlockId, DieId, PlaneId};
+use crate::base::steps::step;
 use crate::base::units::Time;
 use crate::capacitor::Stage;
 use crate::core::Wake;
@@ -211,6 +212,7 @@ impl<P: Probe> Drive<P> {
     #[inline]
     pub(super) fn step(&mut self, time: Time, clock: u32) {
         debug_assert!(time >= self.core.now, "time runs backwards");
+        step();
         if time >= self.recorder.sample_at() {
             // The last row of the series is due at the end of simulated time, so the end has to be checked only here.
             if time > self.core.end {

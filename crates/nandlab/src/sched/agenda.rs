@@ -5,6 +5,7 @@
 //! several clocks with the same time the one with the lowest number comes first, so the order of events does not depend
 //! on the order in which the clocks were set.
 
+use crate::base::steps::step;
 use crate::base::units::{Span, Time};
 
 /// The time of a clock that is not set.
@@ -55,6 +56,7 @@ impl Agenda {
         let mut node = self.leaves + clock as usize;
         self.nodes[node] = key;
         for _ in 0..self.shift {
+            step();
             key = key.min(self.nodes[node ^ 1]);
             node /= 2;
             self.nodes[node] = key;

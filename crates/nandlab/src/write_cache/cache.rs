@@ -14,6 +14,7 @@ use crate::base::geometry::Lpn;
 use crate::base::huge::{Huge, prefetch};
 pub use crate::base::ids::CacheSlot;
 use crate::base::list::{Link, List, ListLinks};
+use crate::base::steps::step;
 use crate::core::Queue;
 
 /// Access to the list links of the order of use.
@@ -153,12 +154,14 @@ impl WriteCache {
     /// The page in a slot.
     #[inline(always)]
     pub fn entry(&self, slot: CacheSlot) -> &CachedPage {
+        step();
         &self.entries[slot.index()]
     }
 
     /// The page in a slot, mutable.
     #[inline(always)]
     pub fn entry_mut(&mut self, slot: CacheSlot) -> &mut CachedPage {
+        step();
         &mut self.entries[slot.index()]
     }
 

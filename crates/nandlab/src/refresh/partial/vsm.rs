@@ -3,6 +3,7 @@
 
 use super::SusceptibleBits;
 use crate::base::geometry::Ppn;
+use crate::base::steps::step;
 use std::sync::Arc;
 
 /// The entries and lines in the VSM.
@@ -85,6 +86,7 @@ impl Vsm {
         let Self { waiting, line, line_bytes, .. } = self;
         line.clear();
         waiting.retain(|entry| {
+            step();
             let fits = offset + entry.bytes <= *line_bytes;
             if fits {
                 line.push(SusceptibleBits { offset, ..*entry });
@@ -104,7 +106,11 @@ impl Vsm {
 
     /// Drops the waiting entry of a base page; returns whether there was one.
     pub fn forget(&mut self, base: Ppn) -> bool {
-        let Some(at) = self.waiting.iter().position(|entry| entry.base == base) else { return false };
+        let is_of_page = |entry: &SusceptibleBits| {
+            step();
+            entry.base == base
+        };
+        let Some(at) = self.waiting.iter().position(is_of_page) else { return false };
         self.waiting_bytes -= self.waiting.remove(at).bytes;
         true
     }
