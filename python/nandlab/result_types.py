@@ -796,6 +796,13 @@ class UnitsStats(Record, frozen=True):
     """Mapping units without data that filled a programming unit whose program could not wait."""
 
 
+class BufferStats(Record, frozen=True):
+    """The write buffer (`ftl.buffer`)."""
+
+    replaced: int
+    """Mapping units of host writes that replaced the data of a unit in the write buffer before its program began."""
+
+
 class SuspendStats(Record, frozen=True):
     """Suspensions of programs and erases for host reads (`timing.suspend`)."""
 
@@ -930,6 +937,8 @@ class Summary(Record, frozen=True):
     """Blocks that are bad from the factory; absent without `drive.bad_blocks`."""
     units: UnitsStats | None = None
     """Programs of several mapping units; absent if a program writes one."""
+    buffer: BufferStats | None = None
+    """The write buffer; absent without `ftl.buffer`."""
     suspensions: SuspendStats | None = None
     """Suspensions of programs and erases for host reads; absent without `timing.suspend`."""
     link: LinkSummary | None = None

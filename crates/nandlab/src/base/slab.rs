@@ -149,11 +149,14 @@ impl<T> fmt::Debug for Fifo<T> {
 
 impl<T> Default for Fifo<T> {
     fn default() -> Self {
-        Self { ends: None }
+        Self::EMPTY
     }
 }
 
 impl<T> Fifo<T> {
+    /// An empty list.
+    pub const EMPTY: Self = Self { ends: None };
+
     /// Whether the list is empty.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {

@@ -180,6 +180,13 @@ impl<P: Probe> Core<P> {
 
     /// Closes all programming units that gather pages of the write buffer.
     #[inline(always)]
+    /// Whether the die of a page that is to be programmed has begun the program of its programming unit.
+    pub(crate) fn has_begun_program(&self, ppn: Ppn) -> bool {
+        let (block, page) = self.geometry.split(ppn);
+        let first = Ppn(ppn.0 - self.geometry.place_in_program(ppn));
+        self.device.has_begun(&self.pool, self.geometry.die_of_page(block, page), first)
+    }
+
     pub(crate) fn close_buffered(&mut self) {
         if self.units.buffered > 0 {
             self.close_programs_of_host();

@@ -93,7 +93,7 @@ impl<P: Probe> Drive<P> {
                 self.read_mapped(owner.request(), waiter.lpn);
                 self.path.host.page_done(&mut self.core, owner.request());
             }
-            (owner, wants) => self.write_mapped(owner.request(), waiter.lpn, wants == Wants::PartialWrite),
+            (owner, wants) => self.resume_write(owner.request(), waiter.lpn, wants == Wants::PartialWrite),
         }
     }
 
@@ -179,6 +179,9 @@ impl<P: Probe> Drive<P> {
             }
             let start = u64::from(page) * bytes;
             let is_partial = request.offset > start || end < start + bytes;
+            if self.replace_buffered(id, Lpn(page), is_partial) {
+                continue;
+            }
             let wants = if is_partial { Wants::PartialWrite } else { Wants::Write };
             if self.path.map.has_entry(&mut self.core, Lpn(page), Owner::Request(id), wants) {
                 self.write_mapped(id, Lpn(page), is_partial);
@@ -186,9 +189,26 @@ impl<P: Probe> Drive<P> {
         }
     }
 
+    /// Replaces the data of a page in the write buffer by that of a write, if it can be replaced. Returns whether it has
+    /// been. Neither the old data nor the map entry is needed.
+    #[inline]
+    fn replace_buffered(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) -> bool {
+        let host = &mut self.path.host;
+        let is_replaced = host.replace_buffered(&mut self.core, request, lpn);
+        host.record.counters.partial_writes += u64::from(is_replaced && is_partial);
+        is_replaced
+    }
+
+    /// Writes a page that has waited for its map entry or for a merge.
+    fn resume_write(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) {
+        if !self.replace_buffered(request, lpn, is_partial) {
+            self.write_mapped(request, lpn, is_partial);
+        }
+    }
+
     /// Writes a page whose map entry is available.
     #[inline]
-    pub(crate) fn write_mapped(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) {
+    fn write_mapped(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) {
         if !self.path.host.merging.is_empty()
             && let Some(waiting) = self.path.host.merging.waiting.get_mut(&lpn.0)
         {
@@ -290,7 +310,7 @@ impl<P: Probe> Drive<P> {
         }
         // The first waiting write may lock the LPN again; the others then wait for that lock.
         for (request, is_partial) in waiting {
-            self.write_mapped(request, read.lpn, is_partial);
+            self.resume_write(request, read.lpn, is_partial);
         }
     }
 

@@ -5,7 +5,7 @@ pub use crate::capacitor::{CapacitorSummary, Detection, DetectionSummary};
 pub use crate::copyback::{MigrationStats, MigrationSummary};
 pub use crate::core::UnitsStats;
 pub use crate::demand_map::{MapStats, MapSummary};
-pub use crate::host::{Counters, Latency, LatencyUs, SteadySummary};
+pub use crate::host::{BufferStats, Counters, Latency, LatencyUs, SteadySummary};
 pub use crate::power_loss::{LossCounts, LossRecord, PowerLoss, PowerSummary, Recovery};
 pub use crate::read_levels::{ByLevel, EccStats, EccSummary};
 pub use crate::reclaim::ReclaimStats;
@@ -87,6 +87,9 @@ counted! {
     suspensions: SuspendStats, in "suspensions" = |drive| drive.core.device.suspensions();
     migration: MigrationStats, in "migration" = |drive| drive.schemes.copyback.stats.clone();
     units: UnitsStats, in "units" = |drive| drive.core.units.stats.clone();
+    buffer: BufferStats, in "buffer" = |drive| {
+        drive.path.host.buffer.as_ref().map_or_else(BufferStats::default, |buffer| buffer.stats.clone())
+    };
     gc: GcStats, in "counters" = |drive| drive.background.stats.clone();
 }
 

@@ -3,19 +3,36 @@
 //! A page of a host write is in the buffer from its admission until its program has ended. It is acknowledged as soon as
 //! the buffer has room for it. The flash page that it shares with others is programmed when it is full; before that,
 //! when a flush asks for it, when the host is idle (`gc.idle_after`), when GC waits for a page that it replaces, or when
-//! the buffer is full of pages whose flash pages are not. FUA writes do not use the buffer.
+//! the buffer is full of pages whose flash pages are not. FUA writes do not use the buffer, and no write does while a flush
+//! is outstanding.
+//!
+//! A write of a page that is in the buffer, and whose program its die has not begun, replaces the data in place: the page
+//! keeps its PPN and its place in the buffer, and gets the sequence number of the new write. Neither flash nor the map
+//! entry is read, also if the new write is of only part of the page. If the page waits for room, the new write is
+//! acknowledged together with the older one. Both writes are in the same flush epoch, since no flush is outstanding, so a
+//! flush that follows waits for the program that now has the newer data.
 //!
 //! The buffer is volatile: power loss destroys the acknowledged pages whose program has not ended, unless a capacitor has
 //! the energy to flush them. While the capacitor is empty, no page is acknowledged before its program has ended.
 
 use super::Host;
-use crate::base::geometry::{Lpn, RequestId};
+use crate::base::counters::counters;
+use crate::base::geometry::{Lpn, Ppn, RequestId};
 use crate::base::list::{Link, List, ListLinks};
-use crate::base::slab::{Id, Node, Slab};
+use crate::base::number_map::NumberMap;
+use crate::base::slab::{Fifo, Id, Node, Slab};
 use crate::core::Core;
 use crate::probe::Probe;
 use crate::sched::{Owner, Transaction};
 use std::collections::BTreeMap;
+
+counters! {
+    /// The write buffer (`ftl.buffer`).
+    pub struct BufferStats {
+        /// Mapping units of host writes that replaced the data of a unit in the write buffer before its program began.
+        pub replaced: u64, sum of units;
+    }
+}
 
 /// The pages in the write buffer, and those that wait for room in it.
 #[derive(Debug)]
@@ -29,26 +46,49 @@ pub(crate) struct Buffer {
     pages: u32,
     /// The pages whose program has not ended; [`Owner::Buffered`] has the slot.
     slots: Slab<Buffered>,
-    /// Of these, the pages that found the buffer full. The page admitted first is the last.
+    /// The slots by PPN.
+    of: NumberMap<Id<Buffered>>,
+    /// The pages that found the buffer full. The page admitted first is the last.
     waiting: List,
+    /// The writes of the pages that wait.
+    writes: Slab<Write>,
+    pub(crate) stats: BufferStats,
 }
 
 /// A page of a host write from its admission until its program has ended.
 #[derive(Clone, Copy, Debug)]
 struct Buffered {
     lpn: Lpn,
-    /// The flush epoch of the write.
+    ppn: Ppn,
+    /// The flush epoch of the writes.
     epoch: u32,
-    /// The write that is acknowledged once the buffer has room for the page, by request and sequence number; `None` if
-    /// it has been acknowledged.
-    write: Option<(RequestId, u64)>,
+    /// The writes that are acknowledged once the buffer has room for the page; empty if it has.
+    writes: Fifo<Write>,
     /// The neighbours in [`Buffer::waiting`].
     link: Link,
     next: Option<Id<Self>>,
 }
 
 impl Node for Buffered {
-    const EMPTY: Self = Self { lpn: Lpn(0), epoch: 0, write: None, link: Link::FREE, next: None };
+    const EMPTY: Self =
+        Self { lpn: Lpn(0), ppn: Ppn(0), epoch: 0, writes: Fifo::EMPTY, link: Link::FREE, next: None };
+
+    #[inline(always)]
+    fn next(&mut self) -> &mut Option<Id<Self>> {
+        &mut self.next
+    }
+}
+
+/// A write that waits for room in the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    request: RequestId,
+    sequence: u64,
+    next: Option<Id<Self>>,
+}
+
+impl Node for Write {
+    const EMPTY: Self = Self { request: RequestId(0), sequence: 0, next: None };
 
     #[inline(always)]
     fn next(&mut self) -> &mut Option<Id<Self>> {
@@ -72,7 +112,10 @@ impl Buffer {
             budget: capacity,
             pages: 0,
             slots: Slab::default(),
+            of: NumberMap::default(),
             waiting: List::default(),
+            writes: Slab::default(),
+            stats: BufferStats::default(),
         })
     }
 
@@ -92,41 +135,48 @@ impl Buffer {
         for page in core.pages_to_program() {
             let Owner::Buffered(slot) = page.owner else { continue };
             let buffered = &self.slots[Id::new(slot as usize)];
-            if buffered.lpn != page.lpn {
-                return Err(format!(
-                    "LPN {} in the slot of LPN {} of the write buffer",
-                    buffered.lpn.0, page.lpn.0
-                ));
+            let is_found = self.of.get(&page.ppn.0).is_some_and(|found| found.index() == slot as usize);
+            if !is_found || (buffered.lpn, buffered.ppn) != (page.lpn, page.ppn) {
+                return Err(format!("the slot of LPN {} of the write buffer has {buffered:?}", page.lpn.0));
             }
-            *(if buffered.write.is_some() { &mut waiting } else { &mut acknowledged }) += 1;
+            *(if buffered.writes.is_empty() { &mut acknowledged } else { &mut waiting }) += 1;
         }
         let counts = [
             (waiting, self.waiting.len()),
             (acknowledged, self.pages),
             (waiting + acknowledged, self.slots.live()),
+            (waiting + acknowledged, self.of.len() as u32),
         ];
         if counts.iter().any(|(found, expected)| found != expected) {
             return Err(format!(
-                "waiting, acknowledged and all pages of the write buffer, found and counted: {counts:?}"
+                "waiting, acknowledged, all and known pages of the write buffer, found and counted: {counts:?}"
             ));
         }
         Ok(())
     }
 
-    /// If the buffer has room, takes the first page out of those that wait for room, and returns it.
-    fn take_waiting(&mut self) -> Option<(Lpn, Option<(RequestId, u64)>)> {
+    /// If the buffer has room, takes the first page out of those that wait for room. Returns its LPN and its writes.
+    fn take_waiting(&mut self) -> Option<(Lpn, Fifo<Write>)> {
         let slot = self.waiting.last().filter(|_| self.pages < self.budget)?;
         self.waiting.remove(&mut self.slots, slot);
         self.pages += 1;
         let page = &mut self.slots[Id::new(slot as usize)];
-        Some((page.lpn, page.write.take()))
+        Some((page.lpn, std::mem::take(&mut page.writes)))
+    }
+
+    /// Lets a write wait until the buffer has room for its page.
+    fn wait(&mut self, page: Id<Buffered>, request: RequestId, sequence: u64) {
+        let write = self.writes.insert(Write { request, sequence, next: None });
+        self.slots[page].writes.push(&mut self.writes, write);
     }
 
     /// Power loss: the buffer is empty.
     pub(crate) fn forget(&mut self) {
         self.pages = 0;
         self.slots.clear();
+        self.of.clear();
         self.waiting = List::default();
+        self.writes.clear();
     }
 
     /// The acknowledged writes that are not in flash: the newest of each LPN, with its sequence number. An LPN whose
@@ -135,7 +185,7 @@ impl Buffer {
         let mut newest = BTreeMap::new();
         for page in core.pages_to_program() {
             let Owner::Buffered(slot) = page.owner else { continue };
-            let is_acknowledged = self.slots[Id::new(slot as usize)].write.is_none();
+            let is_acknowledged = self.slots[Id::new(slot as usize)].writes.is_empty();
             let sequence = core.array.stamp(page.ppn).sequence;
             let is_in_ram = core.ftl.map.get(page.lpn).is_some_and(|ppn| core.is_in_flight(ppn));
             if is_in_ram && is_acknowledged {
@@ -148,19 +198,59 @@ impl Buffer {
 }
 
 impl Host {
+    /// Whether a page of a write goes through the write buffer.
+    #[inline]
+    fn is_buffered(&self, request: RequestId) -> bool {
+        // While a flush is outstanding, the pages that it waits for do not wait for others.
+        self.buffer.is_some() && self.flushes == 0 && !self.requests.request(request).fua
+    }
+
     /// The owner of the program of a page: the write buffer instead of the request, if the page goes through the
     /// buffer. The page then joins the open flush epoch.
     #[inline]
-    pub(super) fn buffered_owner(&mut self, owner: Owner, lpn: Lpn) -> Owner {
-        match (owner, &mut self.buffer) {
-            // While a flush is outstanding, the pages that it waits for do not wait for others.
-            (Owner::Request(id), Some(buffer)) if self.flushes == 0 && !self.requests.request(id).fua => {
+    pub(super) fn buffered_owner(&mut self, owner: Owner, lpn: Lpn, ppn: Ppn) -> Owner {
+        match owner {
+            Owner::Request(id) if self.is_buffered(id) => {
                 let epoch = self.epochs.join_page() as u32;
-                let slot = buffer.slots.insert(Buffered { lpn, epoch, ..Buffered::EMPTY });
+                let buffer = self.buffer.as_mut().expect("the page goes through the buffer");
+                let slot = buffer.slots.insert(Buffered { lpn, ppn, epoch, ..Buffered::EMPTY });
+                buffer.of.insert(ppn.0, slot);
                 Owner::Buffered(slot.index() as u32)
             }
-            _ => owner,
+            other => other,
         }
+    }
+
+    /// If the newest data of `lpn` is in the write buffer, and its die has not begun its program, replaces this data by that
+    /// of a page of request `id`. Returns whether it has been replaced.
+    #[inline]
+    pub(crate) fn replace_buffered<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId, lpn: Lpn) -> bool {
+        self.buffer.is_some() && self.try_to_replace(core, id, lpn)
+    }
+
+    #[inline(never)]
+    fn try_to_replace<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId, lpn: Lpn) -> bool {
+        if !self.is_buffered(id) {
+            return false;
+        }
+        let (Some(buffer), Some(ppn)) = (&mut self.buffer, core.ftl.map.get(lpn)) else { return false };
+        let Some(&slot) = buffer.of.get(&ppn.0) else { return false };
+        if core.has_begun_program(ppn) {
+            return false;
+        }
+        buffer.stats.replaced += 1;
+        let stamp = core.next_stamp();
+        core.array.stage(ppn, lpn, stamp);
+        let waits = !buffer.slots[slot].writes.is_empty();
+        if waits {
+            buffer.wait(slot, id, stamp.sequence);
+        }
+        self.on_admitted(id, lpn, stamp.sequence);
+        core.probe.on_write_admitted(Some(id), lpn, stamp.sequence);
+        if !waits {
+            self.acknowledge(core, id, lpn, stamp.sequence);
+        }
+        true
     }
 
     /// The page in `slot`, of request `id`, has been admitted with this sequence number: acknowledges the page if the
@@ -174,14 +264,13 @@ impl Host {
         sequence: u64,
     ) {
         let buffer = self.buffer.as_mut().expect("the page is in the write buffer");
-        let page = &mut buffer.slots[Id::new(slot as usize)];
         if buffer.pages < buffer.budget {
             buffer.pages += 1;
-            let lpn = page.lpn;
+            let lpn = buffer.slots[Id::new(slot as usize)].lpn;
             self.acknowledge(core, id, lpn, sequence);
             return;
         }
-        page.write = Some((id, sequence));
+        buffer.wait(Id::new(slot as usize), id, sequence);
         buffer.waiting.push_first(&mut buffer.slots, slot);
         self.make_room(core);
     }
@@ -215,16 +304,20 @@ impl Host {
         }
         let buffer = self.buffer.as_mut().expect("the page is in the write buffer");
         let page = buffer.slots[Id::new(slot as usize)];
-        let next = if page.write.is_some() {
-            // A page that has waited until its program has ended needs no room.
-            buffer.waiting.remove(&mut buffer.slots, slot);
-            Some((page.lpn, page.write))
-        } else {
+        // A page that has waited until its program has ended needs no room.
+        let (lpn, mut writes) = if page.writes.is_empty() {
             buffer.pages -= 1;
-            buffer.take_waiting()
+            buffer.take_waiting().unwrap_or((page.lpn, Fifo::EMPTY))
+        } else {
+            buffer.waiting.remove(&mut buffer.slots, slot);
+            (page.lpn, page.writes)
         };
         buffer.slots.remove(Id::new(slot as usize));
-        if let Some((lpn, Some((request, sequence)))) = next {
+        buffer.of.remove(&page.ppn.0);
+        while let Some(buffer) = &mut self.buffer
+            && let Some(write) = writes.pop(&mut buffer.writes)
+        {
+            let Write { request, sequence, .. } = buffer.writes.remove(write);
             self.acknowledge(core, request, lpn, sequence);
         }
         self.make_room(core);

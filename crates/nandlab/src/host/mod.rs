@@ -17,6 +17,7 @@ mod writes;
 
 pub use crate::base::request::{Completion, FailReason, Op, Request};
 pub(crate) use buffer::Buffer;
+pub use buffer::BufferStats;
 pub(crate) use epochs::{Epochs, Merging};
 pub(crate) use link::{Link, To as LinkEnd};
 pub use link::{LinkDirection, LinkState};

@@ -130,7 +130,7 @@ impl Writes {
         (asked_by, lpn): (Owner, Lpn),
         page: AllocatedPage,
     ) {
-        let owner = host.buffered_owner(asked_by, lpn);
+        let owner = host.buffered_owner(asked_by, lpn, page.ppn);
         let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
             let (sequence, is_lost) = cache.on_write_back_placed(slot);
@@ -168,7 +168,8 @@ impl Writes {
         let list = self.list_of(core, Some(plane));
         while let Some(first) = self.lists[list].first() {
             let Waiter { lpn, owner, .. } = core.waiters[first];
-            if self.ends_if_dropped(core, cache.as_deref(), owner) {
+            let is_replaced = matches!(owner, Owner::Request(id) if host.replace_buffered(core, id, lpn));
+            if is_replaced || self.ends_if_dropped(core, cache.as_deref(), owner) {
                 self.remove_first(core, list);
                 continue;
             }

@@ -7,8 +7,8 @@ use crate::base::units::Span;
 use crate::drive::spec::RefreshPolicySpec;
 use crate::drive::spec::op_for_waf;
 use crate::drive::stats::{
-    CacheSummary, CapacitorSummary, Counters, EccStats, EccSummary, GcStats, LatencyUs, MapSummary,
-    MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, SteadySummary, SuspendStats,
+    BufferStats, CacheSummary, CapacitorSummary, Counters, EccStats, EccSummary, GcStats, LatencyUs,
+    MapSummary, MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, SteadySummary, SuspendStats,
 };
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::BlockState;
@@ -385,6 +385,9 @@ pub struct Summary {
     /// Programs of several mapping units; absent if a program writes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<crate::drive::stats::UnitsStats>,
+    /// The write buffer; absent without `ftl.buffer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<BufferStats>,
     /// Suspensions of programs and erases for host reads; absent without `timing.suspend`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspensions: Option<SuspendStats>,
@@ -537,6 +540,7 @@ impl Summary {
                 blocks: geometry.good_blocks(),
             }),
             units: (geometry.pages_per_program > 1).then(|| stats.units.clone()),
+            buffer: (drive.spec().ftl.buffer_bytes > 0).then(|| stats.buffer.clone()),
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
             space: space(drive),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },

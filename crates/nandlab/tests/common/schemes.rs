@@ -492,6 +492,7 @@ impl Acts {
             ("suspensions of programs", stats.suspensions.programs),
             ("suspensions of erases", stats.suspensions.erases),
             ("budget detections", stats.power.detections.len() as u64),
+            ("units replaced in the write buffer", stats.buffer.replaced),
         ]);
         acts
     }

@@ -119,10 +119,11 @@ fn declared_counters_are_in_the_results_and_add_up() {
         adds_up(&stats.refresh.clone());
         adds_up(&stats.reclaim.clone());
         adds_up(&stats.suspensions.clone());
+        adds_up(&stats.buffer.clone());
         adds_up(&PowerLoss::total(stats.power.losses));
     }
     // Mapping units below the page exclude some of the mechanisms above.
-    let units = spec(TINY, &["drive.page_size=16KiB", "ftl.mapping_unit=4KiB"]);
+    let units = spec(TINY, &["drive.page_size=16KiB", "ftl.mapping_unit=4KiB", "ftl.buffer=16KiB"]);
     let of_units = summary(&Drive::new(&units), &RunFacts::default());
     missing.retain(|path| at(&of_units, path).is_null());
     assert_eq!(missing, BTreeSet::new(), "declared counters are missing from the summary");

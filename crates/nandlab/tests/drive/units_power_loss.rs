@@ -189,6 +189,28 @@ fn a_deallocated_unit_of_the_buffer_is_not_lost() {
     read_everything(&mut drive);
 }
 
+/// A flush makes the newer data of a unit that was replaced in the buffer durable; without a flush the newer write is
+/// lost, as one page.
+#[test]
+fn a_replaced_unit_of_the_buffer_is_flushed_or_lost_as_one() {
+    for flushed in [false, true] {
+        let mut drive = drive(&["drive.cell=slc", "ftl.buffer=64KiB"]);
+        for lpn in [0, 4, 0, 0] {
+            assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
+        }
+        assert_eq!(drive.stats().buffer.replaced, 2);
+        if flushed {
+            assert_eq!(one(&mut drive, Op::Flush, 0, 0), PAGE + PROGRAM);
+        }
+        let loss = cut_after(&mut drive, 1);
+        assert_eq!(loss.dirty_pages, if flushed { 0 } else { 2 });
+        assert_eq!(loss.lost_from_ram(), if flushed { vec![] } else { vec![(Lpn(0), 4), (Lpn(4), 2)] });
+        let [page, _] = places(&drive, [0, 4])[..] else { unreachable!("two LPNs have two places") };
+        assert_eq!(page.map(|ppn| drive.array().stamp(ppn).sequence), flushed.then_some(4));
+        read_everything(&mut drive);
+    }
+}
+
 /// Recovery senses each programmed flash page once, and transfers 16 bytes of OOB for each of its four units.
 #[test]
 fn recovery_scans_flash_pages() {

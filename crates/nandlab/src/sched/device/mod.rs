@@ -32,10 +32,11 @@ use super::pick::{Scheduler, Waiting, pick};
 use super::timing::Timing;
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use super::watcher::Watcher;
-use crate::base::geometry::{DieId, Geometry};
+use crate::base::geometry::{DieId, Geometry, Ppn};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
 use state::Die;
+use std::iter::successors;
 use suspend::Suspender;
 
 /// The dies, channels and off-chip path of a drive. Clock `i` of the agenda belongs to die `i`.
@@ -147,6 +148,13 @@ impl Device {
     pub fn promote(&mut self, die: DieId) {
         self.dies[die.index()].promoted += 1;
     }
+    /// Whether a die has begun the operation of the transaction of page `first`: the operation is under way or suspended.
+    pub fn has_begun(&self, pool: &Transactions, die: DieId, first: Ppn) -> bool {
+        let begun = [self.under_way(die), self.suspended(die)];
+        let mut slots = begun.into_iter().flat_map(|slot| successors(slot, |&slot| pool[slot].next));
+        slots.any(|slot| pool[slot].ppn == first)
+    }
+
 
     /// Undoes one [`Device::promote`].
     pub fn demote(&mut self, die: DieId) {
