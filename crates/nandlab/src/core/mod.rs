@@ -9,6 +9,7 @@ mod at_once;
 mod copy_back;
 mod inside;
 mod job;
+mod joined;
 mod known;
 mod levels;
 mod map;

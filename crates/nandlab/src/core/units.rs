@@ -7,11 +7,13 @@
 //! buffer (`ftl.buffer`). A unit that has only pages of a background job gathers until the job has read all its pages.
 //!
 //! Reads that are queued in the same event for pages of the same flash page are one flash read. It transfers the pages
-//! that were asked for.
+//! that were asked for. Of the flash reads of one flash page only the newest are looked at, as many as the flash page
+//! has pages.
 //!
 //! Of the transactions of a flash operation only the first is in a queue; the others follow it through
 //! [`Transaction::more`].
 
+use super::joined::Joined;
 use super::read::SubRead;
 use super::{Core, Program};
 use crate::base::counters::counters;
@@ -47,8 +49,8 @@ pub(crate) struct Units {
     gathering: Box<[Option<Gathering>]>,
     /// The programming units to be closed at the end of the event, with the transaction of the first page.
     due: Vec<(PlaneId, WriteStream, Slot)>,
-    /// The first and the last transaction of every read queued in this event.
-    reads: Vec<(Slot, Slot)>,
+    /// The reads queued in this event.
+    reads: Joined,
     /// Whether the mapping unit is smaller than the flash page.
     joins_reads: bool,
     /// Number of pages of the write buffer whose programming units are not full.
@@ -63,7 +65,7 @@ impl Units {
         Self {
             gathering: vec![None; streams].into(),
             due: Vec::new(),
-            reads: Vec::new(),
+            reads: Joined::default(),
             joins_reads: geometry.units_per_page > 1,
             buffered: 0,
             stats: UnitsStats::default(),
@@ -178,8 +180,6 @@ impl<P: Probe> Core<P> {
         pages.map(|slot| &self.pool[slot]).filter(|page| page.kind.programs())
     }
 
-    /// Closes all programming units that gather pages of the write buffer.
-    #[inline(always)]
     /// Whether the die of a page that is to be programmed has begun the program of its programming unit.
     pub(crate) fn has_begun_program(&self, ppn: Ppn) -> bool {
         let (block, page) = self.geometry.split(ppn);
@@ -187,6 +187,8 @@ impl<P: Probe> Core<P> {
         self.device.has_begun(&self.pool, self.geometry.die_of_page(block, page), first)
     }
 
+    /// Closes all programming units that gather pages of the write buffer.
+    #[inline(always)]
     pub(crate) fn close_buffered(&mut self) {
         if self.units.buffered > 0 {
             self.close_programs_of_host();
@@ -310,23 +312,23 @@ impl<P: Probe> Core<P> {
     #[inline(never)]
     fn join_read(&mut self, slot: Slot, part: Option<SubRead>) -> bool {
         let (pool, geometry, read) = (&self.pool, &self.geometry, self.pool[slot]);
-        let is_same = |&(first, last): &(Slot, Slot)| {
+        let takes = |(first, last): (Slot, Slot)| {
             let lead = &pool[first];
             // Pages that need different levels, because the data of one is lost, are read separately.
-            geometry.first_unit(lead.ppn) == geometry.first_unit(read.ppn)
-                && pool[last].ppn < read.ppn
+            pool[last].ppn < read.ppn
                 && (lead.cause, lead.class, lead.start, lead.needed, lead.is_beyond)
                     == (read.cause, read.class, read.start, read.needed, read.is_beyond)
                 && self.shares_part(lead, part)
         };
-        let Some(index) = self.units.reads.iter().rposition(is_same) else { return false };
-        let (first, last) = self.units.reads[index];
+        let newest =
+            self.units.reads.of(geometry.first_unit(read.ppn)).take(geometry.units_per_page as usize);
+        let Some((index, (first, last))) = { newest }.find(|&(_, ends)| takes(ends)) else { return false };
         self.pool[slot].goes_along = true;
         self.pool[last].more = Some(slot);
         let lead = &mut self.pool[first];
         lead.level = lead.level.max(read.level);
         lead.extent += read.extent;
-        self.units.reads[index].1 = slot;
+        self.units.reads.set_last(index, slot);
         if let Some(part) = part {
             self.add_sub_read(first, part);
         }
@@ -337,7 +339,8 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(super) fn may_go_along(&mut self, slot: Slot) {
         if self.units.joins_reads {
-            self.units.reads.push((slot, slot));
+            let page = self.geometry.first_unit(self.pool[slot].ppn);
+            self.units.reads.push(page, slot);
         }
     }
 

@@ -1,0 +1,145 @@
+//! The flash reads of an event, found by flash page.
+
+use crate::base::geometry::Ppn;
+use crate::base::steps::step;
+use crate::sched::Slot;
+use std::iter::successors;
+
+/// A flash read.
+#[derive(Clone, Copy, Debug)]
+struct FlashRead {
+    /// The first page of its flash page.
+    page: Ppn,
+    /// The transactions of its first and of its last page.
+    first: Slot,
+    last: Slot,
+    /// The index of the next older read in the same list.
+    older: u32,
+}
+
+/// The flash reads to which further pages can be added, in lists by hash of the flash page.
+#[derive(Debug, Default)]
+pub(super) struct Joined {
+    reads: Vec<FlashRead>,
+    /// By list, the index of its newest read; meaningless unless this read exists and belongs to the list. So the table
+    /// need not be cleared. Its length is 0 or a power of two.
+    newest: Vec<u32>,
+}
+
+impl Joined {
+    /// The list of a flash page.
+    #[inline]
+    fn list_of(&self, page: Ppn) -> usize {
+        let spread = u64::from(page.0).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        spread as usize & (self.newest.len() - 1)
+    }
+
+    /// The index of the newest read in the list of `page`.
+    #[inline]
+    fn newest_with(&self, page: Ppn) -> Option<u32> {
+        if self.reads.is_empty() {
+            return None;
+        }
+        let list = self.list_of(page);
+        let index = self.newest[list];
+        self.reads.get(index as usize).is_some_and(|read| self.list_of(read.page) == list).then_some(index)
+    }
+
+    /// The reads of a flash page, newest first: the index of each, and the transactions of its first and last page.
+    #[inline]
+    pub(super) fn of(&self, page: Ppn) -> impl Iterator<Item = (usize, (Slot, Slot))> {
+        let older = |&index: &u32| {
+            step();
+            Some(self.reads[index as usize].older).filter(|&older| older != u32::MAX)
+        };
+        successors(self.newest_with(page), older)
+            .map(|index| (index as usize, self.reads[index as usize]))
+            .filter(move |(_, read)| read.page == page)
+            .map(|(index, read)| (index, (read.first, read.last)))
+    }
+
+    /// Adds a read of `page` that has one page so far.
+    #[inline]
+    pub(super) fn push(&mut self, page: Ppn, slot: Slot) {
+        if self.reads.len() == self.newest.len() {
+            self.grow();
+        }
+        self.reads.push(FlashRead { page, first: slot, last: slot, older: u32::MAX });
+        self.link(self.reads.len() - 1);
+    }
+
+    /// Puts a read, the newest one so far, into its list.
+    #[inline]
+    fn link(&mut self, index: usize) {
+        let page = self.reads[index].page;
+        self.reads[index].older =
+            self.newest_with(page).filter(|&newest| newest < index as u32).unwrap_or(u32::MAX);
+        let list = self.list_of(page);
+        self.newest[list] = index as u32;
+    }
+
+    /// Doubles the number of lists.
+    #[cold]
+    fn grow(&mut self) {
+        let lists = (2 * self.newest.len()).max(16);
+        self.newest.clear();
+        self.newest.resize(lists, u32::MAX);
+        for index in 0..self.reads.len() {
+            self.link(index);
+        }
+    }
+
+    /// Sets the transaction of the last page of a read.
+    #[inline]
+    pub(super) fn set_last(&mut self, index: usize, slot: Slot) {
+        self.reads[index].last = slot;
+    }
+
+    /// Forgets all reads.
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        self.reads.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Stream;
+
+    /// The naive twin is a search of all reads of the event.
+    #[test]
+    fn the_reads_of_a_flash_page_are_found_newest_first() {
+        let (mut joined, mut stream) = (Joined::default(), Stream::new(1, "joined"));
+        let mut found = 0;
+        for event in 0..500 {
+            let mut twin: Vec<(Ppn, Slot, Slot)> = Vec::new();
+            let pages = 1 + stream.below(if event % 50 == 0 { 3000 } else { 40 });
+            for number in 0..pages as usize {
+                let page = Ppn(4 * stream.below(pages) as u32);
+                let naive: Vec<(usize, (Slot, Slot))> = twin
+                    .iter()
+                    .enumerate()
+                    .rev()
+                    .filter(|(_, read)| read.0 == page)
+                    .map(|(index, &(_, first, last))| (index, (first, last)))
+                    .collect();
+                assert_eq!(joined.of(page).collect::<Vec<_>>(), naive, "event {event}, read {number}");
+                found += naive.len();
+                let slot = Slot::new(number);
+                match naive.first() {
+                    Some(&(index, _)) if stream.below(2) == 0 => {
+                        joined.set_last(index, slot);
+                        twin[index].2 = slot;
+                    }
+                    _ => {
+                        joined.push(page, slot);
+                        twin.push((page, slot, slot));
+                    }
+                }
+            }
+            joined.clear();
+        }
+        assert!(found > 10_000, "only {found} reads of a flash page that another one reads");
+    }
+}
