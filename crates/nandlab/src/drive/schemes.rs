@@ -55,5 +55,5 @@ macro_rules! schemes {
 schemes! {
     copyback: Migration = |spec, core| Migration::new(&spec.migration, &core.geometry);
     refreshing: Refreshing = |spec, core| Refreshing::new(&spec.refresh, spec.seed, core);
-    reclaim: crate::reclaim::Reclaim = |spec, core| crate::reclaim::Reclaim::new(&spec.reclaim, core.geometry.planes);
+    reclaim: crate::reclaim::Reclaim = |spec, core| crate::reclaim::Reclaim::new(&spec.reclaim, &core.geometry);
 }

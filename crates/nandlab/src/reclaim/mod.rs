@@ -23,7 +23,7 @@ mod tests;
 
 pub use stats::ReclaimStats;
 
-use crate::base::geometry::{BlockId, PlaneId, Ppn};
+use crate::base::geometry::{BlockId, Geometry, PlaneId, Ppn};
 use crate::core::{Core, NextJob, Scheme, Wake};
 use crate::flash::{AgeStamp, BlockState};
 use crate::probe::Probe;
@@ -39,14 +39,18 @@ pub(crate) struct Reclaim {
     /// By plane: blocks that have passed the limit, each with its P/E cycles at that time, in the order in which they
     /// passed.
     queues: Box<[VecDeque<(BlockId, u32)>]>,
+    /// By block, whether it is in a queue; empty without reclaim.
+    is_queued: Box<[bool]>,
 }
 
 impl Reclaim {
-    pub(crate) fn new(spec: &ReclaimSpec, planes: u32) -> Self {
+    pub(crate) fn new(spec: &ReclaimSpec, geometry: &Geometry) -> Self {
+        let blocks = if spec.is_on() { geometry.blocks } else { 0 };
         Self {
             policy: spec.policy,
             stats: ReclaimStats::default(),
-            queues: vec![VecDeque::new(); planes as usize].into(),
+            queues: vec![VecDeque::new(); geometry.planes as usize].into(),
+            is_queued: vec![false; blocks as usize].into(),
         }
     }
 
@@ -67,7 +71,7 @@ impl Reclaim {
         };
         let plane = core.geometry.plane_of(block);
         let queue = &mut self.queues[plane.index()];
-        if passes && !queue.iter().any(|&(queued, _)| queued == block) {
+        if passes && !std::mem::replace(&mut self.is_queued[block.index()], true) {
             queue.push_back((block, pe_cycles));
             core.wake(Wake::Due(plane));
         }
@@ -90,6 +94,7 @@ impl<P: Probe> Scheme<P> for Reclaim {
 
     fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
         while let Some((block, pe_cycles)) = self.queues[plane.index()].pop_front() {
+            self.is_queued[block.index()] = false;
             let state = core.array.block(block);
             let (is_open, valid) = (state.state == BlockState::Open, state.valid);
             // Another job may empty the block now, or have erased it since. A block without valid pages holds nothing to
@@ -113,5 +118,6 @@ impl<P: Probe> Scheme<P> for Reclaim {
 
     fn forget(&mut self, _: &mut Core<P>) {
         self.queues.iter_mut().for_each(VecDeque::clear);
+        self.is_queued.fill(false);
     }
 }

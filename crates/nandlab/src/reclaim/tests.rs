@@ -17,8 +17,8 @@ use std::path::Path;
 
 const BLOCK: BlockId = BlockId(0);
 
-fn reclaim(policy: ReclaimPolicySpec) -> Reclaim {
-    Reclaim::new(&ReclaimSpec { policy }, 1)
+fn reclaim(core: &Core<NoProbe>, policy: ReclaimPolicySpec) -> Reclaim {
+    Reclaim::new(&ReclaimSpec { policy }, &core.geometry)
 }
 
 /// Senses page 0 of a block `count` times, and drops the wakes of other mechanisms. Returns the number of wakes of
@@ -35,7 +35,7 @@ fn sense(core: &mut Core<NoProbe>, reclaim: &mut Reclaim, block: BlockId, count:
 #[test]
 fn a_block_is_reclaimed_at_its_limit_of_reads_and_not_before() {
     let mut core = Setup::default().core();
-    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 3 });
+    let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 3 });
     fill(&mut core, WriteStream::Host, 0..8);
     assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 2), 0);
     assert!(reclaim.next_job(&mut core, PLANE).is_none());
@@ -50,7 +50,7 @@ fn a_block_is_reclaimed_at_its_limit_of_reads_and_not_before() {
 #[test]
 fn blocks_are_reclaimed_in_the_order_in_which_they_pass_the_limit_and_are_queued_once() {
     let mut core = Setup::default().core();
-    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..12);
     for block in [BlockId(2), BlockId(0)] {
         assert_eq!(sense(&mut core, &mut reclaim, block, 5), 1);
@@ -65,7 +65,7 @@ fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
     // is 0.00225: after three reads the RBER is above this. Every second read is sampled, so the fourth read is the
     // first sampled read above the limit.
     let mut core = Setup { levels: 4, ..Setup::default() }.core();
-    let mut reclaim = reclaim(ReclaimPolicySpec::Rber { limit: 0.5, every: 2 });
+    let mut reclaim = reclaim(&core, ReclaimPolicySpec::Rber { limit: 0.5, every: 2 });
     fill(&mut core, WriteStream::Host, 0..8);
     assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 3), 0);
     assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
@@ -81,7 +81,7 @@ fn a_predicted_rber_at_the_limit_passes_it() {
     let (rber, last) = (core.rber_of(core.geometry.page(BLOCK, 0)), core.physics.ecc.limit());
     let limit = rber / last;
     assert_eq!(limit * last, rber);
-    let mut reclaim = reclaim(ReclaimPolicySpec::Rber { limit, every: 4 });
+    let mut reclaim = reclaim(&core, ReclaimPolicySpec::Rber { limit, every: 4 });
     core.array.block_mut(BLOCK).reads = 3;
     assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
 }
@@ -99,7 +99,7 @@ fn a_limit_of_rber_needs_an_rber() {
 #[test]
 fn an_open_block_is_closed_early_and_reclaimed() {
     let mut core = Setup::default().core();
-    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..2);
     assert_eq!(core.array.block(BLOCK).state, BlockState::Open);
     assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 2), 1);
@@ -111,7 +111,7 @@ fn an_open_block_is_closed_early_and_reclaimed() {
 #[test]
 fn a_block_that_was_erased_or_has_no_valid_pages_is_not_reclaimed() {
     let mut core = Setup::default().core();
-    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..8);
     sense(&mut core, &mut reclaim, BLOCK, 2);
     clear(&mut core, BLOCK);
@@ -135,7 +135,7 @@ fn a_block_that_was_erased_or_has_no_valid_pages_is_not_reclaimed() {
 #[test]
 fn a_block_that_finds_no_free_block_is_queued_again_by_its_next_read() {
     let mut core = Setup::default().core();
-    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     // Eight blocks of four pages: the sixteen LPNs are written twice, so blocks 0 to 3 hold no valid page. The host
     // may not take the last block.
     fill(&mut core, WriteStream::Host, (0..16).chain(0..12));
@@ -151,7 +151,7 @@ fn a_block_that_finds_no_free_block_is_queued_again_by_its_next_read() {
 #[test]
 fn power_loss_drops_the_queue_and_the_next_read_queues_the_block_again() {
     let mut core = Setup::default().core();
-    let mut reclaim = reclaim(ReclaimPolicySpec::Reads { limit: 2 });
+    let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..8);
     sense(&mut core, &mut reclaim, BLOCK, 2);
     reclaim.forget(&mut core);

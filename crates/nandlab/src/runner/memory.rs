@@ -134,6 +134,7 @@ impl Memory {
             blocks: blocks
                 * ((size_of::<Block>() + size_of::<Rare>()) as u64
                     + BLOCK_EXTRA_BYTES
+                    + when(spec.reclaim.is_on(), 1)
                     + when(*refresh != RefreshPolicySpec::None, 4 + 24))
                 + when(geometry.flash_blocks_per_block() > 1, 4 * u64::from(geometry.flash_blocks()))
                 + when(geometry.dies_per_block > 1, 4 * blocks * u64::from(geometry.dies_per_block))
