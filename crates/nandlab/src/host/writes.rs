@@ -73,13 +73,14 @@ impl Writes {
             self.program_in(core, host, map, cache, (owner, lpn), page);
             return;
         }
+        let is_first = self.lists[list].is_empty();
         let waiter = core.waiters.insert(Waiter::new(owner, lpn, Wants::Write));
         self.lists[list].push(&mut core.waiters, waiter);
         self.count += 1;
         self.counters.waiting_writes += 1;
         if core.ftl.allocator.is_static() {
             core.wake(Wake::Space(PlaneId(list as u32)));
-        } else {
+        } else if is_first {
             for plane in (0..core.geometry.planes).map(PlaneId) {
                 core.wake(Wake::Space(plane));
             }
