@@ -274,8 +274,7 @@ impl PowerBackup {
                 core.close_early(block);
             }
         }
-        let is_guarded = !core.device.has_program_before(&core.pool, self.guard.from);
-        if !is_guarded || self.guard.planes_left > 0 {
+        if self.guard.planes_left > 0 || core.device.has_program_before(&core.pool, self.guard.from) {
             return;
         }
         let capacitor = self.capacitor.as_mut().expect("a detection needs a capacitor");

@@ -512,6 +512,7 @@ impl<P: Probe> Drive<P> {
     /// The first inconsistency found.
     pub fn audit(&self) -> Result<(), String> {
         self.core.ftl.audit(&self.core.geometry, &self.core.array)?;
+        self.core.device.audit(&self.core.pool)?;
         if let Some(mapping) = &self.path.map {
             mapping.demand.audit(&self.core.ftl.map)?;
         }

@@ -53,6 +53,9 @@ pub struct Device {
     cleaning_order: Box<[u64]>,
     /// Free dies with new work, to be started in this order.
     marked: Vec<DieId>,
+    /// A submission number, and how many programs with lower numbers are queued or under way
+    /// ([`Device::has_program_before`]).
+    before: (u64, u32),
     /// The partners of multi-plane operations; `None` if each operation is on one plane.
     partners: Option<Partners>,
     /// Whether a transaction has had a partner.
@@ -88,6 +91,7 @@ impl Device {
             scheduler,
             cleaning_order: vec![0; geometry.dies as usize].into(),
             marked: Vec::with_capacity(geometry.dies as usize),
+            before: (0, 0),
             partners: (multi_plane && geometry.flash_planes_per_die() > 1).then(|| Partners::new(geometry)),
             has_used_several_planes: false,
             gap,
@@ -144,10 +148,6 @@ impl Device {
         self.dies[die.index()].batch.first()
     }
 
-    /// Adds a plane of a die to those whose background work is urgent.
-    pub fn promote(&mut self, die: DieId) {
-        self.dies[die.index()].promoted += 1;
-    }
     /// Whether a die has begun the operation of the transaction of page `first`: the operation is under way or suspended.
     pub fn has_begun(&self, pool: &Transactions, die: DieId, first: Ppn) -> bool {
         let begun = [self.under_way(die), self.suspended(die)];
@@ -155,6 +155,10 @@ impl Device {
         slots.any(|slot| pool[slot].ppn == first)
     }
 
+    /// Adds a plane of a die to those whose background work is urgent.
+    pub fn promote(&mut self, die: DieId) {
+        self.dies[die.index()].promoted += 1;
+    }
 
     /// Undoes one [`Device::promote`].
     pub fn demote(&mut self, die: DieId) {
@@ -195,6 +199,9 @@ impl Device {
             Some(partners) => partners.push(pool, queue, slot),
         }
         die.load += 1;
+        if pool[slot].order < self.before.0 {
+            self.before.1 += u32::from(pool[slot].kind.programs());
+        }
         self.mark(id);
     }
 
@@ -304,6 +311,9 @@ impl Device {
                 (die.batch, die.is_sensed) = (Fifo::default(), false);
                 die.load -= count(pool, Some(first));
                 Self::end(die, now);
+                if self.before.1 > 0 {
+                    self.before.1 -= self.count_programs_before(pool, first);
+                }
                 if let Some(suspender) = &mut self.suspender {
                     suspender.end(id);
                 }

@@ -6,6 +6,7 @@ use crate::base::slab::Fifo;
 use crate::base::units::Time;
 use crate::sched::pick::Turns;
 use crate::sched::{Class, Slot, Transactions};
+use std::iter::successors;
 
 impl Device {
     /// Whether power failure tears the program or erase of a die: the operation has begun in the array and has not
@@ -24,9 +25,32 @@ impl Device {
         lists.flat_map(|first| std::iter::successors(first, |&slot| pool[slot].next))
     }
 
-    /// Whether a program with a submission number below `order` is queued or under way.
-    pub fn has_program_before(&self, pool: &Transactions, order: u64) -> bool {
-        self.operations(pool).any(|slot| pool[slot].kind.programs() && pool[slot].order < order)
+    /// Whether a program with a submission number below `order` is queued or under way. The first call with an `order`
+    /// takes time with the number of operations.
+    pub fn has_program_before(&mut self, pool: &Transactions, order: u64) -> bool {
+        if self.before.0 != order {
+            let is_before = |&slot: &Slot| pool[slot].kind.programs() && pool[slot].order < order;
+            self.before = (order, self.operations(pool).filter(is_before).count() as u32);
+        }
+        self.before.1 > 0
+    }
+
+    /// The number of programs in a batch that [`Device::has_program_before`] counts.
+    #[cold]
+    pub(super) fn count_programs_before(&self, pool: &Transactions, first: Slot) -> u32 {
+        let batch = successors(Some(first), |&slot| pool[slot].next);
+        batch.map(|slot| u32::from(pool[slot].kind.programs() && pool[slot].order < self.before.0)).sum()
+    }
+
+    /// Checks the count of [`Device::has_program_before`].
+    pub fn audit(&self, pool: &Transactions) -> Result<(), String> {
+        let (order, counted) = self.before;
+        let is_before = |&slot: &Slot| pool[slot].kind.programs() && pool[slot].order < order;
+        let found = self.operations(pool).filter(is_before).count();
+        if found != counted as usize {
+            return Err(format!("{found} programs with numbers below {order} found, {counted} counted"));
+        }
+        Ok(())
     }
 
     /// At power failure, drops all queued transactions and all urgency. Operations under way continue.
@@ -41,6 +65,7 @@ impl Device {
         if let Some(partners) = &mut self.partners {
             partners.clear();
         }
+        self.before = (0, 0);
     }
 
     /// At power-off, ends all operations under way.
