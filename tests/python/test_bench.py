@@ -53,6 +53,13 @@ def test_differences_count_beyond_two_percent_and_a_few_instructions() -> None:
     assert len(instructions.differences("plain", filed, {**filed, "page_operations": 11})) == 1
 
 
+def test_instructions_may_not_grow_with_a_backlog_by_more_than_a_tenth() -> None:
+    assert instructions.growth("plain", 1000.0, 1100.0, 1.1) is None
+    assert instructions.growth("plain", 1000.0, 1101.0, 1.1) == (
+        "plain: 1000.0 instructions, 1101.0 with the larger backlog"
+    )
+
+
 def test_the_interval_leaves_out_the_smallest_and_the_largest() -> None:
     assert bench.interval([9.0, 1.0, 2.0, 7.0, 3.0]) == (3.0, 2.0, 7.0)
 

@@ -6,15 +6,22 @@
 //! speed of larger drives, up to 1 TiB, follows. `outcome` is a hash of the simulated time and the number of page
 //! operations: if it changes, a change of the code has changed the results. All times are CPU time.
 //!
-//! Three options serve the tools of `make bench` and `make instructions`; each prints one line of JSON. `--once=BLOCKS`
+//! These options serve the tools of `make bench` and `make instructions`; each prints one line of JSON. `--once=BLOCKS`
 //! measures the main drive, with this number of blocks in a plane, and its bare loop once. `--bare=TRACE` measures the
 //! bare loop on the requests of a trace, on the drive of tools/bench.py. `--counted=CASE` plays a tenth of the requests
-//! on a drive of 1 GiB, for a program that counts the instructions inside [`counted`].
+//! on a drive of 1 GiB, for a program that counts the instructions inside [`counted`]. For the same program
+//! `--mechanisms` prints the names of the mechanisms, the queue depths and the sizes of reads that are compared;
+//! `--counted-mechanism=NAME` with `--depth=DEPTH` plays the load of a mechanism, and `--counted-reads=MIB` reads of
+//! this size.
 //!
 //! Each case names the mechanisms that it measures, and fails if one of them does not act. The test
 //! `tests/drive/bench_cases.rs` plays the cases of `--counted`.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+#[path = "../tests/common/mechanisms.rs"]
+mod mechanisms;
+
+use mechanisms::{DEPTHS, MECHANISMS, MOST, Mechanism, SIZES_MIB, large_reads, operations};
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
@@ -405,18 +412,6 @@ fn counted(runner: &mut Runner<Replay>, drive: &mut Drive) {
     assert!(progress.is_done);
 }
 
-/// Page operations; with several mapping units in a flash page, the mapping units read and programmed, without padding.
-fn operations(drive: &Drive) -> u64 {
-    let stats = drive.stats();
-    if drive.geometry().units_per_page == 1 {
-        return stats.page_operations();
-    }
-    let read = stats.host[Op::Read as usize].bytes / u64::from(drive.geometry().page_bytes);
-    let programmed = stats.units_programmed() - stats.units.padding;
-    // GC has read the units that it has programmed.
-    read + 2 * programmed - stats.counters.host_pages_written
-}
-
 /// The work of the drive as bare loops. A read looks up the map. A write maps, validates and invalidates pages; greedy
 /// GC copies page by page when a plane has `SPARE` free blocks. The loops have no time, no queues and no statistics.
 struct Bare<const PAGES: u32, const PLANES: u32, const SPARE: usize> {
@@ -590,6 +585,28 @@ fn count(scheme: &str) {
     println!(r#"{{"operations":{operations}}}"#);
 }
 
+/// Prints what is compared.
+fn mechanisms() {
+    let names: Vec<&str> = MECHANISMS.iter().map(|mechanism| mechanism.name).collect();
+    println!(r#"{{"names":{names:?},"depths":{DEPTHS:?},"sizes_mib":{SIZES_MIB:?},"most":{MOST}}}"#);
+}
+
+/// Plays the load of a mechanism at a queue depth, and prints the number of page operations.
+fn count_mechanism(name: &str, depth: u32) {
+    let mechanism = Mechanism::named(name);
+    let mut drive = mechanism.drive();
+    let requests = mechanism.requests(REQUESTS / 50, drive.geometry().logical_bytes());
+    let (operations, _) = play_as(Arrival::QueueDepth(depth), &mut drive, &requests);
+    println!(r#"{{"operations":{operations}}}"#);
+}
+
+/// Reads 128 MiB in requests of this size, and prints the number of page operations.
+fn count_reads(mib: u64) {
+    let mut drive = Mechanism::named("write buffer").drive();
+    let (operations, _) = play_as(Arrival::QueueDepth(1), &mut drive, &large_reads(mib, 128));
+    println!(r#"{{"operations":{operations}}}"#);
+}
+
 /// Returns the resident memory of this process in bytes; `None` if the system has no `/proc/self/statm`.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -608,6 +625,16 @@ fn main() {
     }
     if let Some(scheme) = value("--counted=") {
         return count(&scheme);
+    }
+    if std::env::args().any(|a| a == "--mechanisms") {
+        return mechanisms();
+    }
+    if let Some(name) = value("--counted-mechanism=") {
+        let depth = value("--depth=").expect("a queue depth");
+        return count_mechanism(&name, depth.parse().expect("a queue depth"));
+    }
+    if let Some(mib) = value("--counted-reads=") {
+        return count_reads(mib.parse().expect("MiB"));
     }
     let only = value("--only=");
     let requests = requests(REQUESTS, SPAN);

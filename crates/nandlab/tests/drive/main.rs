@@ -7,6 +7,8 @@ mod cases;
 mod common;
 #[path = "../common/crash.rs"]
 mod crash;
+#[path = "../common/mechanisms.rs"]
+mod mechanisms;
 
 mod allocation;
 mod bad_blocks;
@@ -48,6 +50,7 @@ mod retry;
 mod sabotage;
 mod snapshot;
 mod space;
+mod steps;
 mod tlc;
 mod together;
 mod twin;
