@@ -3,7 +3,6 @@
 //! pages nor pins.
 
 use super::copybacks::numbers;
-use super::spec::GcForeground;
 use super::{Around, Background, Job, PREFETCH_PAGES};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refreshed, To, Wake, Work};
@@ -93,11 +92,12 @@ impl Background {
         let is_paced =
             is_background && self.pacing.is_some() && core.is_short(plane) && !(corrects && is_hurried);
         let is_urgent = is_background && is_hurried || is_paced;
+        let gains = core.gains(victim);
         if !stays {
             core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
         }
         self.jobs[plane.index()] =
-            Job { cause: Some(cause), class, is_urgent, is_paced, stays, start, ..Job::default() };
+            Job { cause: Some(cause), class, is_urgent, is_paced, stays, start, gains, ..Job::default() };
         core.room.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
         // A job whose block stays takes free blocks and returns none by an erase, so these blocks are promised to the
         // job.
@@ -281,17 +281,18 @@ impl Background {
         core.wake(Wake::JobOver(plane));
     }
 
-    /// With `gc.foreground = "blocking"`, gives the die to an urgent GC job from now until its victim is erased. A
-    /// victim of translation pages is exempt: its copies share a queue with translation pages that are being written
-    /// back, and the host waits for these.
+    /// With `gc.foreground = "blocking"`, gives the die to an urgent GC job from now until its victim is erased. The write
+    /// that has opened the block and so has made space short waits for the job, and so do host operations queued after
+    /// it. If no write has, those queued from now on wait. A victim of translation pages is exempt: its copies share a
+    /// queue with translation pages that are being written back, and the host waits for these.
     pub(super) fn begin_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &mut self.jobs[plane.index()];
-        if self.gc.foreground == GcForeground::Blocking
+        if let Some(kept_from) = core.room.kept_from.get(plane.index())
             && job.cause == Some(Cause::Gc)
             && job.is_urgent
             && !job.is_of_map
         {
-            job.blocks_from = Some(core.pool.next_order());
+            job.blocks_from = Some(kept_from.unwrap_or(core.pool.next_order()));
             self.update_blocking(core, plane);
         }
     }
@@ -316,6 +317,10 @@ impl Background {
     /// Ends the job of a plane.
     pub(crate) fn end_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = std::mem::take(&mut self.jobs[plane.index()]);
+        if let Some(from) = job.blocks_from.filter(|_| job.gains) {
+            // While space is short, the next cleaning comes before the writes that have waited for this one.
+            core.keep_dies(plane, from);
+        }
         if job.is_blocking {
             for die in core.geometry.dies_of(plane) {
                 core.device.end_cleaning(die);

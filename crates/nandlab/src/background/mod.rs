@@ -55,6 +55,8 @@ pub(crate) struct Job {
     blocks_from: Option<u64>,
     is_blocking: bool,
     is_erasing: bool,
+    /// Whether the erase of the victim gives more room than its valid pages take.
+    gains: bool,
     /// Whether the victim held translation pages when the job began.
     is_of_map: bool,
     /// The stream to which pages are copied back; `None`: all pages are moved off-chip.
@@ -180,6 +182,7 @@ impl Background {
             (state.promised_blocks, state.promised_pages) = (0, 0);
         }
         core.room.spaces.fill(Space::default());
+        core.room.kept_from.fill(None);
     }
 
     /// The grace of an overdue block is running out. `is_next`: the plane's job works on this block, or will work on it
@@ -215,20 +218,29 @@ impl Background {
         if core.is_at_reserve(plane) {
             Self::promote_erases(core, plane);
         }
-        if !core.is_short(plane) {
-            return;
-        }
-        let job = &mut self.jobs[plane.index()];
-        if !core.has_job(plane) {
-            self.start_gc(core, path, around, plane, true, 1.0);
-        } else {
-            if job.can_hurry() {
-                (job.is_urgent, job.is_paced) = (true, true);
-                core.promote(plane);
-                self.begin_blocking(core, plane);
+        if Self::is_due(core, path, plane) {
+            let job = &mut self.jobs[plane.index()];
+            if !core.has_job(plane) {
+                self.start_gc(core, path, around, plane, true, 1.0);
+            } else {
+                if job.can_hurry() {
+                    (job.is_urgent, job.is_paced) = (true, true);
+                    core.promote(plane);
+                    self.begin_blocking(core, plane);
+                }
+                self.pace(core, plane);
             }
-            self.pace(core, plane);
         }
+        core.release_dies(plane);
+    }
+
+    /// Whether foreground GC begins in a plane. With `gc.foreground = "blocking"` it begins only when a write waits for it:
+    /// the one that has just opened a block, or one that finds no room.
+    fn is_due<P: Probe>(core: &Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
+        let room = &core.room;
+        let waits =
+            || room.kept_from[plane.index()].is_some() || core.is_at_reserve(plane) || path.is_stuck();
+        core.is_short(plane) && (!room.blocks_dies() || waits())
     }
 
     /// The drive is idle. Starts a job in each plane that has none and needs one.
@@ -254,10 +266,21 @@ impl Background {
         around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
-        let is_short = core.is_short(plane);
+        self.start_next_job(core, path, around, plane);
+        core.release_dies(plane);
+    }
+
+    fn start_next_job<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        let is_due = Self::is_due(core, path, plane);
         // Wear levelling comes first: it is rarely due, and under a steady load space is always short, so GC would
         // always precede it.
-        if self.levels_wear && self.start_wear(core, path, around, plane, is_short) {
+        if self.levels_wear && self.start_wear(core, path, around, plane, is_due) {
             return;
         }
         // Without pacing, GC precedes refresh while space is short. If data comes due faster than the drive can refresh
@@ -265,12 +288,12 @@ impl Background {
         // block's pages are free for the host.
         let has_time = self.pacing.is_some() && 2 * core.host_room(plane) >= core.geometry.pages_per_block;
         if has_time && self.start_refresh(core, path, around, plane)
-            || is_short && self.start_gc(core, path, around, plane, true, 1.0)
+            || is_due && self.start_gc(core, path, around, plane, true, 1.0)
             || !has_time && self.start_refresh(core, path, around, plane)
         {
             return;
         }
-        if !is_short && core.state.is_idle && core.is_below(plane, self.gc.background_free) {
+        if !is_due && core.state.is_idle && core.is_below(plane, self.gc.background_free) {
             self.start_gc(core, path, around, plane, false, self.gc.idle_valid_max);
         }
     }

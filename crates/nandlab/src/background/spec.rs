@@ -50,7 +50,7 @@ section! {
             "gc.foreground",
             ValueKind::Slot(GcForeground::CHOICES),
             "\"interleaved\"",
-            "whether the host waits for the whole cleaning of a victim",
+            "whether the host waits for whole cleanings",
         ),
         /// Idle-time GC starts when less than this share of the pages that can be free for the host is free.
         pub background_free: f64 = key(
@@ -108,9 +108,11 @@ choices! {
     pub enum GcForeground {
         /// The die serves the host between the operations of the job, as the scheduler decides.
         Interleaved = "interleaved": "the die of a foreground GC job serves the host between the job's operations",
-        /// The host waits for the whole cleaning of a victim, as in older models. A victim of translation pages is
-        /// cleaned interleaved.
-        Blocking = "blocking": "a foreground GC job has its die to itself until the victim is erased",
+        /// The rule of DiskSim's SSD model: the write that makes a plane short of space waits until GC has cleaned
+        /// so many blocks that no plane of its die is short, also if the die is idle. Foreground GC has the die to
+        /// itself. Blocks without valid data are erased by GC as well. A victim of translation pages is cleaned
+        /// interleaved.
+        Blocking = "blocking": "foreground GC has its die to itself, until no plane of the die is short of space",
     }
 }
 

@@ -81,7 +81,7 @@ impl Bench {
             idle_valid_max: 0.75,
             idle_after_ns: MS,
         };
-        let core = setup.core();
+        let core = Setup { blocks_dies: foreground == GcForeground::Blocking, ..*setup }.core();
         let path = DataPath {
             host: Host::new(None, 0, MS, &core.geometry),
             map: MapInRam::default(),
@@ -114,7 +114,11 @@ impl Bench {
                 Event::Ended(done) => {
                     log.push((done.kind, done.cause));
                     match (done.kind, done.owner) {
-                        (FlashOp::Erase, Owner::Job(plane)) => jobs.end_job(core, plane),
+                        (FlashOp::Erase, Owner::Job(plane)) => {
+                            jobs.end_job(core, plane);
+                            // No other job follows.
+                            core.release_dies(plane);
+                        }
                         (FlashOp::Erase, Owner::DeadBlock(plane)) => jobs.end_dead(core, plane, false),
                         (_, Owner::Job(plane)) => jobs.on_copied(core, path, others, plane),
                         other => unreachable!("{other:?}"),

@@ -75,6 +75,8 @@ pub(crate) struct Config {
     pub(crate) keeps_sequences: bool,
     /// Foreground GC starts in a plane when less than this share of the pages that can be free for the host is free.
     pub(crate) foreground_free: f64,
+    /// Whether a foreground cleaning has its dies to itself (`gc.foreground = "blocking"`).
+    pub(crate) blocks_dies: bool,
     /// Whether map entries carry the read levels of their pages.
     pub(crate) levels_in_entries: bool,
     /// Whether no read level is kept for translation pages, so that their reads start at level 1.
@@ -197,7 +199,7 @@ impl<P: Probe> Core<P> {
                 is_syncing: false,
                 is_idle: true,
             },
-            room: Room::new(geometry.planes, config.foreground_free, config.endurance),
+            room: Room::new(geometry.planes, config.foreground_free, config.blocks_dies, config.endurance),
             levels: ReadLevels::new(
                 &ecc,
                 &geometry,

@@ -88,6 +88,7 @@ impl<P: Probe> Core<P> {
         // No reference to the transaction is passed on, so that it is built in its slot. From a copy on the stack, written in
         // parts and read as a whole, the CPU could not forward the parts.
         let transaction = self.transaction(FlashOp::Program, ppn, lpn, owner, cause, class);
+        let order = self.pool.next_order();
         let slot = self.pool.insert(Transaction { skips, replaces, ..transaction });
         match stream {
             Some(stream) => self.queue_or_gather(slot, stream),
@@ -96,6 +97,7 @@ impl<P: Probe> Core<P> {
         // Jobs send no wake: a job begins only if there is room for the blocks that it opens.
         if opened && !matches!(owner, Owner::Job(_)) {
             let plane = self.geometry.plane_of(self.geometry.block_of(ppn));
+            self.keep_dies(plane, order);
             self.wake(Wake::Space(plane));
         }
         Ok(Queued { ppn, opened })

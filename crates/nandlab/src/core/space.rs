@@ -43,6 +43,9 @@ pub(crate) struct Room {
     pub(crate) spaces: Box<[Space]>,
     /// Foreground GC starts in a plane when less than this share of the pages that can be free for the host is free.
     pub(crate) foreground_free: f64,
+    /// With `gc.foreground = "blocking"`, by plane the submission number from which on its dies serve no host operation,
+    /// while it is not yet decided whether a cleaning of the plane follows; empty with `"interleaved"`.
+    pub(crate) kept_from: Box<[Option<u64>]>,
     /// P/E cycles at which a block retires.
     pub(crate) endurance: u32,
     /// Whether an emergency flush has written pages to planes other than those of their LPNs.
@@ -51,15 +54,23 @@ pub(crate) struct Room {
 
 impl Room {
     /// The space of a drive without jobs. Foreground GC starts in a plane when less than `foreground_free` of the pages
-    /// that can be free for the host is free. A block retires at `endurance` P/E cycles.
-    pub(crate) fn new(planes: u32, foreground_free: f64, endurance: u32) -> Self {
+    /// that can be free for the host is free. With `blocks_dies` its dies then serve GC alone. A block retires at
+    /// `endurance` P/E cycles.
+    pub(crate) fn new(planes: u32, foreground_free: f64, blocks_dies: bool, endurance: u32) -> Self {
         Self {
             works: vec![Work::default(); planes as usize].into(),
             spaces: vec![Space::default(); planes as usize].into(),
             foreground_free,
+            kept_from: vec![None; if blocks_dies { planes as usize } else { 0 }].into(),
             endurance,
             has_displaced: false,
         }
+    }
+
+    /// Whether a foreground cleaning has its dies to itself (`gc.foreground = "blocking"`).
+    #[inline(always)]
+    pub(crate) fn blocks_dies(&self) -> bool {
+        !self.kept_from.is_empty()
     }
 }
 
@@ -99,6 +110,30 @@ impl<P: Probe> Core<P> {
     /// Whether foreground GC has to make room in `plane`.
     pub(crate) fn is_short(&self, plane: PlaneId) -> bool {
         self.free_soon(plane) <= self.ftl.reserve_blocks || self.is_below(plane, self.room.foreground_free)
+    }
+
+    /// With `gc.foreground = "blocking"`, keeps the dies of a plane that is short of space from all host operations with
+    /// the submission number `order` or a higher one, until [`Core::release_dies`]. By then the cleaning of the plane has
+    /// begun, or none is possible. Cleanings that follow each other keep the dies from the operations that the first one
+    /// has kept waiting.
+    #[inline]
+    pub(crate) fn keep_dies(&mut self, plane: PlaneId, order: u64) {
+        if self.room.blocks_dies() && self.room.kept_from[plane.index()].is_none() && self.is_short(plane) {
+            self.room.kept_from[plane.index()] = Some(order);
+            for die in self.geometry.dies_of(plane) {
+                self.device.begin_cleaning(die, order);
+            }
+        }
+    }
+
+    /// Undoes [`Core::keep_dies`].
+    pub(crate) fn release_dies(&mut self, plane: PlaneId) {
+        let kept_from = self.room.kept_from.get_mut(plane.index());
+        if kept_from.is_some_and(|order| order.take().is_some()) {
+            for die in self.geometry.dies_of(plane) {
+                self.device.end_cleaning(die);
+            }
+        }
     }
 
     /// Whether the plane is at its reserve: the host's stream may open no further block of `plane` now.
@@ -238,11 +273,13 @@ impl<P: Probe> Core<P> {
     }
 
     /// Queues the erase of a block if the block is dead: full, without valid pages and pins. While the capacitor is
-    /// measured, such erases wait, as GC does, because they would delay the programs of the detection.
+    /// measured, such erases wait, as GC does, because they would delay the programs of the detection. With
+    /// `gc.foreground = "blocking"` a dead block waits for GC as well, for which the host waits.
     #[inline]
     pub(crate) fn look_if_dead(&mut self, block: BlockId) {
         let state = self.array.block(block);
-        if state.valid == 0 && state.pins == 0 && state.state == BlockState::Full && !self.state.is_draining {
+        let is_dead = state.valid == 0 && state.pins == 0 && state.state == BlockState::Full;
+        if is_dead && !self.state.is_draining && !self.room.blocks_dies() {
             self.found_dead(block);
         }
     }

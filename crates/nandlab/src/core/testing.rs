@@ -49,6 +49,8 @@ pub(crate) struct Setup {
     pub(crate) flushed_pages: Option<u64>,
     pub(crate) hot_reads: Option<u32>,
     pub(crate) suspend: SuspendSpec,
+    /// Whether a foreground cleaning has its dies to itself.
+    pub(crate) blocks_dies: bool,
 }
 
 impl Default for Setup {
@@ -71,6 +73,7 @@ impl Default for Setup {
             flushed_pages: None,
             hot_reads: None,
             suspend: SuspendSpec::default(),
+            blocks_dies: false,
         }
     }
 }
@@ -132,6 +135,7 @@ impl Setup {
             endurance: self.endurance,
             keeps_sequences: true,
             foreground_free: 0.0,
+            blocks_dies: self.blocks_dies,
             levels_in_entries: self.has_demand_map,
             forgets_translation_levels: false,
             knows_errors: true,

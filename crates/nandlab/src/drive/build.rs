@@ -4,6 +4,7 @@
 use super::spec::block_needs;
 use super::spec::{DirtyBudget, MapSpec, Spec, TranslationLevel};
 use crate::background::gc;
+use crate::background::spec::GcForeground;
 use crate::base::geometry::Geometry;
 use crate::base::rng::Stream;
 use crate::capacitor::Budget;
@@ -33,6 +34,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
         endurance: spec.drive.endurance,
         keeps_sequences: is_watched || spec.models_power_loss(),
         foreground_free: spec.gc.foreground_free,
+        blocks_dies: spec.gc.foreground == GcForeground::Blocking,
         levels_in_entries: spec.ftl.map != MapSpec::Page,
         forgets_translation_levels: matches!(
             spec.ftl.map,

@@ -255,12 +255,12 @@ impl Timing {
         self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns
     }
 
-    /// The longest time that one operation occupies a channel. The candidates: the transfer out of a page, at any read
-    /// level; the command cycles of a multi-plane program with its transfers in; the command cycles of another
-    /// operation.
+    /// The longest time that one operation occupies a channel. The candidates: the transfers out of a multi-plane read,
+    /// at any read level; the command cycles of a multi-plane program with its transfers in; the command cycles of
+    /// another operation.
     pub fn longest_transfer_ns(&self) -> Span {
         let (planes, blocks) = (u64::from(self.planes), u64::from(self.blocks));
-        let reads = self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
+        let reads = planes * self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
         let programs = (1..=blocks)
             .map(|programs| programs * u64::from(self.width(FlashOp::Program)))
             .map(|pages| self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns);
@@ -272,13 +272,15 @@ impl Timing {
     }
 
     /// The longest time that a die waits for its channel and the off-chip path and then transfers. In the worst case every
-    /// die of the channel first transfers at the last read level or a whole program, and so does every die of the drive on
-    /// the off-chip path.
+    /// die of the channel first transfers a whole read at the last read level or a whole program, and so does every die of
+    /// the drive on the off-chip path.
     pub fn longest_wait_ns(&self, geometry: &Geometry) -> Span {
         let dies_per_channel = u64::from(geometry.dies / geometry.channels);
-        let program = u64::from(self.blocks * self.width(FlashOp::Program));
+        let (planes, blocks) = (u64::from(self.planes), u64::from(self.blocks));
+        let program = blocks * u64::from(self.width(FlashOp::Program));
         let [out, into] = self.off_chip_ns;
-        dies_per_channel * self.longest_transfer_ns() + u64::from(geometry.dies) * out.max(program * into)
+        let off_chip_ns = (planes * out).max(program * into);
+        dies_per_channel * self.longest_transfer_ns() + u64::from(geometry.dies) * off_chip_ns
     }
 
     /// The longest time of one try of a read on the die and in the decoder, without its transfers.
@@ -291,7 +293,7 @@ impl Timing {
     /// The die is getting ready for reads, or serves a read. `wait_ns` is the longest time in which a die waits for its
     /// channel and transfers a page.
     pub fn longest_resumption_ns(&self, wait_ns: Span) -> Span {
-        let read_ns = self.longest_try_ns() + u64::from(self.planes) * wait_ns;
+        let read_ns = self.longest_try_ns() + wait_ns;
         let SuspendSpec { program, erase } = self.suspend;
         let resumption = |times: SuspendTimes| times.enter_ns.max(read_ns) + times.resume_ns;
         [program, erase].into_iter().flatten().map(resumption).max().unwrap_or_default()

@@ -659,15 +659,22 @@ fn multi_plane_does_not_mix_classes() {
     assert_eq!(rig.ends()[1..], [E + 2 * (R + T), E + R + T]);
 }
 
+/// Die 0 requests the channel for both pages when they are sensed, 1 ns before die 1 requests it for its page or for its
+/// program. With an off-chip path the channel carries both pages as well.
 #[test]
-fn another_die_gets_the_channel_between_the_pages_of_a_multi_plane_read() {
-    let mut rig = multi_plane(2, &[]);
-    rig.issue(read(0).plane(0)).issue(read(0).plane(1));
-    rig.at(E + 1).issue(read(1));
-    // Die 1 requests the channel 1 ns after die 0 requests it for its first page, and so before die 0 requests it for
-    // its second page.
-    let sensed = E + R;
-    assert_eq!(rig.ends()[1..], [sensed + T, sensed + 3 * T, sensed + 2 * T]);
+fn no_other_die_gets_the_channel_between_the_pages_of_a_multi_plane_read() {
+    for (sets, page) in [(&[][..], T), (&["timing.off_chip_mb_per_s=200"], 2 * T)] {
+        let mut rig = multi_plane(2, sets);
+        rig.issue(read(0).plane(0)).issue(read(0).plane(1));
+        let sensed = E + R;
+        rig.at(E + 1).issue(read(1));
+        assert_eq!(rig.ends()[1..], [1, 2, 3].map(|nth| sensed + nth * page));
+        assert_eq!(rig.run().channel_busy_ns(0, sensed + 3 * page), 3 * page);
+        let mut rig = multi_plane(2, sets);
+        rig.issue(read(0).plane(0)).issue(read(0).plane(1));
+        rig.at(sensed + 1).issue(program(1));
+        assert_eq!(rig.ends()[1..], [sensed + page, sensed + 2 * page, sensed + 3 * page + P]);
+    }
 }
 
 #[test]
@@ -885,6 +892,35 @@ fn a_host_read_suspends_a_program_or_an_erase() {
             assert_eq!(rig.replay(&rig.issued, arrival).device.load(DieId(0)), 2);
             assert_eq!(rig.replay(&rig.issued, read_end).device.load(DieId(0)), 1);
         }
+    }
+}
+
+/// A suspension lets the read start after `enter`, 9 us. A read that comes 9 us or less before the end of the operation
+/// waits for the end, and the operation is not delayed. So does a read that comes earlier, if the operation has made its
+/// least progress only that late.
+#[test]
+fn a_read_that_would_start_later_by_suspending_waits() {
+    for (operation, before, length) in [(program(0), T, P), (erase(0), 0, E)] {
+        for min_progress in [0, length - ENTER] {
+            for left in [1, 5_000, ENTER] {
+                let mut rig = suspending(min_progress / 1000, 1, &[]);
+                rig.issue(operation).at(before + length - left).issue(host_read());
+                assert_eq!(
+                    rig.ends(),
+                    [before + length, before + length + R + T],
+                    "{left} ns before the end"
+                );
+                assert_eq!(rig.run().device.suspensions().suspended_ns.ns(), 0);
+            }
+        }
+        let mut rig = suspending(0, 1, &[]);
+        rig.issue(operation).at(before + length - ENTER - 1).issue(host_read());
+        let read_end = before + length - 1 + R + T;
+        assert_eq!(rig.ends(), [read_end + RESUME + ENTER + 1, read_end]);
+        // When the operation has made its least progress, 9 us are left.
+        let mut rig = suspending((length - ENTER) / 1000, 1, &[]);
+        rig.issue(operation).at(before + 10).issue(host_read());
+        assert_eq!(rig.ends(), [before + length, before + length + R + T]);
     }
 }
 
@@ -1131,6 +1167,11 @@ impl Naive<'_> {
         }
         let die = queue.remove(0);
         *holder = Some(die);
+        self.transfer(now, die);
+    }
+
+    /// Begins the phase of a die that has its channel.
+    fn transfer(&mut self, now: u64, die: usize) {
         let pages = self.pages(die);
         let out = self.dies[die].batch[0];
         let (level, is_retry) = self.level(out);
@@ -1218,7 +1259,8 @@ impl Naive<'_> {
         *left == 0
     }
 
-    /// Suspends the operation of a die if a host read is next and the operation has made enough progress.
+    /// Suspends the operation of a die if a host read is next, the operation has made enough progress, and the die is ready
+    /// for the read before the operation would have ended.
     fn suspend_for_read(&mut self, now: u64, die: usize) {
         if !self.is_working(die) || self.dies[die].work[..2] != [0, 0] {
             return;
@@ -1230,6 +1272,9 @@ impl Naive<'_> {
         else {
             return;
         };
+        if times.enter_ns.ns() >= self.dies[die].work[2] {
+            return;
+        }
         self.dies[die].suspensions += 1;
         self.dies[die].ready = Some(now + times.enter_ns.ns());
         self.suspensions[match self.ops[n].1.kind {
@@ -1359,17 +1404,19 @@ impl Naive<'_> {
             }
             Phase::TransferOut => {
                 let n = self.dies[die].batch.remove(0);
-                self.dies[die].phase = None;
                 if self.level(n).0 < self.ops[n].1.needed {
                     self.tries[n] += 1;
                     self.dies[die].waiting.insert(0, n);
                 } else {
                     self.ends[n] = Some(now);
                 }
-                self.channels[channel].0 = None;
-                self.grant(now, channel);
-                if !self.dies[die].batch.is_empty() {
-                    self.ask(now, die, Phase::TransferOut);
+                if self.dies[die].batch.is_empty() {
+                    self.dies[die].phase = None;
+                    self.channels[channel].0 = None;
+                    self.grant(now, channel);
+                } else {
+                    // The transfer of the next page was asked for with that of the first.
+                    self.transfer(now, die);
                 }
             }
             _ => {

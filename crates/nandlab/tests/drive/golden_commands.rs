@@ -374,42 +374,42 @@ fn urgent_gc_is_served_after_host_reads_and_by_age_among_host_writes() {
     );
 }
 
-/// The requests of the scenario above with `gc.foreground = "blocking"`. The write of LPN 10 was queued before the
-/// cleaning began. The host's read of LPN 2 and write of LPN 4, queued after that, wait for the whole cleaning. So the
-/// erase starts at 4950 instead of 5220, and the read ends at 6010 instead of 4470. Waiting host operations are served
-/// before the next cleaning.
+/// The requests of the scenario above with `gc.foreground = "blocking"`. The write of LPN 10 opens the last block that the
+/// host may have, so it waits for the cleaning, and the host's read of LPN 2 and write of LPN 4 wait behind it. The erase
+/// starts at 4740 instead of 5220. The plane is still short of space, so the next cleaning follows at once. Its victim has
+/// the old page of LPN 4: before the erase the die serves the host until the program of LPN 4 has ended.
 #[test]
 fn blocking_gc_cleans_its_victim_without_interruption() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
     one_write_before_gc(&mut scenario).write(10).write(4).read(2).commands(
-        "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
-         4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
-         4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
-         4530 die 0 program gc lpn 12 c0.d0.p0.b6.pg0
-         4740 die 0 program gc lpn 14 c0.d0.p0.b6.pg1
-         4950 die 0 erase gc c0.d0.p0.b1
-         5950 die 0 read host lpn 2 c0.d0.p0.b0.pg1
-         6010 die 0 program host lpn 4 c0.d0.p0.b5.pg1
-         6220 die 0 read gc lpn 2 c0.d0.p0.b0.pg1
-         6280 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
-         6340 die 0 program gc lpn 2 c0.d0.p0.b6.pg2
-         6550 die 0 program gc lpn 6 c0.d0.p0.b6.pg3
+        "4200 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
+         4260 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
+         4320 die 0 program gc lpn 12 c0.d0.p0.b6.pg0
+         4530 die 0 program gc lpn 14 c0.d0.p0.b6.pg1
+         4740 die 0 erase gc c0.d0.p0.b1
+         5740 die 0 read gc lpn 2 c0.d0.p0.b0.pg1
+         5800 die 0 read gc lpn 6 c0.d0.p0.b0.pg3
+         5860 die 0 program gc lpn 2 c0.d0.p0.b6.pg2
+         6070 die 0 program gc lpn 6 c0.d0.p0.b6.pg3
+         6280 die 0 read host lpn 2 c0.d0.p0.b0.pg1
+         6340 die 0 program host lpn 10 c0.d0.p0.b5.pg0
+         6550 die 0 program host lpn 4 c0.d0.p0.b5.pg1
          6760 die 0 erase gc c0.d0.p0.b0",
     );
 }
 
 /// LPN 12 is written while GC's read of it is queued. The program of this write pins the victim, so the erase of the
-/// victim has to wait for the program. So two host operations are served during the cleaning: the program, and the read
-/// of LPN 0, which was queued before the program.
+/// victim has to wait for the program. So the host operations are served during the cleaning up to this program: the read
+/// of LPN 0 and the writes of LPNs 10 and 12.
 #[test]
 fn blocking_gc_serves_operations_that_its_erase_waits_for() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
     one_write_before_gc(&mut scenario).write(10).read(0).write(12).commands(
-        "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
-         4410 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
-         4470 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
-         4530 die 0 program gc lpn 14 c0.d0.p0.b6.pg0
-         4740 die 0 read host lpn 0 c0.d0.p0.b3.pg0
+        "4200 die 0 read gc lpn 12 c0.d0.p0.b1.pg2
+         4260 die 0 read gc lpn 14 c0.d0.p0.b1.pg3
+         4320 die 0 program gc lpn 14 c0.d0.p0.b6.pg0
+         4530 die 0 read host lpn 0 c0.d0.p0.b3.pg0
+         4590 die 0 program host lpn 10 c0.d0.p0.b5.pg0
          4800 die 0 program host lpn 12 c0.d0.p0.b5.pg1
          5010 die 0 erase gc c0.d0.p0.b1
          6010 die 0 read gc lpn 20 c0.d0.p0.b2.pg2

@@ -216,6 +216,11 @@ impl Twin {
         }
         let die = self.channels[channel].1.remove(0);
         self.channels[channel].0 = Some(die);
+        self.transfer(die);
+    }
+
+    /// Begins the phase of a die that has its channel.
+    fn transfer(&mut self, die: usize) {
         let (phase, batch) = (self.dies[die].phase.unwrap().0, &self.dies[die].batch);
         let (pages, command) = match (phase, self.operations[batch[0]].kind) {
             (Phase::Out, _) => (1, 0),
@@ -266,10 +271,12 @@ impl Twin {
             }
             Phase::Out => {
                 let n = self.dies[die].batch.remove(0);
-                self.dies[die].phase = None;
-                self.release(die);
-                if !self.dies[die].batch.is_empty() {
-                    self.ask(die, Phase::Out);
+                if self.dies[die].batch.is_empty() {
+                    self.dies[die].phase = None;
+                    self.release(die);
+                } else {
+                    // The transfer of the next page was asked for with that of the first.
+                    self.transfer(die);
                 }
                 let block = self.operations[n].block;
                 self.blocks[block].pins -= 1;

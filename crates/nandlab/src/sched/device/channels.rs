@@ -4,7 +4,7 @@ use super::state::Die;
 use super::{Device, Phase, first_of};
 use crate::base::geometry::DieId;
 use crate::base::units::{Span, Time};
-use crate::sched::{Agenda, NEVER, Transactions, Watcher, Way};
+use crate::sched::{Agenda, NEVER, Transaction, Transactions, Watcher, Way};
 
 impl Device {
     /// Takes the die's channel for `phase`, or waits for the channel.
@@ -20,8 +20,9 @@ impl Device {
     ) {
         if self.reserves::<W>() {
             let end = self.reserve_channel(pool, now, id, phase);
+            let later_pages_ns = self.later_pages_ns(pool, id, phase);
             self.dies[id.index()].phase = phase;
-            agenda.set(id.0, end);
+            agenda.set(id.0, end - later_pages_ns);
             return;
         }
         let die = &mut self.dies[id.index()];
@@ -43,7 +44,49 @@ impl Device {
         channel.waiting = Some((first, id));
     }
 
-    /// The times of the command and the transfer of `phase` of a die, and the pages that cross the off-chip path.
+    /// The die transfers the next page of a multi-plane read. The die has kept its channel, because it asked for the
+    /// transfers of all pages together.
+    #[inline(never)]
+    pub(super) fn transfer_next_page<W: Watcher>(
+        &mut self,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+    ) {
+        if self.reserves::<W>() {
+            let die = &self.dies[id.index()];
+            agenda.set(id.0, now + self.page_out_ns(first_of(&die.batch, pool)));
+        } else {
+            self.begin_on_channel(agenda, watcher, pool, now, id);
+        }
+    }
+
+    /// The time of the transfer out of one page of a die's read.
+    #[inline(always)]
+    fn page_out_ns(&self, page: &Transaction) -> Span {
+        let transfer_ns = self.timing.read(page.page, page.level, page.tries > 0).transfer_ns;
+        self.timing.of_part(transfer_ns, page.extent)
+    }
+
+    /// The time of the transfers out of the pages behind the first one of a multi-plane read.
+    #[inline(always)]
+    fn later_pages_ns(&self, pool: &Transactions, id: DieId, phase: Phase) -> Span {
+        if self.partners.is_none() || phase != Phase::TransferOut {
+            return Span::ZERO;
+        }
+        let mut later = first_of(&self.dies[id.index()].batch, pool).next;
+        let mut ns = Span::ZERO;
+        while let Some(slot) = later {
+            ns += self.page_out_ns(&pool[slot]);
+            later = pool[slot].next;
+        }
+        ns
+    }
+
+    /// The times of the command and the transfer of `phase` of a die, and the pages that cross the off-chip path. Of a
+    /// read the times of its next page.
     #[inline(always)]
     fn on_channel(&self, pool: &Transactions, die: &Die, phase: Phase) -> (Span, Span, u64) {
         match phase {
@@ -51,9 +94,7 @@ impl Device {
             // A page that this try does not decode is not sent over the off-chip path.
             Phase::TransferOut => {
                 let first = first_of(&die.batch, pool);
-                let transfer_ns = self.timing.read(first.page, first.level, first.tries > 0).transfer_ns;
-                let transfer_ns = self.timing.of_part(transfer_ns, first.extent);
-                (Span::ZERO, transfer_ns, u64::from(!first.is_uncorrectable()))
+                (Span::ZERO, self.page_out_ns(first), u64::from(!first.is_uncorrectable()))
             }
             Phase::TransferIn => {
                 let pages = self.pages_at_work(pool, die);
@@ -70,7 +111,7 @@ impl Device {
         self.reserves && !W::SEES_PHASES
     }
 
-    /// Reserves the die's channel for `phase`. Returns the end of the phase.
+    /// Reserves the die's channel for `phase`, and for all pages of a read. Returns the end of the reservation.
     #[inline(always)]
     pub(super) fn reserve_channel(
         &mut self,
@@ -81,11 +122,26 @@ impl Device {
     ) -> Time {
         let die = &self.dies[id.index()];
         let (command_ns, transfer_ns, _) = self.on_channel(pool, die, phase);
-        self.channels[die.channel as usize].reserve(now, command_ns + transfer_ns)
+        let later_pages_ns = self.later_pages_ns(pool, id, phase);
+        self.channels[die.channel as usize].reserve(now, command_ns + transfer_ns + later_pages_ns)
     }
 
     #[inline]
     fn grant_channel<W: Watcher>(
+        &mut self,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+    ) {
+        self.channels[self.dies[id.index()].channel as usize].take(now);
+        self.begin_on_channel(agenda, watcher, pool, now, id);
+    }
+
+    /// Begins the phase of a die that has its channel.
+    #[inline]
+    fn begin_on_channel<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,
         watcher: &mut W,
@@ -105,8 +161,6 @@ impl Device {
             *free_at = (*free_at).max(data_from) + off_chip_ns;
             end = end.max(*free_at);
         }
-        let channel = &mut self.channels[die.channel as usize];
-        channel.take(now);
         agenda.set(id.0, end);
         watcher.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
     }

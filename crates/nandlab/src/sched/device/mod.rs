@@ -9,7 +9,8 @@
 //!
 //! An operation occupies its die from the first phase to the last, because the page register holds the data until the
 //! transfer out has ended. A channel carries one transfer at a time, in the order in which the dies requested the
-//! channel. All channels share the off-chip path. Data passes through channel and off-chip path at the same time, so a
+//! channel. A multi-plane read asks for the transfers of all its pages when they are sensed, so they follow each other
+//! without a transfer of another die between them. All channels share the off-chip path. Data passes through channel and off-chip path at the same time, so a
 //! transfer ends when the slower of the two has carried the data, and occupies its channel until then. A page that a try
 //! does not decode crosses only the channel.
 //!
@@ -322,13 +323,11 @@ impl Device {
             (Phase::TransferOut, _) => {
                 let slot = die.batch.pop(pool).expect("a transfer has a transaction");
                 die.load -= 1;
-                let is_last = die.batch.is_empty();
-                if is_last {
+                if die.batch.is_empty() {
                     Self::end(die, now);
-                }
-                self.release_channel(agenda, watcher, pool, now, id);
-                if !is_last {
-                    self.ask_channel(agenda, watcher, pool, now, id, Phase::TransferOut);
+                    self.release_channel(agenda, watcher, pool, now, id);
+                } else {
+                    self.transfer_next_page(agenda, watcher, pool, now, id);
                 }
                 Ended::Page(slot)
             }

@@ -10,7 +10,8 @@
 //! G. Wu and X. He, "Reducing SSD read latency via NAND flash program and erase suspension", FAST 2012. The paper's
 //! program is suspended between two of its phases, here after the same time `enter` at any point.
 //!
-//! An operation is suspended if a host read waits that would be the next operation of the die. So an operation of the
+//! An operation is suspended if a host read waits that would be the next operation of the die, and if the die is ready
+//! for this read earlier than at the end of the operation: more than `enter` is left of it. So an operation of the
 //! class [`Class::First`] is not suspended, and neither is any operation while one of this class waits or while the
 //! read waits for a cleaning (`gc.foreground = "blocking"`). Between the start or a resumption of an operation and its
 //! next suspension it makes progress for at least `min_progress`. After `max` suspensions it runs to its end. All
@@ -131,7 +132,8 @@ impl Device {
         let Some(suspender) = &self.suspender else { return };
         let (Course::Running { end, from }, count) = suspender.dies[id.index()] else { return };
         let Some(times) = suspender.times(kind).filter(|times| count < times.max) else { return };
-        if from.max(now) >= end || !self.is_host_read_next(pool, id) {
+        // The read would not start earlier than at the end of the operation.
+        if from.max(now) + times.enter_ns >= end || !self.is_host_read_next(pool, id) {
             return;
         }
         if from > now {
