@@ -105,6 +105,9 @@ impl Background {
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
         let copyback = around.copyback_stream(core, plane, victim, &NextJob { is_urgent, ..job });
         let stream = core.emptying_stream(victim, cause == Cause::Wear);
+        if stays || class != Class::Background || !core.gathers(plane, stream) {
+            core.close_programs_of_job(plane);
+        }
         let job = &mut self.jobs[plane.index()];
         job.is_of_map = stream == WriteStream::Mapping;
         (job.copyback, job.promises) = (copyback, copyback.is_none() && stream == WriteStream::Gc);
@@ -131,8 +134,8 @@ impl Background {
         }
     }
 
-    /// Starts copies of the job until `migration.in_flight` are under way. When no page is left to copy, erases the
-    /// victim or ends the job.
+    /// Starts copies of the job until `migration.in_flight` are under way; a flash page is read as a whole. When no page is
+    /// left to copy, erases the victim or ends the job.
     pub(super) fn copy_more<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -140,9 +143,14 @@ impl Background {
         around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
+        let mut flash_page = None;
         loop {
             let Some(victim) = core.victim(plane) else { return };
-            if self.jobs[plane.index()].copies >= self.copies_max {
+            if self.jobs[plane.index()].copies >= self.copies_max
+                && !self.is_amid_flash_page(core, plane, victim, flash_page)
+                || core.geometry.pages_per_program > 1
+                    && self.waits_for_emptied(core, plane, victim, flash_page)
+            {
                 self.update_blocking(core, plane);
                 return;
             }
@@ -157,12 +165,13 @@ impl Background {
             job.reads += 1;
             let (cause, start, class) = (job.cause(), job.start, job.class);
             let ppn = core.geometry.page(victim, page);
+            flash_page = Some(core.geometry.first_unit(ppn));
             let lpn = core.array.lpn(ppn);
             let owner = Owner::Job(plane);
             let page_level = if start == Start::Policy { core.page_level(&path.map, lpn) } else { 0 };
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
         }
-        self.close_last_program(core, plane);
+        self.end_copies(core, path, plane);
         if self.jobs[plane.index()].stays {
             self.end_staying_job(core, path, around, plane);
         } else {
@@ -255,8 +264,25 @@ impl Background {
         self.promise(core, plane);
     }
 
+    /// Whether the next page that the job of a plane reads is in the same flash page as the one before, which begins with
+    /// `flash_page`.
+    #[inline]
+    pub(super) fn is_amid_flash_page<P: Probe>(
+        &self,
+        core: &Core<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        flash_page: Option<Ppn>,
+    ) -> bool {
+        let job = &self.jobs[plane.index()];
+        core.geometry.units_per_page > 1 && flash_page.is_some() && job.copyback.is_none() && {
+            let next = core.ftl.next_valid(&core.geometry, victim, job.next_page);
+            next.map(|page| core.geometry.first_unit(core.geometry.page(victim, page))) == flash_page
+        }
+    }
+
     /// Whether the job of a plane has pages of its victim left to copy.
-    fn has_more<P: Probe>(&self, core: &Core<P>, plane: PlaneId, victim: BlockId) -> bool {
+    pub(super) fn has_more<P: Probe>(&self, core: &Core<P>, plane: PlaneId, victim: BlockId) -> bool {
         let job = &self.jobs[plane.index()];
         let waits = self.waiting.get(plane.index()).is_some_and(|waiting| !waiting.is_empty());
         let next = core.ftl.next_valid(&core.geometry, victim, job.next_page);
@@ -274,6 +300,9 @@ impl Background {
     ) {
         let job = &self.jobs[plane.index()];
         let Some(block) = core.victim(plane).filter(|_| job.copies == 0) else { return };
+        if Self::shares_wordlines(core, plane) {
+            return;
+        }
         core.end_wordlines(plane);
         self.end_job(core, plane);
         path.map.end_job(core, plane);
@@ -298,11 +327,14 @@ impl Background {
     }
 
     /// Gives a blocking job its die while its copies or its erase are under way. While the job only waits until its
-    /// victim has no pins, the die is free for all operations, because those that hold the pins may need it.
+    /// victim, or the one before, has no pins, the die is free for all operations, because those that hold the pins may
+    /// need it.
     pub(super) fn update_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        let Some(from) = self.jobs[plane.index()].blocks_from else { return };
+        let waits = core.emptied(plane).is_some()
+            && core.victim(plane).is_some_and(|victim| !self.has_more(core, plane, victim));
         let job = &mut self.jobs[plane.index()];
-        let Some(from) = job.blocks_from else { return };
-        let blocks = job.copies > 0 || job.is_erasing;
+        let blocks = job.copies > 0 && !(waits && job.reads == 0) || job.is_erasing;
         if blocks != std::mem::replace(&mut job.is_blocking, blocks) {
             for die in core.geometry.dies_of(plane) {
                 if blocks {
@@ -379,12 +411,12 @@ impl Background {
         around: &mut impl Around<P>,
         plane: PlaneId,
     ) {
+        let _inside = core.inside.enter(Part::Background);
         self.jobs[plane.index()].reads -= 1;
-        self.on_copied(core, path, around, plane);
+        self.on_page_done(core, path, around, plane);
     }
 
-    /// Programs a page of a victim, which has been read and is still valid, elsewhere. If no other page of the job may
-    /// follow, closes the programming unit that gathers.
+    /// Programs a page of a victim, which has been read and is still valid, elsewhere.
     pub(crate) fn write_elsewhere<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -395,19 +427,22 @@ impl Background {
     ) {
         self.jobs[plane.index()].reads -= 1;
         self.move_page(core, path, around, plane, read);
-        self.close_last_program(core, plane);
+        self.end_copies(core, path, plane);
     }
 
     /// Once the job of a plane has read the last page of its victim, no page of the job follows in the programming unit
-    /// that gathers.
+    /// that gathers. GC goes on filling the unit from its next victim; other jobs close it.
     #[inline]
-    fn close_last_program<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+    fn end_copies<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>, plane: PlaneId) {
+        let Job { reads, copies, .. } = self.jobs[plane.index()];
         if core.geometry.pages_per_program > 1
-            && self.jobs[plane.index()].reads == 0
+            && reads == 0
+            && copies > 0
             && let Some(victim) = core.victim(plane)
             && !self.has_more(core, plane, victim)
+            && core.gathering_of_jobs(plane).next().is_some()
         {
-            core.close_programs_of_job(plane);
+            self.leave_open(core, path, plane, victim);
         }
     }
 
@@ -437,16 +472,21 @@ impl Background {
         self.promise(core, plane);
     }
 
-    /// The job of a plane has finished with a page: the page has been copied or refreshed, or is no longer valid.
+    /// The copy of a page of a job's victim has ended.
     pub(crate) fn on_copied<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
         around: &mut impl Around<P>,
         plane: PlaneId,
+        done: &Transaction,
     ) {
         let _inside = core.inside.enter(Part::Background);
-        self.on_page_done(core, path, around, plane);
+        if core.geometry.pages_per_program > 1 && Self::is_from_emptied(core, plane, done) {
+            self.copy_more(core, path, around, plane);
+        } else {
+            self.on_page_done(core, path, around, plane);
+        }
     }
 
     pub(super) fn on_page_done<P: Probe>(
@@ -458,6 +498,10 @@ impl Background {
     ) {
         let job = &mut self.jobs[plane.index()];
         job.copies -= 1;
+        if job.copies == 0 && core.geometry.pages_per_program > 1 {
+            self.erase_emptied(core, path, plane);
+        }
+        let job = &self.jobs[plane.index()];
         // The share changes slowly, so it is updated only once per four pages.
         if job.next_page.is_multiple_of(4) {
             self.pace(core, plane);
@@ -468,7 +512,7 @@ impl Background {
         self.copy_more(core, path, around, plane);
     }
 
-    /// The last pin of the victim of a plane's job has been removed.
+    /// The last pin of the victim of a plane's job, or of the victim before, has been removed.
     pub(crate) fn on_emptied<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -476,6 +520,7 @@ impl Background {
         plane: PlaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
+        self.erase_emptied(core, path, plane);
         self.erase_when_empty(core, path, plane);
     }
 
@@ -496,6 +541,10 @@ impl Background {
             self.update_blocking(core, plane);
             return;
         }
+        if Self::shares_wordlines(core, plane) {
+            return;
+        }
+        let job = &mut self.jobs[plane.index()];
         job.is_erasing = true;
         let (cause, class) = (job.cause(), job.class);
         self.update_blocking(core, plane);

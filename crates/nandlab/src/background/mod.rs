@@ -2,12 +2,14 @@
 //! pages of one block and erases the block, or refreshes the pages of a block that is not erased ("the block stays").
 //!
 //! A job has a few copies under way at a time. A copy is a copyback, or a read and, if the page is still valid after
-//! the read, a program in the same plane. The victim is erased when it has neither valid pages nor pins.
+//! the read, a program in the same plane. The victim is erased when it has neither valid pages nor pins. If the last
+//! copies of a victim of GC gather in a programming unit, the next job fills the unit, and the victim is erased beside it.
 //!
 //! The sources are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
 //! (`pacing.rs`). Jobs call refresh, read reclaim and copybacks through the trait `Around`.
 
 mod copybacks;
+mod emptied;
 pub mod gc;
 mod job;
 pub(crate) mod notes;
@@ -231,6 +233,7 @@ impl Background {
                 self.pace(core, plane);
             }
         }
+        self.hurry_emptied(core, plane);
         core.release_dies(plane);
     }
 
@@ -267,6 +270,7 @@ impl Background {
         plane: PlaneId,
     ) {
         self.start_next_job(core, path, around, plane);
+        self.hurry_emptied(core, plane);
         core.release_dies(plane);
     }
 
@@ -383,9 +387,14 @@ impl Background {
         block: BlockId,
     ) {
         let _inside = core.inside.enter(Part::Background);
+        self.stats.dead_blocks += 1;
+        Self::erase_beside(core, path, block);
+    }
+
+    /// Queues the erase of a block beside the plane's job.
+    fn erase_beside<P: Probe>(core: &mut Core<P>, path: &mut DataPath<impl Map<P>>, block: BlockId) {
         let plane = core.geometry.plane_of(block);
         path.host.trims.make_durable();
-        self.stats.dead_blocks += 1;
         core.erase(block, Owner::DeadBlock(plane), Cause::Gc, Class::Background);
         if core.is_at_reserve(plane) {
             Self::promote_erases(core, plane);
@@ -402,8 +411,15 @@ impl Background {
         }
     }
 
-    /// A dead block has been erased.
-    pub(crate) fn end_dead<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, is_retired: bool) {
+    /// A block has been erased beside the plane's job.
+    pub(crate) fn end_dead<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, is_retired: bool) {
+        let plane = core.geometry.plane_of(block);
+        let space = &mut core.room.spaces[plane.index()];
+        if let Some(emptied) = space.emptied.take_if(|emptied| emptied.block == block)
+            && emptied.is_urgent
+        {
+            core.demote(plane);
+        }
         let space = &mut core.room.spaces[plane.index()];
         space.dead -= 1;
         space.soon_free -= u32::from(!is_retired);

@@ -119,8 +119,10 @@ impl Bench {
                             // No other job follows.
                             core.release_dies(plane);
                         }
-                        (FlashOp::Erase, Owner::DeadBlock(plane)) => jobs.end_dead(core, plane, false),
-                        (_, Owner::Job(plane)) => jobs.on_copied(core, path, others, plane),
+                        (FlashOp::Erase, Owner::DeadBlock(_)) => {
+                            jobs.end_dead(core, core.geometry.block_of(done.ppn), false);
+                        }
+                        (_, Owner::Job(plane)) => jobs.on_copied(core, path, others, plane, &done),
                         other => unreachable!("{other:?}"),
                     }
                 }

@@ -210,10 +210,13 @@ impl PowerBackup {
     }
 
     /// Makes sure that no program queued from now on in a plane can destroy older data if torn: the host stream uses
-    /// only LSB pages, and all other streams begin a new wordline. If the plane has a job, its streams do so when the
-    /// job ends.
+    /// only LSB pages, and all other streams begin a new wordline. If the plane has a job, or an emptied victim that is
+    /// not erased, its streams do so afterwards.
     pub(super) fn guard<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        let has_job = core.has_job(plane);
+        if !core.has_job(plane) {
+            core.close_programs_of_job(plane);
+        }
+        let has_job = core.has_job(plane) || core.emptied(plane).is_some();
         self.guard.planes_left += u32::from(has_job);
         self.guard.done[plane.index()] = !has_job;
         for stream in WriteStream::all() {

@@ -423,9 +423,8 @@ impl PowerBackup {
             return;
         };
         let has_room = self.capacitor.is_none()
-            || (0..core.geometry.planes).all(|plane| {
-                core.ftl.has_flush_reserve(PlaneId(plane), core.room.works[plane as usize].blocks_taken)
-            });
+            || (0..core.geometry.planes)
+                .all(|plane| core.ftl.has_flush_reserve(PlaneId(plane), core.blocks_taken(PlaneId(plane))));
         self.wants_room = !has_room;
         self.set_budget(core, kept, if has_room { pages } else { 0 });
     }

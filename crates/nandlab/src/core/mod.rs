@@ -38,7 +38,7 @@ pub(crate) use program::{Maps, Program, Queued, To};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
 pub(crate) use scheme::Scheme;
-pub(crate) use space::{Room, Space, Work};
+pub(crate) use space::{Emptied, Room, Space, Work};
 pub(crate) use units::Units;
 pub use units::UnitsStats;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};

@@ -125,12 +125,17 @@ impl<P: Probe> Core<P> {
         }
     }
 
+    /// Whether a job has to end its wordlines before its victim is erased ([`Core::end_wordlines`]).
+    pub(crate) fn ends_wordlines(&self) -> bool {
+        self.state.is_guarded && self.geometry.dependent_pages() > 1
+    }
+
     /// Called when the job of a plane has copied all pages and is about to erase its victim, or to end, and after a
     /// recovery, which may have emptied blocks. While power loss may tear a program, no later page of a stream of jobs
     /// may share a wordline with a copy, so the rest of such a wordline stays erased, in a superblock that of the
     /// wordlines of all flash blocks.
     pub(crate) fn end_wordlines(&mut self, plane: PlaneId) {
-        if !self.state.is_guarded || self.geometry.dependent_pages() == 1 {
+        if !self.ends_wordlines() {
             return;
         }
         for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {

@@ -17,14 +17,30 @@ pub(crate) struct Work {
     pub(crate) blocks_taken: u32,
 }
 
-/// Dead blocks of a plane, and the state of GC's choice of victims.
+/// A victim of GC whose valid pages have all been read, and whose last copies gather in a programming unit that the next
+/// job of the plane goes on filling. The victim is erased beside that job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Emptied {
+    pub(crate) block: BlockId,
+    /// Number of its copies whose program has not ended.
+    pub(crate) copies: u32,
+    /// Number of free blocks that its job has taken.
+    pub(crate) blocks_taken: u32,
+    /// Whether the die serves its last program and its erase with the priority of host writes, because space is short.
+    pub(crate) is_urgent: bool,
+    pub(crate) is_erasing: bool,
+}
+
+/// Emptied and dead blocks of a plane, and the state of GC's choice of victims.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Space {
-    /// Number of dead blocks whose erase is queued or under way.
+    /// The victim before that of the plane's job, until it has been erased.
+    pub(crate) emptied: Option<Emptied>,
+    /// Number of blocks, dead or emptied, whose erase beside the plane's job is queued or under way.
     pub(crate) dead: u32,
-    /// Number of dead blocks that become free with their erase; the others retire.
+    /// Number of these that become free with their erase; the others retire.
     pub(crate) soon_free: u32,
-    /// Number of dead blocks whose erase has been promoted: the die serves it with the priority of host writes.
+    /// Number of these whose erase has been promoted: the die serves it with the priority of host writes.
     pub(crate) urgent_erases: u32,
     /// Number of consecutive victims of the policy that had no invalid page.
     pub(crate) fully_valid_victims: u32,
@@ -97,6 +113,18 @@ impl<P: Probe> Core<P> {
         self.array.block(block).valid
     }
 
+    /// The victim of a plane before that of its job, until it has been erased.
+    #[inline]
+    pub(crate) fn emptied(&self, plane: PlaneId) -> Option<&Emptied> {
+        self.room.spaces[plane.index()].emptied.as_ref()
+    }
+
+    /// Number of free blocks that the jobs of a plane have taken and not given back by an erase.
+    pub(crate) fn blocks_taken(&self, plane: PlaneId) -> u32 {
+        let before = self.emptied(plane).map_or(0, |emptied| emptied.blocks_taken);
+        self.room.works[plane.index()].blocks_taken + before
+    }
+
     /// Number of free blocks of a plane, including the dead blocks that become free with their erase.
     fn free_soon(&self, plane: PlaneId) -> u32 {
         self.ftl.planes[plane.index()].free_blocks() + self.room.spaces[plane.index()].soon_free
@@ -107,9 +135,14 @@ impl<P: Probe> Core<P> {
         self.room.spaces.iter().map(|space| space.soon_free).sum()
     }
 
+    /// Whether the plane is at its reserve, and no erase that gives it a block is queued or under way.
+    pub(crate) fn lacks_blocks(&self, plane: PlaneId) -> bool {
+        self.free_soon(plane) <= self.ftl.reserve_blocks
+    }
+
     /// Whether foreground GC has to make room in `plane`.
     pub(crate) fn is_short(&self, plane: PlaneId) -> bool {
-        self.free_soon(plane) <= self.ftl.reserve_blocks || self.is_below(plane, self.room.foreground_free)
+        self.lacks_blocks(plane) || self.is_below(plane, self.room.foreground_free)
     }
 
     /// With `gc.foreground = "blocking"`, keeps the dies of a plane that is short of space from all host operations with
@@ -188,16 +221,18 @@ impl<P: Probe> Core<P> {
 
     /// Whether a job may empty a block: there is room for its valid pages, and GC keeps the free blocks that it needs.
     /// GC keeps them if the job takes no more free blocks than its erase returns, or leaves
-    /// [`Ftl::kept_blocks`](crate::ftl::Ftl::kept_blocks) free blocks.
+    /// [`Ftl::kept_blocks`](crate::ftl::Ftl::kept_blocks) free blocks. The victim before counts as free, because the job
+    /// opens a block only after its erase.
     pub(crate) fn may_empty(&self, plane: PlaneId, block: BlockId, is_wear: bool) -> bool {
         let given = u32::from(!self.retires(block));
-        self.leaves_enough(plane, block, is_wear, given)
+        let before = self.emptied(plane).is_some_and(|emptied| !self.retires(emptied.block));
+        self.leaves_enough(plane, block, is_wear, given, u32::from(before))
     }
 
     /// Whether a job whose block stays may write all valid pages of the block to other blocks. The rule is that of
     /// [`Core::may_empty`], except that the job erases nothing and so returns no block.
     pub(crate) fn may_rewrite(&self, plane: PlaneId, block: BlockId) -> bool {
-        self.leaves_enough(plane, block, false, 0)
+        self.leaves_enough(plane, block, false, 0, 0)
     }
 
     /// Number of free blocks that a job takes at most to write all valid pages of a block to other blocks.
@@ -206,9 +241,16 @@ impl<P: Probe> Core<P> {
         self.ftl.blocks_for(&self.geometry, plane, stream, self.valid_pages(block))
     }
 
-    fn leaves_enough(&self, plane: PlaneId, block: BlockId, is_wear: bool, given: u32) -> bool {
+    fn leaves_enough(
+        &self,
+        plane: PlaneId,
+        block: BlockId,
+        is_wear: bool,
+        given: u32,
+        given_before: u32,
+    ) -> bool {
         let taken = self.blocks_to_empty(plane, block, is_wear);
-        let free = self.ftl.planes[plane.index()].free.len();
+        let free = self.ftl.planes[plane.index()].free.len() + given_before;
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_blocks())
     }
 
@@ -241,7 +283,8 @@ impl<P: Probe> Core<P> {
 
     /// Whether a plane can gain no more pages: no block is being emptied, and none can be emptied with a gain.
     fn is_spent(&self, plane: PlaneId) -> bool {
-        let is_at_work = self.has_job(plane) || self.room.spaces[plane.index()].dead > 0;
+        let Space { emptied, dead, .. } = self.room.spaces[plane.index()];
+        let is_at_work = self.has_job(plane) || emptied.is_some() || dead > 0;
         !is_at_work && self.fewest_valid(plane).is_none()
     }
 
@@ -363,11 +406,14 @@ impl<P: Probe> Core<P> {
     }
 
     /// Closes an open block early; returns `false` if the block cannot be closed because programs in it are under way.
+    /// Only for a plane without a job.
     pub(crate) fn close_open(&mut self, plane: PlaneId, block: BlockId) -> bool {
         let programmed = self.array.block(block).programmed;
         let is_left = self.ftl.leave_open_block(&self.geometry, plane, block, programmed);
         if is_left {
             self.close_early(block);
+        } else if self.gathering_of_jobs(plane).any(|page| self.geometry.block_of(page.ppn) == block) {
+            self.close_programs_of_job(plane);
         }
         is_left
     }

@@ -4,7 +4,8 @@
 //! The flash programs a programming unit once, as a whole. So the pages that are allocated one after another to the same
 //! programming unit gather until it is full. A unit that is not full is closed: the rest is padding. A unit with pages
 //! of the host is closed at the end of the event, because the host waits for it, unless all of them are in the write
-//! buffer (`ftl.buffer`). A unit that has only pages of a background job gathers until the job has read all its pages.
+//! buffer (`ftl.buffer`). A unit that has only pages of background jobs gathers until a job closes it; GC leaves
+//! the last unit of a victim open for the copies from the next one ([`Emptied`](super::Emptied)).
 //!
 //! Reads that are queued in the same event for pages of the same flash page are one flash read. It transfers the pages
 //! that were asked for. Of the flash reads of one flash page only the newest are looked at, as many as the flash page
@@ -161,8 +162,8 @@ impl<P: Probe> Core<P> {
         self.units.due.clear();
     }
 
-    /// Closes the programming units of a plane that gather pages of its job: the job has read all its pages. Translation
-    /// pages and data are never in one block, so the unit of another stream than the job's is due at the end of the event.
+    /// Closes the programming units of a plane that gather pages of its jobs. Translation pages and data are never in one
+    /// block, so the unit of another stream than the job's is due at the end of the event.
     #[inline(always)]
     pub(crate) fn close_programs_of_job(&mut self, plane: PlaneId) {
         if self.units.are_parts() {
@@ -170,6 +171,20 @@ impl<P: Probe> Core<P> {
                 self.close_program(plane, stream);
             }
         }
+    }
+
+    /// Whether a programming unit gathers in a stream of a plane.
+    pub(crate) fn gathers(&self, plane: PlaneId, stream: WriteStream) -> bool {
+        self.units.gathering.get(place_of(plane, stream)).is_some_and(Option::is_some)
+    }
+
+    /// The pages of the programming unit that gathers for the jobs of a plane.
+    pub(crate) fn gathering_of_jobs(&self, plane: PlaneId) -> impl Iterator<Item = &Transaction> {
+        let streams = WriteStream::all().filter(|&stream| stream != WriteStream::Host);
+        let mut units =
+            streams.filter_map(move |stream| *self.units.gathering.get(place_of(plane, stream))?);
+        let first = units.next().map(|unit| unit.first);
+        successors(first, |&slot| self.pool[slot].more).map(|slot| &self.pool[slot])
     }
 
     /// The pages whose program has not ended, those that gather included.

@@ -15,7 +15,7 @@ pub(crate) enum Wake {
     Space(PlaneId),
     /// Writes that waited for room in another plane now wait for room in this plane.
     Resume(PlaneId),
-    /// The last pin of the victim of the plane's job has been removed.
+    /// The last pin of the victim of the plane's job, or of the victim before, has been removed.
     Emptied(PlaneId),
     /// A full block is dead: it has neither valid pages nor pins any more.
     Dead(BlockId),
@@ -25,7 +25,7 @@ pub(crate) enum Wake {
     WriteElsewhere { plane: PlaneId, read: Transaction },
     /// All susceptible bits of a partially refreshed block are in flash.
     Refreshed(BlockId),
-    /// The plane's job has ended, and its block stays.
+    /// The plane's job has ended, and its block stays or waits for its erase.
     JobOver(PlaneId),
     /// A block of the plane is due for refresh.
     Due(PlaneId),

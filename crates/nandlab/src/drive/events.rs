@@ -77,9 +77,9 @@ impl<P: Probe> Drive<P> {
         self.with_background(|jobs, core, path, around| jobs.on_refreshed(core, path, around, plane));
     }
 
-    /// The job of a plane has copied one of its pages.
-    pub(super) fn on_copied(&mut self, plane: PlaneId) {
-        self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, plane));
+    /// A job of a plane has copied one of its pages.
+    pub(super) fn on_copied(&mut self, plane: PlaneId, done: &Transaction) {
+        self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, plane, done));
     }
 
     /// The job of a plane has ended without an erase: the next job may begin.
@@ -125,10 +125,19 @@ impl<P: Probe> Drive<P> {
             return;
         }
         let is_retired = self.core.array.block(block).state == BlockState::Retired;
-        self.background.end_dead(&mut self.core, plane, is_retired);
+        let had_emptied = self.core.emptied(plane).is_some();
+        self.background.end_dead(&mut self.core, block, is_retired);
         self.forget_block(block);
-        self.with_power(|power, core, kept| power.on_room(core, kept));
+        let is_over = had_emptied && self.core.emptied(plane).is_none();
+        if is_over && !self.core.has_job(plane) {
+            self.with_power(|power, core, kept| power.on_job_over(core, kept, plane));
+        } else {
+            self.with_power(|power, core, kept| power.on_room(core, kept));
+        }
         self.after_erase(plane);
+        if is_over {
+            self.with_background(|jobs, core, path, around| jobs.go_on(core, path, around, plane));
+        }
     }
 
     /// Drops the links and the read level of an erased block.
@@ -389,7 +398,7 @@ impl<P: Probe> Drive<P> {
                 let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
                 mapping.end_write_back(&mut self.core, page);
             }
-            Owner::Job(plane) => self.on_copied(plane),
+            Owner::Job(plane) => self.on_copied(plane, done),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
             // `partial.on_programmed` has served combination pages, padding has no owner, flush pages are programmed
             // only while power fails, dead blocks are erased, and a miss only reads.

@@ -548,9 +548,8 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
-        if let Some(buffer) = &self.path.host.buffer {
-            buffer.audit(&self.core)?;
-        }
+        self.path.host.buffer.as_ref().map_or(Ok(()), |buffer| buffer.audit(&self.core))?;
+        self.background.audit(&self.core)?;
         let is_at_rest = self.is_at_rest();
         if let Some(caching) = self.caching.as_ref().filter(|_| self.path.host.is_backed) {
             let (cache, trims) = (&caching.cache, self.path.host.trim_pages(&self.core));
@@ -592,7 +591,7 @@ impl<P: Probe> Drive<P> {
                 return Err("a request is on the link though none is outstanding".to_owned());
             }
             for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                if self.core.has_job(plane) {
+                if self.core.has_job(plane) || self.core.emptied(plane).is_some() {
                     return Err(format!(
                         "plane {} has a background job without an operation under way",
                         plane.0

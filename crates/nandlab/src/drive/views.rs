@@ -1,12 +1,13 @@
 //! Queries of a drive's state, and the events of the power clock and of the link's clock.
 
 use super::Drive;
-use crate::base::geometry::{BlockId, Ppn};
+use crate::base::geometry::{BlockId, PlaneId, Ppn};
 use crate::capacitor::{CapacitorState, Stage};
 use crate::core::Part;
 use crate::host::{LinkEnd, LinkState};
 use crate::probe::Probe;
 use crate::refresh::{ErrorCacheState, PartialState};
+use crate::sched::Transaction;
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
@@ -37,6 +38,19 @@ impl<P: Probe> Drive<P> {
             });
             self.serve();
         }
+    }
+
+    /// The planes in which the last copies of a victim gather in a programming unit, and those of them in which copies of
+    /// the next victim have joined them.
+    pub fn open_programs_of_gc(&self) -> [u32; 2] {
+        let planes = (0..self.core.geometry.planes).map(PlaneId);
+        let victims = planes.filter_map(|plane| {
+            let emptied = self.core.emptied(plane)?.block;
+            let of_page = |page: &Transaction| page.replaces.map(|old| self.core.geometry.block_of(old));
+            let mut victims = self.core.gathering_of_jobs(plane).map(of_page);
+            (victims.next() == Some(Some(emptied))).then(|| victims.any(|victim| victim != Some(emptied)))
+        });
+        victims.fold([0; 2], |[open, shared], is_shared| [open + 1, shared + u32::from(is_shared)])
     }
 
     /// Whether the capacitor is empty and being recharged.

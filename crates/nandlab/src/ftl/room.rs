@@ -176,6 +176,11 @@ impl Ftl {
         open.left()
     }
 
+    /// The number of pages that `stream` of `plane` can allocate without opening a block.
+    pub fn pages_open(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> u32 {
+        self.planes[plane.index()].open[self.open_of(stream)].room(geometry.pages_per_full_row())
+    }
+
     /// The number of pages that can be allocated in the open blocks for GC, wear levelling and copybacks.
     pub fn job_pages_open(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let open = &self.planes[plane.index()].open;

@@ -188,6 +188,10 @@ counts! {
     flushed_in_superblocks_of_the_drive,
     superblocks_with_gaps,
     cuts_with_a_write_buffer,
+    /// Cuts while the last copies of a victim gathered in a programming unit that GC goes on filling, and those while copies
+    /// of the next victim had joined them.
+    cuts_between_victims,
+    cuts_with_copies_of_two_victims,
     cuts_with_bad_blocks,
     torn_programs,
     torn_erases,
@@ -511,6 +515,7 @@ impl<'a> Run<'a> {
         let stage = if plan.has_capacitor() { self.drive.power_stage() } else { STAGES[0] };
         let (outstanding, link) = (self.drive.outstanding(), self.drive.link());
         let torn = self.torn_now();
+        let [open, shared] = self.drive.open_programs_of_gc();
         self.drive.lose_power();
         let gaps = self.open_with_gaps();
         sabotage.before_recovery(&mut self.drive);
@@ -586,6 +591,8 @@ impl<'a> Run<'a> {
             counts.lost_in_superblocks += loss.lost_from_flash().len() as u64;
         }
         counts.cuts_with_a_write_buffer += u64::from(plan.spec.ftl.buffer_bytes > 0);
+        counts.cuts_between_victims += u64::from(open > 0);
+        counts.cuts_with_copies_of_two_victims += u64::from(shared > 0);
         counts.cuts_with_bad_blocks += u64::from(geometry.bad.missing > 0);
         counts.pages_lost_with_their_wordline += loss.lost_from_flash().len() as u64;
         let lost_by = |promise| loss.lost_by(promise).len() as u64;

@@ -120,6 +120,8 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
             counts.pages_lost_with_their_wordline,
             counts.pages_lost_without_a_capacitor,
             counts.cuts_with_a_write_buffer,
+            counts.cuts_between_victims,
+            counts.cuts_with_copies_of_two_victims,
             counts.cuts_with_bad_blocks,
             counts.stale_translation_pages,
             counts.units_flushed,

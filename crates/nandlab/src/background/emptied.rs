@@ -1,0 +1,180 @@
+//! The emptied victim of a plane. A program writes a whole programming unit, and the last copies of a victim rarely fill
+//! one. GC leaves the unit open for the copies from its next victim: the job ends, its victim is *emptied*, and it is
+//! erased beside the plane's next job, when the unit has been programmed.
+//!
+//! A plane has at most one emptied victim, and until that is erased the next job opens no block. So the two take no more
+//! free blocks than a single job, whose room they share.
+
+use super::{Around, Background};
+use crate::base::geometry::{BlockId, PlaneId, Ppn};
+use crate::core::{Core, Emptied, Map, Part, Wake};
+use crate::flash::BlockState;
+use crate::host::DataPath;
+use crate::probe::Probe;
+use crate::sched::{Cause, Class, Transaction};
+
+impl Background {
+    /// The last copies of a job's victim gather. Ends a job of GC; its victim is erased when further copies have filled
+    /// the programming unit, or it has been closed. Closes the unit at once if the job is no GC, if the plane's flash
+    /// pages may be copied back, while power loss may tear pages of a wordline that the jobs would share, and if the
+    /// victim before waits for the unit too.
+    #[inline(never)]
+    pub(super) fn leave_open<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        plane: PlaneId,
+        victim: BlockId,
+    ) {
+        let job = &self.jobs[plane.index()];
+        let goes_on = job.cause() == Cause::Gc && self.waiting.is_empty() && !core.ends_wordlines();
+        let before = core.emptied(plane).map(|emptied| emptied.block);
+        let first = core.gathering_of_jobs(plane).next().and_then(|page| page.replaces);
+        let waits = before.is_some() && before == first.map(|old| core.geometry.block_of(old));
+        if !goes_on || waits {
+            return core.close_programs_of_job(plane);
+        }
+        if before.is_some() {
+            // The job ends once the victim before has been erased.
+            return self.update_blocking(core, plane);
+        }
+        let emptied = Emptied {
+            block: victim,
+            copies: job.copies,
+            blocks_taken: core.room.works[plane.index()].blocks_taken,
+            is_urgent: false,
+            is_erasing: false,
+        };
+        self.end_job(core, plane);
+        core.room.spaces[plane.index()].emptied = Some(emptied);
+        path.map.end_job(core, plane);
+        core.wake(Wake::JobOver(plane));
+    }
+
+    /// Whether the job of a plane has to wait for the victim before: its copies count among those under way, and until it
+    /// has been erased the job opens no block. A job of another class than GC waits for the erase, because the programs of
+    /// a block have to keep their order. The page before was read from the flash page that begins with `flash_page`.
+    #[inline]
+    pub(super) fn waits_for_emptied<P: Probe>(
+        &self,
+        core: &Core<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        flash_page: Option<Ppn>,
+    ) -> bool {
+        let Some(before) = core.emptied(plane) else { return false };
+        let job = &self.jobs[plane.index()];
+        let stream = core.emptying_stream(victim, job.cause == Some(Cause::Wear));
+        self.has_more(core, plane, victim)
+            && (job.class != Class::Background
+                || job.reads >= core.ftl.pages_open(&core.geometry, plane, stream)
+                || job.copies + before.copies >= self.copies_max
+                    && !self.is_amid_flash_page(core, plane, victim, flash_page))
+    }
+
+    /// Space is short, or the drive is idle: the erase of an emptied victim must not wait for a programming unit that no
+    /// job fills. While space is short, the die serves its program and the erase with the priority of host writes.
+    pub(super) fn hurry_emptied<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+        if core.emptied(plane).is_none() {
+            return;
+        }
+        let is_short = core.is_short(plane);
+        if !is_short && !core.state.is_idle {
+            return;
+        }
+        let Some(emptied) = &mut core.room.spaces[plane.index()].emptied else { return };
+        if is_short && !std::mem::replace(&mut emptied.is_urgent, true) {
+            core.promote(plane);
+        }
+        if !core.has_job(plane) {
+            core.close_programs_of_job(plane);
+        }
+    }
+
+    /// While jobs end their wordlines: whether the job of a plane has to wait until the copies from the victim before have
+    /// been programmed. Closes the programming unit in which they gather.
+    pub(super) fn shares_wordlines<P: Probe>(core: &mut Core<P>, plane: PlaneId) -> bool {
+        let shares = core.ends_wordlines() && core.emptied(plane).is_some_and(|emptied| emptied.copies > 0);
+        if shares {
+            core.close_programs_of_job(plane);
+        }
+        shares
+    }
+
+    /// Queues the erase of the victim before that of a plane's job, if its copies have been programmed. While jobs end their
+    /// wordlines, no copy of the job may be under way, because it may be in a wordline of copies from this victim.
+    pub(super) fn erase_emptied<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        plane: PlaneId,
+    ) {
+        let ends_wordlines = core.ends_wordlines();
+        let Some(emptied) = &mut core.room.spaces[plane.index()].emptied else { return };
+        let block = core.array.block(emptied.block);
+        debug_assert!(block.valid == 0, "all pages of an emptied block have been copied");
+        if emptied.is_erasing || block.pins > 0 || ends_wordlines && self.jobs[plane.index()].copies > 0 {
+            return;
+        }
+        emptied.is_erasing = true;
+        let block = emptied.block;
+        let soon_free = u32::from(!core.retires(block));
+        let space = &mut core.room.spaces[plane.index()];
+        space.dead += 1;
+        space.soon_free += soon_free;
+        core.end_wordlines(plane);
+        Self::erase_beside(core, path, block);
+    }
+
+    /// The victim before that of a plane's job has been erased: the job may continue.
+    pub(crate) fn go_on<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        let _inside = core.inside.enter(Part::Background);
+        self.copy_more(core, path, around, plane);
+    }
+
+    /// Whether the program that has ended is a copy from the victim before that of the plane's job. Counts it.
+    pub(super) fn is_from_emptied<P: Probe>(core: &mut Core<P>, plane: PlaneId, done: &Transaction) -> bool {
+        let Core { room, geometry, .. } = &mut *core;
+        let Some(emptied) = &mut room.spaces[plane.index()].emptied else { return false };
+        let is_from_emptied = done.replaces.is_some_and(|old| geometry.block_of(old) == emptied.block);
+        if is_from_emptied {
+            emptied.copies -= 1;
+            let Emptied { block, copies, .. } = *emptied;
+            if copies == 0 && core.array.block(block).pins > 0 {
+                core.close_replacing(block);
+            }
+        }
+        is_from_emptied
+    }
+
+    /// Checks the emptied victims.
+    ///
+    /// # Errors
+    /// If an emptied victim is not empty, or its erase, for which its plane waits, waits for a programming unit that no
+    /// job fills.
+    pub(crate) fn audit<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
+        for plane in (0..core.geometry.planes).map(PlaneId) {
+            let Some(emptied) = core.emptied(plane) else { continue };
+            let block = core.array.block(emptied.block);
+            let is_empty = block.state == BlockState::Victim && block.valid == 0;
+            if !is_empty || block.pins < emptied.copies || emptied.is_erasing && block.pins > 0 {
+                return Err(format!("plane {} erases a victim that is not empty: {emptied:?}", plane.0));
+            }
+            let mut open = core.gathering_of_jobs(plane).filter_map(|page| page.replaces);
+            let waits = open.any(|page| core.geometry.block_of(page) == emptied.block);
+            if waits && !core.has_job(plane) && core.lacks_blocks(plane) {
+                return Err(format!(
+                    "plane {} needs the erase of a victim whose last copies gather without a job",
+                    plane.0
+                ));
+            }
+        }
+        Ok(())
+    }
+}
