@@ -68,12 +68,13 @@ impl Device {
         self.before = (0, 0);
     }
 
-    /// At power-off, ends all operations under way.
+    /// At power-off, drops all operations: those under way, and those of an emergency flush that have not begun.
     pub fn stop(&mut self, now: Time) {
         for (die, id) in self.dies.iter_mut().zip(0..) {
             if die.phase != Phase::Idle {
                 die.busy_ns += now - die.since;
             }
+            die.queues = [Fifo::default(); Class::ALL.len()];
             (die.phase, die.batch, die.load) = (Phase::Idle, Fifo::default(), 0);
             (die.held, die.is_sensed) = (None, false);
             if let Some(suspender) = &mut self.suspender {
