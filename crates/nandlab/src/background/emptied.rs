@@ -41,6 +41,7 @@ impl Background {
         let emptied = Emptied {
             block: victim,
             copies: job.copies,
+            is_of_map: job.is_of_map,
             blocks_taken: core.room.works[plane.index()].blocks_taken,
             is_urgent: false,
             is_erasing: false,
@@ -53,7 +54,8 @@ impl Background {
 
     /// Whether the job of a plane has to wait for the victim before: its copies count among those under way, and until it
     /// has been erased the job opens no block. A job of another class than GC waits for the erase, because the programs of
-    /// a block have to keep their order. The page before was read from the flash page that begins with `flash_page`.
+    /// a block have to keep their order; and every job does while jobs end their wordlines. The page before was read from
+    /// the flash page that begins with `flash_page`.
     #[inline]
     pub(super) fn waits_for_emptied<P: Probe>(
         &self,
@@ -67,9 +69,24 @@ impl Background {
         let stream = core.emptying_stream(victim, job.cause == Some(Cause::Wear));
         self.has_more(core, plane, victim)
             && (job.class != Class::Background
+                || core.ends_wordlines() && !before.is_erasing
                 || job.reads >= core.ftl.pages_open(&core.geometry, plane, stream)
                 || job.copies + before.copies >= self.copies_max
                     && !self.is_amid_flash_page(core, plane, victim, flash_page))
+    }
+
+    /// Closes the programming unit in which copies of the plane's job and of the victim before gather, if the job waits for
+    /// this victim and nothing but the unit would bring the erase about.
+    #[inline]
+    pub(super) fn close_if_stalled<P: Probe>(&self, core: &mut Core<P>, plane: PlaneId) {
+        let (Some(before), Some(victim)) = (core.emptied(plane), core.victim(plane)) else { return };
+        let job = &self.jobs[plane.index()];
+        if job.reads == 0 && self.waits_for_emptied(core, plane, victim, None) {
+            let under_way = job.copies + before.copies;
+            if core.ends_wordlines() || core.gathering_of_jobs(plane).count() == under_way as usize {
+                core.close_programs_of_job(plane);
+            }
+        }
     }
 
     /// Space is short, or the drive is idle: the erase of an emptied victim must not wait for a programming unit that no
@@ -113,8 +130,11 @@ impl Background {
         let Some(emptied) = &mut core.room.spaces[plane.index()].emptied else { return };
         let block = core.array.block(emptied.block);
         debug_assert!(block.valid == 0, "all pages of an emptied block have been copied");
-        if emptied.is_erasing || block.pins > 0 || ends_wordlines && self.jobs[plane.index()].copies > 0 {
+        if emptied.is_erasing || block.pins > 0 {
             return;
+        }
+        if ends_wordlines && self.jobs[plane.index()].copies > 0 {
+            return core.close_programs_of_job(plane);
         }
         emptied.is_erasing = true;
         let block = emptied.block;

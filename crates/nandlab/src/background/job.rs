@@ -151,6 +151,7 @@ impl Background {
                 || core.geometry.pages_per_program > 1
                     && self.waits_for_emptied(core, plane, victim, flash_page)
             {
+                self.close_if_stalled(core, plane);
                 self.update_blocking(core, plane);
                 return;
             }
@@ -328,13 +329,14 @@ impl Background {
 
     /// Gives a blocking job its die while its copies or its erase are under way. While the job only waits until its
     /// victim, or the one before, has no pins, the die is free for all operations, because those that hold the pins may
-    /// need it.
+    /// need it; and so it is until a victim of translation pages before has been erased.
     pub(super) fn update_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let Some(from) = self.jobs[plane.index()].blocks_from else { return };
         let waits = core.emptied(plane).is_some()
             && core.victim(plane).is_some_and(|victim| !self.has_more(core, plane, victim));
+        let is_behind_map = core.emptied(plane).is_some_and(|emptied| emptied.is_of_map);
         let job = &mut self.jobs[plane.index()];
-        let blocks = job.copies > 0 && !(waits && job.reads == 0) || job.is_erasing;
+        let blocks = !is_behind_map && (job.copies > 0 && !(waits && job.reads == 0) || job.is_erasing);
         if blocks != std::mem::replace(&mut job.is_blocking, blocks) {
             for die in core.geometry.dies_of(plane) {
                 if blocks {
@@ -428,6 +430,7 @@ impl Background {
         self.jobs[plane.index()].reads -= 1;
         self.move_page(core, path, around, plane, read);
         self.end_copies(core, path, plane);
+        self.close_if_stalled(core, plane);
     }
 
     /// Once the job of a plane has read the last page of its victim, no page of the job follows in the programming unit

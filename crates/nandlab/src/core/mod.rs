@@ -122,6 +122,8 @@ pub(crate) struct State {
     pub(crate) is_syncing: bool,
     /// Whether the host has sent no request yet, or none for the time `gc.idle_after`.
     pub(crate) is_idle: bool,
+    /// Whether power has failed and has not returned.
+    pub(crate) is_off: bool,
 }
 
 /// The state that the mechanisms share, and the verbs that change flash.
@@ -198,6 +200,7 @@ impl<P: Probe> Core<P> {
                 is_guarded: false,
                 is_syncing: false,
                 is_idle: true,
+                is_off: false,
             },
             room: Room::new(geometry.planes, config.foreground_free, config.blocks_dies, config.endurance),
             levels: ReadLevels::new(

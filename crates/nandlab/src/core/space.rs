@@ -24,6 +24,8 @@ pub(crate) struct Emptied {
     pub(crate) block: BlockId,
     /// Number of its copies whose program has not ended.
     pub(crate) copies: u32,
+    /// Whether it had translation pages.
+    pub(crate) is_of_map: bool,
     /// Number of free blocks that its job has taken.
     pub(crate) blocks_taken: u32,
     /// Whether the die serves its last program and its erase with the priority of host writes, because space is short.
@@ -148,10 +150,11 @@ impl<P: Probe> Core<P> {
     /// With `gc.foreground = "blocking"`, keeps the dies of a plane that is short of space from all host operations with
     /// the submission number `order` or a higher one, until [`Core::release_dies`]. By then the cleaning of the plane has
     /// begun, or none is possible. Cleanings that follow each other keep the dies from the operations that the first one
-    /// has kept waiting.
+    /// has kept waiting. No cleaning follows a block that an emergency flush opens.
     #[inline]
     pub(crate) fn keep_dies(&mut self, plane: PlaneId, order: u64) {
-        if self.room.blocks_dies() && self.room.kept_from[plane.index()].is_none() && self.is_short(plane) {
+        let may_keep = self.room.blocks_dies() && !self.state.is_off;
+        if may_keep && self.room.kept_from[plane.index()].is_none() && self.is_short(plane) {
             self.room.kept_from[plane.index()] = Some(order);
             for die in self.geometry.dies_of(plane) {
                 self.device.begin_cleaning(die, order);

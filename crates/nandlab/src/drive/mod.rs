@@ -302,7 +302,7 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// While power is off.
     pub fn submit(&mut self, request: &Request) -> Result<u64, Refused> {
-        assert!(!self.losses.is_off, "power is off");
+        assert!(!self.core.state.is_off, "power is off");
         if request.arrival > self.core.now {
             return Err(Refused::Future);
         }

@@ -41,8 +41,8 @@ impl<P: Probe> Drive<P> {
             self.core.array.keeps_sequences(),
             "the drive keeps no sequence numbers: its spec models no power loss"
         );
-        assert!(!self.losses.is_off, "power is off already");
-        self.losses.is_off = true;
+        assert!(!self.core.state.is_off, "power is off already");
+        self.core.state.is_off = true;
         self.power.cut_at = NEVER;
         let mut loss = PowerLoss {
             at: self.core.now,

@@ -29,7 +29,7 @@ impl<P: Probe> Drive<P> {
     /// # Panics
     /// When power is not off.
     pub fn restore_power(&mut self) {
-        assert!(std::mem::take(&mut self.losses.is_off), "power is on");
+        assert!(std::mem::take(&mut self.core.state.is_off), "power is on");
         let mut recovery = Recovery::default();
         let torn_erases = std::mem::take(&mut self.losses.torn_erases);
         for block in &mut *self.core.array.blocks {

@@ -68,8 +68,6 @@ pub(crate) struct Losses {
     pub(crate) list: Vec<PowerLoss>,
     /// Total time from power losses until the drive was ready again.
     pub(crate) down_ns: Span,
-    /// Whether power is off now.
-    pub(crate) is_off: bool,
     /// While power is off: the blocks whose erase has been torn.
     pub(crate) torn_erases: Vec<BlockId>,
     /// While power is off: the LPNs that the flush has mapped to another page, because GC went on
