@@ -5,10 +5,10 @@
 //! older data than the promised operation; the number of the newest TRIM stands for no data. A page counts once, under
 //! the strongest promise that is broken, with the newest operation to which this promise was given:
 //!
-//! - *covered*: the request was complete, and so was a FUA flag of its own or a flush that was submitted later. A page
-//!   that had data before the run counts as covered, with the sequence number 0.
-//! - *acknowledged*: the request was complete. If the newest completed operation is a TRIM, nothing is lost: until a
-//!   flush covers the TRIM, the page may have old data or none.
+//! - *covered*: the request was complete, and so was a FUA flag of its own or a flush that was submitted later. What a
+//!   page had before the run counts as covered; data of preconditioning has the sequence number 0.
+//! - *acknowledged*: the request was complete. If the drive has admitted a TRIM since, nothing is lost: until a flush
+//!   covers the TRIM, the page may have old data or none.
 //! - *in flight*: the request was outstanding. A page that the drive had not admitted yet has the sequence number 0. A
 //!   TRIM in flight promises nothing.
 //!
@@ -34,8 +34,8 @@ pub struct Lost {
     pub lpn: Lpn,
     /// The strongest promise that is broken.
     pub promise: Promise,
-    /// Sequence number of the newest lost operation to which this promise was given; 0: data from before the run, or
-    /// in flight a page that the drive had not admitted.
+    /// Sequence number of the newest lost operation to which this promise was given; 0: data of preconditioning, or in
+    /// flight a page that the drive had not admitted.
     pub sequence: u64,
     /// Whether the operation is a TRIM, which is undone.
     pub is_trim: bool,

@@ -7,6 +7,7 @@ use super::Drive;
 use super::spec::{FillOrder, PreconditionSpec};
 use crate::base::geometry::{Lpn, PlaneId};
 use crate::base::rng::Stream;
+use crate::core::Core;
 use crate::demand_map::Mapping;
 use crate::flash::DEAD_LPN;
 use crate::ftl::WriteStream;
@@ -67,7 +68,8 @@ impl<P: Probe> Drive<P> {
     /// Informs the record of promises of the LPNs that have data at rest.
     pub(super) fn note_at_rest(&mut self) {
         if let Some(promises) = &mut self.path.host.promises {
-            promises.note_at_rest(&self.core.ftl.map);
+            let Core { ftl, array, .. } = &self.core;
+            promises.note_at_rest(&ftl.map, |ppn| array.stamp(ppn).sequence);
         }
     }
 

@@ -215,7 +215,9 @@ impl Oracle {
             return Some(lost(Promise::Covered, covered.map_or(0, |version| version.sequence), is_trim));
         }
         let completed = newest(&|version| version.state != State::InFlight);
-        if let Some(version) = completed.filter(|version| Some(version.sequence) > held && !version.is_trim) {
+        let trimmed = newest(&|version| version.is_trim).map_or(0, |version| version.sequence);
+        let is_broken = |version: &&Version| Some(version.sequence) > held && version.sequence > trimmed;
+        if let Some(version) = completed.filter(is_broken) {
             return Some(lost(Promise::Acknowledged, version.sequence, false));
         }
         let (admitted, is_unknown) = in_flight?;

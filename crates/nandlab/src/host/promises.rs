@@ -9,7 +9,7 @@
 //! A drive without sequence numbers cannot lose power and keeps no promises.
 
 use super::{InWork, Op};
-use crate::base::geometry::Lpn;
+use crate::base::geometry::{Lpn, Ppn};
 use crate::base::huge::Huge;
 use crate::base::lost::{Lost, Promise};
 use crate::base::slab::{Id, Node, Slab};
@@ -87,13 +87,20 @@ impl Promises {
         page[ACKNOWLEDGED] = page[ACKNOWLEDGED].max(sequence);
     }
 
-    /// The workload begins: every LPN mapped in `map` has data at rest, however it got there.
-    pub(crate) fn note_at_rest(&mut self, map: &PageMap) {
+    /// The workload begins: every LPN mapped in `map` has data at rest, however it got there. `sequence`: the sequence
+    /// number of the write in a flash page; 0: none.
+    pub(crate) fn note_at_rest(&mut self, map: &PageMap, sequence: impl Fn(Ppn) -> u64) {
         let lpns = self.pages.len() / FIELDS;
         self.pages = Huge::zeroed(self.pages.len());
         self.at_rest = vec![0; lpns.div_ceil(64)];
-        for lpn in (0..lpns as u32).map(Lpn).filter(|&lpn| map.get(lpn).is_some()) {
+        for lpn in (0..lpns as u32).map(Lpn) {
+            let Some(ppn) = map.get(lpn) else { continue };
             self.at_rest[lpn.index() / 64] |= 1 << (lpn.0 % 64);
+            // Most data is from preconditioning, which does not number its writes: their entries stay untouched.
+            let sequence = sequence(ppn);
+            if sequence > 0 {
+                self.cover(lpn, sequence);
+            }
         }
     }
 
@@ -228,9 +235,9 @@ impl Promises {
                 return Some(lost(Promise::Covered, covered));
             }
             let is_broken = acknowledged > 0 && Some(acknowledged) > held;
-            let acknowledged = lost(Promise::Acknowledged, acknowledged);
-            if is_broken && !acknowledged.is_trim {
-                return Some(acknowledged);
+            let is_trimmed = undone_trims.iter().any(|&trim| trim >= acknowledged);
+            if is_broken && !is_trimmed {
+                return Some(lost(Promise::Acknowledged, acknowledged));
             }
         }
         let InFlight { admitted, has_unadmitted } = in_flight?;
