@@ -20,7 +20,7 @@
 //! job needs their free pages.
 
 use super::{Detection, FlushMethod, Kept, PowerBackup, Stage};
-use crate::base::geometry::{CacheSlot, DieId, PlaneId};
+use crate::base::geometry::{DieId, PlaneId};
 use crate::base::units::Span;
 use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::flash::Stamp;
@@ -111,10 +111,9 @@ impl PowerBackup {
                 kept.on_rewrite_queued(core, lpn);
             }
             let (ppn, to) = (page.ppn, To::Allocated(page, WriteStream::Host));
-            let Some((slot, lpn, sequence)) = kept.take_clean(core, CacheSlot(self.drain.next_slot)) else {
+            let Some((slot, lpn, sequence)) = kept.take_clean(core, &mut self.drain.next_slot) else {
                 return (ppn == first).then(|| Program::nothing(to, Owner::Dummy, cause, class));
             };
-            self.drain.next_slot = slot.0 + 1;
             last = Some(lpn);
             let stamp = Stamp { sequence, corrected: core.age_stamp_now() };
             Some(Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class })

@@ -48,8 +48,8 @@ pub(crate) trait Kept<P: Probe> {
     fn is_synced(&self) -> bool;
 
     /// Takes the next clean page of the cache, to program it once more; returns its slot, LPN and sequence number. The
-    /// search begins at slot `from` and continues at the first slot.
-    fn take_clean(&mut self, core: &mut Core<P>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)>;
+    /// search looks at a bounded number of slots from `next_slot` on, and sets `next_slot` to where the next one begins.
+    fn take_clean(&mut self, core: &mut Core<P>, next_slot: &mut u32) -> Option<(CacheSlot, Lpn, u64)>;
 
     /// The program of a page from [`Kept::take_clean`] has been queued.
     fn on_rewrite_queued(&mut self, core: &mut Core<P>, lpn: Lpn);

@@ -54,8 +54,9 @@ impl Kept<NoProbe> for Cache {
         self.is_synced
     }
 
-    fn take_clean(&mut self, _: &mut Core<NoProbe>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)> {
-        let slot = from.0.checked_rem(self.clean)?;
+    fn take_clean(&mut self, _: &mut Core<NoProbe>, next: &mut u32) -> Option<(CacheSlot, Lpn, u64)> {
+        let slot = next.checked_rem(self.clean)?;
+        *next = slot + 1;
         Some((CacheSlot(slot), Lpn(slot), 1))
     }
 

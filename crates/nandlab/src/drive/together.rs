@@ -127,10 +127,10 @@ impl<P: Probe> Kept<P> for Saved<'_> {
         is_synced && !self.refreshing.partial.as_ref().is_some_and(Partial::has_lines_under_way)
     }
 
-    fn take_clean(&mut self, core: &mut Core<P>, from: CacheSlot) -> Option<(CacheSlot, Lpn, u64)> {
+    fn take_clean(&mut self, core: &mut Core<P>, next_slot: &mut u32) -> Option<(CacheSlot, Lpn, u64)> {
         let caching = self.caching.as_mut().expect("a detection needs a write cache");
         let (cache, whole) = (&mut caching.cache, caching.whole);
-        let slot = cache.next_clean(from, whole).or_else(|| cache.next_clean(CacheSlot(0), whole))?;
+        let slot = cache.next_clean(next_slot, whole)?;
         let epoch = self.path.host.epochs.join_page();
         cache.begin_rewrite(slot, epoch);
         let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);

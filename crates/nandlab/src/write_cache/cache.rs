@@ -66,6 +66,10 @@ pub struct WriteCache {
 }
 
 impl WriteCache {
+    /// The slots at which a budget detection looks for a clean page. Where fewer pages are clean it programs dummy pages
+    /// between them, which take the same energy.
+    const LOOKS: u32 = 32;
+
     /// The cache of a validated `[cache]` section, for a drive of `logical_pages` pages; `None` if the spec has no
     /// cache.
     pub fn new(spec: &CacheSpec, logical_pages: u32, page_bytes: u32) -> Option<Self> {
@@ -380,15 +384,24 @@ impl WriteCache {
         self.dirty_pages += 1;
     }
 
-    /// The next page at or after slot `from` that a budget detection can program once more: clean, with all sectors
-    /// valid, and with nothing under way.
-    pub fn next_clean(&self, from: CacheSlot, whole: u64) -> Option<CacheSlot> {
+    /// The next page that a budget detection can program once more: clean, with all sectors valid, and with nothing under
+    /// way. Looks at up to `LOOKS` slots from slot `next` on, the first slot after the last one, and sets
+    /// `next` to the slot at which the next search begins.
+    pub fn next_clean(&self, next: &mut u32, whole: u64) -> Option<CacheSlot> {
         let can_be_rewritten = |entry: &CachedPage| {
             let is_complete =
                 entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.recency != Recency::Out;
             is_complete && !entry.is_dirty() && entry.is_idle() && !entry.is_dropped
         };
-        (from.0..self.entries.len() as u32).map(CacheSlot).find(|&slot| can_be_rewritten(self.entry(slot)))
+        let slots = self.entries.len() as u32;
+        for _ in 0..Self::LOOKS.min(slots) {
+            let slot = CacheSlot(*next % slots);
+            *next = slot.0 + 1;
+            if can_be_rewritten(self.entry(slot)) {
+                return Some(slot);
+            }
+        }
+        None
     }
 
     /// A write-back has ended; returns whether the page is clean now.

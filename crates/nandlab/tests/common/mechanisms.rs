@@ -132,7 +132,15 @@ const CAPACITOR: &[&str] = &[
     "reliability.clock_scale=3_000_000",
 ];
 const BY_LOAD: &[&str] = &["cache.sync=eager", "migration.policy.rcopyback={ limit = 2 }"];
-const WEAR: &[&str] = &["ftl.wear_levelling=static", "ftl.wear_gap=1"];
+/// Of 8 MiB a plane, so that the hot blocks lead the others by two P/E cycles.
+const WEAR: &[&str] = &[
+    "ftl.wear_levelling=static",
+    "ftl.wear_gap=1",
+    "drive.blocks_per_plane=16",
+    "drive.pages_per_block=32",
+    "precondition.used=0.7",
+    "precondition.valid=0.8",
+];
 
 /// All mechanisms.
 pub const MECHANISMS: &[Mechanism] = &[
@@ -238,8 +246,13 @@ impl Mechanism {
 
 /// Reads of `mib` MiB each, one after another through a drive with mapping units: `total` MiB in all.
 pub fn large_reads(mib: u64, total: u64) -> Vec<Request> {
-    let read =
-        |n| Request { arrival: Time::START, op: Op::Read, fua: false, offset: n * mib << 20, len: mib << 20 };
+    let read = |n| Request {
+        arrival: Time::START,
+        op: Op::Read,
+        fua: false,
+        offset: (n * mib) << 20,
+        len: mib << 20,
+    };
     (0..total / mib).map(read).collect()
 }
 
