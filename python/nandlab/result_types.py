@@ -325,17 +325,27 @@ class LossSummary(Record, frozen=True):
     """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
     pages in the faster half of the layers.
     """
+    lost_covered: int
+    """Pages with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke."""
+    lost_acknowledged: int
+    """Pages with a lost write whose request had completed, and which no completed flush or FUA write covers."""
+    lost_in_flight: int
+    """Pages of write requests that were outstanding, whose data is not there after recovery. They were never
+    acknowledged.
+    """
     lost_pages: int
-    """Pages whose newest acknowledged write was only in RAM and is lost."""
+    """Pages with a lost write of a completed request that was only in RAM."""
     lost_with_wordline: int
-    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
-    its wordline, or by a torn reprogram in place.
+    """Pages with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
+    of its wordline, or by a torn reprogram in place.
     """
     lost_writes: int
-    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
+    """Lost writes of completed requests: the sum of `lost_pages` and `lost_with_wordline`, and of `lost_covered` and
+    `lost_acknowledged` less `lost_trims`.
+    """
     lost_trims: int
-    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
-    have saved it.
+    """Pages whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
+    RAM, and the capacitor should have saved it.
     """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
@@ -402,17 +412,27 @@ class PowerSummary(Record, frozen=True):
     """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
     pages in the faster half of the layers.
     """
+    lost_covered: int
+    """Pages with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke."""
+    lost_acknowledged: int
+    """Pages with a lost write whose request had completed, and which no completed flush or FUA write covers."""
+    lost_in_flight: int
+    """Pages of write requests that were outstanding, whose data is not there after recovery. They were never
+    acknowledged.
+    """
     lost_pages: int
-    """Pages whose newest acknowledged write was only in RAM and is lost."""
+    """Pages with a lost write of a completed request that was only in RAM."""
     lost_with_wordline: int
-    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
-    its wordline, or by a torn reprogram in place.
+    """Pages with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
+    of its wordline, or by a torn reprogram in place.
     """
     lost_writes: int
-    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
+    """Lost writes of completed requests: the sum of `lost_pages` and `lost_with_wordline`, and of `lost_covered` and
+    `lost_acknowledged` less `lost_trims`.
+    """
     lost_trims: int
-    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
-    have saved it.
+    """Pages whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
+    RAM, and the capacitor should have saved it.
     """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
@@ -952,14 +972,22 @@ class Summary(Record, frozen=True):
 
 
 class LostWrite(Record, frozen=True):
-    """A lost write: the newest acknowledged write of a page, which a power loss has destroyed; or a lost TRIM."""
+    """A page with a lost write or TRIM. A page is listed once, under the strongest promise that is broken."""
 
     lpn: int
     """Logical page number (LPN) of the page."""
     offset: int
     """Offset of the first byte of the page on the drive. In bytes."""
     sequence: int
-    """Sequence number of the lost write or TRIM, counted from 1 in the order of admission; 0: not known."""
+    """Sequence number of the newest lost write or TRIM to which the promise was given, counted from 1 in the order of
+    admission; 0: data from before the workload, or in flight a page that the drive had not admitted.
+    """
+    is_trim: bool
+    """Whether a TRIM is lost, so that older data is back."""
+    was_in_flash: bool
+    """Whether the data was in flash, and a torn program or reprogram has destroyed it; otherwise it was only in RAM, or
+    had not reached the drive.
+    """
 
 
 class LossRecord(Record, frozen=True):
@@ -989,17 +1017,27 @@ class LossRecord(Record, frozen=True):
     """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
     pages in the faster half of the layers.
     """
+    lost_covered: int
+    """Pages with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke."""
+    lost_acknowledged: int
+    """Pages with a lost write whose request had completed, and which no completed flush or FUA write covers."""
+    lost_in_flight: int
+    """Pages of write requests that were outstanding, whose data is not there after recovery. They were never
+    acknowledged.
+    """
     lost_pages: int
-    """Pages whose newest acknowledged write was only in RAM and is lost."""
+    """Pages with a lost write of a completed request that was only in RAM."""
     lost_with_wordline: int
-    """Pages whose newest acknowledged write was in flash and is lost: destroyed by the torn program of the MSB page of
-    its wordline, or by a torn reprogram in place.
+    """Pages with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
+    of its wordline, or by a torn reprogram in place.
     """
     lost_writes: int
-    """Lost writes: the sum of `lost_pages` and `lost_with_wordline`."""
+    """Lost writes of completed requests: the sum of `lost_pages` and `lost_with_wordline`, and of `lost_covered` and
+    `lost_acknowledged` less `lost_trims`.
+    """
     lost_trims: int
-    """Pages whose TRIM is lost, so that older data is back: their TRIM record was only in RAM, and the capacitor should
-    have saved it.
+    """Pages whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
+    RAM, and the capacitor should have saved it.
     """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
@@ -1037,14 +1075,12 @@ class LossRecord(Record, frozen=True):
     """Energy in the capacitor when power failed. In joules."""
     spent_j: float
     """Energy that the emergency flush took (Eq. 3 to 5 of the aging-capacitor paper). In joules."""
-    lost_from_cache: tuple[LostWrite, ...]
-    """Lost writes that were only in RAM."""
-    lost_from_flash: tuple[LostWrite, ...]
-    """Lost writes that were in flash: destroyed by the torn program of the MSB page of their wordline, or by a torn
-    reprogram in place.
-    """
-    undone_trims: tuple[LostWrite, ...]
-    """Lost TRIMs, which the capacitor should have saved: older data of these pages is back."""
+    covered: tuple[LostWrite, ...]
+    """Lost although a completed flush, or a completed FUA write, covers them: an fsync broke."""
+    acknowledged: tuple[LostWrite, ...]
+    """Lost writes of completed requests that no completed flush or FUA write covers."""
+    in_flight: tuple[LostWrite, ...]
+    """Pages of write requests that were outstanding, whose data is not there after recovery."""
 
 
 class PowerRecord(Record, frozen=True):

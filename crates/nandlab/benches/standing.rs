@@ -18,6 +18,7 @@
 //! `tests/drive/bench_cases.rs` plays the cases of `--counted`.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+#[allow(clippy::duplicate_mod, reason = "the tests, which include this file, have the module too")]
 #[path = "../tests/common/mechanisms.rs"]
 mod mechanisms;
 

@@ -131,7 +131,8 @@ impl<P: Probe> Kept<P> for Saved<'_> {
         let caching = self.caching.as_mut().expect("a detection needs a write cache");
         let (cache, whole) = (&mut caching.cache, caching.whole);
         let slot = cache.next_clean(next_slot, whole)?;
-        let epoch = self.path.host.epochs.join_page();
+        let epoch = self.path.host.epochs.open();
+        self.path.host.epochs.join_page(epoch);
         cache.begin_rewrite(slot, epoch);
         let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
         self.path.map.keep_entry(core, lpn);

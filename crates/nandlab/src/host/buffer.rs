@@ -211,9 +211,10 @@ impl Host {
     pub(super) fn buffered_owner(&mut self, owner: Owner, lpn: Lpn, ppn: Ppn) -> Owner {
         match owner {
             Owner::Request(id) if self.is_buffered(id) => {
-                let epoch = self.epochs.join_page() as u32;
+                let epoch = self.epochs.open();
+                self.epochs.join_page(epoch);
                 let buffer = self.buffer.as_mut().expect("the page goes through the buffer");
-                let slot = buffer.slots.insert(Buffered { lpn, ppn, epoch, ..Buffered::EMPTY });
+                let slot = buffer.slots.insert(Buffered { lpn, ppn, epoch: epoch as u32, ..Buffered::EMPTY });
                 buffer.of.insert(ppn.0, slot);
                 Owner::Buffered(slot.index() as u32)
             }

@@ -43,11 +43,9 @@ impl Epochs {
         self.list[(epoch - self.first) as usize].requests -= 1;
     }
 
-    /// Adds a dirty page of the write cache to the open epoch; returns the number of this epoch.
-    pub(crate) fn join_page(&mut self) -> u64 {
-        let epoch = self.open();
+    /// Adds a dirty page of the write cache to `epoch`, which is not complete.
+    pub(crate) fn join_page(&mut self, epoch: u64) {
         self.list[(epoch - self.first) as usize].pages += 1;
-        epoch
     }
 
     /// The data of `epoch` in a page of the write cache is in flash, or no longer needed. A flush acknowledged from the
@@ -99,18 +97,20 @@ mod tests {
     #[test]
     fn a_flush_from_the_cache_leaves_its_dirty_pages_to_the_next_flush() {
         let mut epochs = Epochs::default();
-        let (request, page) = (epochs.open(), epochs.join_page());
-        epochs.join(request);
+        let first = epochs.open();
+        epochs.join(first);
+        epochs.join_page(first);
         epochs.end_with(RequestId(1));
-        let later = epochs.join_page();
+        let second = epochs.open();
+        epochs.join_page(second);
         epochs.end_with(RequestId(2));
         assert_eq!(epochs.done(true), None, "a write request is not complete");
-        epochs.leave(request);
+        epochs.leave(first);
         assert_eq!((epochs.done(false), epochs.done(true)), (None, Some(RequestId(1))));
         // From now on flushes are acknowledged from flash: the second flush waits for both pages.
-        epochs.leave_page(later);
+        epochs.leave_page(second);
         assert_eq!(epochs.done(false), None);
-        epochs.leave_page(page);
+        epochs.leave_page(first);
         assert_eq!((epochs.done(false), epochs.done(false)), (Some(RequestId(2)), None));
     }
 }

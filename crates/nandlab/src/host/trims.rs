@@ -1,6 +1,7 @@
 //! The record of deallocations. Only durable deallocations survive power loss. A deallocation becomes durable when the
 //! next flush completes, even if this flush was submitted before the deallocation: the flush does not wait for dirty
-//! data that has been deallocated meanwhile, so older data of the page must not come back.
+//! data that has been deallocated meanwhile, so older data of the page must not come back. The same is true of a FUA write
+//! whose data has been deallocated before it had a flash page.
 //!
 //! The controller keeps the record in a firmware area outside the blocks that are modelled here, so the record takes no
 //! flash operations.

@@ -239,12 +239,12 @@ impl Caching {
         let asked = path.host.requests.request(request);
         let (sectors, touched) = self.sectors(core, &asked, lpn);
         let found = self.cache.find(lpn);
-        let is_dirty = found.is_some_and(|slot| self.cache.entry(slot).is_dirty());
-        let is_unflushed = found.is_some_and(|slot| self.cache.entry(slot).unflushed() != 0);
+        let entry = found.map(|slot| self.cache.entry(slot));
+        let is_dirty = entry.is_some_and(CachedPage::is_dirty);
+        let is_unflushed = entry.is_some_and(|entry| entry.unflushed() != 0);
         // With a budget of 0 every write is a write-through.
         let through = asked.fua && !path.host.is_backed || self.cache.budget() == 0;
-        if let Some(slot) = found {
-            let entry = self.cache.entry(slot);
+        if let (Some(slot), Some(entry)) = (found, entry) {
             let is_protected = self.cache.sync().protects() && entry.write_back != WriteBack::None;
             // A sector that is written in part must be in the cache.
             let lacks = touched & !sectors & !entry.valid != 0;
@@ -288,10 +288,18 @@ impl Caching {
         }
         core.sequence += 1;
         let sequence = core.sequence;
-        // Data in a program under way belongs to the epoch in which the host wrote the data; data written now belongs
-        // to the open epoch.
-        if self.cache.entry(slot).dirty == 0 {
-            self.cache.entry_mut(slot).epoch = path.host.epochs.join_page();
+        // The data belongs to the epoch of its request, which is not the open one if the page has waited while a flush
+        // was submitted. A page that is dirty already belongs to the earliest epoch of its data; the data in a program
+        // under way has an epoch of its own.
+        let epoch = path.host.requests.get(request).epoch;
+        let entry = self.cache.entry_mut(slot);
+        let was_dirty = entry.dirty != 0;
+        if !was_dirty || epoch < entry.epoch {
+            let later = std::mem::replace(&mut entry.epoch, epoch);
+            path.host.epochs.join_page(epoch);
+            if was_dirty {
+                path.host.epochs.leave_page(later);
+            }
         }
         self.cache.write(slot, touched, sectors, sequence, through);
         let dirty = self.cache.dirty_pages();
@@ -309,7 +317,8 @@ impl Caching {
                 core.probe.on_fua_cached(lpn, sequence);
             }
             self.after_dram(core, &mut path.host, request);
-            if self.cache.sync().syncs_at_once() {
+            // A flush may wait for the page, and for no other one.
+            if self.cache.sync().syncs_at_once() || path.host.flushes > 0 {
                 self.sync_pages(core, path);
             }
         }

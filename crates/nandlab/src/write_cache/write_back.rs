@@ -202,6 +202,10 @@ impl Caching {
         // The data of a deallocated page need not reach flash.
         let dropped =
             if entry.is_dropped { std::mem::take(&mut entry.awaiting_flash) } else { Queue::default() };
+        if !dropped.is_empty() {
+            // A FUA write completes without its data in flash, so older data must not come back.
+            path.host.trims.make_durable();
+        }
         let is_clean = self.cache.end_write_back(slot);
         self.update_load(core.now);
         path.host.epochs.leave_page(epoch);

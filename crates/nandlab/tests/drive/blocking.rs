@@ -472,5 +472,5 @@ fn blocking_gc_agrees_with_a_naive_twin_of_disksims_rule() {
     println!(
         "{operations} operations, {cleanings} cleanings, {waited_on_idle_die} waits for one on an idle die"
     );
-    assert!(cleanings > 10_000 && waited_on_idle_die > 1000, "{cleanings} {waited_on_idle_die}");
+    assert!(cleanings > 10_000 && waited_on_idle_die > 500, "{cleanings} {waited_on_idle_die}");
 }

@@ -291,8 +291,8 @@ fn greedy_waf_in_superblocks_of_the_drive_is_that_of_pages() {
 ///
 /// All blocks lose valid pages at the same rate per valid page, so the number of blocks with j valid pages is in
 /// proportion to 1 / j, from `pages` down to m + 1, if the victims have m valid pages. The sum of these blocks is
-/// (1 + OP) / `pages` of the logical pages, which are the sum of their valid pages: 1 + OP = `pages` / (`pages` - m) (H(pages)
-/// - H(m)), where H are the harmonic numbers. Between two whole m, a share of the blocks reaches m - 1 before it is
+/// (1 + OP) / `pages` of the logical pages, which are the sum of their valid pages:
+/// 1 + OP = `pages` / (`pages` - m) (H(pages) - H(m)), where H are the harmonic numbers. Between two whole m, a share of the blocks reaches m - 1 before it is
 /// collected: x stands for blocks with m valid pages, in the same proportion, of which none or up to 1 / m is left.
 /// The limit of a mean field is that of Van Houdt (A mean field model for a class of garbage collection algorithms in
 /// flash-based solid state drives, SIGMETRICS 2013). With effective OP 0.30 the independent simulations have 2.23 (32

@@ -63,7 +63,7 @@ impl SplitMix {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (u128::from(z ^ z >> 31) * u128::from(n) >> 64) as u64
+        ((u128::from(z ^ z >> 31) * u128::from(n)) >> 64) as u64
     }
 }
 
