@@ -217,18 +217,26 @@ def test_a_setting_without_effect_is_named_with_the_note_of_the_runs():
 
 
 def test_notes_count_the_seeds_and_errors_come_first():
-    """Power fails after 100 of the requests; a capacitor saves what is dirty."""
+    """No read level decodes the data. Power fails after 100 of the requests; a capacitor saves what is dirty."""
     cut = {"cache.size": "64KiB", "power.cut_after_requests": 100, "workload.synthetic.requests": 300}
-    lost = nandlab.load(SPEC, cut)
+    old = {
+        "ecc.levels": "laldpc",
+        "reliability.rber": "vth",
+        "reliability.pe_cycles": 40_000,
+        "drive.endurance": 100_000,
+    }
+    lost = nandlab.load(SPEC, cut | old | {"reliability.retention": "3650d", "precondition.used": 0.8})
     found = nandlab.compare(lost, {"capacitor.capacitance": "100mF"}, seeds=2)
     assert [note.severity for note in found.notes] == sorted(
         (note.severity for note in found.notes), key=("error", "warning", "info").index
     )
     first = found.notes[0]
-    assert (first.code, first.severity) == ("data-lost", "error")
-    assert first.text.startswith("spec: Power loss destroyed ")
-    assert str(found).split()[:2] == ["spec:", "Power"], "an error is the first thing on the screen"
-    assert str(found).count("Power loss destroyed") == 1
+    assert (first.code, first.severity) == ("uncorrectable", "error")
+    assert first.text.startswith("spec, capacitor.capacitance=100mF: ") and "no read level decodes" in first.text
+    assert str(found).startswith("spec, capacitor.capacitance=100mF: "), "an error is the first thing on the screen"
+    assert str(found).count("requests failed: no read level decodes") == 1
+    (destroyed,) = (note.text for note in found.notes if note.code == "data-lost")
+    assert destroyed.startswith("spec: Power loss destroyed "), "with the capacitor nothing is lost"
     # One of the two seeds loses no write: power fails beyond the end of its run.
     whole, short = (
         nandlab.run(lost.with_({"seed": seed, **sets}))

@@ -313,7 +313,8 @@ def test_notes_are_gathered_by_code_the_gravest_first_and_the_most_frequent_next
     assert of_runs(1, 3, "seed 1") == "in 1 of 3 runs (seed 1): "
 
 
-#: Twelve runs: with `cut` and `uniform` power loss destroys acknowledged writes, with `short` GC never runs.
+#: Twelve runs: no read level decodes the data of `old`, with `old` and `uniform` power loss destroys acknowledged writes,
+#: with `short` GC never runs.
 NOTED = """\
 [study]
 title = "Noted"
@@ -322,8 +323,13 @@ base = "base.toml"
 [variants.greedy]
 [variants.fifo]
 set = { "gc.victim" = "fifo" }
-[variants.cut]
-set = { "cache.size" = "64KiB", "power.cut_after_requests" = 500 }
+[variants.old.set]
+"cache.size" = "64KiB"
+"power.cut_after_requests" = 500
+"ecc.levels" = "laldpc"
+"reliability.rber" = "vth"
+"reliability.pe_cycles" = 40_000
+"reliability.retention" = "3650d"
 [workloads.uniform]
 [workloads.short]
 set = { "workload.synthetic.requests" = 100 }
@@ -340,21 +346,22 @@ def test_a_study_gathers_the_notes_of_its_runs(tmp_path):
     (tmp_path / "base.toml").write_text(BASE)
     (tmp_path / "s.toml").write_text(NOTED)
     first, again = (command("study", "s.toml", "--workers", 2, "--out", "out", cwd=tmp_path) for _ in range(2))
-    for done, runs in ((first, "12 runs done, 2 with errors"), (again, "0 runs done, 12 kept, 2 with errors")):
+    for done, runs in ((first, "12 runs done, 4 with errors"), (again, "0 runs done, 12 kept, 4 with errors")):
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
         assert lines[1] == runs
-        assert lines[2].startswith("error data-lost in 2 of 12 runs (variant cut; workload uniform). The first: ")
+        assert lines[2].startswith("error uncorrectable in 4 of 12 runs (variant old). The first: ")
         text = " ".join(done.stdout.split())
-        assert "set capacitor.capacitance." in text, "an error is told in full"
-        assert "warning never-cut in 2 of 12 runs (variant cut; workload short). The first: Power never" in text
+        assert "Lower reliability.pe_cycles, " in text, "an error is told in full"
+        assert "warning data-lost in 2 of 12 runs (variant old; workload uniform). The first: Power loss" in text
+        assert "warning never-cut in 2 of 12 runs (variant old; workload short). The first: Power never" in text
         assert "note no-gc in 6 of 12 runs (workload short). The first: GC never ran, so gc.victim, " in text
         assert "Remedy: " not in text, "the page has the remedies of what is no error"
 
     frame = pl.read_parquet(tmp_path / "out" / "results.parquet")
     claims = json.loads((tmp_path / "out" / "claims.json").read_text())
     by_code = {note["code"]: note for note in claims["notes"]}
-    assert claims["notes"][0]["code"] == "data-lost"
+    assert claims["notes"][0]["code"] == "uncorrectable"
     expected = {}
     for row in frame.iter_rows(named=True):
         summary = json.loads((tmp_path / "out" / "runs" / row["run"] / "summary.json").read_text())
@@ -364,12 +371,12 @@ def test_a_study_gathers_the_notes_of_its_runs(tmp_path):
             expected.setdefault(note["code"], set()).add(row["run"])
     assert {code: set(note["runs"]) for code, note in by_code.items()} == expected
     assert all(note["count"] == len(note["runs"]) and note["of"] == 12 for note in by_code.values())
-    assert by_code["no-gc"]["severity"] == "info" and by_code["data-lost"]["severity"] == "error"
+    assert by_code["no-gc"]["severity"] == "info" and by_code["uncorrectable"]["severity"] == "error"
     page = (tmp_path / "out" / "report.html").read_text()
     for text in (
-        "2 runs with errors</li>",
-        "2 of them with errors. Look first at the notes.",
-        "<b>Error</b> data-lost in 2 of 12 runs (variant cut; workload uniform). The first: Power loss",
+        "4 runs with errors</li>",
+        "4 of them with errors. Look first at the notes.",
+        "<b>Error</b> uncorrectable in 4 of 12 runs (variant old). The first: ",
         "<b>Note</b> no-gc in 6 of 12 runs (workload short). The first: GC never ran",
         "never-cut, unmapped-reads",
     ):

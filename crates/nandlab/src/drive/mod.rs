@@ -3,6 +3,7 @@
 //! A drive is a library object. [`Drive::submit`] takes requests, [`Drive::advance`] simulates, [`Drive::completions`]
 //! returns the completed requests. The trace runner ([`crate::runner::Runner`]) is one user of this interface.
 
+mod audit;
 mod build;
 mod events;
 mod failure;
@@ -35,13 +36,13 @@ pub use snapshot::{SaveError, SnapshotError};
 pub use stats::Stats;
 
 use crate::background::Background;
-use crate::base::geometry::{Geometry, Lpn, PlaneId};
+use crate::base::geometry::{Geometry, Lpn};
 use crate::base::units::{SECOND, Span, Time};
 use crate::capacitor::PowerBackup;
 use crate::core::Core;
 use crate::core::Parts;
 use crate::demand_map::{DemandMap, Mapping};
-use crate::flash::{Array, Ecc, Stamp};
+use crate::flash::{Array, Ecc};
 use crate::ftl::Ftl;
 use crate::host::{Buffer, Host, Op, Oracle, Promises, Request, Writes};
 use crate::power_loss::Losses;
@@ -503,102 +504,5 @@ impl<P: Probe> Drive<P> {
     /// Whether a page waits for room.
     fn is_stuck(&self) -> bool {
         self.path.is_stuck::<P>()
-    }
-
-    /// Audits the whole drive. If nothing is under way, also checks that no pins, waiting pages, flushes or jobs are
-    /// left, and that the link is empty.
-    ///
-    /// # Errors
-    /// The first inconsistency found.
-    pub fn audit(&self) -> Result<(), String> {
-        self.core.ftl.audit(&self.core.geometry, &self.core.array)?;
-        self.core.device.audit(&self.core.pool)?;
-        if let Some(mapping) = &self.path.map {
-            mapping.demand.audit(&self.core.ftl.map)?;
-        }
-        if let Some(caching) = &self.caching {
-            caching.cache.audit()?;
-        }
-        if self.core.array.keeps_sequences() {
-            for lpn in (0..self.core.geometry.logical_pages).map(Lpn) {
-                let stamp =
-                    self.core.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.core.array.stamp(ppn));
-                if stamp.sequence > self.core.sequence
-                    || stamp.corrected > self.core.physics.age_clock.at(self.core.now)
-                {
-                    return Err(format!(
-                        "LPN {} has a sequence number or an age stamp from the future: {stamp:?}",
-                        lpn.0
-                    ));
-                }
-            }
-        }
-        if self.core.array.keeps_copied() {
-            let now = self.core.age_stamp_now();
-            let mapped =
-                (0..self.core.geometry.logical_pages).filter_map(|lpn| self.core.ftl.map.get(Lpn(lpn)));
-            for ppn in mapped {
-                let Some(copied) = self.core.array.copied(ppn) else { continue };
-                let corrected = self.core.array.stamp(ppn).corrected;
-                if !(0.0..=0.5).contains(&copied.rber) || !(corrected..=now).contains(&copied.programmed) {
-                    let page = self.core.geometry.show(ppn);
-                    return Err(format!(
-                        "{page} has impossible errors: {copied:?}, corrected at {corrected:?}"
-                    ));
-                }
-            }
-        }
-        self.path.host.buffer.as_ref().map_or(Ok(()), |buffer| buffer.audit(&self.core))?;
-        self.background.audit(&self.core)?;
-        let is_at_rest = self.is_at_rest();
-        if let Some(caching) = self.caching.as_ref().filter(|_| self.path.host.is_backed) {
-            let (cache, trims) = (&caching.cache, self.path.host.trim_pages(&self.core));
-            if cache.unflushed() + trims > cache.budget() {
-                return Err(format!(
-                    "{} pages with unflushed acknowledged writes and {trims} pages of TRIM records exceed the budget \
-                     of {} pages",
-                    cache.unflushed(),
-                    cache.budget()
-                ));
-            }
-        }
-        if let Some(partial) = &self.schemes.refreshing.partial {
-            partial.audit(&self.core, is_at_rest)?;
-        }
-        if let Some(cache) = &self.schemes.refreshing.error_cache {
-            cache.audit(&self.core)?;
-        }
-        if is_at_rest {
-            if let Some(block) = self.core.array.blocks.iter().position(|b| b.pins > 0) {
-                return Err(format!("block {block} is pinned though no operation is under way"));
-            }
-            if self.path.writes.count > 0
-                || !self.path.host.merging.is_empty()
-                || !self.path.map.as_ref().is_none_or(Mapping::is_idle)
-            {
-                return Err("a write or map entry still waits though no request is outstanding".to_owned());
-            }
-            if let Some(mapping) = &self.path.map {
-                mapping.audit_at_rest()?;
-            }
-            if let Some(caching) = &self.caching {
-                caching.audit_at_rest()?;
-            }
-            if self.path.host.flushes > 0 {
-                return Err(format!("nothing is under way, but {} flushes wait", self.path.host.flushes));
-            }
-            if self.link().is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
-                return Err("a request is on the link though none is outstanding".to_owned());
-            }
-            for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                if self.core.has_job(plane) || self.core.emptied(plane).is_some() {
-                    return Err(format!(
-                        "plane {} has a background job without an operation under way",
-                        plane.0
-                    ));
-                }
-            }
-        }
-        Ok(())
     }
 }

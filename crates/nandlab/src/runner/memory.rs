@@ -125,7 +125,7 @@ impl Memory {
             .map_or(0, |cache| (cache.size_bytes / ERROR_ENTRY_BYTES).min(hot_pages(cache)));
         let oracle = Oracle::BYTES_PER_LPN * host_pages
             + host_pages / 8
-            + Oracle::BYTES_PER_WRITTEN_LPN * touched.logical;
+            + Oracle::BYTES_PER_WRITTEN_LPN * touched.asked.min(host_pages);
         // Preconditioning, recovery and writing results never overlap in time.
         let temporary = touched.precondition_bytes.max(recovery).max(blocks * Table::BYTES_PER_BLOCK);
         Self {
