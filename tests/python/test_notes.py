@@ -313,8 +313,8 @@ def test_notes_are_gathered_by_code_the_gravest_first_and_the_most_frequent_next
     assert of_runs(1, 3, "seed 1") == "in 1 of 3 runs (seed 1): "
 
 
-#: Twelve runs: no read level decodes the data of `old`, with `old` and `uniform` power loss destroys acknowledged writes,
-#: with `short` GC never runs.
+#: Twelve runs: no read level decodes the data of `old`, with `old` and `uniform` power loss destroys acknowledged
+#: writes, with `short` GC never runs.
 NOTED = """\
 [study]
 title = "Noted"
