@@ -215,7 +215,7 @@ def _lost_writes(found: PowerSummary, power: PowerRecord) -> Table:
     heads = ("power loss at", "promise", "LPN", "byte offset", "sequence number", "lost from")
     caption = (
         "Each page counts once, under the strongest promise: a completed flush or FUA covers the write; its request "
-        "had completed; its request was outstanding, so nothing was promised. Data from before the workload, and pages "
+        "had completed; its request was outstanding, so nothing was promised. Data of preconditioning, and pages "
         f"in flight that the drive had not admitted, have no sequence number.{more}"
     )
     return Table(heads, tuple(rows), caption, "Lost writes")

@@ -10,9 +10,9 @@
 //! An operation occupies its die from the first phase to the last, because the page register holds the data until the
 //! transfer out has ended. A channel carries one transfer at a time, in the order in which the dies requested the
 //! channel. A multi-plane read asks for the transfers of all its pages when they are sensed, so they follow each other
-//! without a transfer of another die between them. All channels share the off-chip path. Data passes through channel and off-chip path at the same time, so a
-//! transfer ends when the slower of the two has carried the data, and occupies its channel until then. A page that a try
-//! does not decode crosses only the channel.
+//! without a transfer of another die between them. All channels share the off-chip path. Data passes through channel and
+//! off-chip path at the same time, so a transfer ends when the slower of the two has carried the data, and occupies its
+//! channel until then. A page that a try does not decode crosses only the channel.
 //!
 //! Where nothing else depends on the beginning of a phase on a channel, a die reserves the channel when it would ask for
 //! it, and its array operation is known at once to begin at the end of the reservation.
