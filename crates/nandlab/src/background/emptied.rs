@@ -75,6 +75,29 @@ impl Background {
                     && !self.is_amid_flash_page(core, plane, victim, flash_page))
     }
 
+    /// Whether the job of a plane has to wait for the host: it is ahead of the host, and the next block that it opens would
+    /// make space short.
+    pub(super) fn waits_for_host<P: Probe>(&self, core: &Core<P>, plane: PlaneId, victim: BlockId) -> bool {
+        let job = &self.jobs[plane.index()];
+        job.is_ahead && {
+            let stream = core.emptying_stream(victim, false);
+            job.reads >= core.ftl.pages_open(&core.geometry, plane, stream) && core.would_be_short(plane)
+        }
+    }
+
+    /// The job of a plane is no longer ahead of the host: space is short, a write finds no room, or the drive is idle.
+    #[cold]
+    pub(super) fn catch_up<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        self.jobs[plane.index()].is_ahead = false;
+        self.copy_more(core, path, around, plane);
+    }
+
     /// Closes the programming unit in which copies of the plane's job and of the victim before gather, if the job waits for
     /// this victim and nothing but the unit would bring the erase about.
     #[inline]
@@ -146,7 +169,8 @@ impl Background {
         Self::erase_beside(core, path, block);
     }
 
-    /// The victim before that of a plane's job has been erased: the job may continue.
+    /// The victim before that of a plane's job has been erased: the job may continue. If space is no longer short, a job of
+    /// GC continues behind the host's operations until it is short again. So GC stays no victim ahead of the host.
     pub(crate) fn go_on<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -155,6 +179,18 @@ impl Background {
         plane: PlaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
+        if let Some(pacing) = &mut self.pacing {
+            pacing.on_erased(core, plane);
+        }
+        let job = &mut self.jobs[plane.index()];
+        let is_ahead = job.is_urgent && job.cause == Some(Cause::Gc) && job.blocks_from.is_none();
+        if is_ahead && !core.is_short(plane) {
+            (job.is_urgent, job.is_paced, job.is_ahead) = (false, false, true);
+            core.demote(plane);
+            if let Some(pacing) = &mut self.pacing {
+                pacing.end(core, plane);
+            }
+        }
         self.copy_more(core, path, around, plane);
     }
 

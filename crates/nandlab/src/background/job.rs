@@ -149,7 +149,8 @@ impl Background {
             if self.jobs[plane.index()].copies >= self.copies_max
                 && !self.is_amid_flash_page(core, plane, victim, flash_page)
                 || core.geometry.pages_per_program > 1
-                    && self.waits_for_emptied(core, plane, victim, flash_page)
+                    && (self.waits_for_emptied(core, plane, victim, flash_page)
+                        || self.waits_for_host(core, plane, victim))
             {
                 self.close_if_stalled(core, plane);
                 self.update_blocking(core, plane);
@@ -377,7 +378,8 @@ impl Background {
     pub(super) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &self.jobs[plane.index()];
         if let Some(pacing) = self.pacing.as_mut().filter(|_| job.is_paced) {
-            pacing.pace(core, plane);
+            let before = core.emptied(plane).map_or(0, |emptied| emptied.copies);
+            pacing.pace(core, plane, before + job.copies - job.reads);
         }
     }
 
@@ -501,12 +503,13 @@ impl Background {
     ) {
         let job = &mut self.jobs[plane.index()];
         job.copies -= 1;
+        job.copied += 1;
+        let copied = job.copied;
         if job.copies == 0 && core.geometry.pages_per_program > 1 {
             self.erase_emptied(core, path, plane);
         }
-        let job = &self.jobs[plane.index()];
-        // The share changes slowly, so it is updated only once per four pages.
-        if job.next_page.is_multiple_of(4) {
+        // The share changes slowly, so it is updated only once per program, or once per four pages.
+        if copied.is_multiple_of(core.geometry.pages_per_program.max(4)) {
             self.pace(core, plane);
         }
         if self.jobs[plane.index()].promises {

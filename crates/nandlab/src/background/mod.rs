@@ -84,6 +84,10 @@ pub(crate) struct Job {
     copies: u32,
     /// Number of these whose page is being read, or waits for its refresh: the page may still be written elsewhere.
     reads: u32,
+    /// Whether the job began while the erase of the victim before was pending, which has ended the shortage of space.
+    is_ahead: bool,
+    /// Number of copies that have ended.
+    copied: u32,
 }
 
 impl Job {
@@ -156,6 +160,7 @@ impl Background {
         wear_gap: u32,
         copies_max: u32,
         copies_back: bool,
+        buffer: u32,
         geometry: &Geometry,
     ) -> Self {
         let planes = geometry.planes as usize;
@@ -163,7 +168,7 @@ impl Background {
         Self {
             jobs: vec![Job::default(); planes].into(),
             waiting: vec![Waiting::new(geometry); waiting].into(),
-            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(geometry.planes)),
+            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(geometry.planes, buffer)),
             gc: gc.clone(),
             levels_wear: wear_levelling == WearLevelling::Static,
             wear_gap,
@@ -233,6 +238,9 @@ impl Background {
                 self.pace(core, plane);
             }
         }
+        if self.jobs[plane.index()].is_ahead && (core.is_short(plane) || path.waits_in(plane)) {
+            self.catch_up(core, path, around, plane);
+        }
         self.hurry_emptied(core, plane);
         core.release_dies(plane);
     }
@@ -255,6 +263,9 @@ impl Background {
     ) {
         let _inside = core.inside.enter(Part::Background);
         for plane in (0..core.geometry.planes).map(PlaneId) {
+            if self.jobs[plane.index()].is_ahead {
+                self.catch_up(core, path, around, plane);
+            }
             if !core.has_job(plane) {
                 self.continue_background(core, path, around, plane);
             }

@@ -87,7 +87,7 @@ impl Bench {
             map: MapInRam::default(),
             writes: Writes::new(true, &core.geometry),
         };
-        let jobs = Background::new(&gc, setup.levelling, 2, 4, false, &core.geometry);
+        let jobs = Background::new(&gc, setup.levelling, 2, 4, false, 0, &core.geometry);
         Self { core, path, others: Others::default(), jobs, log: Vec::new() }
     }
 

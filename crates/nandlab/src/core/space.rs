@@ -147,6 +147,11 @@ impl<P: Probe> Core<P> {
         self.lacks_blocks(plane) || self.is_below(plane, self.room.foreground_free)
     }
 
+    /// Whether space in `plane` would be short with one free block fewer.
+    pub(crate) fn would_be_short(&self, plane: PlaneId) -> bool {
+        self.free_soon(plane) <= self.ftl.reserve_blocks + 1
+    }
+
     /// With `gc.foreground = "blocking"`, keeps the dies of a plane that is short of space from all host operations with
     /// the submission number `order` or a higher one, until [`Core::release_dies`]. By then the cleaning of the plane has
     /// begun, or none is possible. Cleanings that follow each other keep the dies from the operations that the first one
@@ -183,19 +188,35 @@ impl<P: Probe> Core<P> {
         blocks * self.geometry.pages_per_block + self.ftl.host_pages_open(plane)
     }
 
-    /// Number of pages that GC has to move in a plane until the host's stream can open one more block, if every victim
-    /// after the present one has `valid` valid pages. Looks ahead at most [`VICTIMS_AHEAD`] victims.
-    pub(crate) fn pages_to_next_block(&self, plane: PlaneId, valid: u32) -> u32 {
+    /// Number of pages of the host's open block that are allocated and whose programs have not ended.
+    pub(crate) fn host_pages_queued(&self, plane: PlaneId) -> u32 {
+        self.ftl
+            .host_open_block(&self.geometry, plane)
+            .map_or(0, |(block, allocated)| allocated.saturating_sub(self.array.block(block).programmed))
+    }
+
+    /// Number of pages that GC has to move in a plane until the host's stream can open one more block, and number of
+    /// victims that GC has to erase for it, if every victim after the present one has `valid` valid pages. Looks ahead at
+    /// most [`VICTIMS_AHEAD`] victims.
+    pub(crate) fn pages_to_next_block(&self, plane: PlaneId, valid: u32) -> (u32, u32) {
         let pages_per_block = self.geometry.pages_per_block;
         // The victims may have slightly more valid pages than expected. So GC is assumed to open a new block already if
         // fewer than `slack` pages would be left in its open blocks.
         let slack = pages_per_block / 16;
         let mut free = self.free_soon(plane);
         let enough = free.max(self.ftl.reserve_blocks) + 1;
+        // The victim before becomes free without further copies.
+        free += self
+            .emptied(plane)
+            .map_or(0, |emptied| u32::from(!emptied.is_erasing && !self.retires(emptied.block)));
+        if free >= enough {
+            return (0, 0);
+        }
         let mut room = self.ftl.job_pages_open(&self.geometry, plane);
         let mut left = self.victim(plane).map_or(valid, |victim| self.valid_pages(victim));
-        let mut moved = 0;
-        for _ in 0..VICTIMS_AHEAD {
+        let (mut moved, mut victims) = (0, 0);
+        while victims < VICTIMS_AHEAD {
+            victims += 1;
             moved += left;
             if left + slack > room {
                 free = free.saturating_sub(1);
@@ -208,7 +229,7 @@ impl<P: Probe> Core<P> {
             }
             left = valid;
         }
-        moved
+        (moved, victims)
     }
 
     /// Whether less than `share` of the pages that can become free for the host in `plane` are free now.

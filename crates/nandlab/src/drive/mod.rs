@@ -159,8 +159,18 @@ impl<P: Probe> Drive<P> {
         let copies = copies.saturating_mul(geometry.dies_per_block);
         let copies_back = spec.migration.policy.copybacks_max() > 0;
         let (ftl, gc) = (&spec.ftl, &spec.gc);
+        let buffer = Buffer::new(ftl.buffer_bytes, geometry.page_bytes);
+        let buffered = buffer.as_ref().map_or(0, Buffer::capacity);
         let mut drive = Self {
-            background: Background::new(gc, ftl.wear_levelling, ftl.wear_gap, copies, copies_back, geometry),
+            background: Background::new(
+                gc,
+                ftl.wear_levelling,
+                ftl.wear_gap,
+                copies,
+                copies_back,
+                buffered,
+                geometry,
+            ),
             power: PowerBackup::new(
                 &spec.capacitor,
                 build::budget(spec),
@@ -175,7 +185,7 @@ impl<P: Probe> Drive<P> {
             failure: None,
             path: Path {
                 host: Host {
-                    buffer: Buffer::new(spec.ftl.buffer_bytes, geometry.page_bytes),
+                    buffer,
                     promises: core
                         .array
                         .keeps_sequences()

@@ -181,6 +181,13 @@ impl Ftl {
         self.planes[plane.index()].open[self.open_of(stream)].room(geometry.pages_per_full_row())
     }
 
+    /// The latest block of the host's stream in a plane, and the number of its pages that are allocated.
+    pub fn host_open_block(&self, geometry: &Geometry, plane: PlaneId) -> Option<(BlockId, u32)> {
+        let open = self.planes[plane.index()].open[WriteStream::Host.index()];
+        let last = Ppn(open.end.checked_sub(1)?);
+        Some((geometry.block_of(last), geometry.pages_per_block - open.left()))
+    }
+
     /// The number of pages that can be allocated in the open blocks for GC, wear levelling and copybacks.
     pub fn job_pages_open(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
         let open = &self.planes[plane.index()].open;

@@ -68,9 +68,14 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    pub(super) fn set(&mut self, share: Option<u16>) {
-        if share.is_none() {
-            self.behind = 0;
+    /// Sets the share. When the programs begin to be divided, the turn of host writes on die `number` of `dies` is
+    /// `number / dies` of a round later than on die 0.
+    pub(super) fn set(&mut self, share: Option<u16>, number: u32, dies: u32) {
+        match share {
+            None => self.behind = 0,
+            // A page of the host takes background work back by its share.
+            Some(share) if self.share.is_none() => self.behind = (u32::from(share) * number / dies) as i32,
+            Some(_) => {}
         }
         self.share = share;
     }
@@ -142,7 +147,7 @@ mod tests {
     fn each_side_has_its_share_of_the_pages() {
         for (share, pages) in [(1, 1), (307, 1), (512, 1), (614, 4), (960, 2)] {
             let mut turns = Turns::default();
-            turns.set(Some(share));
+            turns.set(Some(share), 0, 1);
             let [background, host] = programs(&mut turns, 10_240, pages);
             let fair = (background + host) * u32::from(share) / 1024;
             assert!(
@@ -154,9 +159,27 @@ mod tests {
     }
 
     #[test]
+    fn the_turns_of_several_dies_are_spread_evenly() {
+        // At a share of 15 / 16 the host has one program of 16: on four dies each four programs after the die before.
+        let first_of_host = |number| {
+            let mut turns = Turns::default();
+            turns.set(Some(960), number, 4);
+            (1..).find(|_| programs(&mut turns, 1, 1) == [0, 1]).expect("the host has a turn")
+        };
+        assert_eq!([0, 1, 2, 3].map(first_of_host), [2, 5, 9, 13]);
+        // The spread remains: the turns are not set back when the share changes.
+        let mut turns = Turns::default();
+        turns.set(Some(960), 3, 4);
+        assert_eq!(programs(&mut turns, 4, 1), [4, 0]);
+        turns.set(Some(961), 3, 4);
+        assert_eq!(programs(&mut turns, 8, 1), [8, 0]);
+        assert_eq!(programs(&mut turns, 4, 1)[1], 1);
+    }
+
+    #[test]
     fn one_side_catches_up_by_a_bounded_number_of_pages() {
         let mut turns = Turns::default();
-        turns.set(Some(512));
+        turns.set(Some(512), 0, 1);
         // Background work has nothing to program for a long time; then it is 8 pages behind, the most allowed. At a
         // share of a half each of its programs makes up for half a page, so 16 programs follow each other.
         for _ in 0..1000 {
@@ -173,7 +196,7 @@ mod tests {
         let are_taken =
             |turns: &Turns, first, promoted, class| turns.are_taken(&Waiting { first, promoted }, class);
         assert!(!are_taken(&turns, both, true, Class::HostWrite), "turns apply although no share is set");
-        turns.set(Some(512));
+        turns.set(Some(512), 0, 1);
         assert!(are_taken(&turns, both, true, Class::HostWrite));
         assert!(are_taken(&turns, both, true, Class::Background));
         assert!(!are_taken(&turns, both, false, Class::HostWrite));

@@ -183,9 +183,10 @@ impl Device {
     }
 
     /// Sets the share of a die's programs, in [`SHARES`](super::SHARES)ths, that urgent background work has while host
-    /// writes wait. With `None` the side that has waited longer goes next.
-    pub fn set_share(&mut self, die: DieId, share: Option<u16>) {
-        self.dies[die.index()].turns.set(share);
+    /// writes wait. With `None` the side that has waited longer goes next. `(number, dies)`: the die is one of several,
+    /// whose turns are spread evenly.
+    pub fn set_share(&mut self, die: DieId, share: Option<u16>, (number, dies): (u32, u32)) {
+        self.dies[die.index()].turns.set(share, number, dies);
     }
 
     /// Queues a transaction on its die. [`Device::start`] starts a free die once all transactions of the same event are
