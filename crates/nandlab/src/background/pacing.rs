@@ -30,6 +30,8 @@ struct Task {
     pages: u32,
     /// Pages that the host can still write before it needs that block (F).
     room: u32,
+    /// In the task of the first plane of a die: the number of jobs for which the die's share was set.
+    jobs: u32,
 }
 
 /// The pacing of all planes.
@@ -57,17 +59,23 @@ impl Pacing {
     /// on the plane's die.
     pub(crate) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let task = &mut self.tasks[plane.index()];
+        let before = (task.pages, task.room);
         // Host writes that are queued have already used their part of the room. They may replace pages of the victim,
         // which then can be erased only after their programs.
-        let queued = core.load(plane) / core.geometry.planes_per_die;
-        task.room = core.host_room(plane).saturating_sub(queued);
+        let queued = || core.load(plane) / core.geometry.planes_per_die;
+        let room = core.host_room(plane);
+        task.room = if room > 0 { room.saturating_sub(queued()) } else { 0 };
         if core.victim(plane).is_some_and(|victim| core.valid_pages(victim) == 0) {
             // GC has no page to program before the erase, so host writes get nearly the whole die.
             (task.pages, task.room) = (1, task.room.max(core.geometry.pages_per_block));
         } else {
             task.pages = core.pages_to_next_block(plane, task.valid).max(1);
         }
-        self.set_share(core, plane);
+        let is_changed = before != (task.pages, task.room);
+        let jobs = Self::jobs_beside(core, plane);
+        if is_changed || jobs != *self.jobs_of(core, plane) {
+            self.set_share(core, plane, jobs);
+        }
     }
 
     /// The job of a plane has ended. The other planes of the die determine the share.
@@ -75,19 +83,32 @@ impl Pacing {
         let task = &mut self.tasks[plane.index()];
         if task.pages > 0 {
             task.pages = 0;
-            self.set_share(core, plane);
+            self.set_share(core, plane, Self::jobs_beside(core, plane));
         }
     }
 
-    /// Sets the share of GC on the die of a plane. The jobs of the die's planes progress equally, so the largest share
-    /// that a plane needs is the share of the die.
-    fn set_share<P: Probe>(&self, core: &mut Core<P>, plane: PlaneId) {
+    /// The number of jobs of the planes of the die of a plane.
+    fn jobs_beside<P: Probe>(core: &Core<P>, plane: PlaneId) -> u32 {
+        core.geometry.planes_beside(plane).map(|plane| u32::from(core.has_job(plane))).sum()
+    }
+
+    /// The number of jobs for which the share of the die of a plane was set.
+    fn jobs_of<P: Probe>(&mut self, core: &Core<P>, plane: PlaneId) -> &mut u32 {
+        let first = core.geometry.planes_beside(plane).next().expect("a die has planes");
+        &mut self.tasks[first.index()].jobs
+    }
+
+    /// Sets the share of GC on the die of a plane, on which `jobs` jobs are under way. The jobs of the die's planes progress
+    /// equally, so the largest share that a plane needs is the share of the die.
+    #[inline(never)]
+    fn set_share<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, jobs: u32) {
+        *self.jobs_of(core, plane) = jobs;
         let planes = core.geometry.planes_per_die;
         let of_die = core.geometry.planes_beside(plane);
-        let jobs = of_die.clone().filter(|&plane| core.has_job(plane)).count() as u64;
         let tasks = of_die.map(|plane| &self.tasks[plane.index()]).filter(|task| task.pages > 0);
         let shares = tasks.map(|task| {
-            let (gc, host) = (jobs * u64::from(task.pages), u64::from(planes) * u64::from(task.room));
+            let (gc, host) =
+                (u64::from(jobs) * u64::from(task.pages), u64::from(planes) * u64::from(task.room));
             let share = (u64::from(SHARES) * gc).div_ceil(gc + host) as u16;
             share.min(SHARES - HOST_SHARES_MIN)
         });
