@@ -52,32 +52,60 @@ impl Background {
         core.wake(Wake::JobOver(plane));
     }
 
+    /// Whether the job of a plane has to wait until a copy ends, on a drive whose programs have several pages. `is_full`: as
+    /// many copies as allowed are under way. The page before was read from the flash page that begins with `flash_page`.
+    #[inline]
+    pub(super) fn pauses<P: Probe>(
+        &self,
+        core: &mut Core<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        flash_page: Option<Ppn>,
+        is_full: bool,
+    ) -> bool {
+        let waits = is_full && !self.is_amid_flash_page(core, plane, victim, flash_page)
+            || self.waits_for_host(core, plane, victim);
+        if core.emptied(plane).is_none() {
+            return waits;
+        }
+        let pauses = waits || self.waits_for_emptied(core, plane, victim, flash_page);
+        if pauses {
+            self.close_if_stalled(core, plane);
+        }
+        pauses
+    }
+
     /// Whether the job of a plane has to wait for the victim before: its copies count among those under way, and until it
     /// has been erased the job opens no block. A job of another class than GC waits for the erase, because the programs of
     /// a block have to keep their order; and every job does while jobs end their wordlines. The page before was read from
     /// the flash page that begins with `flash_page`.
-    #[inline]
-    pub(super) fn waits_for_emptied<P: Probe>(
+    #[inline(never)]
+    fn waits_for_emptied<P: Probe>(
         &self,
         core: &Core<P>,
         plane: PlaneId,
         victim: BlockId,
         flash_page: Option<Ppn>,
     ) -> bool {
-        let Some(before) = core.emptied(plane) else { return false };
-        let job = &self.jobs[plane.index()];
-        let stream = core.emptying_stream(victim, job.cause == Some(Cause::Wear));
-        self.has_more(core, plane, victim)
-            && (job.class != Class::Background
-                || core.ends_wordlines() && !before.is_erasing
-                || job.reads >= core.ftl.pages_open(&core.geometry, plane, stream)
-                || job.copies + before.copies >= self.copies_max
-                    && !self.is_amid_flash_page(core, plane, victim, flash_page))
+        debug_assert!(self.waiting.is_empty(), "a drive that copies flash pages back leaves no unit open");
+        let (Some(before), job) = (core.emptied(plane), &self.jobs[plane.index()]) else { return false };
+        // Without a further page, the job waits for nothing.
+        let Some(next) = core.ftl.next_valid(&core.geometry, victim, job.next_page) else { return false };
+        let next = core.geometry.page(victim, next);
+        job.class != Class::Background
+            || core.ends_wordlines() && !before.is_erasing
+            || job.copies + before.copies >= self.copies_max
+                && flash_page != Some(core.geometry.first_unit(next))
+            || {
+                let stream = core.ftl.copy_stream(core.array.lpn(next), job.cause == Some(Cause::Wear));
+                job.reads >= core.ftl.pages_open(&core.geometry, plane, stream)
+            }
     }
 
     /// Whether the job of a plane has to wait for the host: it is ahead of the host, and the next block that it opens would
     /// make space short.
-    pub(super) fn waits_for_host<P: Probe>(&self, core: &Core<P>, plane: PlaneId, victim: BlockId) -> bool {
+    #[inline]
+    fn waits_for_host<P: Probe>(&self, core: &Core<P>, plane: PlaneId, victim: BlockId) -> bool {
         let job = &self.jobs[plane.index()];
         job.is_ahead && {
             let stream = core.emptying_stream(victim, false);
@@ -95,12 +123,12 @@ impl Background {
         plane: PlaneId,
     ) {
         self.jobs[plane.index()].is_ahead = false;
-        self.copy_more(core, path, around, plane);
+        self.start_copies(core, path, around, plane);
     }
 
     /// Closes the programming unit in which copies of the plane's job and of the victim before gather, if the job waits for
     /// this victim and nothing but the unit would bring the erase about.
-    #[inline]
+    #[inline(never)]
     pub(super) fn close_if_stalled<P: Probe>(&self, core: &mut Core<P>, plane: PlaneId) {
         let (Some(before), Some(victim)) = (core.emptied(plane), core.victim(plane)) else { return };
         let job = &self.jobs[plane.index()];
@@ -114,10 +142,15 @@ impl Background {
 
     /// Space is short, or the drive is idle: the erase of an emptied victim must not wait for a programming unit that no
     /// job fills. While space is short, the die serves its program and the erase with the priority of host writes.
+    #[inline(always)]
     pub(super) fn hurry_emptied<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        if core.emptied(plane).is_none() {
-            return;
+        if core.emptied(plane).is_some() {
+            self.hurry_erase(core, plane);
         }
+    }
+
+    #[inline(never)]
+    fn hurry_erase<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let is_short = core.is_short(plane);
         if !is_short && !core.state.is_idle {
             return;
@@ -191,7 +224,7 @@ impl Background {
                 pacing.end(core, plane);
             }
         }
-        self.copy_more(core, path, around, plane);
+        self.start_copies(core, path, around, plane);
     }
 
     /// Whether the program that has ended is a copy from the victim before that of the plane's job. Counts it.

@@ -118,7 +118,7 @@ impl Background {
         self.begin_blocking(core, plane);
         self.pace(core, plane);
         self.jobs[plane.index()].prefetch_next(core, &path.map, victim);
-        self.copy_more(core, path, around, plane);
+        self.start_copies(core, path, around, plane);
     }
 
     /// With `migration.first_block = "shared"`, keeps the pages that the job of a plane still has to move from the host.
@@ -136,7 +136,20 @@ impl Background {
 
     /// Starts copies of the job until `migration.in_flight` are under way; a flash page is read as a whole. When no page is
     /// left to copy, erases the victim or ends the job.
-    pub(super) fn copy_more<P: Probe>(
+    #[inline(never)]
+    pub(super) fn start_copies<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+        plane: PlaneId,
+    ) {
+        self.copy_more(core, path, around, plane);
+    }
+
+    /// [`Background::start_copies`], for the most frequent caller.
+    #[inline(always)]
+    fn copy_more<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
@@ -146,13 +159,12 @@ impl Background {
         let mut flash_page = None;
         loop {
             let Some(victim) = core.victim(plane) else { return };
-            if self.jobs[plane.index()].copies >= self.copies_max
-                && !self.is_amid_flash_page(core, plane, victim, flash_page)
-                || core.geometry.pages_per_program > 1
-                    && (self.waits_for_emptied(core, plane, victim, flash_page)
-                        || self.waits_for_host(core, plane, victim))
-            {
-                self.close_if_stalled(core, plane);
+            let is_full = self.jobs[plane.index()].copies >= self.copies_max;
+            // Where a program has one page, no pages share a flash page, and no victim is left open.
+            let has_units = core.geometry.pages_per_program > 1;
+            let pauses =
+                if has_units { self.pauses(core, plane, victim, flash_page, is_full) } else { is_full };
+            if pauses {
                 self.update_blocking(core, plane);
                 return;
             }
@@ -173,7 +185,9 @@ impl Background {
             let page_level = if start == Start::Policy { core.page_level(&path.map, lpn) } else { 0 };
             core.read(Read { ppn, lpn, owner, cause, class, start, page_level });
         }
-        self.end_copies(core, path, plane);
+        if core.geometry.pages_per_program > 1 && self.jobs[plane.index()].reads == 0 {
+            self.end_copies(core, path, plane);
+        }
         if self.jobs[plane.index()].stays {
             self.end_staying_job(core, path, around, plane);
         } else {
@@ -182,7 +196,7 @@ impl Background {
     }
 
     /// The next step of a job that has not finished with all pages of its victim.
-    #[inline]
+    #[inline(always)]
     fn next_step<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -331,8 +345,16 @@ impl Background {
     /// Gives a blocking job its die while its copies or its erase are under way. While the job only waits until its
     /// victim, or the one before, has no pins, the die is free for all operations, because those that hold the pins may
     /// need it; and so it is until a victim of translation pages before has been erased.
+    #[inline(always)]
     pub(super) fn update_blocking<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        let Some(from) = self.jobs[plane.index()].blocks_from else { return };
+        if let Some(from) = self.jobs[plane.index()].blocks_from {
+            self.block_from(core, plane, from);
+        }
+    }
+
+    /// [`Background::update_blocking`] of a job that blocks host operations queued at the submission number `from` or later.
+    #[inline(never)]
+    fn block_from<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, from: u64) {
         let waits = core.emptied(plane).is_some()
             && core.victim(plane).is_some_and(|victim| !self.has_more(core, plane, victim));
         let is_behind_map = core.emptied(plane).is_some_and(|emptied| emptied.is_of_map);
@@ -431,18 +453,17 @@ impl Background {
     ) {
         self.jobs[plane.index()].reads -= 1;
         self.move_page(core, path, around, plane, read);
-        self.end_copies(core, path, plane);
-        self.close_if_stalled(core, plane);
+        if core.geometry.pages_per_program > 1 && self.jobs[plane.index()].reads == 0 {
+            self.end_copies(core, path, plane);
+            self.close_if_stalled(core, plane);
+        }
     }
 
-    /// Once the job of a plane has read the last page of its victim, no page of the job follows in the programming unit
-    /// that gathers. GC goes on filling the unit from its next victim; other jobs close it.
-    #[inline]
+    /// No page of the job of a plane is being read. Once it has read the last page of its victim, no page of the job follows
+    /// in the programming unit that gathers. GC goes on filling the unit from its next victim; other jobs close it.
+    #[inline(never)]
     fn end_copies<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>, plane: PlaneId) {
-        let Job { reads, copies, .. } = self.jobs[plane.index()];
-        if core.geometry.pages_per_program > 1
-            && reads == 0
-            && copies > 0
+        if self.jobs[plane.index()].copies > 0
             && let Some(victim) = core.victim(plane)
             && !self.has_more(core, plane, victim)
             && core.gathering_of_jobs(plane).next().is_some()
@@ -488,7 +509,7 @@ impl Background {
     ) {
         let _inside = core.inside.enter(Part::Background);
         if core.geometry.pages_per_program > 1 && Self::is_from_emptied(core, plane, done) {
-            self.copy_more(core, path, around, plane);
+            self.start_copies(core, path, around, plane);
         } else {
             self.on_page_done(core, path, around, plane);
         }

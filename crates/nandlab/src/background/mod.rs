@@ -247,6 +247,7 @@ impl Background {
 
     /// Whether foreground GC begins in a plane. With `gc.foreground = "blocking"` it begins only when a write waits for it:
     /// the one that has just opened a block, or one that finds no room.
+    #[inline(always)]
     fn is_due<P: Probe>(core: &Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
         let room = &core.room;
         let waits =
@@ -413,9 +414,13 @@ impl Background {
     }
 
     /// The plane is at its reserve: the die serves the erases of its dead blocks with the priority of host writes.
+    #[inline]
     fn promote_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
         let space = &mut core.room.spaces[plane.index()];
-        let more = space.dead.saturating_sub(space.urgent_erases);
+        if space.dead <= space.urgent_erases {
+            return;
+        }
+        let more = space.dead - space.urgent_erases;
         space.urgent_erases += more;
         for _ in 0..more {
             core.promote(plane);

@@ -60,6 +60,8 @@ struct Task {
     at_emptied: Option<u32>,
     /// Whether a job has ended with the plane still short of space, and the next one has had no program yet.
     is_between: bool,
+    /// In the task of the first plane of a die: the number of jobs for which the die's share was set.
+    jobs: u32,
 }
 
 /// The pages that the host has taken while its room has gone from `before` to `after`: except for the host's writes, the
@@ -106,6 +108,7 @@ impl Pacing {
     /// job are being programmed. Sets the share of GC on the plane's dies.
     pub(crate) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, programs: u32) {
         let task = &mut self.tasks[plane.index()];
+        let before = (task.pages, task.room);
         let room = core.host_room(plane);
         if programs > 0 {
             task.on_programs(room, core.geometry.pages_per_block);
@@ -130,7 +133,11 @@ impl Pacing {
             task.pages = (pages + programs).max(1);
             task.room = room.saturating_sub(task.between.saturating_mul(victims) + task.lag);
         }
-        self.set_share(core, plane);
+        let is_changed = before != (task.pages, task.room);
+        let jobs = Self::jobs_beside(core, plane);
+        if is_changed || jobs != *self.jobs_of(core, plane) {
+            self.set_share(core, plane, jobs);
+        }
     }
 
     /// A victim has been erased beside the next job of its plane.
@@ -152,19 +159,32 @@ impl Pacing {
         if task.pages > 0 {
             task.pages = 0;
             task.is_between = core.is_short(plane);
-            self.set_share(core, plane);
+            self.set_share(core, plane, Self::jobs_beside(core, plane));
         }
     }
 
-    /// Sets the share of GC on the die of a plane. The jobs of the die's planes progress equally, so the largest share
-    /// that a plane needs is the share of the die.
-    fn set_share<P: Probe>(&self, core: &mut Core<P>, plane: PlaneId) {
+    /// The number of jobs of the planes of the die of a plane.
+    fn jobs_beside<P: Probe>(core: &Core<P>, plane: PlaneId) -> u32 {
+        core.geometry.planes_beside(plane).map(|plane| u32::from(core.has_job(plane))).sum()
+    }
+
+    /// The number of jobs for which the share of the die of a plane was set.
+    fn jobs_of<P: Probe>(&mut self, core: &Core<P>, plane: PlaneId) -> &mut u32 {
+        let first = core.geometry.planes_beside(plane).next().expect("a die has planes");
+        &mut self.tasks[first.index()].jobs
+    }
+
+    /// Sets the share of GC on the die of a plane, on which `jobs` jobs are under way. The jobs of the die's planes progress
+    /// equally, so the largest share that a plane needs is the share of the die.
+    #[inline(never)]
+    fn set_share<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, jobs: u32) {
+        *self.jobs_of(core, plane) = jobs;
         let planes = core.geometry.planes_per_die;
         let of_die = core.geometry.planes_beside(plane);
-        let jobs = of_die.clone().filter(|&plane| core.has_job(plane)).count() as u64;
         let tasks = of_die.map(|plane| &self.tasks[plane.index()]).filter(|task| task.pages > 0);
         let shares = tasks.map(|task| {
-            let (gc, host) = (jobs * u64::from(task.pages), u64::from(planes) * u64::from(task.room));
+            let (gc, host) =
+                (u64::from(jobs) * u64::from(task.pages), u64::from(planes) * u64::from(task.room));
             let share = (u64::from(SHARES) * gc).div_ceil(gc + host) as u16;
             share.min(SHARES - HOST_SHARES_MIN)
         });

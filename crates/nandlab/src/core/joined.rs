@@ -27,6 +27,12 @@ pub(super) struct Joined {
 }
 
 impl Joined {
+    /// Whether there is no read.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.reads.is_empty()
+    }
+
     /// The list of a flash page.
     #[inline]
     fn list_of(&self, page: Ppn) -> usize {
@@ -71,11 +77,10 @@ impl Joined {
     /// Puts a read, the newest one so far, into its list.
     #[inline]
     fn link(&mut self, index: usize) {
-        let page = self.reads[index].page;
-        self.reads[index].older =
-            self.newest_with(page).filter(|&newest| newest < index as u32).unwrap_or(u32::MAX);
-        let list = self.list_of(page);
-        self.newest[list] = index as u32;
+        let list = self.list_of(self.reads[index].page);
+        let newest = std::mem::replace(&mut self.newest[list], index as u32) as usize;
+        let is_in_list = newest < index && self.list_of(self.reads[newest].page) == list;
+        self.reads[index].older = if is_in_list { newest as u32 } else { u32::MAX };
     }
 
     /// Doubles the number of lists.

@@ -168,7 +168,15 @@ impl<P: Probe> Core<P> {
     }
 
     /// Undoes [`Core::keep_dies`].
+    #[inline(always)]
     pub(crate) fn release_dies(&mut self, plane: PlaneId) {
+        if self.room.blocks_dies() {
+            self.release_kept_dies(plane);
+        }
+    }
+
+    #[inline(never)]
+    fn release_kept_dies(&mut self, plane: PlaneId) {
         let kept_from = self.room.kept_from.get_mut(plane.index());
         if kept_from.is_some_and(|order| order.take().is_some()) {
             for die in self.geometry.dies_of(plane) {

@@ -321,12 +321,12 @@ impl<P: Probe> Core<P> {
     /// been added. If not, the read is a flash operation of its own.
     #[inline(always)]
     pub(super) fn goes_along(&mut self, slot: Slot, part: Option<SubRead>) -> bool {
-        self.units.joins_reads && self.join_read(slot, part)
+        self.units.joins_reads && !self.units.reads.is_empty() && self.join_read(slot, part)
     }
 
     #[inline(never)]
     fn join_read(&mut self, slot: Slot, part: Option<SubRead>) -> bool {
-        let (pool, geometry, read) = (&self.pool, &self.geometry, self.pool[slot]);
+        let (pool, geometry, read) = (&self.pool, &self.geometry, &self.pool[slot]);
         let takes = |(first, last): (Slot, Slot)| {
             let lead = &pool[first];
             // Pages that need different levels, because the data of one is lost, are read separately.
@@ -338,11 +338,12 @@ impl<P: Probe> Core<P> {
         let newest =
             self.units.reads.of(geometry.first_unit(read.ppn)).take(geometry.units_per_page as usize);
         let Some((index, (first, last))) = { newest }.find(|&(_, ends)| takes(ends)) else { return false };
+        let (level, extent) = (read.level, read.extent);
         self.pool[slot].goes_along = true;
         self.pool[last].more = Some(slot);
         let lead = &mut self.pool[first];
-        lead.level = lead.level.max(read.level);
-        lead.extent += read.extent;
+        lead.level = lead.level.max(level);
+        lead.extent += extent;
         self.units.reads.set_last(index, slot);
         if let Some(part) = part {
             self.add_sub_read(first, part);

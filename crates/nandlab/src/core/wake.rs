@@ -8,7 +8,7 @@ use crate::sched::Transaction;
 use std::collections::VecDeque;
 
 /// The change to which a mechanism reacts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum Wake {
     /// The space of the plane may have changed (a block has been opened or closed), or a write has found no room: GC
     /// may have to begin.
@@ -21,8 +21,9 @@ pub(crate) enum Wake {
     Dead(BlockId),
     /// The plane's job has finished with a page: the page has been refreshed in place, or is no longer valid.
     PageDone(PlaneId),
-    /// A page that the plane's job has read has to be written to another block.
-    WriteElsewhere { plane: PlaneId, read: Transaction },
+    /// A page that the plane's job has read has to be written to another block. The transaction is boxed: wakes are pushed
+    /// and popped often, this one rarely.
+    WriteElsewhere { plane: PlaneId, read: Box<Transaction> },
     /// All susceptible bits of a partially refreshed block are in flash.
     Refreshed(BlockId),
     /// The plane's job has ended, and its block stays or waits for its erase.
@@ -88,6 +89,14 @@ impl Wakes {
     pub(crate) fn push(&mut self, wake: Wake) {
         if !self.queued_flag(&wake).is_some_and(|is_queued| std::mem::replace(is_queued, true)) {
             self.queue.push_back(wake);
+        }
+    }
+
+    /// Pushes [`Wake::Space`], which every write that finds no room does.
+    #[inline(never)]
+    pub(crate) fn push_space(&mut self, plane: PlaneId) {
+        if !std::mem::replace(&mut self.space[plane.index()], true) {
+            self.queue.push_back(Wake::Space(plane));
         }
     }
 

@@ -36,15 +36,19 @@ impl<P: Probe> Drive<P> {
     #[inline(always)]
     pub(crate) fn begin(&mut self, slot: RequestId, request: &Request) {
         let epoch = self.path.host.epochs.open();
-        self.path.host.requests.get(slot).epoch = epoch;
         match request.op {
             Op::Read => self.read(slot, request),
             Op::Write => {
+                self.path.host.requests.get(slot).epoch = epoch;
                 self.path.host.epochs.join(epoch);
                 self.write(slot, request);
             }
-            Op::Trim => self.trim(slot, request),
+            Op::Trim => {
+                self.path.host.requests.get(slot).epoch = epoch;
+                self.trim(slot, request);
+            }
             Op::Flush => {
+                self.path.host.requests.get(slot).epoch = epoch;
                 let id = self.path.host.requests.get(slot).id;
                 self.core.probe.on_flush_asked(id);
                 self.path.host.epochs.end_with(slot);

@@ -217,7 +217,8 @@ impl Plane {
     pub(super) fn has_room(&self, reserve_blocks: u32, shares_first_block: bool) -> bool {
         let open = self.open[WriteStream::Host.index()];
         let is_for_copies = shares_first_block && self.free.is_empty();
-        open.left() > self.promised_pages && !is_for_copies || self.free_blocks() > reserve_blocks
+        open.left() > self.promised_pages && !is_for_copies
+            || self.free.len() > self.promised_blocks + reserve_blocks
     }
 
     /// Erased blocks that are not promised to a job.

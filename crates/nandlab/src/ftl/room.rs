@@ -1,10 +1,11 @@
 //! The room that a plane has for each stream, and the free blocks that it must keep.
 
 use super::allocation::Allocator;
-use super::plane::OpenBlock;
+use super::plane::{OpenBlock, Plane};
 use super::{FLUSH_KEEPS_BLOCKS, Ftl, WriteStream};
 use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
 use crate::sched::Device;
+use std::cell::OnceCell;
 
 impl Ftl {
     /// The numbers that no operation changes.
@@ -94,24 +95,42 @@ impl Ftl {
     /// The plane for a host write of `lpn`; `None` if dynamic allocation finds no plane with room.
     #[inline]
     pub fn choose_plane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<PlaneId> {
+        if self.allocator.is_static() {
+            return Some(self.allocator.home(lpn, geometry));
+        }
+        self.choose_any_plane(geometry, device)
+    }
+
+    /// The plane for a host write under dynamic allocation.
+    #[inline(never)]
+    fn choose_any_plane(&mut self, geometry: &Geometry, device: &Device) -> Option<PlaneId> {
         if let Allocator::Dynamic { plane: Some(plane), .. } = self.allocator
             && self.is_amid_program(geometry, plane, WriteStream::Host)
         {
             return Some(plane);
         }
         let Self { allocator, planes, reserve_blocks, taken_blocks, shares_first_block, .. } = self;
-        let is_any_ample = !allocator.is_static()
-            && planes.iter().any(|state| {
-                !state.is_worn_out && !state.leaves_little_garbage(geometry, *taken_blocks, state.valid)
-            });
-        allocator.choose(lpn, geometry, device, |plane| {
+        let has_room = |state: &Plane| state.has_room(*reserve_blocks, *shares_first_block);
+        let has_little = |state: &Plane| state.leaves_little_garbage(geometry, *taken_blocks, state.valid);
+        let is_any_ample = OnceCell::new();
+        // While another plane has enough garbage for GC, a plane with little garbage takes no more writes.
+        let is_full = |state: &Plane| {
+            let is_ample = |state: &Plane| !state.is_worn_out && !has_little(state);
+            has_little(state) && *is_any_ample.get_or_init(|| planes.iter().any(is_ample))
+        };
+        // While writes wait, mostly no plane or one plane has room, which this search finds out faster than a choice by load.
+        let mut with_room = planes.iter().zip(0..).filter(|(state, _)| has_room(state));
+        let (first, plane) = with_room.next()?;
+        if with_room.next().is_none() && geometry.dies_per_block == 1 {
+            let plane = PlaneId(plane);
+            return (!is_full(first)).then(|| allocator.take(geometry.die_of(plane), plane));
+        }
+        allocator.choose(geometry, device, |plane| {
             let state = &planes[plane.index()];
-            // Another plane has enough garbage for GC, so a plane with little garbage takes no more writes.
-            let is_full = is_any_ample && state.leaves_little_garbage(geometry, *taken_blocks, state.valid);
             let open = state.open[WriteStream::Host.index()];
-            let room =
-                state.free_blocks() * geometry.pages_per_block + open.room(geometry.pages_per_full_row());
-            (!is_full && state.has_room(*reserve_blocks, *shares_first_block)).then_some(room)
+            (has_room(state) && !is_full(state)).then(|| {
+                state.free_blocks() * geometry.pages_per_block + open.room(geometry.pages_per_full_row())
+            })
         })
     }
 
@@ -193,6 +212,9 @@ impl Ftl {
         let open = &self.planes[plane.index()].open;
         let room = |open: &OpenBlock| open.room(geometry.pages_per_full_row());
         let of_gc = room(&open[self.open_of(WriteStream::Gc)]) + room(&open[WriteStream::Wear.index()]);
+        if self.needs.copyback.open == 0 {
+            return of_gc;
+        }
         let copybacks = &open[WriteStream::Copyback(1).index()..];
         of_gc + copybacks.iter().map(room).sum::<u32>()
     }

@@ -120,9 +120,17 @@ impl Promises {
         request.admitted = Some(self.operations.insert(operation));
     }
 
-    /// A write, TRIM or flush has completed at the host.
-    #[inline]
+    /// A request has completed at the host.
+    #[inline(always)]
     pub(crate) fn on_completed(&mut self, done: &InWork) {
+        if done.request.op != Op::Read {
+            self.on_promised(done);
+        }
+    }
+
+    /// A write, TRIM or flush has completed at the host.
+    #[inline(never)]
+    fn on_promised(&mut self, done: &InWork) {
         let epoch = self.first + done.epoch;
         if done.request.op == Op::Flush {
             self.on_flushed(epoch);

@@ -79,10 +79,10 @@ impl Writes {
         self.count += 1;
         self.counters.waiting_writes += 1;
         if core.ftl.allocator.is_static() {
-            core.wake(Wake::Space(PlaneId(list as u32)));
+            core.wakes.push_space(PlaneId(list as u32));
         } else if is_first {
             for plane in (0..core.geometry.planes).map(PlaneId) {
-                core.wake(Wake::Space(plane));
+                core.wakes.push_space(plane);
             }
         }
     }
@@ -105,7 +105,7 @@ impl Writes {
     }
 
     /// The plane for a write of `lpn`; `None` when dynamic allocation finds no plane with room.
-    #[inline]
+    #[inline(always)]
     fn plane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<PlaneId> {
         let plane = core.ftl.choose_plane(&core.geometry, &core.device, lpn)?;
         if core.room.has_displaced && !core.ftl.has_room(plane) {

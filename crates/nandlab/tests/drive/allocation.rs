@@ -134,12 +134,12 @@ fn dynamic_allocation_visits_idle_dies_in_turn_and_takes_the_plane_with_most_roo
     let with_room: Vec<u32> = (0..24).filter(|&die| die != 5 && die != 6).collect();
     for round in 0..66 {
         let die = with_room[round % 22];
-        let chosen = allocator.choose(Lpn(0), &geometry, &device, room);
+        let chosen = allocator.choose(&geometry, &device, room);
         assert_eq!(chosen, Some(PlaneId(die * 5 + 3)), "choice {round}");
     }
-    assert_eq!(allocator.choose(Lpn(0), &geometry, &device, |_| None), None);
+    assert_eq!(allocator.choose(&geometry, &device, |_| None), None);
     // The search continues after the die chosen last, even after a failed choice.
-    assert_eq!(allocator.choose(Lpn(0), &geometry, &device, room), Some(PlaneId(3)));
+    assert_eq!(allocator.choose(&geometry, &device, room), Some(PlaneId(3)));
 }
 
 #[test]

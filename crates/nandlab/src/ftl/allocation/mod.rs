@@ -72,40 +72,46 @@ impl Allocator {
         }
     }
 
-    /// The plane for a write of `lpn`. Under static allocation it is the home plane. Dynamic allocation considers only
-    /// planes for which `room` is not `None`: it chooses the least-loaded die with such a plane, and on this die the
-    /// plane with the most room. It returns `None` if no plane has room.
+    /// The plane for a write under dynamic allocation, which considers only planes for which `room` is not `None`: it
+    /// chooses the least-loaded die with such a plane, and on this die the plane with the most room. It returns `None` if no
+    /// plane has room.
+    ///
+    /// # Panics
+    /// If the allocation is static.
     #[inline]
     pub fn choose(
         &mut self,
-        lpn: Lpn,
         geometry: &Geometry,
         device: &Device,
         mut room: impl FnMut(PlaneId) -> Option<u32>,
     ) -> Option<PlaneId> {
-        match self {
-            Self::Static { planes, unit_bits, count } => {
-                Some(planes[count.split(lpn.0 >> *unit_bits).1 as usize])
+        let Self::Dynamic { last, .. } = self else { panic!("the home plane takes all writes") };
+        let (mut least, mut best) = (u32::MAX, None);
+        let mut die = DieId(*last);
+        for _ in 0..geometry.dies {
+            die = DieId(if die.0 + 1 == geometry.dies { 0 } else { die.0 + 1 });
+            let load = device.load(die);
+            if load >= least {
+                continue;
             }
-            Self::Dynamic { last, plane: chosen } => {
-                let mut best: Option<(u32, u32, PlaneId)> = None;
-                for step in 1..=geometry.dies {
-                    let die = (*last + step) % geometry.dies;
-                    let load = device.load(DieId(die));
-                    if best.is_some_and(|(least, ..)| load >= least) {
-                        continue;
-                    }
-                    let roomiest = geometry.planes_of(DieId(die)).filter_map(|p| room(p).map(|r| (r, p)));
-                    let roomiest = roomiest.reduce(|a, b| if b.0 > a.0 { b } else { a });
-                    if let Some((_, plane)) = roomiest {
-                        best = Some((load, die, plane));
-                    }
+            let mut most = None;
+            for plane in geometry.planes_of(die) {
+                let room = room(plane);
+                // `None` is less than any room.
+                if room > most {
+                    (most, least, best) = (room, load, Some((die, plane)));
                 }
-                let (_, die, plane) = best?;
-                (*last, *chosen) = (die, Some(plane));
-                Some(plane)
             }
         }
+        let (die, plane) = best?;
+        Some(self.take(die, plane))
+    }
+
+    /// Chooses a plane and its die under dynamic allocation.
+    #[inline]
+    pub fn take(&mut self, die: DieId, plane: PlaneId) -> PlaneId {
+        *self = Self::Dynamic { last: die.0, plane: Some(plane) };
+        plane
     }
 }
 

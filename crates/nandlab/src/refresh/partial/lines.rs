@@ -175,7 +175,7 @@ impl Partial {
             match self.enter_vsm(core, plane, &read, entry) {
                 Refreshed::Now => core.wake(Wake::PageDone(plane)),
                 Refreshed::Later => {}
-                Refreshed::Not => core.wake(Wake::WriteElsewhere { plane, read }),
+                Refreshed::Not => core.wake(Wake::WriteElsewhere { plane, read: Box::new(read) }),
             }
         }
     }

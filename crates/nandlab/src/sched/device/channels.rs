@@ -8,7 +8,7 @@ use crate::sched::{Agenda, NEVER, Transaction, Transactions, Watcher, Way};
 
 impl Device {
     /// Takes the die's channel for `phase`, or waits for the channel.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ask_channel<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,
@@ -20,11 +20,24 @@ impl Device {
     ) {
         if self.reserves::<W>() {
             let end = self.reserve_channel(pool, now, id, phase);
-            let later_pages_ns = self.later_pages_ns(pool, id, phase);
             self.dies[id.index()].phase = phase;
-            agenda.set(id.0, end - later_pages_ns);
-            return;
+            agenda.set(id.0, end);
+        } else {
+            self.take_or_wait(agenda, watcher, pool, now, id, phase);
         }
+    }
+
+    /// As [`Device::ask_channel`], without a reservation.
+    #[inline(never)]
+    fn take_or_wait<W: Watcher>(
+        &mut self,
+        agenda: &mut Agenda,
+        watcher: &mut W,
+        pool: &Transactions,
+        now: Time,
+        id: DieId,
+        phase: Phase,
+    ) {
         let die = &mut self.dies[id.index()];
         die.phase = phase;
         die.next_waiting = None;
@@ -70,19 +83,16 @@ impl Device {
         self.timing.of_part(transfer_ns, page.extent)
     }
 
-    /// The time of the transfers out of the pages behind the first one of a multi-plane read.
-    #[inline(always)]
-    fn later_pages_ns(&self, pool: &Transactions, id: DieId, phase: Phase) -> Span {
-        if self.partners.is_none() || phase != Phase::TransferOut {
-            return Span::ZERO;
-        }
-        let mut later = first_of(&self.dies[id.index()].batch, pool).next;
-        let mut ns = Span::ZERO;
+    /// Reserves the die's channel for the pages behind the first one of a read.
+    #[inline(never)]
+    fn reserve_later_pages(&mut self, pool: &Transactions, now: Time, id: DieId) {
+        let die = &self.dies[id.index()];
+        let mut later = first_of(&die.batch, pool).next;
         while let Some(slot) = later {
-            ns += self.page_out_ns(&pool[slot]);
+            let ns = self.page_out_ns(&pool[slot]);
+            self.channels[die.channel as usize].reserve(now, ns);
             later = pool[slot].next;
         }
-        ns
     }
 
     /// The times of the command and the transfer of `phase` of a die, and the pages that cross the off-chip path. Of a
@@ -111,7 +121,8 @@ impl Device {
         self.reserves && !W::SEES_PHASES
     }
 
-    /// Reserves the die's channel for `phase`, and for all pages of a read. Returns the end of the reservation.
+    /// Reserves the die's channel for `phase`, and for all pages of a read. Returns the end of the phase, of a read that of
+    /// its first page.
     #[inline(always)]
     pub(super) fn reserve_channel(
         &mut self,
@@ -122,11 +133,14 @@ impl Device {
     ) -> Time {
         let die = &self.dies[id.index()];
         let (command_ns, transfer_ns, _) = self.on_channel(pool, die, phase);
-        let later_pages_ns = self.later_pages_ns(pool, id, phase);
-        self.channels[die.channel as usize].reserve(now, command_ns + transfer_ns + later_pages_ns)
+        let end = self.channels[die.channel as usize].reserve(now, command_ns + transfer_ns);
+        if phase == Phase::TransferOut && self.partners.is_some() {
+            self.reserve_later_pages(pool, now, id);
+        }
+        end
     }
 
-    #[inline]
+    #[inline(always)]
     fn grant_channel<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,
@@ -140,7 +154,7 @@ impl Device {
     }
 
     /// Begins the phase of a die that has its channel.
-    #[inline]
+    #[inline(never)]
     fn begin_on_channel<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,
@@ -165,7 +179,7 @@ impl Device {
         watcher.on_phase(now, end, id, u32::from(die.channel), die.phase, first_of(&die.batch, pool));
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn release_channel<W: Watcher>(
         &mut self,
         agenda: &mut Agenda,

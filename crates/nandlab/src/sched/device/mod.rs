@@ -280,12 +280,7 @@ impl Device {
     ) -> Ended {
         let die = &mut self.dies[id.index()];
         match (die.phase, die.kind) {
-            (Phase::Command, _) => {
-                self.release_channel(agenda, watcher, pool, now, id);
-                self.start_array(pool, agenda, watcher, now, id);
-                Ended::Nothing
-            }
-            (Phase::TransferIn, _) => {
+            (Phase::Command | Phase::TransferIn, _) => {
                 self.release_channel(agenda, watcher, pool, now, id);
                 self.start_array(pool, agenda, watcher, now, id);
                 Ended::Nothing
