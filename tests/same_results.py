@@ -112,6 +112,7 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "retry-incremental": ("ecc.retry=incremental",),
             "eviction-lru": ("ftl.map.demand.eviction=lru",),
             "miss-each": ("ftl.map.demand.miss=each",),
+            "write-back-before-insert": ("ftl.map.demand.write_back=before-insert",),
             "translation-level-cached-only": ("ftl.map.demand.translation_level=cached-only",),
             "map-page": ("ftl.map=page",),
             "read-disturb": ("reliability.read_disturb=1e-7",),

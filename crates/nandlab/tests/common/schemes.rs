@@ -397,7 +397,8 @@ fn translation_pages(seed: u64) -> String {
     let mut stream = Stream::new(seed, "translation pages");
     let level = ["remembered", "cached-only"][stream.below(2) as usize];
     let miss = ["shared", "each"][stream.below(2) as usize];
-    format!("translation_level = '{level}', miss = '{miss}'")
+    let write_back = ["async", "before-insert"][stream.below(2) as usize];
+    format!("translation_level = '{level}', miss = '{miss}', write_back = '{write_back}'")
 }
 
 /// Returns the sync policy `smart` with the share of the budget from which on dirty pages are evicted first. The share

@@ -74,7 +74,7 @@ link = { mb_per_s = 3.5e3, latency = "1.5 us" }
 /// All settings of LaLDPC, each with a value other than its default.
 const LALDPC: &str = r#"
 [ftl]
-map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 }, translation_level = "cached-only", miss = "each" }
+map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 }, translation_level = "cached-only", miss = "each", write_back = "before-insert" }
 [ecc]
 levels = [
     { rber_max = 0.005, sense = "50us", transfer = "20us", decode = "15us" },
@@ -431,6 +431,7 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
         eviction,
         translation_level: TranslationLevel::Remembered,
         miss: Miss::Shared,
+        write_back: MapWriteBack::Async,
     };
     assert_eq!(map(" = \"page\""), MapSpec::Page);
     assert_eq!(map(" = \"demand\""), demand(64 << 20, Eviction::Lru));
@@ -465,6 +466,10 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
         panic!("a parameter of the demand map chooses the demand map");
     };
     assert_eq!(miss, Miss::Each);
+    let MapSpec::Demand { write_back, .. } = set("ftl.map.demand.write_back=before-insert") else {
+        panic!("a parameter of the demand map chooses the demand map");
+    };
+    assert_eq!(write_back, MapWriteBack::BeforeInsert);
 }
 
 /// A level with times in microseconds.
@@ -589,6 +594,7 @@ fn policies_are_listed_by_slot() {
     assert_eq!(names("ftl.map.demand.eviction"), ["lru", "read-level"]);
     assert_eq!(names("ftl.map.demand.translation_level"), ["remembered", "cached-only"]);
     assert_eq!(names("ftl.map.demand.miss"), ["shared", "each"]);
+    assert_eq!(names("ftl.map.demand.write_back"), ["async", "before-insert"]);
     assert_eq!(names("ftl.wear_levelling"), ["dynamic", "static", "none"]);
     assert_eq!(names("ftl.allocation").len(), 25);
     assert_eq!(names("timing.scheduler"), ["read-first", "fcfs"]);
@@ -938,6 +944,7 @@ fn schema_and_parser_agree_on_sample_values() {
                 r#"{"demand":{"eviction":{"read-level":{"fixed":1}}}}"#,
                 r#"{"demand":{"translation_level":"cached-only"}}"#,
                 r#"{"demand":{"miss":"each"}}"#,
+                r#"{"demand":{"write_back":"before-insert"}}"#,
             ],
             vec![
                 r#""hybrid""#,
@@ -946,6 +953,7 @@ fn schema_and_parser_agree_on_sample_values() {
                 r#"{"demand":{"eviction":"fifo"}}"#,
                 r#"{"demand":{"translation_level":"flash"}}"#,
                 r#"{"demand":{"miss":true}}"#,
+                r#"{"demand":{"write_back":"sync"}}"#,
             ],
         ),
         (

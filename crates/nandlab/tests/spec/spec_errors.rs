@@ -566,12 +566,12 @@ fn wrong_demand_maps_are_errors() {
     golden(
         "[ftl]\nmap = \"dmand\"\n",
         "run.toml:2: ftl.map: unknown value \"dmand\"\n  remedy: did you mean \"demand\"? choices: \"page\", { demand = \
-         { cache = \"64MiB\", eviction = \"lru\", translation_level = \"remembered\", miss = \"shared\" } }",
+         { cache = \"64MiB\", eviction = \"lru\", translation_level = \"remembered\", miss = \"shared\", write_back = \"async\" } }",
     );
     golden(
         "[ftl]\nmap.demand = { cach = \"1MiB\" }\n",
         "run.toml:2: ftl.map.demand.cach: unknown parameter\n  remedy: did you mean cache? there are: cache, eviction, \
-         translation_level, miss",
+         translation_level, miss, write_back",
     );
     golden(
         "[ftl]\nmap.demand = { cache = 64 }\n",
@@ -595,6 +595,11 @@ fn wrong_demand_maps_are_errors() {
         "[ftl]\nmap.demand = { miss = \"share\" }\n",
         "run.toml:2: ftl.map.demand.miss: unknown value \"share\"\n  remedy: did you mean \"shared\"? choices: \"shared\", \
          \"each\"",
+    );
+    golden(
+        "[ftl]\nmap.demand = { write_back = \"before_insert\" }\n",
+        "run.toml:2: ftl.map.demand.write_back: unknown value \"before_insert\"\n  remedy: did you mean \"before-insert\"? \
+         choices: \"async\", \"before-insert\"",
     );
     let choices = "\"lru\", { read-level = { fixed = 2000 } }";
     golden(

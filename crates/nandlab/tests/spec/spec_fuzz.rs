@@ -54,7 +54,7 @@ fn value() -> impl Strategy<Value = String> {
             "\"none\"",
             "{ demand = { cache = \"8KiB\", eviction = { read-level = { fixed = 3 } } } }",
             "{ demand = {} }",
-            "{ demand = { translation_level = \"cached-only\", miss = \"each\" } }",
+            "{ demand = { translation_level = \"cached-only\", miss = \"each\", write_back = \"before-insert\" } }",
             "{ smart = { cold_share = 0.5 } }",
             "\"punctual\"",
             "\"laldpc\"",
