@@ -128,6 +128,7 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "too-old": ("refresh.policy=none", "reliability.rber.vth={ cell_to_cell = 0.11 }"),
             "migration-off-chip": ("migration.policy=off-chip",),
             "migration-table": ("migration.policy=rcopyback",),
+            "migration-occupied": ("migration.policy.rcopyback.occupancy=occupied",),
             "migration-greedy": ("migration.policy=rcopyback-greedy",),
             "sync-none": ("cache.sync=none", "cache.dirty_budget=1.0"),
             "sync-eager": ("cache.sync=eager",),

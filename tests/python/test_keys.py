@@ -243,6 +243,16 @@ CASES: dict[str, Case] = {
 
 #: Parameters of policies, which the schema does not list as keys.
 PARAMETERS: dict[str, Case] = {
+    "migration.policy.rcopyback.occupancy": case(
+        "migration.policy.rcopyback.occupancy=occupied",
+        base=(
+            *COPYBACK[1:],
+            *IDLE,
+            "migration.policy.rcopyback.limit=4",
+            "cache.size=256KiB",
+            "gc.background_free=0.6",
+        ),
+    ),
     "ftl.map.demand.write_back": case(
         "ftl.map.demand.write_back=before-insert", base=("precondition.used=0.6", "ftl.map.demand.cache=1KiB")
     ),

@@ -103,7 +103,8 @@ impl Background {
         // job.
         core.ftl.planes[plane.index()].promised_blocks =
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
-        let copyback = around.copyback_stream(core, plane, victim, &NextJob { is_urgent, ..job });
+        let copyback =
+            around.copyback_stream(core, &mut path.host, plane, victim, &NextJob { is_urgent, ..job });
         let stream = core.emptying_stream(victim, cause == Cause::Wear);
         if stays || class != Class::Background || !core.gathers(plane, stream) {
             core.close_programs_of_job(plane);

@@ -26,7 +26,7 @@ use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::core::{CopyBack, Core, Map, NextJob, Part, Queued, Refreshed, Space, Work};
 use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
-use crate::host::DataPath;
+use crate::host::{DataPath, Host};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use copybacks::Waiting;
@@ -113,6 +113,7 @@ pub(crate) trait Around<P: Probe> {
     fn copyback_stream(
         &mut self,
         core: &mut Core<P>,
+        host: &mut Host,
         plane: PlaneId,
         victim: BlockId,
         job: &NextJob,

@@ -43,6 +43,7 @@ impl Around<NoProbe> for Others {
     fn copyback_stream(
         &mut self,
         _: &mut Core<NoProbe>,
+        _: &mut Host,
         _: PlaneId,
         _: BlockId,
         _: &NextJob,

@@ -158,7 +158,10 @@ impl Schemes {
         let measured = if has_levels { "{ measured = { within = '30d', level = 6 } }" } else { "8" };
         let limit = ["1", "2", "3", "'table'", measured][pick(5) as usize];
         let migration = match (rcopyback, pick(4)) {
-            (true, 0..=1) => format!("{{ rcopyback = {{ limit = {limit} }} }}"),
+            (true, 0..=1) => {
+                let occupancy = ["writing", "occupied"][Stream::new(seed, "occupancy").below(2) as usize];
+                format!("{{ rcopyback = {{ limit = {limit}, occupancy = '{occupancy}' }} }}")
+            }
             (true, _) => format!("{{ rcopyback-greedy = {{ limit = {limit} }} }}"),
             (false, 0) => "{ rcopyback-greedy = { limit = 0 } }".to_owned(),
             (false, _) => "'off-chip'".to_owned(),

@@ -704,6 +704,63 @@ fn the_mode_selector_considers_the_buffer_and_urgency() {
     assert_eq!(migration.victims_off_chip, 0);
 }
 
+/// A drive of [`BY_HAND`] with garbage, whose idle GC begins after `idle_after`, and `sets`. Writes `pages` pages of `bytes`
+/// bytes and returns how the first victim is moved: (copied back, off-chip).
+fn first_victim(idle_after: &str, bytes: u64, pages: u64, sets: &[&str]) -> (u64, u64) {
+    let idle_after = format!("gc.idle_after={idle_after}");
+    let base = [
+        "migration.policy.rcopyback.limit=2",
+        "precondition.used=0.6",
+        "precondition.valid=0.5",
+        &idle_after,
+    ];
+    let mut drive = Drive::new(&spec(BY_HAND, &[&base, sets].concat()));
+    drive.precondition(&mut |_| true);
+    for page in 0..pages {
+        let write = request(&drive, Op::Write, page * bytes, bytes);
+        drive.submit(&write).unwrap();
+    }
+    loop {
+        let migration = &drive.stats().migration;
+        let found = (migration.victims_copied_back, migration.victims_off_chip);
+        if found != (0, 0) {
+            return found;
+        }
+        drive.advance(drive.now() + ns(100 * US));
+        assert!(drive.now() < at(10_000_000 * US), "GC has not begun");
+    }
+}
+
+#[test]
+fn by_occupancy_the_mode_selector_counts_all_dirty_pages_of_the_write_cache() {
+    // The cache of 64 pages writes nothing back. The block write time, 7.2 ms, is over when idle GC begins.
+    let cache = ["cache.size=256KiB", "cache.sync=none", "cache.dirty_budget=1.0"];
+    let of = |pages, occupancy: &str| {
+        let occupancy = format!("migration.policy.rcopyback.occupancy={occupancy}");
+        first_victim("20ms", PAGE, pages, &[&cache[..], &[&occupancy]].concat())
+    };
+    let (copied_back, off_chip) = ((1, 0), (0, 1));
+    // Half of the cache is not more than half.
+    assert_eq!([32, 33, 64].map(|pages| of(pages, "occupied")), [off_chip, copied_back, copied_back]);
+    assert_eq!([32, 33, 64].map(|pages| of(pages, "writing")), [off_chip; 3]);
+}
+
+#[test]
+fn by_occupancy_the_mode_selector_counts_the_pages_of_the_write_buffer() {
+    // 64 units fill the buffer, and leave it by fours, every 0.91 ms. After 5 ms 44 of them are left, and the mean since the
+    // start is above half; after 100 ms the buffer is empty.
+    let buffer = ["ftl.mapping_unit=1KiB", "ftl.buffer=64KiB"];
+    let of = |idle_after, units, occupancy: &str| {
+        let occupancy = format!("migration.policy.rcopyback.occupancy={occupancy}");
+        first_victim(idle_after, PAGE / 4, units, &[&buffer[..], &[&occupancy]].concat())
+    };
+    let (copied_back, off_chip) = ((1, 0), (0, 1));
+    assert_eq!(of("5ms", 64, "occupied"), copied_back);
+    assert_eq!(of("5ms", 32, "occupied"), off_chip, "the buffer was never more than half full");
+    assert_eq!(of("100ms", 64, "occupied"), off_chip);
+    assert_eq!(of("5ms", 64, "writing"), off_chip);
+}
+
 /// Returns the least op that the spec check accepts, within 0.001, and its spec.
 fn tightest(policy: &str, extra: &str) -> (f64, Spec) {
     let load = |op: f64| {

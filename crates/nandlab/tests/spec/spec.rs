@@ -358,6 +358,10 @@ fn a_migration_policy_has_a_limit() {
         (policy.name, policy.copybacks_max(), policy.limit)
     };
     assert_eq!(spec("").migration.policy.name, "off-chip");
+    let occupancy = |sets: &[&str]| spec_with("[drive]\nop = 0.5\n", sets).migration.policy.occupancy;
+    let occupied = "migration.policy.rcopyback.occupancy=occupied";
+    assert_eq!(occupancy(&["migration.policy=rcopyback"]), Occupancy::Writing);
+    assert_eq!(occupancy(&["migration.policy.rcopyback.limit=2", occupied]), Occupancy::Occupied);
     assert_eq!(migration(" = \"off-chip\""), ("off-chip", 0, Fixed(0)));
     let table = || Table(vec![(0, 5), (1000, 4), (2000, 3), (3000, 2)]);
     assert_eq!(migration(" = \"rcopyback\""), ("rcopyback", 5, table()));
@@ -595,6 +599,7 @@ fn policies_are_listed_by_slot() {
     assert_eq!(names("ftl.map.demand.translation_level"), ["remembered", "cached-only"]);
     assert_eq!(names("ftl.map.demand.miss"), ["shared", "each"]);
     assert_eq!(names("ftl.map.demand.write_back"), ["async", "before-insert"]);
+    assert_eq!(names("migration.policy.rcopyback.occupancy"), ["writing", "occupied"]);
     assert_eq!(names("ftl.wear_levelling"), ["dynamic", "static", "none"]);
     assert_eq!(names("ftl.allocation").len(), 25);
     assert_eq!(names("timing.scheduler"), ["read-first", "fcfs"]);

@@ -269,7 +269,16 @@ fn wrong_copyback_limits_are_errors() {
     golden(
         "[migration]\npolicy = \"rcopy-back\"\n",
         "run.toml:2: migration.policy: unknown value \"rcopy-back\"\n  remedy: did you mean \"rcopyback\"? choices: \
-         \"off-chip\", { rcopyback = { limit = \"table\" } }, { rcopyback-greedy = { limit = \"table\" } }",
+         \"off-chip\", { rcopyback = { limit = \"table\", occupancy = \"writing\" } }, { rcopyback-greedy = { limit = \"table\" } }",
+    );
+    golden(
+        "[migration]\npolicy.rcopyback-greedy = { occupancy = \"occupied\" }\n",
+        "run.toml:2: migration.policy.rcopyback-greedy.occupancy: unknown parameter\n  remedy: there are: limit",
+    );
+    golden(
+        "[migration]\npolicy.rcopyback.occupancy = \"dirty\"\n[drive]\nop = 0.5\n",
+        "run.toml:2: migration.policy.rcopyback.occupancy: unknown value \"dirty\"\n  remedy: choices: \"writing\", \
+         \"occupied\"",
     );
     assert!(says(&limit("9")).contains("migration.policy.rcopyback.limit"), "{}", says(&limit("9")));
     assert!(says(&limit("-1")).contains("migration.policy.rcopyback.limit"));
