@@ -243,6 +243,7 @@ CASES: dict[str, Case] = {
 
 #: Parameters of policies, which the schema does not list as keys.
 PARAMETERS: dict[str, Case] = {
+    "reliability.rber.vth.unworn_loss": case("reliability.rber.vth.unworn_loss=1000", base=OLD),
     "migration.policy.rcopyback.occupancy": case(
         "migration.policy.rcopyback.occupancy=occupied",
         base=(

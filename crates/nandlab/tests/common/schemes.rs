@@ -100,6 +100,8 @@ impl Schemes {
     pub fn draw(seed: u64, on: [bool; 4], facts: &DriveFacts) -> Self {
         // Derived from the seed, so that the draws of the other settings do not change.
         const PAGE_VARIATIONS: [f64; 3] = [0.0, 0.3, 0.7];
+        const UNWORN_LOSSES: [&str; 2] =
+            ["rber = 'vth'\npe_cycles = 12000", "rber.vth = { unworn_loss = 20 }\npe_cycles = 12000"];
         let [laldpc, partial, rcopyback, capacitor_aware] = on;
         let mut stream = Stream::new(seed, "schemes");
         let mut pick = |n: u64| stream.below(n);
@@ -132,7 +134,11 @@ impl Schemes {
         let ages = format!(
             "{}\nread_disturb = 1e-6\n{}\npage_variation = {}\n\
              retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",
-            if is_tlc { "rber = 'vth-tlc'\npe_cycles = 4000" } else { "rber = 'vth'\npe_cycles = 12000" },
+            if is_tlc {
+                "rber = 'vth-tlc'\npe_cycles = 4000"
+            } else {
+                UNWORN_LOSSES[(seed / 7 % 2) as usize]
+            },
             COPYBACK_ERRORS[(seed / 11 % 3) as usize],
             PAGE_VARIATIONS[(seed % 3) as usize],
             pick(3000)

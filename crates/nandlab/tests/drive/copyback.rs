@@ -497,8 +497,13 @@ fn a_copyback_propagates_the_errors_of_its_moment() {
             TINY.replace("op = 0.5", "op = 2")
         );
         let mut drive = with_oracle(&spec(&text, &[]));
-        let exact =
-            Vth::new(&VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: false });
+        let exact = Vth::new(&VthSpec {
+            dvpp: 0.38,
+            cell_to_cell: 0.05,
+            sensing_step: 0.03,
+            per_page_kind: false,
+            unworn_loss: 0.0,
+        });
         let clock = AgeClock::new(100_000.0);
         let lpn = Lpn(drive.ftl().map.mapped() - 1);
         // RBER of the errors in the data, the time since which the cells hold it, and their block's P/E cycles.
@@ -557,8 +562,13 @@ fn a_copyback_propagates_the_errors_of_its_moment() {
 /// The cells of the destination decide, not those of the source: MSB pages have more errors than LSB pages.
 #[test]
 fn the_measured_limit_knows_the_kind_of_the_page_it_writes() {
-    let exact =
-        Vth::new(&VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: true });
+    let exact = Vth::new(&VthSpec {
+        dvpp: 0.38,
+        cell_to_cell: 0.05,
+        sensing_step: 0.03,
+        per_page_kind: true,
+        unworn_loss: 0.0,
+    });
     let mut found = [0, 0];
     for level in [2, 3, 4, 5, 6, 7] {
         let text = format!(

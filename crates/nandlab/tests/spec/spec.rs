@@ -83,7 +83,7 @@ levels = [
 start = "block-level"
 retry = "incremental"
 [reliability]
-rber.vth = { dvpp = 0.3, cell_to_cell = 0.04, sensing_step = 0.025, per_page_kind = true }
+rber.vth = { dvpp = 0.3, cell_to_cell = 0.04, sensing_step = 0.025, per_page_kind = true, unworn_loss = 250.0 }
 read_disturb = 2.5e-9
 copyback_error = 0.0001
 retention = [{ age = "7d", share = 0.3 }, { age = "1h", share = 0.7 }]
@@ -535,11 +535,18 @@ fn read_levels_can_be_listed() {
 #[test]
 fn error_rates_and_ages_reach_the_spec() {
     let of = |line: &str| spec(&format!("[ecc]\nlevels = \"laldpc\"\n[reliability]\n{line}\n")).reliability;
-    let vth = VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: false };
+    let vth = VthSpec {
+        dvpp: 0.38,
+        cell_to_cell: 0.05,
+        sensing_step: 0.03,
+        per_page_kind: false,
+        unworn_loss: 0.0,
+    };
     assert_eq!(of("rber = \"vth\"").rber, RberSpec::Vth(vth));
     assert_eq!(of("rber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }").rber, RberSpec::Vth(vth));
-    let other = VthSpec { dvpp: 0.2, cell_to_cell: 0.0, sensing_step: 0.05, per_page_kind: true };
-    let text = "rber.vth = { dvpp = 0.2, cell_to_cell = 0, sensing_step = 0.05, per_page_kind = true }";
+    let other =
+        VthSpec { dvpp: 0.2, cell_to_cell: 0.0, sensing_step: 0.05, per_page_kind: true, unworn_loss: 300.0 };
+    let text = "rber.vth = { dvpp = 0.2, cell_to_cell = 0, sensing_step = 0.05, per_page_kind = true, unworn_loss = 300 }";
     assert_eq!(of(text).rber, RberSpec::Vth(other));
     let reliability = of("rber = \"vth\"\nread_disturb = 1e-9\ncopyback_error = 1e-4");
     assert_eq!((reliability.read_disturb, reliability.copyback_error), (1e-9, 1e-4));

@@ -933,7 +933,7 @@ fn wrong_error_rates_are_errors() {
     golden(
         "[reliability]\nrber = \"vht\"\n",
         "run.toml:2: reliability.rber: unknown value \"vht\"\n  remedy: did you mean \"vth\"? choices: \"none\", { vth \
-         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false } }, { vth-tlc = { sigma \
+         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false, unworn_loss = 0.0 } }, { vth-tlc = { sigma \
          = 1.0, shift = 1.0, sensing_step = 3.0 } }, { table = \"FILE\" }",
     );
     golden(
@@ -941,14 +941,15 @@ fn wrong_error_rates_are_errors() {
         "run.toml:2: reliability.rber: \"table\" needs a value\n  remedy: write { table = \"FILE\" }",
     );
     golden(
-        "[reliability]\nrber.vth = { dvpp = 0, cell_to_cell = 2, sensing_step = 0.2, per_page_kind = 1 }\n",
+        "[reliability]\nrber.vth = { dvpp = 0, cell_to_cell = 2, sensing_step = 0.2, per_page_kind = 1, unworn_loss = -1 }\n",
         "run.toml:2: reliability.rber.vth.dvpp: the number 0 is out of range\n  remedy: a value from 0.01 to 0.6\n\
          run.toml:2: reliability.rber.vth.cell_to_cell: the number 2 is out of range\n  remedy: a value from 0 to \
          0.5\n\
          run.toml:2: reliability.rber.vth.sensing_step: the number 0.2 is out of range\n  remedy: a value from 0.001 \
          to 0.1\n\
          run.toml:2: reliability.rber.vth.per_page_kind: expected true or false, found the number 1\n  remedy: write \
-         true or false",
+         true or false\n\
+         run.toml:2: reliability.rber.vth.unworn_loss: the number -1 is out of range\n  remedy: a value from 0 to 60000",
     );
     golden(
         "[drive]\ncell = \"slc\"\n[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n",

@@ -188,7 +188,8 @@ fn laldpc() -> impl Strategy<Value = String> {
         Just("\"none\"".to_string()),
         (0.01..=0.6f64, 0.0..=0.5f64, 0.001..=0.1f64, any::<bool>()).prop_map(|(dvpp, noise, step, kind)| {
             format!(
-                "{{ vth = {{ dvpp = {dvpp:?}, cell_to_cell = {noise:?}, sensing_step = {step:?}, per_page_kind = {kind} }} }}"
+                "{{ vth = {{ dvpp = {dvpp:?}, cell_to_cell = {noise:?}, sensing_step = {step:?}, per_page_kind = {kind}, unworn_loss = {} }} }}",
+                1e4 * noise
             )
         }),
     ];
