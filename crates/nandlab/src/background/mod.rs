@@ -20,10 +20,10 @@ mod stats;
 mod tests;
 mod wear;
 
-pub use stats::GcStats;
+pub use stats::{GcStats, VictimMs, VictimStats};
 
 use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::core::{CopyBack, Core, Map, NextJob, Part, Queued, Refreshed, Space, Work};
+use crate::core::{CopyBack, Core, Map, NextJob, Part, Queued, Refreshed, Space, VictimTimes, Work};
 use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
 use crate::host::{DataPath, Host};
@@ -84,6 +84,8 @@ pub(crate) struct Job {
     copies: u32,
     /// Number of these whose page is being read, or waits for its refresh: the page may still be written elsewhere.
     reads: u32,
+    /// When the job took its victim, and how far it has come.
+    times: VictimTimes,
 }
 
 impl Job {
@@ -148,6 +150,7 @@ pub(crate) struct Background {
     /// The largest number of copies of a job under way at a time (`migration.in_flight`).
     copies_max: u32,
     pub(crate) stats: GcStats,
+    pub(crate) victim_stats: VictimStats,
 }
 
 impl Background {
@@ -170,6 +173,7 @@ impl Background {
             wear_gap,
             copies_max,
             stats: GcStats::default(),
+            victim_stats: VictimStats::default(),
         }
     }
 
@@ -416,10 +420,11 @@ impl Background {
     pub(crate) fn end_dead<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, is_retired: bool) {
         let plane = core.geometry.plane_of(block);
         let space = &mut core.room.spaces[plane.index()];
-        if let Some(emptied) = space.emptied.take_if(|emptied| emptied.block == block)
-            && emptied.is_urgent
-        {
-            core.demote(plane);
+        if let Some(emptied) = space.emptied.take_if(|emptied| emptied.block == block) {
+            self.victim_stats.on_erased(emptied.times.spans(core.now));
+            if emptied.is_urgent {
+                core.demote(plane);
+            }
         }
         let space = &mut core.room.spaces[plane.index()];
         space.dead -= 1;
