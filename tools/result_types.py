@@ -30,7 +30,7 @@ from nandlab.record import Record
 
 _WIDTH = 120
 _PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
-_UNITS = {"s": "seconds", "us": "microseconds", "j": "joules"}
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "j": "joules"}
 
 
 class Schema(TypedDict, total=False):

@@ -686,6 +686,26 @@ class EraseSummary(Record, frozen=True):
     """P/E cycles of the least worn block."""
 
 
+class VictimMs(Record, frozen=True):
+    """GC's mean time for a victim, over the victims whose erase has ended, by part. The parts follow each other; 0
+    without such a victim. The times of two victims of a plane overlap where the last pages of one fill a programming
+    unit with the first of the next.
+    """
+
+    copies: float
+    """Mean time from taking a victim to the end of the last program that moves a page of it, including all waiting for
+    dies, channels and host operations between the copies. 0 for a victim without valid pages. In milliseconds.
+    """
+    waiting: float
+    """Mean time from then to the queueing of the erase: for reads of the victim's pages, and for the programs of host
+    writes that have replaced pages of it. In milliseconds.
+    """
+    erase: float
+    """Mean time from then to the end of the erase, including its wait in the queue of its die and its suspensions; of a
+    superblock to the end of its last erase. In milliseconds.
+    """
+
+
 class GcSummary(Record, frozen=True):
     """Victims of garbage collection."""
 
@@ -693,6 +713,8 @@ class GcSummary(Record, frozen=True):
     """Victims that GC has chosen. In blocks."""
     victim_valid_mean: float
     """Mean share of a victim's pages that were valid when it was chosen."""
+    victim_ms: VictimMs
+    """Mean time for a victim, by part."""
 
 
 class CounterSummary(Record, frozen=True):

@@ -241,6 +241,25 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
+#: Parameters of policies, which the schema does not list as keys.
+PARAMETERS: dict[str, Case] = {
+    "reliability.rber.vth.unworn_loss": case("reliability.rber.vth.unworn_loss=1000", base=OLD),
+    "migration.policy.rcopyback.occupancy": case(
+        "migration.policy.rcopyback.occupancy=occupied",
+        base=(
+            *COPYBACK[1:],
+            *IDLE,
+            "migration.policy.rcopyback.limit=4",
+            "cache.size=256KiB",
+            "gc.background_free=0.6",
+        ),
+    ),
+    "ftl.map.demand.write_back": case(
+        "ftl.map.demand.write_back=before-insert", base=("precondition.used=0.6", "ftl.map.demand.cache=1KiB")
+    ),
+}
+
+
 def keys() -> list[str]:
     """The paths of all keys, from the schema, which is made of the table of keys."""
     found = []
@@ -288,6 +307,16 @@ def test_another_value_of_a_key_gives_another_result_or_is_refused(tmp_path, key
     refused["workload.max_gap"] = (False, True)
     assert (isinstance(before, str), isinstance(after, str)) == refused.get(key, (False, False)), (before, after)
     assert before != after, f"{key} acts on nothing"
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_another_value_of_a_parameter_gives_another_result(tmp_path, parameter):
+    of = PARAMETERS[parameter]
+    assert of.changed[-1].startswith(parameter)
+    before = outcome(tmp_path / "before", of, of.base)
+    after = outcome(tmp_path / "after", of, (*of.base, *of.changed))
+    assert not isinstance(before, str) and not isinstance(after, str), (before, after)
+    assert before != after, f"{parameter} acts on nothing"
 
 
 def test_every_case_is_of_a_key():

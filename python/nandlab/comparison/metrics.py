@@ -31,6 +31,9 @@ _NO_OUTCOMES = (
 #: Means that are written as 0 where nothing happened, with the value that is then 0.
 _MEANS = {
     "gc.victim_valid_mean": "gc.victims",
+    "gc.victim_ms.copies": "gc.victims",
+    "gc.victim_ms.waiting": "gc.victims",
+    "gc.victim_ms.erase": "gc.victims",
     "refresh.block_mean_s": "refresh.blocks",
     "ecc.host.flash_read_us": "ecc.host.flash_read_us",
 }
@@ -93,6 +96,9 @@ _TABLE = (
     ("suspensions.suspended_s", "time for which operations are suspended", "s", ""),
     ("gc.victims", "number of victims of GC", "", ""),
     ("gc.victim_valid_mean", "mean valid share of a victim of GC", "share", ""),
+    ("gc.victim_ms.copies", "mean time of the copies of a victim of GC", "ms", ""),
+    ("gc.victim_ms.waiting", "mean time for which an emptied victim of GC waits for its erase", "ms", ""),
+    ("gc.victim_ms.erase", "mean time of the erase of a victim of GC", "ms", ""),
     ("flash.program.gc", "number of pages that GC programs", "", ""),
     ("flash.program.wear", "number of pages that wear levelling programs", "", ""),
     ("ecc.retries", "number of tries of page reads beyond the first", "", ""),

@@ -301,7 +301,15 @@ def gc(series: Table, summary: Summary) -> Block:
         valid = Series("valid share", 100 * series["gc_victim_valid_mean"], "orange")
         chart = Lines("Victims", _TIME, Axis("valid pages, %", " %", low=0, high=100), xs, (valid,), height=210)
         overall = f"; {share(gc.victim_valid_mean)} over the run"
-        parts.append(single(chart, f"Share of a victim's pages that were moved{overall}. A lower share costs less."))
+        times = gc.victim_ms
+        parts_ms = (times.copies, times.waiting, times.erase)
+        copies, waiting, erase = map(number, parts_ms)
+        took = (
+            f" A victim took {number(sum(parts_ms))} ms on average: {copies} ms to copy its pages, {waiting} ms until "
+            f"its erase was queued, {erase} ms until the erase ended."
+        )
+        caption = f"Share of a victim's pages that were moved{overall}. A lower share costs less."
+        parts.append(single(chart, caption + (took if times.erase > 0 else "")))
     else:
         parts.append(Nothing("No victim was picked.", "Victims"))
     if _has(series, "free_share_min", "free_share_mean"):

@@ -45,6 +45,7 @@ impl Background {
             blocks_taken: core.room.works[plane.index()].blocks_taken,
             is_urgent: false,
             is_erasing: false,
+            times: job.times,
         };
         self.end_job(core, plane);
         core.room.spaces[plane.index()].emptied = Some(emptied);
@@ -193,6 +194,7 @@ impl Background {
             return core.close_programs_of_job(plane);
         }
         emptied.is_erasing = true;
+        emptied.times.begin_erase(core.now);
         let block = emptied.block;
         let soon_free = u32::from(!core.retires(block));
         let space = &mut core.room.spaces[plane.index()];
@@ -229,11 +231,14 @@ impl Background {
 
     /// Whether the program that has ended is a copy from the victim before that of the plane's job. Counts it.
     pub(super) fn is_from_emptied<P: Probe>(core: &mut Core<P>, plane: PlaneId, done: &Transaction) -> bool {
-        let Core { room, geometry, .. } = &mut *core;
+        let Core { room, geometry, now, .. } = &mut *core;
         let Some(emptied) = &mut room.spaces[plane.index()].emptied else { return false };
         let is_from_emptied = done.replaces.is_some_and(|old| geometry.block_of(old) == emptied.block);
         if is_from_emptied {
             emptied.copies -= 1;
+            if emptied.copies == 0 {
+                emptied.times.end_copies(*now);
+            }
             let Emptied { block, copies, .. } = *emptied;
             if copies == 0 && core.array.block(block).pins > 0 {
                 core.close_replacing(block);

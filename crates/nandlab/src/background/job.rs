@@ -5,7 +5,9 @@
 use super::copybacks::numbers;
 use super::{Around, Background, Job, PREFETCH_PAGES};
 use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
-use crate::core::{CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refreshed, To, Wake, Work};
+use crate::core::{
+    CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refreshed, To, VictimTimes, Wake, Work,
+};
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
 use crate::probe::Probe;
@@ -98,12 +100,14 @@ impl Background {
         }
         self.jobs[plane.index()] =
             Job { cause: Some(cause), class, is_urgent, is_paced, stays, start, gains, ..Job::default() };
+        self.jobs[plane.index()].times = VictimTimes::new(core.now);
         core.room.works[plane.index()] = Work { victim: Some(victim), blocks_taken: 0 };
         // A job whose block stays takes free blocks and returns none by an erase, so these blocks are promised to the
         // job.
         core.ftl.planes[plane.index()].promised_blocks =
             if stays { core.blocks_to_empty(plane, victim, false) } else { 0 };
-        let copyback = around.copyback_stream(core, plane, victim, &NextJob { is_urgent, ..job });
+        let copyback =
+            around.copyback_stream(core, &mut path.host, plane, victim, &NextJob { is_urgent, ..job });
         let stream = core.emptying_stream(victim, cause == Cause::Wear);
         if stays || class != Class::Background || !core.gathers(plane, stream) {
             core.close_programs_of_job(plane);
@@ -374,6 +378,9 @@ impl Background {
     /// Ends the job of a plane.
     pub(crate) fn end_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = std::mem::take(&mut self.jobs[plane.index()]);
+        if job.is_erasing && job.cause() == Cause::Gc {
+            self.victim_stats.on_erased(job.times.spans(core.now));
+        }
         if let Some(from) = job.blocks_from.filter(|_| job.gains) {
             // While space is short, the next cleaning comes before the writes that have waited for this one.
             core.keep_dies(plane, from);
@@ -563,16 +570,19 @@ impl Background {
         let block = core.array.block(victim);
         if job.is_erasing || job.stays || job.copies > 0 || block.valid > 0 || block.pins > 0 {
             if !job.is_erasing && !job.stays && job.copies == 0 && block.valid == 0 {
+                job.times.end_copies(core.now);
                 core.close_replacing(victim);
             }
             self.update_blocking(core, plane);
             return;
         }
+        job.times.end_copies(core.now);
         if Self::shares_wordlines(core, plane) {
             return;
         }
         let job = &mut self.jobs[plane.index()];
         job.is_erasing = true;
+        job.times.begin_erase(core.now);
         let (cause, class) = (job.cause(), job.class);
         self.update_blocking(core, plane);
         core.end_wordlines(plane);

@@ -20,13 +20,13 @@ mod stats;
 mod tests;
 mod wear;
 
-pub use stats::GcStats;
+pub use stats::{GcStats, VictimMs, VictimStats};
 
 use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
-use crate::core::{CopyBack, Core, Map, NextJob, Part, Queued, Refreshed, Space, Work};
+use crate::core::{CopyBack, Core, Map, NextJob, Part, Queued, Refreshed, Space, VictimTimes, Work};
 use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
-use crate::host::DataPath;
+use crate::host::{DataPath, Host};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use copybacks::Waiting;
@@ -88,6 +88,8 @@ pub(crate) struct Job {
     is_ahead: bool,
     /// Number of copies that have ended.
     copied: u32,
+    /// When the job took its victim, and how far it has come.
+    times: VictimTimes,
 }
 
 impl Job {
@@ -117,6 +119,7 @@ pub(crate) trait Around<P: Probe> {
     fn copyback_stream(
         &mut self,
         core: &mut Core<P>,
+        host: &mut Host,
         plane: PlaneId,
         victim: BlockId,
         job: &NextJob,
@@ -151,6 +154,7 @@ pub(crate) struct Background {
     /// The largest number of copies of a job under way at a time (`migration.in_flight`).
     copies_max: u32,
     pub(crate) stats: GcStats,
+    pub(crate) victim_stats: VictimStats,
 }
 
 impl Background {
@@ -174,6 +178,7 @@ impl Background {
             wear_gap,
             copies_max,
             stats: GcStats::default(),
+            victim_stats: VictimStats::default(),
         }
     }
 
@@ -431,10 +436,11 @@ impl Background {
     pub(crate) fn end_dead<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, is_retired: bool) {
         let plane = core.geometry.plane_of(block);
         let space = &mut core.room.spaces[plane.index()];
-        if let Some(emptied) = space.emptied.take_if(|emptied| emptied.block == block)
-            && emptied.is_urgent
-        {
-            core.demote(plane);
+        if let Some(emptied) = space.emptied.take_if(|emptied| emptied.block == block) {
+            self.victim_stats.on_erased(emptied.times.spans(core.now));
+            if emptied.is_urgent {
+                core.demote(plane);
+            }
         }
         let space = &mut core.room.spaces[plane.index()];
         space.dead -= 1;

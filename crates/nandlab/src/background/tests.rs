@@ -8,7 +8,9 @@ use crate::base::policy::Choice;
 use crate::base::units::MS;
 use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, next, unmap};
 use crate::core::{Read, Wake};
-use crate::demand_map::{ENTRY_BYTES, Eviction, MapSpec, Mapping, Miss, TranslationLevel, Tvpn};
+use crate::demand_map::{
+    ENTRY_BYTES, Eviction, MapSpec, MapWriteBack, Mapping, Miss, TranslationLevel, Tvpn,
+};
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -41,6 +43,7 @@ impl Around<NoProbe> for Others {
     fn copyback_stream(
         &mut self,
         _: &mut Core<NoProbe>,
+        _: &mut Host,
         _: PlaneId,
         _: BlockId,
         _: &NextJob,
@@ -341,6 +344,7 @@ fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_block
         eviction: Eviction::Lru,
         translation_level: TranslationLevel::Remembered,
         miss: Miss::Shared,
+        write_back: MapWriteBack::Async,
     };
     let mut path = DataPath {
         host: Host::new(None, 0, MS, &core.geometry),

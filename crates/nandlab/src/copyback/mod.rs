@@ -15,6 +15,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub use crate::host::Occupancy;
 pub use limit::CopybackLimit;
 pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, VictimView, make};
 pub use spec::CopybackLimitSpec;

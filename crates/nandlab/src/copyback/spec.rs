@@ -3,6 +3,7 @@
 use super::{COPYBACKS_MAX, CopybackLimit, POLICIES};
 use crate::base::policy::PolicyInfo;
 use crate::base::units::Span;
+use crate::host::Occupancy;
 use crate::sched::CopybackGap;
 use crate::spec::{
     AGE, Check, Choices, FromVal, Param, Policy, Rule, Val, ValueKind, choices, int, key, num, param, plain,
@@ -98,6 +99,8 @@ pub struct MigrationPolicySpec {
     pub name: &'static str,
     /// The limit to the number of copybacks in a row.
     pub limit: CopybackLimitSpec,
+    /// Which pages of the write buffer count in its utilisation.
+    pub occupancy: Occupancy,
 }
 
 impl MigrationPolicySpec {
@@ -110,11 +113,15 @@ impl MigrationPolicySpec {
 /// The name of the policy without copybacks.
 const OFF_CHIP: &str = "off-chip";
 
+/// The name of the policy that decides by the utilisation of the write buffer.
+const SELECTOR: &str = "rcopyback";
+
 fn policies() -> &'static [Policy] {
     static ALL: LazyLock<Vec<Policy>> = LazyLock::new(|| {
         let policy = |info: &PolicyInfo| match info.name {
             OFF_CHIP => plain(info.name, info.description),
-            _ => with(info.name, LIMIT, info.description),
+            SELECTOR => with(info.name, &[LIMIT, OCCUPANCY], info.description),
+            _ => with(info.name, &[LIMIT], info.description),
         };
         POLICIES.iter().map(|(info, _)| policy(info)).collect()
     });
@@ -138,7 +145,7 @@ pub enum CopybackLimitSpec {
     },
 }
 
-const LIMIT: &[Param] = &[param(
+const LIMIT: Param = param(
     "limit",
     ValueKind::Either(&[
         COPYBACKS,
@@ -154,7 +161,26 @@ const LIMIT: &[Param] = &[param(
     ]),
     "\"table\"",
     "most copybacks in a row: a number, a table by P/E cycles, or measured",
-)];
+);
+
+const OCCUPANCY: Param = param(
+    "occupancy",
+    ValueKind::Slot(Occupancy::CHOICES),
+    "\"writing\"",
+    "which pages of the write buffer (write cache or ftl.buffer) count in its utilisation",
+);
+
+choices! {
+    for Occupancy {
+        Writing = "writing":
+            "the pages of the write cache that are being written back; none of ftl.buffer. An LRU cache keeps its pages \
+             dirty whatever the load",
+        Occupied = "occupied":
+            "rcopyback paper, Section 4.2: all pages with data that flash lacks, as a share of all pages: the dirty pages of \
+             the write cache, including those being written back, or the acknowledged pages of ftl.buffer whose program has \
+             not ended",
+    }
+}
 
 /// Highest number of copybacks in a row. A plane may have one open block for each number.
 const COPYBACKS: ValueKind = int(0, COPYBACKS_MAX as u64);
@@ -186,7 +212,11 @@ impl FromVal for MigrationPolicySpec {
             Val::Tag(_, Some(params)) => params.read("limit"),
             _ => val.is_no("migration policy"),
         };
-        Self { name, limit }
+        let occupancy = match val {
+            Val::Tag(SELECTOR, Some(params)) => params.read("occupancy"),
+            _ => Occupancy::Writing,
+        };
+        Self { name, limit, occupancy }
     }
 }
 

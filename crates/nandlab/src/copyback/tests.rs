@@ -14,7 +14,7 @@ fn setup() -> Setup {
 }
 
 fn migration(policy: &'static str, limit: CopybackLimitSpec) -> Migration {
-    let policy = MigrationPolicySpec { name: policy, limit };
+    let policy = MigrationPolicySpec { name: policy, limit, occupancy: Occupancy::Writing };
     let spec = MigrationSpec {
         policy,
         in_flight: 4,

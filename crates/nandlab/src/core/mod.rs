@@ -23,6 +23,7 @@ mod space;
 #[cfg(test)]
 pub(crate) mod testing;
 mod units;
+mod victim_times;
 mod waiters;
 mod wake;
 
@@ -41,6 +42,7 @@ pub(crate) use scheme::Scheme;
 pub(crate) use space::{Emptied, Room, Space, Work};
 pub(crate) use units::Units;
 pub use units::UnitsStats;
+pub(crate) use victim_times::VictimTimes;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
 

@@ -1,7 +1,7 @@
 //! The room that a plane has for the host, for jobs, and for translation and combination pages; the blocks that can be
 //! emptied.
 
-use super::{Core, Wake};
+use super::{Core, VictimTimes, Wake};
 use crate::base::geometry::{BlockId, PlaneId, Ppn};
 use crate::flash::BlockState;
 use crate::ftl::WriteStream;
@@ -31,6 +31,8 @@ pub(crate) struct Emptied {
     /// Whether the die serves its last program and its erase with the priority of host writes, because space is short.
     pub(crate) is_urgent: bool,
     pub(crate) is_erasing: bool,
+    /// When its job took it, and how far it has come.
+    pub(crate) times: VictimTimes,
 }
 
 /// Emptied and dead blocks of a plane, and the state of GC's choice of victims.

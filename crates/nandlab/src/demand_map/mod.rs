@@ -7,13 +7,15 @@
 //! entry is evicted from the cache, its translation page is written back, with all entries of that page that have
 //! changed by then. GC changes the entries of the pages that it moves: a cached entry in the cache, any other entry in
 //! RAM until the victim is empty. Then each translation page with such changes is written back once. TRIM changes
-//! entries in the same way, and writes back each changed translation page once.
+//! entries in the same way, and writes back each changed translation page once. A miss that evicts a dirty entry does not
+//! wait for the write-back, except with `write_back = "before-insert"` (`insertions.rs`).
 //!
 //! Changes that wait for the write-back of their translation page take RAM. To limit this RAM, misses wait while
 //! `WRITE_BACKS_MAX` translation pages are being written back.
 
 mod cache;
 mod demand;
+mod insertions;
 pub(crate) mod notes;
 pub(crate) mod spec;
 mod stats;
@@ -22,7 +24,7 @@ mod tests;
 
 pub use cache::{Cache, ENTRY_BYTES};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
-pub use spec::{Eviction, MapSpec, Miss, TranslationLevel};
+pub use spec::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
 pub use stats::{MapStats, MapSummary};
 
 use crate::base::geometry::{Geometry, Lpn, MissId, PlaneId, Ppn};
@@ -30,6 +32,7 @@ use crate::core::{Core, Map, Maps, Part, Program, Queue, Read, To, Waiter, Waite
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
+use insertions::{Flush, Insertions};
 use std::collections::VecDeque;
 
 /// While this many translation pages are being written back, misses wait.
@@ -41,6 +44,8 @@ pub(crate) struct Mapping {
     pub(crate) demand: DemandMap,
     pub(crate) stats: MapStats,
     miss: Miss,
+    /// `None` if no miss waits for the write-back of the dirty entry that it evicts.
+    insertions: Option<Insertions>,
     /// Page requests whose miss waits because [`WRITE_BACKS_MAX`] translation pages are being written back.
     waiting_misses: Queue,
     /// Number of translation pages being written back.
@@ -58,11 +63,14 @@ impl Mapping {
     /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM. With `verified`, the demand
     /// map keeps an image of the contents of its translation pages for the oracle.
     pub(crate) fn new(spec: &MapSpec, geometry: &Geometry, verified: bool) -> Option<Self> {
-        let &MapSpec::Demand { cache_bytes, eviction, miss, .. } = spec else { return None };
+        let &MapSpec::Demand { cache_bytes, eviction, miss, write_back, .. } = spec else { return None };
         let (logical_pages, page_bytes, planes) =
             (geometry.logical_pages, geometry.page_bytes, geometry.planes as usize);
+        let demand = DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified);
+        let waits = write_back == MapWriteBack::BeforeInsert;
         Some(Self {
-            demand: DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified),
+            insertions: waits.then(|| Insertions::new(demand.pages.len())),
+            demand,
             stats: MapStats::default(),
             miss,
             waiting_misses: Queue::default(),
@@ -73,9 +81,18 @@ impl Mapping {
         })
     }
 
+    /// Bytes of RAM that the state of a translation page takes.
+    pub(crate) fn bytes_per_page(write_back: MapWriteBack) -> u64 {
+        let waits = write_back == MapWriteBack::BeforeInsert;
+        size_of::<TranslationPage>() as u64 + if waits { Insertions::BYTES_PER_PAGE } else { 0 }
+    }
+
     /// Whether no miss waits, no translation page is being written back, and no job has changes to write back.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting_misses.is_empty() && self.write_backs == 0 && self.deferred.iter().all(Vec::is_empty)
+        self.waiting_misses.is_empty()
+            && self.write_backs == 0
+            && self.deferred.iter().all(Vec::is_empty)
+            && self.insertions.as_ref().is_none_or(Insertions::is_empty)
     }
 }
 
@@ -84,9 +101,15 @@ impl Mapping {
     /// the page waits for the entry and continues with [`Wake::MapEntry`].
     #[inline]
     fn has_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
-        let is_hit = self.demand.cache.touch(lpn);
+        let is_hit = self.hits(lpn);
         self.stats.on_lookup(wants == Wants::Read, is_hit);
         is_hit || self.miss(core, Waiter::new(owner, lpn, wants))
+    }
+
+    /// Whether the map entry of `lpn` is cached and can be used.
+    #[inline]
+    fn hits(&mut self, lpn: Lpn) -> bool {
+        self.demand.cache.touch(lpn) && !self.insertions.as_ref().is_some_and(|entries| entries.has(lpn))
     }
 
     /// Prefetches into the CPU's cache the data that a lookup of `lpn` needs: the slot number, or with `entries` (in a
@@ -134,7 +157,7 @@ impl Mapping {
     }
 
     /// Brings the map entry of a page into the cache and returns `true` if the content of its translation page is in
-    /// RAM. If not, the page waits for the read of the translation page. With [`Miss::Shared`] this read is queued only
+    /// RAM and nothing else has to be waited for. If not, the page waits for the read of the translation page. With [`Miss::Shared`] this read is queued only
     /// if none is under way, with [`Miss::Each`] always.
     fn bring_in_or_wait<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let page = self.demand.page_of(waiter.lpn);
@@ -144,8 +167,7 @@ impl Mapping {
         if !self.demand.pages[page.index()].is_being_read
             && !self.read_translation_page(core, page, Class::HostRead)
         {
-            self.bring_in(core, waiter.lpn);
-            return true;
+            return self.insert(core, waiter);
         }
         let waiter = core.waiters.insert(waiter);
         self.demand.pages[page.index()].waiting.push(&mut core.waiters, waiter);
@@ -155,13 +177,29 @@ impl Mapping {
     /// As [`Mapping::bring_in_or_wait`], with a read of `page` that serves only this waiter.
     fn bring_in_or_read<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter, page: Tvpn) -> bool {
         let Some(ppn) = self.in_flash(core, page) else {
-            self.bring_in(core, waiter.lpn);
-            return true;
+            return self.insert(core, waiter);
         };
         let waiter = core.waiters.insert(waiter);
         let owner = Owner::Miss(MissId(waiter.index() as u32));
         self.queue_read(core, page, ppn, owner, Class::HostRead);
         false
+    }
+
+    /// The content of the translation page of a miss is in RAM: brings the entry into the cache. Returns whether the page
+    /// may go on; if not, it waits until the dirty entry that had to be evicted is in flash.
+    fn insert<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
+        let flush = self.bring_in(core, waiter.lpn);
+        self.insertions.as_mut().is_none_or(|entries| entries.insert(core, waiter, flush))
+    }
+
+    /// A translation page has been read for a miss, which continues with its entry, or with the mark `is_lost` if the
+    /// page was uncorrectable.
+    fn end_miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter, is_lost: bool) {
+        // Without insertions to wait for, the entry is brought in when the wake is served. A request fails without it.
+        let needs_entry = !is_lost || !matches!(waiter.owner, Owner::Request(_));
+        if self.insertions.is_none() || !needs_entry || self.insert(core, waiter) {
+            core.wake(Wake::MapEntry { waiter, is_lost });
+        }
     }
 
     /// The physical page to be read for the content of a translation page; `None` if this content is in RAM: the page
@@ -188,9 +226,10 @@ impl Mapping {
     /// The read of a translation page for the one page that waits in the slot `miss` has ended. The page continues,
     /// with the mark `is_lost` if the translation page was uncorrectable.
     #[inline(never)]
-    pub(crate) fn on_miss_read<P: Probe>(core: &mut Core<P>, miss: MissId, read: &Transaction) {
+    pub(crate) fn on_miss_read<P: Probe>(&mut self, core: &mut Core<P>, miss: MissId, read: &Transaction) {
+        let _inside = core.inside.enter(Part::DemandMap);
         let waiter = core.waiters.remove(WaiterId::new(miss.index()));
-        core.wake(Wake::MapEntry { waiter, is_lost: read.is_uncorrectable() });
+        self.end_miss(core, waiter, read.is_uncorrectable());
     }
 
     #[inline(never)]
@@ -216,14 +255,14 @@ impl Mapping {
         let mut waiting = std::mem::take(&mut self.demand.pages[page.index()].waiting);
         while let Some(waiter) = waiting.pop(&mut core.waiters) {
             let waiter = core.waiters.remove(waiter);
-            core.wake(Wake::MapEntry { waiter, is_lost });
+            self.end_miss(core, waiter, is_lost);
         }
     }
 
     /// Brings the entry of `lpn` into the cache. If a dirty entry is evicted for it, writes back the evicted entry's
-    /// translation page.
+    /// translation page, and returns this write-back.
     #[inline(never)]
-    fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
+    fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<Flush> {
         let level = match core.ftl.map.get(lpn) {
             Some(ppn) => core.levels.block(core.geometry.block_of(ppn)).max(1),
             None => 1,
@@ -237,14 +276,15 @@ impl Mapping {
         }
         let loaded = self.demand.load(lpn, level);
         self.stats.evictions += u64::from(loaded.evicted);
-        if let Some(page) = loaded.write_back {
-            self.stats.dirty_evictions += 1;
-            self.write_back(core, page);
-        }
+        let page = loaded.write_back?;
+        self.stats.dirty_evictions += 1;
+        let flush = Flush::new(page, self.demand.pages[page.index()].write_back);
+        self.write_back(core, page);
+        Some(flush)
     }
 
-    /// Brings the entry of `lpn` back into the cache if it has been evicted while its page waited for room. This takes
-    /// no read, because the mapping is known to the waiting page.
+    /// Brings the entry of `lpn` back into the cache if it has been evicted while its page waited. This takes no read, and
+    /// waits for no write-back, because the mapping is known to the waiting page.
     #[inline]
     fn keep_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if !self.demand.cache.contains(lpn) {
@@ -335,6 +375,9 @@ impl Mapping {
         let state = &mut self.demand.pages[page.index()];
         state.write_back = WriteBack::None;
         self.write_backs -= 1;
+        if let Some(entries) = &mut self.insertions {
+            entries.end_write_back(core, page);
+        }
         if std::mem::take(&mut state.write_back_again) && state.is_stale {
             self.write_back(core, page);
         }
@@ -349,7 +392,7 @@ impl Mapping {
         {
             let waiter = core.waiters.remove(waiter);
             // Another miss may have brought the entry into the cache.
-            if self.demand.cache.touch(waiter.lpn) || self.bring_in_or_wait(core, waiter) {
+            if self.hits(waiter.lpn) || self.bring_in_or_wait(core, waiter) {
                 core.wake(Wake::MapEntry { waiter, is_lost: false });
             }
         }

@@ -17,6 +17,8 @@ pub enum MapSpec {
         translation_level: TranslationLevel,
         /// Which misses a read of a translation page serves.
         miss: Miss,
+        /// Whether a miss waits for the write-back of the dirty entry that it evicts.
+        write_back: MapWriteBack,
     },
 }
 
@@ -45,6 +47,12 @@ const MAPS: &[Policy] = &[
                 ValueKind::Slot(Miss::CHOICES),
                 "\"shared\"",
                 "which misses a read of a translation page serves",
+            ),
+            param(
+                "write_back",
+                ValueKind::Slot(MapWriteBack::CHOICES),
+                "\"async\"",
+                "whether a miss that evicts a dirty entry waits until this entry is in flash",
             ),
         ],
         "DFTL: the map is in flash, in translation pages; the entries in use are cached",
@@ -106,6 +114,21 @@ choices! {
     }
 }
 
+choices! {
+    /// `write_back` of the demand map: whether a miss waits for the write-back of the dirty entry that it evicts. The
+    /// write-back is the same: a read of the translation page for its unchanged entries, then a program.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum MapWriteBack {
+        /// The miss goes on, and the translation page is written back meanwhile.
+        Async = "async": "the miss goes on at once; the translation page of the evicted entry is written back meanwhile",
+        /// LaLDPC, Algorithm 1, line 5, whose latency Section V-C names: the miss waits.
+        BeforeInsert = "before-insert":
+            "LaLDPC, Algorithm 1, line 5: the evicted entry is flushed first. The miss goes on, and later lookups hit \
+             its entry, when the translation page of the evicted entry has been read, for its unchanged entries, and \
+             programmed",
+    }
+}
+
 impl FromVal for MapSpec {
     fn from_val(val: &Val) -> Self {
         match val {
@@ -115,6 +138,7 @@ impl FromVal for MapSpec {
                 eviction: params.read("eviction"),
                 translation_level: params.read("translation_level"),
                 miss: params.read("miss"),
+                write_back: params.read("write_back"),
             },
             _ => val.is_no("map"),
         }

@@ -34,6 +34,7 @@ fn mapping_with(core: &Core<NoProbe>, entries: u64, miss: Miss) -> Mapping {
         eviction: Eviction::Lru,
         translation_level: TranslationLevel::Remembered,
         miss,
+        write_back: MapWriteBack::Async,
     };
     Mapping::new(&spec, &core.geometry, false).expect("a demand map")
 }
@@ -57,7 +58,7 @@ fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
                 let read = decode(core, slot);
                 match read.owner {
                     Owner::TranslationPage(page) => mapping.on_translation_read(core, page, &read),
-                    Owner::Miss(miss) => Mapping::on_miss_read(core, miss, &read),
+                    Owner::Miss(miss) => mapping.on_miss_read(core, miss, &read),
                     _ => unreachable!("{read:?}"),
                 }
             }

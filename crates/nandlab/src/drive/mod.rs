@@ -44,7 +44,7 @@ use crate::core::Parts;
 use crate::demand_map::{DemandMap, Mapping};
 use crate::flash::{Array, Ecc};
 use crate::ftl::Ftl;
-use crate::host::{Buffer, Host, Op, Oracle, Promises, Request, Writes};
+use crate::host::{Buffer, Host, Occupancy, Op, Oracle, Promises, Request, Writes};
 use crate::power_loss::Losses;
 use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
@@ -147,8 +147,16 @@ impl<P: Probe> Drive<P> {
         let geometry = &core.geometry;
         let schemes = Schemes::new(spec, &core);
         let mut caching = Caching::new(&spec.cache, geometry);
-        if let Some(caching) = caching.as_mut().filter(|_| schemes.copyback.watches_buffer()) {
-            caching.watch_load(core.device.timing().block_write_ns(geometry.pages_per_block));
+        let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.page_bytes);
+        if schemes.copyback.watches_buffer() {
+            let window = core.device.timing().block_write_ns(geometry.pages_per_block);
+            let occupancy = spec.migration.policy.occupancy;
+            if let Some(caching) = &mut caching {
+                caching.watch_load(window, occupancy);
+            }
+            if let Some(buffer) = buffer.as_mut().filter(|_| occupancy == Occupancy::Occupied) {
+                buffer.watch_load(window);
+            }
         }
         let vsm_pages = spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages);
         let vsm_programs = vsm_pages.div_ceil(geometry.flash_pages_per_program);

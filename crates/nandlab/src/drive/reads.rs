@@ -1,7 +1,6 @@
 //! The events of flash reads: notifies the mechanisms concerned.
 
 use super::Drive;
-use crate::demand_map::Mapping;
 use crate::probe::Probe;
 use crate::read_levels::Reads;
 use crate::sched::{Cause, Owner, Slot, Transaction};
@@ -56,7 +55,10 @@ impl<P: Probe> Drive<P> {
                 let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
                 mapping.on_translation_read(&mut self.core, page, read);
             }
-            Owner::Miss(miss) => Mapping::on_miss_read(&mut self.core, miss, read),
+            Owner::Miss(miss) => {
+                let mapping = self.path.map.as_mut().expect("only a demand map has misses");
+                mapping.on_miss_read(&mut self.core, miss, read);
+            }
             Owner::CachePage(slot) => {
                 let sequence = self.core.array.stamp(read.ppn).sequence;
                 self.with_cache(|cache, core, path| {

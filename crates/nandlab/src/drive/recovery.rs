@@ -192,7 +192,7 @@ impl<P: Probe> Drive<P> {
         (path.host.flushes, path.host.is_backed) = (0, false);
         path.host.epochs = Epochs::default();
         if let Some(buffer) = &mut path.host.buffer {
-            buffer.forget();
+            buffer.forget(core.now);
         }
         path.host.merging = Merging::default();
         path.writes.clear();

@@ -1,6 +1,6 @@
 //! The statistics of a drive: the counters of all rooms in one view, and the run over time.
 
-pub use crate::background::GcStats;
+pub use crate::background::{GcStats, VictimMs, VictimStats};
 pub use crate::capacitor::{CapacitorSummary, Detection, DetectionSummary};
 pub use crate::copyback::{MigrationStats, MigrationSummary};
 pub use crate::core::UnitsStats;
@@ -91,6 +91,7 @@ counted! {
         drive.path.host.buffer.as_ref().map_or_else(BufferStats::default, |buffer| buffer.stats.clone())
     };
     gc: GcStats, in "counters" = |drive| drive.background.stats.clone();
+    victims: VictimStats, in "gc" = |drive| drive.background.victim_stats.clone();
 }
 
 /// All statistics of a run.

@@ -13,7 +13,7 @@ use crate::capacitor::{Kept, PowerBackup};
 use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
 use crate::ftl::{AllocatedPage, WriteStream};
-use crate::host::{Buffer, DataPath, Trims};
+use crate::host::{Buffer, DataPath, Host, Trims};
 use crate::power_loss::{self, Outage, Recovery, Return};
 use crate::probe::Probe;
 use crate::refresh::{Partial, Refreshing};
@@ -42,16 +42,21 @@ impl<P: Probe> Around<P> for Jobs<'_> {
         self.schemes.refreshing.end_staying(core, plane, block);
     }
 
-    /// The policy `rcopyback` decides by the load of the write cache.
+    /// The policy `rcopyback` decides by the load of the write buffer: the write cache or `ftl.buffer`.
     fn copyback_stream(
         &mut self,
         core: &mut Core<P>,
+        host: &mut Host,
         plane: PlaneId,
         victim: BlockId,
         job: &NextJob,
     ) -> Option<WriteStream> {
         let Self { schemes, caching } = self;
-        let buffer = |core: &Core<P>| caching.as_mut().map_or(0.0, |caching| caching.load(core.now));
+        let buffer = |core: &Core<P>| match (caching, &mut host.buffer) {
+            (Some(caching), _) => caching.load(core.now),
+            (None, Some(buffer)) => buffer.load(core.now),
+            (None, None) => 0.0,
+        };
         schemes.copyback.copyback_stream(core, plane, victim, job, buffer)
     }
 

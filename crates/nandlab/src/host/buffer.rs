@@ -15,12 +15,13 @@
 //! The buffer is volatile: power loss destroys the acknowledged pages whose program has not ended, unless a capacitor has
 //! the energy to flush them. While the capacitor is empty, no page is acknowledged before its program has ended.
 
-use super::Host;
+use super::{BufferLoad, Host};
 use crate::base::counters::counters;
 use crate::base::geometry::{Lpn, Ppn, RequestId};
 use crate::base::list::{Link, List, ListLinks};
 use crate::base::number_map::NumberMap;
 use crate::base::slab::{Fifo, Id, Node, Slab};
+use crate::base::units::{Span, Time};
 use crate::core::Core;
 use crate::probe::Probe;
 use crate::sched::{Owner, Transaction};
@@ -52,6 +53,8 @@ pub(crate) struct Buffer {
     waiting: List,
     /// The writes of the pages that wait.
     writes: Slab<Write>,
+    /// The moving average of `pages`; `None` if no policy uses it.
+    load: Option<Box<BufferLoad>>,
     pub(crate) stats: BufferStats,
 }
 
@@ -115,6 +118,7 @@ impl Buffer {
             of: NumberMap::default(),
             waiting: List::default(),
             writes: Slab::default(),
+            load: None,
             stats: BufferStats::default(),
         })
     }
@@ -122,6 +126,24 @@ impl Buffer {
     /// The number of pages for which the buffer has room.
     pub(crate) fn capacity(&self) -> u32 {
         self.capacity
+    }
+
+    /// From now on keeps a moving average of the number of acknowledged pages whose program has not ended, over the time
+    /// `window`.
+    pub(crate) fn watch_load(&mut self, window: Span) {
+        self.load = Some(Box::new(BufferLoad::new(window)));
+    }
+
+    /// This moving average as a share of the buffer, 0 to 1; 0 if [`Buffer::watch_load`] has not been called.
+    pub(crate) fn load(&mut self, now: Time) -> f64 {
+        self.load.as_mut().map_or(0.0, |load| load.mean(now) / f64::from(self.capacity))
+    }
+
+    #[inline]
+    fn update_load(&mut self, now: Time) {
+        if let Some(load) = &mut self.load {
+            load.set(now, self.pages);
+        }
     }
 
     /// Sets the largest number of acknowledged pages whose program has not ended.
@@ -171,8 +193,9 @@ impl Buffer {
     }
 
     /// Power loss: the buffer is empty.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self, now: Time) {
         self.pages = 0;
+        self.update_load(now);
         self.slots.clear();
         self.of.clear();
         self.waiting = List::default();
@@ -267,6 +290,7 @@ impl Host {
         let buffer = self.buffer.as_mut().expect("the page is in the write buffer");
         if buffer.pages < buffer.budget {
             buffer.pages += 1;
+            buffer.update_load(core.now);
             let lpn = buffer.slots[Id::new(slot as usize)].lpn;
             self.acknowledge(core, id, lpn, sequence);
             return;
@@ -313,6 +337,7 @@ impl Host {
             buffer.waiting.remove(&mut buffer.slots, slot);
             (page.lpn, page.writes)
         };
+        buffer.update_load(core.now);
         buffer.slots.remove(Id::new(slot as usize));
         buffer.of.remove(&page.ppn.0);
         while let Some(buffer) = &mut self.buffer

@@ -4,6 +4,7 @@
 mod buffer;
 mod epochs;
 mod link;
+mod load;
 mod oracle;
 mod path;
 mod promises;
@@ -21,6 +22,8 @@ pub use buffer::BufferStats;
 pub(crate) use epochs::{Epochs, Merging};
 pub(crate) use link::{Link, To as LinkEnd};
 pub use link::{LinkDirection, LinkState};
+pub(crate) use load::BufferLoad;
+pub use load::Occupancy;
 pub use oracle::Oracle;
 pub(crate) use path::DataPath;
 pub(crate) use promises::{AfterLoss, InFlight, Promises};

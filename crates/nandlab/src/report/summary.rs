@@ -9,6 +9,7 @@ use crate::drive::spec::op_for_waf;
 use crate::drive::stats::{
     BufferStats, CacheSummary, CapacitorSummary, Counters, EccStats, EccSummary, GcStats, LatencyUs,
     MapSummary, MigrationSummary, PowerLoss, PowerSummary, RefreshSummary, SteadySummary, SuspendStats,
+    VictimMs,
 };
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::BlockState;
@@ -235,6 +236,8 @@ pub struct GcSummary {
     /// Mean share of a victim's pages that were valid when it was chosen.
     #[schemars(extend("unit" = "share"))]
     pub victim_valid_mean: f64,
+    /// Mean time for a victim, by part.
+    pub victim_ms: VictimMs,
 }
 
 /// Counters of host pages and of GC.
@@ -547,6 +550,7 @@ impl Summary {
             gc: GcSummary {
                 victims: stats.gc.victims,
                 victim_valid_mean: number(ratio(stats.gc.victim_valid_pages as f64, victim_pages)),
+                victim_ms: stats.victims.means(),
             },
             counters: CounterSummary { host: stats.counters.clone(), gc: stats.gc.clone() },
             mapped_pages: drive.ftl().host_pages_mapped(),

@@ -5,7 +5,7 @@
 //! of requests is unknown it counts all entries.
 
 use crate::base::geometry::Geometry;
-use crate::demand_map::{ENTRY_BYTES, TranslationPage};
+use crate::demand_map::{ENTRY_BYTES, Mapping};
 use crate::drive::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,
 };
@@ -100,12 +100,14 @@ impl Memory {
 
         // Bytes per logical page, and the number of translation pages, whose LPNs follow those of the host.
         let demand = match spec.ftl.map {
-            MapSpec::Demand { cache_bytes, .. } => Some(cache_bytes),
+            MapSpec::Demand { cache_bytes, write_back, .. } => Some((cache_bytes, write_back)),
             MapSpec::Page => None,
         };
         let has_cache = spec.cache.size_bytes >= u64::from(geometry.page_bytes);
         let entries_per_page = u64::from(geometry.page_bytes) / 4;
-        let translation_pages = if demand.is_some() { host_pages.div_ceil(entries_per_page) } else { 0 };
+        let translation_pages = host_pages.div_ceil(entries_per_page);
+        let translation_bytes =
+            demand.map_or(0, |(_, write_back)| translation_pages * Mapping::bytes_per_page(write_back));
         let bytes_per_lpn = 4
             + when(demand.is_some(), 5)
             + when(demand.is_some() && verify, 4)
@@ -117,7 +119,7 @@ impl Memory {
         let recovery = when(is_cut, touched.logical * (8 + when(demand.is_some(), 5) - when(has_cache, 4)));
 
         let entries = |bytes: u64, entry_bytes: u64| (bytes / entry_bytes).min(touched.asked).min(host_pages);
-        let map_entries = demand.map_or(0, |bytes| entries(bytes, ENTRY_BYTES));
+        let map_entries = demand.map_or(0, |(bytes, _)| entries(bytes, ENTRY_BYTES));
         let cached_pages = entries(spec.cache.size_bytes, geometry.page_bytes.into());
         let hot_pages = |cache: &EcCacheSpec| (touched.asked / u64::from(cache.hot_reads.max(1))).min(pages);
         let error_entries = refresh
@@ -130,7 +132,7 @@ impl Memory {
         let temporary = touched.precondition_bytes.max(recovery).max(blocks * Table::BYTES_PER_BLOCK);
         Self {
             pages: touched.physical * lazily_zeroed + pages * filled_at_once + ages + valid_bits,
-            map: touched.logical * bytes_per_lpn + translation_pages * size_of::<TranslationPage>() as u64,
+            map: touched.logical * bytes_per_lpn + translation_bytes,
             blocks: blocks
                 * ((size_of::<Block>() + size_of::<Rare>()) as u64
                     + BLOCK_EXTRA_BYTES

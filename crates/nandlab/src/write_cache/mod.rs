@@ -18,7 +18,6 @@
 //! line of the VSM that is not saved costs only a repeated refresh.
 
 mod cache;
-mod load;
 pub(crate) mod notes;
 mod page;
 mod reads;
@@ -38,10 +37,9 @@ use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Map, Part, Queue, Waiter, Wake, Wants};
 use crate::host::Request;
-use crate::host::{DataPath, Host};
+use crate::host::{BufferLoad, DataPath, Host, Occupancy};
 use crate::probe::Probe;
 use crate::sched::Owner;
-use load::BufferLoad;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The write cache with its queues, DRAM accesses and flash operations.
@@ -51,8 +49,9 @@ pub(crate) struct Caching {
     pub(crate) stats: CacheStats,
     /// The highest number of dirty pages, and the highest budget, since the last [`Caching::take_window`].
     window: [u32; 2],
-    /// Moving average of the number of pages being written back; `None` unless [`Caching::watch_load`] has been called.
-    load: Option<BufferLoad>,
+    /// Moving average of the pages that count in the utilisation of the write buffer; `None` unless
+    /// [`Caching::watch_load`] has been called.
+    load: Option<(BufferLoad, Occupancy)>,
     /// Host pages that wait for a slot or for room in the budget, in the order of their arrival.
     waiting: Queue,
     waiting_len: u32,
@@ -108,23 +107,27 @@ impl Caching {
         self.update_load(now);
     }
 
-    /// From now on keeps a moving average of the number of pages being written back, over the time `window`.
-    pub(crate) fn watch_load(&mut self, window: Span) {
-        self.load = Some(BufferLoad::new(window));
+    /// From now on keeps a moving average, over the time `window`, of the number of pages being written back or of dirty
+    /// pages.
+    pub(crate) fn watch_load(&mut self, window: Span, occupancy: Occupancy) {
+        self.load = Some((BufferLoad::new(window), occupancy));
     }
 
-    /// The moving average of the share of the cache that is being written back, 0 to 1; 0 if [`Caching::watch_load`]
-    /// has not been called.
+    /// The moving average as a share of the cache, 0 to 1; 0 if [`Caching::watch_load`] has not been called.
     pub(crate) fn load(&mut self, now: Time) -> f64 {
         let capacity = f64::from(self.cache.capacity().max(1));
-        self.load.as_mut().map_or(0.0, |load| load.mean(now) / capacity)
+        self.load.as_mut().map_or(0.0, |(load, _)| load.mean(now) / capacity)
     }
 
-    /// Updates the moving average with the number of pages being written back now.
+    /// Updates the moving average with the number of pages that count now.
     #[inline]
     fn update_load(&mut self, now: Time) {
-        if let Some(load) = &mut self.load {
-            load.set(now, self.cache.writing());
+        if let Some((load, occupancy)) = &mut self.load {
+            let pages = match occupancy {
+                Occupancy::Writing => self.cache.writing(),
+                Occupancy::Occupied => self.cache.dirty_pages(),
+            };
+            load.set(now, pages);
         }
     }
 
@@ -305,6 +308,7 @@ impl Caching {
         let dirty = self.cache.dirty_pages();
         self.stats.dirty_pages_max = self.stats.dirty_pages_max.max(dirty);
         self.window[0] = self.window[0].max(dirty);
+        self.update_load(core.now);
         path.host.on_admitted(request, lpn, sequence);
         core.probe.on_write_admitted(Some(request), lpn, sequence);
         if through {
@@ -414,6 +418,7 @@ impl Caching {
         let leaves_epoch = entry.dirty != 0 && entry.write_back != WriteBack::Scheduled;
         let epoch = entry.epoch;
         self.cache.forget(slot);
+        self.update_load(core.now);
         if leaves_epoch {
             host.epochs.leave_page(epoch);
         }

@@ -217,3 +217,30 @@ fn power_loss_empties_the_cache_and_keeps_the_counters() {
     assert_eq!((cache.cache.unflushed(), cache.stats.write_misses, cache.stats.dirty_pages_max), (0, 2, 2));
     cache.audit_at_rest().unwrap();
 }
+
+#[test]
+fn the_load_is_that_of_the_pages_being_written_back_or_of_all_dirty_pages() {
+    let at = |us: u64| Time::START + us * US;
+    for occupancy in [Occupancy::Writing, Occupancy::Occupied] {
+        let mut bench = Bench::new(&Setup::default(), 1.0);
+        bench.cache.watch_load(160 * US, occupancy);
+        [5, 6, 7, 7].into_iter().for_each(|lpn| _ = bench.write(lpn));
+        bench.run();
+        // Three of four pages are dirty from the beginning, and two from 160 us on.
+        let mut loads = vec![bench.cache.load(at(160))];
+        bench.core.now = at(160);
+        assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(5)));
+        loads.extend([240, 320].map(|us| bench.cache.load(at(us))));
+        // The flush writes two pages back, one after the other, until 530 and 740 us. They are dirty until then.
+        bench.core.now = at(320);
+        let flush = bench.flush();
+        bench.run();
+        assert_eq!(bench.completed_us(flush), Some(740));
+        loads.extend([740, 900].map(|us| bench.cache.load(at(us))));
+        let expected = match occupancy {
+            Occupancy::Writing => [0.0, 0.0, 0.0, 0.25, 0.0],
+            Occupancy::Occupied => [0.75, (3.0 + 2.0) / 2.0 / 4.0, 0.5, 0.25, 0.0],
+        };
+        assert_eq!(loads, expected, "{occupancy:?}");
+    }
+}

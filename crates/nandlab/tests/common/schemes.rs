@@ -100,6 +100,8 @@ impl Schemes {
     pub fn draw(seed: u64, on: [bool; 4], facts: &DriveFacts) -> Self {
         // Derived from the seed, so that the draws of the other settings do not change.
         const PAGE_VARIATIONS: [f64; 3] = [0.0, 0.3, 0.7];
+        const UNWORN_LOSSES: [&str; 2] =
+            ["rber = 'vth'\npe_cycles = 12000", "rber.vth = { unworn_loss = 20 }\npe_cycles = 12000"];
         let [laldpc, partial, rcopyback, capacitor_aware] = on;
         let mut stream = Stream::new(seed, "schemes");
         let mut pick = |n: u64| stream.below(n);
@@ -132,7 +134,11 @@ impl Schemes {
         let ages = format!(
             "{}\nread_disturb = 1e-6\n{}\npage_variation = {}\n\
              retention = [{{ age = '7d', share = 0.5 }}, {{ age = '{}d', share = 0.5 }}]\n",
-            if is_tlc { "rber = 'vth-tlc'\npe_cycles = 4000" } else { "rber = 'vth'\npe_cycles = 12000" },
+            if is_tlc {
+                "rber = 'vth-tlc'\npe_cycles = 4000"
+            } else {
+                UNWORN_LOSSES[(seed / 7 % 2) as usize]
+            },
             COPYBACK_ERRORS[(seed / 11 % 3) as usize],
             PAGE_VARIATIONS[(seed % 3) as usize],
             pick(3000)
@@ -158,7 +164,10 @@ impl Schemes {
         let measured = if has_levels { "{ measured = { within = '30d', level = 6 } }" } else { "8" };
         let limit = ["1", "2", "3", "'table'", measured][pick(5) as usize];
         let migration = match (rcopyback, pick(4)) {
-            (true, 0..=1) => format!("{{ rcopyback = {{ limit = {limit} }} }}"),
+            (true, 0..=1) => {
+                let occupancy = ["writing", "occupied"][Stream::new(seed, "occupancy").below(2) as usize];
+                format!("{{ rcopyback = {{ limit = {limit}, occupancy = '{occupancy}' }} }}")
+            }
             (true, _) => format!("{{ rcopyback-greedy = {{ limit = {limit} }} }}"),
             (false, 0) => "{ rcopyback-greedy = { limit = 0 } }".to_owned(),
             (false, _) => "'off-chip'".to_owned(),
@@ -397,7 +406,8 @@ fn translation_pages(seed: u64) -> String {
     let mut stream = Stream::new(seed, "translation pages");
     let level = ["remembered", "cached-only"][stream.below(2) as usize];
     let miss = ["shared", "each"][stream.below(2) as usize];
-    format!("translation_level = '{level}', miss = '{miss}'")
+    let write_back = ["async", "before-insert"][stream.below(2) as usize];
+    format!("translation_level = '{level}', miss = '{miss}', write_back = '{write_back}'")
 }
 
 /// Returns the sync policy `smart` with the share of the budget from which on dirty pages are evicted first. The share

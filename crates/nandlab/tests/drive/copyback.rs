@@ -497,8 +497,13 @@ fn a_copyback_propagates_the_errors_of_its_moment() {
             TINY.replace("op = 0.5", "op = 2")
         );
         let mut drive = with_oracle(&spec(&text, &[]));
-        let exact =
-            Vth::new(&VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: false });
+        let exact = Vth::new(&VthSpec {
+            dvpp: 0.38,
+            cell_to_cell: 0.05,
+            sensing_step: 0.03,
+            per_page_kind: false,
+            unworn_loss: 0.0,
+        });
         let clock = AgeClock::new(100_000.0);
         let lpn = Lpn(drive.ftl().map.mapped() - 1);
         // RBER of the errors in the data, the time since which the cells hold it, and their block's P/E cycles.
@@ -557,8 +562,13 @@ fn a_copyback_propagates_the_errors_of_its_moment() {
 /// The cells of the destination decide, not those of the source: MSB pages have more errors than LSB pages.
 #[test]
 fn the_measured_limit_knows_the_kind_of_the_page_it_writes() {
-    let exact =
-        Vth::new(&VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: true });
+    let exact = Vth::new(&VthSpec {
+        dvpp: 0.38,
+        cell_to_cell: 0.05,
+        sensing_step: 0.03,
+        per_page_kind: true,
+        unworn_loss: 0.0,
+    });
     let mut found = [0, 0];
     for level in [2, 3, 4, 5, 6, 7] {
         let text = format!(
@@ -702,6 +712,63 @@ fn the_mode_selector_considers_the_buffer_and_urgency() {
     let migration = &drive.stats().migration;
     assert!(migration.victims_copied_back > 0);
     assert_eq!(migration.victims_off_chip, 0);
+}
+
+/// A drive of [`BY_HAND`] with garbage, whose idle GC begins after `idle_after`, and `sets`. Writes `pages` pages of `bytes`
+/// bytes and returns how the first victim is moved: (copied back, off-chip).
+fn first_victim(idle_after: &str, bytes: u64, pages: u64, sets: &[&str]) -> (u64, u64) {
+    let idle_after = format!("gc.idle_after={idle_after}");
+    let base = [
+        "migration.policy.rcopyback.limit=2",
+        "precondition.used=0.6",
+        "precondition.valid=0.5",
+        &idle_after,
+    ];
+    let mut drive = Drive::new(&spec(BY_HAND, &[&base, sets].concat()));
+    drive.precondition(&mut |_| true);
+    for page in 0..pages {
+        let write = request(&drive, Op::Write, page * bytes, bytes);
+        drive.submit(&write).unwrap();
+    }
+    loop {
+        let migration = &drive.stats().migration;
+        let found = (migration.victims_copied_back, migration.victims_off_chip);
+        if found != (0, 0) {
+            return found;
+        }
+        drive.advance(drive.now() + ns(100 * US));
+        assert!(drive.now() < at(10_000_000 * US), "GC has not begun");
+    }
+}
+
+#[test]
+fn by_occupancy_the_mode_selector_counts_all_dirty_pages_of_the_write_cache() {
+    // The cache of 64 pages writes nothing back. The block write time, 7.2 ms, is over when idle GC begins.
+    let cache = ["cache.size=256KiB", "cache.sync=none", "cache.dirty_budget=1.0"];
+    let of = |pages, occupancy: &str| {
+        let occupancy = format!("migration.policy.rcopyback.occupancy={occupancy}");
+        first_victim("20ms", PAGE, pages, &[&cache[..], &[&occupancy]].concat())
+    };
+    let (copied_back, off_chip) = ((1, 0), (0, 1));
+    // Half of the cache is not more than half.
+    assert_eq!([32, 33, 64].map(|pages| of(pages, "occupied")), [off_chip, copied_back, copied_back]);
+    assert_eq!([32, 33, 64].map(|pages| of(pages, "writing")), [off_chip; 3]);
+}
+
+#[test]
+fn by_occupancy_the_mode_selector_counts_the_pages_of_the_write_buffer() {
+    // 64 units fill the buffer, and leave it by fours, every 0.91 ms. After 5 ms 44 of them are left, and the mean since the
+    // start is above half; after 100 ms the buffer is empty.
+    let buffer = ["ftl.mapping_unit=1KiB", "ftl.buffer=64KiB"];
+    let of = |idle_after, units, occupancy: &str| {
+        let occupancy = format!("migration.policy.rcopyback.occupancy={occupancy}");
+        first_victim(idle_after, PAGE / 4, units, &[&buffer[..], &[&occupancy]].concat())
+    };
+    let (copied_back, off_chip) = ((1, 0), (0, 1));
+    assert_eq!(of("5ms", 64, "occupied"), copied_back);
+    assert_eq!(of("5ms", 32, "occupied"), off_chip, "the buffer was never more than half full");
+    assert_eq!(of("100ms", 64, "occupied"), off_chip);
+    assert_eq!(of("5ms", 64, "writing"), off_chip);
 }
 
 /// Returns the least op that the spec check accepts, within 0.001, and its spec.

@@ -813,3 +813,136 @@ fn a_worn_out_drive_gives_up_a_write_back_and_continues() {
     );
     assert!(drive.demand_map().expect("a demand map").has_changes(nandlab::demand_map::Tvpn(0)));
 }
+
+const BEFORE_INSERT: &str = "ftl.map.demand.write_back=before-insert";
+
+#[test]
+fn before_insert_a_miss_waits_until_the_dirty_entry_that_it_evicts_is_in_flash() {
+    for (set, waits) in [("ftl.map.demand.write_back=async", 0), (BEFORE_INSERT, READ + WRITE)] {
+        let mut drive = prefilled(&one_plane(1, &[set]), Oracle::default(), 0..200);
+        write(&mut drive, 0);
+        // The read of translation page 1, with "before-insert" the read and the program of translation page 0, then the
+        // read of the data.
+        assert_eq!(read(&mut drive, 130), 2 * READ + waits, "{set}");
+        settle(&mut drive);
+        assert_eq!(mapping(&drive), (3, 1), "{set}: the same operations");
+        // The eviction of a clean entry delays no miss.
+        assert_eq!(read(&mut drive, 0), 2 * READ, "{set}");
+        settle(&mut drive);
+    }
+    // On two planes, and without a read of the translation page, which has never been written: its program and that of
+    // LPN 1 are at the same time on two dies, or one after the other.
+    for (set, latency) in [("ftl.map.demand.write_back=async", WRITE), (BEFORE_INSERT, 2 * WRITE)] {
+        let mut drive = with_oracle(&two_planes(1, &[set]));
+        write(&mut drive, 0);
+        assert_eq!(one(&mut drive, Op::Write, PAGE, PAGE), latency, "{set}");
+        settle(&mut drive);
+    }
+}
+
+#[test]
+fn before_insert_an_entry_that_is_being_inserted_is_not_hit() {
+    for (miss, reads) in [("shared", 5), ("each", 5)] {
+        let miss = format!("ftl.map.demand.miss={miss}");
+        let mut drive = prefilled(&two_planes(1, &[BEFORE_INSERT, &miss]), Oracle::default(), 0..200);
+        write(&mut drive, 0);
+        let (before, start) = (mapping(&drive), drive.now());
+        let submit = |drive: &mut Drive<Oracle>| {
+            let read = request(drive, Op::Read, 131 * PAGE, PAGE);
+            drive.submit(&read).unwrap();
+        };
+        submit(&mut drive);
+        // The entry of LPN 131 has evicted the dirty one of LPN 0, whose translation page is being read.
+        drive.advance(start + ns(READ + 1000));
+        assert_eq!(drive.demand_map().unwrap().pages[0].write_back, WriteBack::Read);
+        submit(&mut drive);
+        // Translation page 0 is being programmed.
+        drive.advance(start + ns(2 * READ + 1000));
+        assert_eq!(drive.demand_map().unwrap().pages[0].write_back, WriteBack::Program);
+        submit(&mut drive);
+        let misses = drive.stats().map.read_misses;
+        drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+        let ends: Vec<u64> = drive.completions().map(|done| (done.completed - start).ns()).collect();
+        // All three go on when the program has ended, and their data is read one after the other.
+        let first = 3 * READ + WRITE;
+        assert_eq!(ends, [0, 1, 2].map(|n| first + n * (READ - 15_000)), "{miss}");
+        assert_eq!((misses, drive.stats().map.read_hits), (3, 0), "{miss}");
+        // Each miss has read translation page 1, and the write-back translation page 0.
+        assert_eq!(mapping(&drive), (before.0 + reads - 1, before.1 + 1), "{miss}");
+        settle(&mut drive);
+        // A later lookup hits.
+        assert_eq!(read(&mut drive, 131), READ, "{miss}");
+    }
+}
+
+#[test]
+fn before_insert_a_miss_waits_for_the_next_write_back_if_the_program_under_way_has_the_old_entry() {
+    let mut drive = prefilled(&two_planes(2, &[BEFORE_INSERT]), Oracle::default(), 0..200);
+    write(&mut drive, 0);
+    read(&mut drive, 2);
+    let submit = |drive: &mut Drive<Oracle>, op, lpn: u64| {
+        let request = request(drive, op, lpn * PAGE, PAGE);
+        drive.submit(&request).unwrap();
+    };
+    let start = drive.now();
+    submit(&mut drive, Op::Read, 130);
+    drive.advance(start + ns(2 * READ + 1000));
+    assert_eq!(drive.demand_map().unwrap().pages[0].write_back, WriteBack::Program);
+    // The entry of LPN 2, of the same translation page, changes after its program was queued, and is evicted before the
+    // program ends.
+    submit(&mut drive, Op::Trim, 2);
+    submit(&mut drive, Op::Read, 131);
+    drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
+    let ends: BTreeMap<u64, u64> =
+        drive.completions().map(|done| (done.request.offset / PAGE, (done.completed - start).ns())).collect();
+    // The second write-back reads what the first one has programmed, on the die of LPN 130, whose data is read next. A
+    // read occupies its die until 15 us before its end.
+    let (ended, die) = (2 * READ + WRITE, READ - 15_000);
+    assert_eq!(ends[&130], ended + die + READ);
+    assert_eq!(ends[&131], ended + 2 * die + WRITE + READ);
+    assert_eq!((drive.stats().map.dirty_evictions, drive.stats().map.write_backs), (2, 2));
+    settle(&mut drive);
+}
+
+/// The naive twin: a list of entries in the order of use, a set of dirty ones, and the translation pages in flash. Each
+/// request is alone on the drive, so its latency is the sum of the operations for which it waits.
+#[test]
+fn before_insert_every_latency_is_that_of_a_naive_twin() {
+    // No block is filled, so there is no erase.
+    let mut drive = with_oracle(&one_plane(6, &[BEFORE_INSERT, "drive.pages_per_block=1024"]));
+    let mut stream = Stream::new(1, "before insert");
+    let (mut used, mut dirty, mut in_flash, mut mapped) =
+        (Vec::<u64>::new(), [false; 384], [false; 3], [false; 384]);
+    let (mut waited, mut clean) = (0, 0);
+    for step in 0..500 {
+        let (lpn, is_read) = (stream.below(3) * ENTRIES + stream.below(5), stream.below(2) == 0);
+        let mut expected = 0;
+        if let Some(place) = used.iter().position(|&other| other == lpn) {
+            used.remove(place);
+        } else {
+            expected += if in_flash[(lpn / ENTRIES) as usize] { READ } else { 0 };
+            if used.len() == 6 {
+                let page = (used[0] / ENTRIES) as usize;
+                if dirty[used.remove(0) as usize] {
+                    expected += if in_flash[page] { READ + WRITE } else { WRITE };
+                    in_flash[page] = true;
+                    let entries = page * ENTRIES as usize..(page + 1) * ENTRIES as usize;
+                    dirty[entries].fill(false);
+                    waited += 1;
+                } else {
+                    clean += 1;
+                }
+            }
+        }
+        used.push(lpn);
+        if is_read {
+            expected += if mapped[lpn as usize] { READ } else { 0 };
+            assert_eq!(read(&mut drive, lpn), expected, "step {step}: read of LPN {lpn}");
+        } else {
+            (dirty[lpn as usize], mapped[lpn as usize]) = (true, true);
+            assert_eq!(write(&mut drive, lpn), expected + WRITE, "step {step}: write of LPN {lpn}");
+        }
+    }
+    assert!(waited > 50 && clean > 50, "{waited} misses waited, {clean} evicted a clean entry");
+    settle(&mut drive);
+}

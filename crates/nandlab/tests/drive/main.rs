@@ -59,6 +59,7 @@ mod twin;
 mod twin_agrees;
 mod units;
 mod units_power_loss;
+mod victim_times;
 mod victims;
 mod warm_up;
 mod write_cache;

@@ -10,7 +10,8 @@ use proptest::prelude::*;
 
 const YEAR_S: u32 = 365 * 86_400;
 /// The cells of the LaLDPC study.
-const PAPER: VthSpec = VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.02, per_page_kind: true };
+const PAPER: VthSpec =
+    VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.02, per_page_kind: true, unworn_loss: 0.0 };
 const KINDS: [PageKind; 2] = [PageKind::Lsb, PageKind::Msb];
 
 fn spec(rber: RberSpec) -> ReliabilitySpec {
@@ -83,7 +84,11 @@ impl BruteForce {
         let log = (1.0 + age_s / 3600.0).ln();
         let gauss = |sigma: f64| Self::kernel(|v| (-v * v / (2.0 * sigma * sigma)).exp(), 8.0 * sigma);
         let telegraph = 2.5e-4 * n.powf(0.5);
-        let telegraph = Self::kernel(|v| (-v.abs() / telegraph).exp(), 36.0 * telegraph);
+        let telegraph = if n > 0.0 {
+            Self::kernel(|v| (-v.abs() / telegraph).exp(), 36.0 * telegraph)
+        } else {
+            vec![1.0]
+        };
         let cell_to_cell = gauss(spec.cell_to_cell);
         let state = |vp: Option<f64>| {
             let mut bins = vec![0.0; Self::BINS];
@@ -97,12 +102,13 @@ impl BruteForce {
                 return Self::convolve(&Self::convolve(&bins, &cell_to_cell), &telegraph);
             };
             let distance = vp + spec.dvpp / 2.0 - 1.4;
-            let low = vp - 0.333 * 4e-4 * distance * log * n.powf(0.5);
+            let unworn = spec.unworn_loss;
+            let low = vp - 0.333 * 4e-4 * distance * log * (n.powf(0.5) + unworn.powf(0.5));
             for (i, bin) in bins.iter_mut().enumerate() {
                 let (from, to) = (Self::volts(i) - Self::STEP_V / 2.0, Self::volts(i) + Self::STEP_V / 2.0);
                 *bin = (to.min(low + spec.dvpp) - from.max(low)).max(0.0) / spec.dvpp;
             }
-            let sigma = (0.333 * 2e-6 * distance * log * n.powf(0.6)).sqrt();
+            let sigma = (0.333 * 2e-6 * distance * log * (n.powf(0.6) + unworn.powf(0.6))).sqrt();
             let loss = if sigma > 0.0 { gauss(sigma) } else { vec![1.0] };
             Self::convolve(&Self::convolve(&Self::convolve(&bins, &loss), &cell_to_cell), &telegraph)
         };
@@ -159,8 +165,15 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
 #[test]
 fn vth_agrees_with_brute_force_integration() {
     let tight = VthSpec { dvpp: 0.3, cell_to_cell: 0.08, ..PAPER };
-    for spec in [PAPER, tight] {
-        for (pe, age) in [(1.0, 0.0), (3000.0, 86_400.0), (10_000.0, f64::from(YEAR_S)), (60_000.0, 1.5e9)] {
+    let lossy = VthSpec { unworn_loss: 3000.0, ..PAPER };
+    for spec in [PAPER, tight, lossy] {
+        for (pe, age) in [
+            (0.0, f64::from(YEAR_S)),
+            (1.0, 0.0),
+            (3000.0, 86_400.0),
+            (10_000.0, f64::from(YEAR_S)),
+            (60_000.0, 1.5e9),
+        ] {
             let exact = Vth::new(&spec);
             let brute = BruteForce::new(&spec, pe, age);
             let (a, b) = (exact.rber(pe, age), brute.rber());
@@ -224,7 +237,10 @@ fn rber_grows_with_age_and_cycles() {
     let mut ages: Vec<u32> = (0..32).map(|i| 1 << i).collect();
     ages.extend([0, 5_000, 40_000, YEAR_S, 50 * YEAR_S]);
     ages.sort_unstable();
-    for spec in [PAPER, VthSpec { dvpp: 0.2, cell_to_cell: 0.02, ..PAPER }, VthSpec { dvpp: 0.6, ..PAPER }] {
+    let lossy = VthSpec { unworn_loss: 500.0, ..PAPER };
+    for spec in
+        [PAPER, lossy, VthSpec { dvpp: 0.2, cell_to_cell: 0.02, ..PAPER }, VthSpec { dvpp: 0.6, ..PAPER }]
+    {
         let mut model = vth(spec);
         let mut before = vec![[0.0f64; 4]; ages.len()];
         for pe in (0..50).map(|i| i * i * i * 85) {
@@ -243,6 +259,28 @@ fn rber_grows_with_age_and_cycles() {
             }
         }
     }
+}
+
+/// Eq. 1 is proportional to L = ln(1 + t / 1 h). So with a loss without wear of n P/E cycles, cells of n P/E cycles have
+/// the shift and the spread of 2 L: those that Eq. 1 alone gives for data of the age 1 h ((1 + t / 1 h)^2 - 1).
+#[test]
+fn the_loss_without_wear_adds_to_that_of_the_wear() {
+    for (n, age) in [(500.0, 86_400.0), (3_000.0, 30.0 * 86_400.0), (10_000.0, 3.0 * 86_400.0)] {
+        let added = Vth::new(&VthSpec { unworn_loss: n, ..PAPER }).rber(n, age);
+        let hours: f64 = 1.0 + age / 3600.0;
+        let doubled = Vth::new(&PAPER).rber(n, 3600.0 * (hours * hours - 1.0));
+        assert!(
+            close(added.lsb, doubled.lsb, 1e-9) && close(added.msb, doubled.msb, 1e-9),
+            "{n}: {added:?} {doubled:?}"
+        );
+    }
+    // Without wear Eq. 1 has no retention loss; with a loss of its own the RBER grows with age, and none is there at age 0.
+    let mean = |unworn_loss, age| Vth::new(&VthSpec { unworn_loss, ..PAPER }).rber(0.0, age).mean();
+    let year = f64::from(YEAR_S);
+    assert_eq!(mean(0.0, year), mean(0.0, 0.0));
+    assert_eq!(mean(3000.0, 0.0), mean(0.0, 0.0));
+    assert!(mean(3000.0, year) > mean(1000.0, year) && mean(1000.0, year) > mean(1000.0, 86_400.0));
+    assert!(mean(1000.0, 86_400.0) > mean(0.0, 86_400.0));
 }
 
 /// Returns 0 and the middles of the cells of a table, where the error of interpolation is largest.

@@ -141,7 +141,13 @@ fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_block() {
 #[test]
 fn a_good_entry_stays_good_until_a_later_one_is_needed() {
     let tlc = VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0 });
-    let mlc = Vth::new(&VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.02, per_page_kind: true });
+    let mlc = Vth::new(&VthSpec {
+        dvpp: 0.38,
+        cell_to_cell: 0.05,
+        sensing_step: 0.02,
+        per_page_kind: true,
+        unworn_loss: 0.0,
+    });
     let mut changes = 0;
     for pe in [0.0, 1000.0, 3000.0, 10_000.0] {
         let rbers = |age: f64, entry: f64| {

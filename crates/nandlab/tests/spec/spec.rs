@@ -74,7 +74,7 @@ link = { mb_per_s = 3.5e3, latency = "1.5 us" }
 /// All settings of LaLDPC, each with a value other than its default.
 const LALDPC: &str = r#"
 [ftl]
-map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 }, translation_level = "cached-only", miss = "each" }
+map.demand = { cache = "1.5MiB", eviction.read-level = { fixed = 500 }, translation_level = "cached-only", miss = "each", write_back = "before-insert" }
 [ecc]
 levels = [
     { rber_max = 0.005, sense = "50us", transfer = "20us", decode = "15us" },
@@ -83,7 +83,7 @@ levels = [
 start = "block-level"
 retry = "incremental"
 [reliability]
-rber.vth = { dvpp = 0.3, cell_to_cell = 0.04, sensing_step = 0.025, per_page_kind = true }
+rber.vth = { dvpp = 0.3, cell_to_cell = 0.04, sensing_step = 0.025, per_page_kind = true, unworn_loss = 250.0 }
 read_disturb = 2.5e-9
 copyback_error = 0.0001
 retention = [{ age = "7d", share = 0.3 }, { age = "1h", share = 0.7 }]
@@ -358,6 +358,10 @@ fn a_migration_policy_has_a_limit() {
         (policy.name, policy.copybacks_max(), policy.limit)
     };
     assert_eq!(spec("").migration.policy.name, "off-chip");
+    let occupancy = |sets: &[&str]| spec_with("[drive]\nop = 0.5\n", sets).migration.policy.occupancy;
+    let occupied = "migration.policy.rcopyback.occupancy=occupied";
+    assert_eq!(occupancy(&["migration.policy=rcopyback"]), Occupancy::Writing);
+    assert_eq!(occupancy(&["migration.policy.rcopyback.limit=2", occupied]), Occupancy::Occupied);
     assert_eq!(migration(" = \"off-chip\""), ("off-chip", 0, Fixed(0)));
     let table = || Table(vec![(0, 5), (1000, 4), (2000, 3), (3000, 2)]);
     assert_eq!(migration(" = \"rcopyback\""), ("rcopyback", 5, table()));
@@ -431,6 +435,7 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
         eviction,
         translation_level: TranslationLevel::Remembered,
         miss: Miss::Shared,
+        write_back: MapWriteBack::Async,
     };
     assert_eq!(map(" = \"page\""), MapSpec::Page);
     assert_eq!(map(" = \"demand\""), demand(64 << 20, Eviction::Lru));
@@ -465,6 +470,10 @@ fn a_demand_map_has_a_cache_and_an_eviction() {
         panic!("a parameter of the demand map chooses the demand map");
     };
     assert_eq!(miss, Miss::Each);
+    let MapSpec::Demand { write_back, .. } = set("ftl.map.demand.write_back=before-insert") else {
+        panic!("a parameter of the demand map chooses the demand map");
+    };
+    assert_eq!(write_back, MapWriteBack::BeforeInsert);
 }
 
 /// A level with times in microseconds.
@@ -526,11 +535,18 @@ fn read_levels_can_be_listed() {
 #[test]
 fn error_rates_and_ages_reach_the_spec() {
     let of = |line: &str| spec(&format!("[ecc]\nlevels = \"laldpc\"\n[reliability]\n{line}\n")).reliability;
-    let vth = VthSpec { dvpp: 0.38, cell_to_cell: 0.05, sensing_step: 0.03, per_page_kind: false };
+    let vth = VthSpec {
+        dvpp: 0.38,
+        cell_to_cell: 0.05,
+        sensing_step: 0.03,
+        per_page_kind: false,
+        unworn_loss: 0.0,
+    };
     assert_eq!(of("rber = \"vth\"").rber, RberSpec::Vth(vth));
     assert_eq!(of("rber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }").rber, RberSpec::Vth(vth));
-    let other = VthSpec { dvpp: 0.2, cell_to_cell: 0.0, sensing_step: 0.05, per_page_kind: true };
-    let text = "rber.vth = { dvpp = 0.2, cell_to_cell = 0, sensing_step = 0.05, per_page_kind = true }";
+    let other =
+        VthSpec { dvpp: 0.2, cell_to_cell: 0.0, sensing_step: 0.05, per_page_kind: true, unworn_loss: 300.0 };
+    let text = "rber.vth = { dvpp = 0.2, cell_to_cell = 0, sensing_step = 0.05, per_page_kind = true, unworn_loss = 300 }";
     assert_eq!(of(text).rber, RberSpec::Vth(other));
     let reliability = of("rber = \"vth\"\nread_disturb = 1e-9\ncopyback_error = 1e-4");
     assert_eq!((reliability.read_disturb, reliability.copyback_error), (1e-9, 1e-4));
@@ -589,6 +605,8 @@ fn policies_are_listed_by_slot() {
     assert_eq!(names("ftl.map.demand.eviction"), ["lru", "read-level"]);
     assert_eq!(names("ftl.map.demand.translation_level"), ["remembered", "cached-only"]);
     assert_eq!(names("ftl.map.demand.miss"), ["shared", "each"]);
+    assert_eq!(names("ftl.map.demand.write_back"), ["async", "before-insert"]);
+    assert_eq!(names("migration.policy.rcopyback.occupancy"), ["writing", "occupied"]);
     assert_eq!(names("ftl.wear_levelling"), ["dynamic", "static", "none"]);
     assert_eq!(names("ftl.allocation").len(), 25);
     assert_eq!(names("timing.scheduler"), ["read-first", "fcfs"]);
@@ -938,6 +956,7 @@ fn schema_and_parser_agree_on_sample_values() {
                 r#"{"demand":{"eviction":{"read-level":{"fixed":1}}}}"#,
                 r#"{"demand":{"translation_level":"cached-only"}}"#,
                 r#"{"demand":{"miss":"each"}}"#,
+                r#"{"demand":{"write_back":"before-insert"}}"#,
             ],
             vec![
                 r#""hybrid""#,
@@ -946,6 +965,7 @@ fn schema_and_parser_agree_on_sample_values() {
                 r#"{"demand":{"eviction":"fifo"}}"#,
                 r#"{"demand":{"translation_level":"flash"}}"#,
                 r#"{"demand":{"miss":true}}"#,
+                r#"{"demand":{"write_back":"sync"}}"#,
             ],
         ),
         (

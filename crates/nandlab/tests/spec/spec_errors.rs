@@ -269,7 +269,16 @@ fn wrong_copyback_limits_are_errors() {
     golden(
         "[migration]\npolicy = \"rcopy-back\"\n",
         "run.toml:2: migration.policy: unknown value \"rcopy-back\"\n  remedy: did you mean \"rcopyback\"? choices: \
-         \"off-chip\", { rcopyback = { limit = \"table\" } }, { rcopyback-greedy = { limit = \"table\" } }",
+         \"off-chip\", { rcopyback = { limit = \"table\", occupancy = \"writing\" } }, { rcopyback-greedy = { limit = \"table\" } }",
+    );
+    golden(
+        "[migration]\npolicy.rcopyback-greedy = { occupancy = \"occupied\" }\n",
+        "run.toml:2: migration.policy.rcopyback-greedy.occupancy: unknown parameter\n  remedy: there are: limit",
+    );
+    golden(
+        "[migration]\npolicy.rcopyback.occupancy = \"dirty\"\n[drive]\nop = 0.5\n",
+        "run.toml:2: migration.policy.rcopyback.occupancy: unknown value \"dirty\"\n  remedy: choices: \"writing\", \
+         \"occupied\"",
     );
     assert!(says(&limit("9")).contains("migration.policy.rcopyback.limit"), "{}", says(&limit("9")));
     assert!(says(&limit("-1")).contains("migration.policy.rcopyback.limit"));
@@ -566,12 +575,12 @@ fn wrong_demand_maps_are_errors() {
     golden(
         "[ftl]\nmap = \"dmand\"\n",
         "run.toml:2: ftl.map: unknown value \"dmand\"\n  remedy: did you mean \"demand\"? choices: \"page\", { demand = \
-         { cache = \"64MiB\", eviction = \"lru\", translation_level = \"remembered\", miss = \"shared\" } }",
+         { cache = \"64MiB\", eviction = \"lru\", translation_level = \"remembered\", miss = \"shared\", write_back = \"async\" } }",
     );
     golden(
         "[ftl]\nmap.demand = { cach = \"1MiB\" }\n",
         "run.toml:2: ftl.map.demand.cach: unknown parameter\n  remedy: did you mean cache? there are: cache, eviction, \
-         translation_level, miss",
+         translation_level, miss, write_back",
     );
     golden(
         "[ftl]\nmap.demand = { cache = 64 }\n",
@@ -595,6 +604,11 @@ fn wrong_demand_maps_are_errors() {
         "[ftl]\nmap.demand = { miss = \"share\" }\n",
         "run.toml:2: ftl.map.demand.miss: unknown value \"share\"\n  remedy: did you mean \"shared\"? choices: \"shared\", \
          \"each\"",
+    );
+    golden(
+        "[ftl]\nmap.demand = { write_back = \"before_insert\" }\n",
+        "run.toml:2: ftl.map.demand.write_back: unknown value \"before_insert\"\n  remedy: did you mean \"before-insert\"? \
+         choices: \"async\", \"before-insert\"",
     );
     let choices = "\"lru\", { read-level = { fixed = 2000 } }";
     golden(
@@ -919,7 +933,7 @@ fn wrong_error_rates_are_errors() {
     golden(
         "[reliability]\nrber = \"vht\"\n",
         "run.toml:2: reliability.rber: unknown value \"vht\"\n  remedy: did you mean \"vth\"? choices: \"none\", { vth \
-         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false } }, { vth-tlc = { sigma \
+         = { dvpp = 0.38, cell_to_cell = 0.05, sensing_step = 0.03, per_page_kind = false, unworn_loss = 0.0 } }, { vth-tlc = { sigma \
          = 1.0, shift = 1.0, sensing_step = 3.0 } }, { table = \"FILE\" }",
     );
     golden(
@@ -927,14 +941,15 @@ fn wrong_error_rates_are_errors() {
         "run.toml:2: reliability.rber: \"table\" needs a value\n  remedy: write { table = \"FILE\" }",
     );
     golden(
-        "[reliability]\nrber.vth = { dvpp = 0, cell_to_cell = 2, sensing_step = 0.2, per_page_kind = 1 }\n",
+        "[reliability]\nrber.vth = { dvpp = 0, cell_to_cell = 2, sensing_step = 0.2, per_page_kind = 1, unworn_loss = -1 }\n",
         "run.toml:2: reliability.rber.vth.dvpp: the number 0 is out of range\n  remedy: a value from 0.01 to 0.6\n\
          run.toml:2: reliability.rber.vth.cell_to_cell: the number 2 is out of range\n  remedy: a value from 0 to \
          0.5\n\
          run.toml:2: reliability.rber.vth.sensing_step: the number 0.2 is out of range\n  remedy: a value from 0.001 \
          to 0.1\n\
          run.toml:2: reliability.rber.vth.per_page_kind: expected true or false, found the number 1\n  remedy: write \
-         true or false",
+         true or false\n\
+         run.toml:2: reliability.rber.vth.unworn_loss: the number -1 is out of range\n  remedy: a value from 0 to 60000",
     );
     golden(
         "[drive]\ncell = \"slc\"\n[ecc]\nlevels = \"laldpc\"\n[reliability]\nrber = \"vth\"\n",

@@ -54,7 +54,7 @@ fn value() -> impl Strategy<Value = String> {
             "\"none\"",
             "{ demand = { cache = \"8KiB\", eviction = { read-level = { fixed = 3 } } } }",
             "{ demand = {} }",
-            "{ demand = { translation_level = \"cached-only\", miss = \"each\" } }",
+            "{ demand = { translation_level = \"cached-only\", miss = \"each\", write_back = \"before-insert\" } }",
             "{ smart = { cold_share = 0.5 } }",
             "\"punctual\"",
             "\"laldpc\"",
@@ -188,7 +188,8 @@ fn laldpc() -> impl Strategy<Value = String> {
         Just("\"none\"".to_string()),
         (0.01..=0.6f64, 0.0..=0.5f64, 0.001..=0.1f64, any::<bool>()).prop_map(|(dvpp, noise, step, kind)| {
             format!(
-                "{{ vth = {{ dvpp = {dvpp:?}, cell_to_cell = {noise:?}, sensing_step = {step:?}, per_page_kind = {kind} }} }}"
+                "{{ vth = {{ dvpp = {dvpp:?}, cell_to_cell = {noise:?}, sensing_step = {step:?}, per_page_kind = {kind}, unworn_loss = {} }} }}",
+                1e4 * noise
             )
         }),
     ];

@@ -19,8 +19,8 @@ pub use crate::ftl::COPYBACKS_MAX;
 pub struct VictimView {
     /// Whether the job of the victim is urgent because space is short.
     pub is_urgent: bool,
-    /// Share of the write buffer that is being written back (0 to 1): a moving average over the time that writing a
-    /// block takes.
+    /// Share of the write buffer that is in use (0 to 1), by `migration.policy.rcopyback.occupancy`: a moving average over
+    /// the time that writing a block takes.
     pub buffer: f64,
 }
 

@@ -19,9 +19,9 @@ pub use crate::background::spec::{GcForeground, GcPacing, GcSpec};
 pub use crate::base::geometry::{Cell, DriveSpec, ProgramOrder, Superblock};
 use crate::base::geometry::{Geometry, Layout};
 pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
-pub use crate::copyback::CopybackLimitSpec;
 pub use crate::copyback::spec::{MigrationPolicySpec, MigrationSpec};
-pub use crate::demand_map::{Eviction, MapSpec, Miss, TranslationLevel};
+pub use crate::copyback::{CopybackLimitSpec, Occupancy};
+pub use crate::demand_map::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
 pub use crate::flash::{
     EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable, StartLevel,
     VthSpec, VthTlcSpec,

@@ -116,6 +116,13 @@ params! { for VthSpec {
         param("sensing_step", num(0.001, 0.1), "0.03", "distance between references of soft sensing in V"),
     per_page_kind =
         param("per_page_kind", ValueKind::Bool, "false", "separate RBERs of LSB and MSB pages, not their mean"),
+    unworn_loss = param(
+        "unworn_loss",
+        num(0.0, 60_000.0),
+        "0.0",
+        "retention loss at 0 P/E cycles: that of Eq. 1 of the LaLDPC paper after so many P/E cycles, in addition to that \
+         of the block's own; 0 is Eq. 1",
+    ),
 } }
 
 // The states lie 63 apart.

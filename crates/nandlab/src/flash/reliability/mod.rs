@@ -99,6 +99,8 @@ pub struct VthSpec {
     pub sensing_step: f64,
     /// Whether LSB and MSB pages have different RBERs. If not, both have the mean.
     pub per_page_kind: bool,
+    /// Retention loss of cells without wear, as the P/E cycles after which Eq. 1 has this loss.
+    pub unworn_loss: f64,
 }
 
 /// Parameters of the `vth-tlc` model.

@@ -9,6 +9,9 @@
 //! K0 K1 (x - x0) ln(1 + t/t0) N^0.5 and adds sigma^2 = K0 K2 (x - x0) ln(1 + t/t0) N^0.6 to the variance of the state.
 //! The erased state has x = x0, so retention does not change it.
 //!
+//! By Eq. 1 data loses nothing without wear. `unworn_loss` = n adds the loss that Eq. 1 has after n P/E cycles to that of
+//! any wear: N^0.5 and N^0.6 become N^0.5 + n^0.5 and N^0.6 + n^0.6. The default 0 is Eq. 1.
+//!
 //! Read references are optimal: they are at the voltages where the densities of neighbouring states cross, since all
 //! states are equally frequent. The Gray code is 11, 01, 00, 10 from the erased state up, MSB first, as in Fig. 2 of
 //! the partial refresh paper: the bit of the LSB page changes only at the middle boundary, the bit of the MSB page at
@@ -136,16 +139,16 @@ impl Vth {
     /// Eq. 1 and both noises, applied to all states; `None` once retention has moved the programmed states onto the
     /// erased one.
     fn states(&self, pe_cycles: f64, age_s: f64) -> Option<[State; 4]> {
-        let VthSpec { dvpp, cell_to_cell, .. } = self.spec;
+        let VthSpec { dvpp, cell_to_cell, unworn_loss, .. } = self.spec;
         let (k0, k1, k2) = RETENTION;
         let decay = k0 * libm::log1p(age_s / T0_S);
-        let shift = k1 * decay * libm::sqrt(pe_cycles);
+        let shift = k1 * decay * (libm::sqrt(pe_cycles) + libm::sqrt(unworn_loss));
         if shift >= 1.0 {
             return None;
         }
         let lambda = TELEGRAPH * libm::sqrt(pe_cycles);
         let variance = cell_to_cell * cell_to_cell;
-        let spread = k2 * decay * libm::pow(pe_cycles, 0.6);
+        let spread = k2 * decay * (libm::pow(pe_cycles, 0.6) + libm::pow(unworn_loss, 0.6));
         let state = |middle: f64, width: f64, variance: f64| {
             let above = middle - ERASED.0;
             let sigma = libm::sqrt(variance + spread * above);

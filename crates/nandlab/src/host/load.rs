@@ -1,13 +1,23 @@
-//! The utilisation of the write buffer: a moving average.
+//! The utilisation of the write buffer, which the migration policy `rcopyback` uses: a moving average over time. The
+//! write buffer is the write cache or `ftl.buffer`.
 
 use crate::base::units::{Span, Time};
 
 /// Number of parts of the averaging window; the window moves by whole parts.
 const PARTS: usize = 16;
 
+/// `migration.policy.rcopyback.occupancy`: the pages of the write buffer that count in its utilisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occupancy {
+    /// Those of the write cache that are being written back; none of `ftl.buffer`.
+    Writing,
+    /// Those with data that flash lacks.
+    Occupied,
+}
+
 /// A moving average, over a window of time, of a count that changes in steps.
 #[derive(Clone, Debug)]
-pub(super) struct BufferLoad {
+pub(crate) struct BufferLoad {
     part_ns: Span,
     /// The integral of the count over time (in ns) at the end of each part; a ring with the newest part at `newest`.
     integrals: [u128; PARTS + 1],
@@ -24,7 +34,7 @@ pub(super) struct BufferLoad {
 
 impl BufferLoad {
     /// Returns a moving average over `window_ns`, with a count of 0 so far.
-    pub(super) fn new(window_ns: Span) -> Self {
+    pub(crate) fn new(window_ns: Span) -> Self {
         Self {
             part_ns: (window_ns / PARTS as u64).max(Span::from_ns(1)),
             integrals: [0; PARTS + 1],
@@ -56,7 +66,7 @@ impl BufferLoad {
     }
 
     /// Sets the count from now on.
-    pub(super) fn set(&mut self, now: Time, count: u32) {
+    pub(crate) fn set(&mut self, now: Time, count: u32) {
         if count == self.count {
             return;
         }
@@ -66,7 +76,7 @@ impl BufferLoad {
     }
 
     /// The mean count over the last whole window and the time of the part that has begun since.
-    pub(super) fn mean(&mut self, now: Time) -> f64 {
+    pub(crate) fn mean(&mut self, now: Time) -> f64 {
         self.advance(now);
         let integral = self.integral + u128::from((now - self.since).ns()) * u128::from(self.count);
         let oldest = self.integrals[(self.newest + 1) % self.integrals.len()];
