@@ -114,6 +114,12 @@ impl Background {
         }
     }
 
+    /// Whether the job of a plane goes on behind the host ([`Background::go_on`]). It may wait with nothing under way until
+    /// the host has written more, or is idle.
+    pub(crate) fn is_ahead(&self, plane: PlaneId) -> bool {
+        self.jobs[plane.index()].is_ahead
+    }
+
     /// The job of a plane is no longer ahead of the host: space is short, a write finds no room, or the drive is idle.
     #[cold]
     pub(super) fn catch_up<P: Probe>(
@@ -219,7 +225,7 @@ impl Background {
         }
         let job = &mut self.jobs[plane.index()];
         let is_ahead = job.is_urgent && job.cause == Some(Cause::Gc) && job.blocks_from.is_none();
-        if is_ahead && !core.is_short(plane) {
+        if is_ahead && !core.state.is_idle && !core.is_short(plane) && !path.waits_in(plane) {
             (job.is_urgent, job.is_paced, job.is_ahead) = (false, false, true);
             core.demote(plane);
             if let Some(pacing) = &mut self.pacing {

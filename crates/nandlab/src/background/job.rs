@@ -533,8 +533,14 @@ impl Background {
         job.copies -= 1;
         job.copied += 1;
         let copied = job.copied;
-        if job.copies == 0 && core.geometry.pages_per_program > 1 {
+        let were_last = job.copies == 0;
+        if were_last && core.geometry.pages_per_program > 1 {
             self.erase_emptied(core, path, plane);
+        }
+        if (were_last || copied == 1)
+            && let Some(pacing) = &mut self.pacing
+        {
+            pacing.on_copied(core, plane);
         }
         // The share changes slowly, so it is updated only once per program, or once per four pages.
         if copied.is_multiple_of(core.geometry.pages_per_program.max(4)) {

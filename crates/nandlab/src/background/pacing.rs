@@ -51,7 +51,7 @@ struct Task {
     room: u32,
     /// Pages that the host has taken from the last program of a victim to the first of the next one, a moving mean.
     between: u32,
-    /// The host's room when GC last had a program under way.
+    /// The host's room when a program of GC was last under way.
     at_program: u32,
     /// Pages that the host takes from the last program of a victim, whose block the host needs, to the end of its erase
     /// beside the next job: the largest number of late.
@@ -71,7 +71,7 @@ fn taken(before: u32, after: u32, pages_per_block: u32) -> u32 {
 }
 
 impl Task {
-    /// GC has programs under way, while the host has `room` pages in blocks of `pages_per_block` pages.
+    /// GC has programs under way, or they have just ended, while the host has `room` pages in blocks of `pages_per_block` pages.
     fn on_programs(&mut self, room: u32, pages_per_block: u32) {
         if std::mem::take(&mut self.is_between) {
             self.between = self.between.midpoint(taken(self.at_program, room, pages_per_block));
@@ -138,6 +138,12 @@ impl Pacing {
         if is_changed || jobs != *self.jobs_of(core, plane) {
             self.set_share(core, plane, jobs);
         }
+    }
+
+    /// The program of a job's first copy has ended, or those of all copies that it had begun.
+    #[inline]
+    pub(crate) fn on_copied<P: Probe>(&mut self, core: &Core<P>, plane: PlaneId) {
+        self.tasks[plane.index()].on_programs(core.host_room(plane), core.geometry.pages_per_block);
     }
 
     /// A victim has been erased beside the next job of its plane.

@@ -95,7 +95,8 @@ impl<P: Probe> Drive<P> {
                 return Err("a request is on the link though none is outstanding".to_owned());
             }
             for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                if self.core.has_job(plane) || self.core.emptied(plane).is_some() {
+                let waits_for_host = !self.core.state.is_idle && self.background.is_ahead(plane);
+                if self.core.has_job(plane) && !waits_for_host || self.core.emptied(plane).is_some() {
                     return Err(format!(
                         "plane {} has a background job without an operation under way",
                         plane.0

@@ -167,7 +167,6 @@ impl<P: Probe> Drive<P> {
         let copies = copies.saturating_mul(geometry.dies_per_block);
         let copies_back = spec.migration.policy.copybacks_max() > 0;
         let (ftl, gc) = (&spec.ftl, &spec.gc);
-        let buffer = Buffer::new(ftl.buffer_bytes, geometry.page_bytes);
         let buffered = buffer.as_ref().map_or(0, Buffer::capacity);
         let mut drive = Self {
             background: Background::new(
