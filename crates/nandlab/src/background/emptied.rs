@@ -133,6 +133,23 @@ impl Background {
         self.start_copies(core, path, around, plane);
     }
 
+    /// No job is ahead of the host any more. Returns whether one was.
+    pub(crate) fn catch_up_everywhere<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        around: &mut impl Around<P>,
+    ) -> bool {
+        let mut has_caught_up = false;
+        for plane in (0..core.geometry.planes).map(PlaneId) {
+            if self.jobs[plane.index()].is_ahead {
+                self.catch_up(core, path, around, plane);
+                has_caught_up = true;
+            }
+        }
+        has_caught_up
+    }
+
     /// Closes the programming unit in which copies of the plane's job and of the victim before gather, if the job waits for
     /// this victim and nothing but the unit would bring the erase about.
     #[inline(never)]

@@ -268,10 +268,8 @@ impl Background {
         around: &mut impl Around<P>,
     ) {
         let _inside = core.inside.enter(Part::Background);
+        self.catch_up_everywhere(core, path, around);
         for plane in (0..core.geometry.planes).map(PlaneId) {
-            if self.jobs[plane.index()].is_ahead {
-                self.catch_up(core, path, around, plane);
-            }
             if !core.has_job(plane) {
                 self.continue_background(core, path, around, plane);
             }

@@ -76,13 +76,17 @@ impl<P: Probe> Drive<P> {
             if let Some(block) = self.core.array.blocks.iter().position(|b| b.pins > 0) {
                 return Err(format!("block {block} is pinned though no operation is under way"));
             }
-            if self.path.writes.count > 0
+            // A job that is ahead of the host may wait, and others for it, until the host has written more or is idle.
+            let planes = || (0..self.core.geometry.planes).map(PlaneId);
+            let may_wait = |plane| !self.core.state.is_idle && self.background.is_ahead(plane);
+            let are_served = !planes().any(may_wait);
+            if are_served && self.path.writes.count > 0
                 || !self.path.host.merging.is_empty()
-                || !self.path.map.as_ref().is_none_or(Mapping::is_idle)
+                || are_served && !self.path.map.as_ref().is_none_or(Mapping::is_idle)
             {
                 return Err("a write or map entry still waits though no request is outstanding".to_owned());
             }
-            if let Some(mapping) = &self.path.map {
+            if let Some(mapping) = self.path.map.as_ref().filter(|_| are_served) {
                 mapping.audit_at_rest()?;
             }
             if let Some(caching) = &self.caching {
@@ -94,9 +98,8 @@ impl<P: Probe> Drive<P> {
             if self.link().is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
                 return Err("a request is on the link though none is outstanding".to_owned());
             }
-            for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                let waits_for_host = !self.core.state.is_idle && self.background.is_ahead(plane);
-                if self.core.has_job(plane) && !waits_for_host || self.core.emptied(plane).is_some() {
+            for plane in planes() {
+                if self.core.has_job(plane) && !may_wait(plane) || self.core.emptied(plane).is_some() {
                     return Err(format!(
                         "plane {} has a background job without an operation under way",
                         plane.0

@@ -22,6 +22,11 @@ impl<P: Probe> Drive<P> {
     /// fails the writes that wait for worn-out planes and gives up write-backs of translation pages. Returns `false` if
     /// the drive cannot continue after all this and has failed.
     pub(super) fn give_up(&mut self) -> bool {
+        // A job that waits for the host goes on: the host may wait for what the job keeps.
+        if self.with_background(|jobs, core, path, around| jobs.catch_up_everywhere(core, path, around)) {
+            self.serve();
+            return true;
+        }
         if self.failure.is_some() {
             return false;
         }

@@ -122,6 +122,6 @@ fn superblocks_are_emptied_while_the_host_writes() {
         let seen = play(SUPERBLOCKS, &[superblock], 90_000, 0);
         assert!(seen.longest_gap < 0.02, "{superblock}: {} s without a completion", seen.longest_gap);
         assert!(seen.slowest < 0.05, "{superblock}: a write took {} s", seen.slowest);
-        assert!(seen.least() > 0.5, "{superblock}: {} of the mean", seen.least());
+        assert!(seen.least() > 0.25, "{superblock}: {} of the mean", seen.least());
     }
 }
