@@ -63,7 +63,10 @@ def test_fast_forward_agrees_with_full_simulation(spec, tmp_path):
     life = nandlab.life(spec, windows=12, requests=5000, against_full=True, progress=lambda now: seen.append(now.share))
     facts, full = life.facts, life.full
     assert life.complete and full.complete
-    assert facts.end == "the first block reached its endurance" == full.facts.end
+    # In a window of 5,000 requests each block is erased more than twice, so one window can hold both ends of a life:
+    # the first block reaches its endurance, and so many others do that writes find no room.
+    ends = ("the first block reached its endurance", "writes found no room")
+    assert facts.end == ends[0] and full.facts.end in ends
     # Both lives end at the same wear; fast-forward simulates only a part of the life.
     assert 2960 < facts.pe_mean < 3000 and 2960 < full.facts.pe_mean < 3000
     assert full.facts.simulated_share > 0.999 > 0.6 > facts.simulated_share
@@ -80,7 +83,9 @@ def test_fast_forward_agrees_with_full_simulation(spec, tmp_path):
     for key in ("years", "pe_mean", "host_tb_written"):
         assert (life.columns[key][1:] > life.columns[key][:-1]).all()
         # The facts are rounded to twelve digits.
-        assert life.columns[key][-1] * (1 - 1e-11) <= facts[key] < 1.1 * life.columns[key][-1]
+        before, last = life.columns[key][-2:]
+        # The end is not farther from the last window than this window is from the one before.
+        assert last * (1 - 1e-11) <= facts[key] < last + 1.5 * (last - before)
     # No window was measured after the drive had run out of space.
     for lived in (life, full):
         assert lived.columns["failed_pages"].sum() == 0 and lived.facts.first_media_error_years is None
