@@ -103,14 +103,14 @@ impl Background {
             }
     }
 
-    /// Whether the job of a plane has to wait for the host: it is ahead of the host, and the next block that it opens would
-    /// make space short.
+    /// Whether the job of a plane has to wait for the host: it is ahead of the host, and the next block that it
+    /// opens would bring the plane to its reserve.
     #[inline]
     fn waits_for_host<P: Probe>(&self, core: &Core<P>, plane: PlaneId, victim: BlockId) -> bool {
         let job = &self.jobs[plane.index()];
-        job.is_ahead && {
+        job.is_ahead && core.would_lack_blocks(plane) && {
             let stream = core.emptying_stream(victim, false);
-            job.reads >= core.ftl.pages_open(&core.geometry, plane, stream) && core.would_be_short(plane)
+            job.reads >= core.ftl.pages_open(&core.geometry, plane, stream)
         }
     }
 
@@ -261,10 +261,10 @@ impl Background {
             emptied.copies -= 1;
             if emptied.copies == 0 {
                 emptied.times.end_copies(*now);
-            }
-            let Emptied { block, copies, .. } = *emptied;
-            if copies == 0 && core.array.block(block).pins > 0 {
-                core.close_replacing(block);
+                let block = emptied.block;
+                if core.array.block(block).pins > 0 {
+                    core.close_replacing(block);
+                }
             }
         }
         is_from_emptied

@@ -109,29 +109,31 @@ impl Pacing {
     pub(crate) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, programs: u32) {
         let task = &mut self.tasks[plane.index()];
         let before = (task.pages, task.room);
-        let room = core.host_room(plane);
+        let (host_room, host_queued) = (core.host_room(plane), core.host_pages_queued(plane));
         if programs > 0 {
-            task.on_programs(room, core.geometry.pages_per_block);
+            task.on_programs(host_room, core.geometry.pages_per_block);
         }
         // Host writes that are queued may replace pages of the victim, which then can be erased only after their programs.
         let queued = core.load(plane) / core.geometry.planes_per_die;
-        let room = (room + core.host_pages_queued(plane)).saturating_sub(queued + self.buffer);
-        let awaits_host = core.emptied(plane).is_some_and(|before| before.copies == 0 && !before.is_erasing);
+        let room = (host_room + host_queued).saturating_sub(queued + self.buffer);
         let is_empty =
             programs == 0 && core.victim(plane).is_some_and(|victim| core.valid_pages(victim) == 0);
-        let (pages, victims) = core.pages_to_next_block(plane, task.valid);
         if is_empty {
             // GC has no page to program before the erase, which waits for the writes that replace pages of the victim. So
             // host writes get nearly the whole die.
             (task.pages, task.room) = (1, room.max(core.geometry.pages_per_block));
-        } else if awaits_host && victims == 0 {
-            // The erase gives the host its block. It comes after the queued programs of both sides.
-            task.pages = programs.max(1);
-            task.room = core.host_pages_queued(plane).max(1);
-            task.at_emptied.get_or_insert(core.host_room(plane));
         } else {
-            task.pages = (pages + programs).max(1);
-            task.room = room.saturating_sub(task.between.saturating_mul(victims) + task.lag);
+            let awaits_host =
+                core.emptied(plane).is_some_and(|before| before.copies == 0 && !before.is_erasing);
+            let (pages, victims) = core.pages_to_next_block(plane, task.valid);
+            if awaits_host && victims == 0 {
+                // The erase gives the host its block. It comes after the queued programs of both sides.
+                (task.pages, task.room) = (programs.max(1), host_queued.max(1));
+                task.at_emptied.get_or_insert(host_room);
+            } else {
+                task.pages = (pages + programs).max(1);
+                task.room = room.saturating_sub(task.between.saturating_mul(victims) + task.lag);
+            }
         }
         let is_changed = before != (task.pages, task.room);
         let jobs = Self::jobs_beside(core, plane);

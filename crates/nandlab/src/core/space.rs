@@ -149,8 +149,8 @@ impl<P: Probe> Core<P> {
         self.lacks_blocks(plane) || self.is_below(plane, self.room.foreground_free)
     }
 
-    /// Whether space in `plane` would be short with one free block fewer.
-    pub(crate) fn would_be_short(&self, plane: PlaneId) -> bool {
+    /// [`Core::lacks_blocks`] with one free block fewer.
+    pub(crate) fn would_lack_blocks(&self, plane: PlaneId) -> bool {
         self.free_soon(plane) <= self.ftl.reserve_blocks + 1
     }
 
