@@ -103,12 +103,12 @@ impl Background {
             }
     }
 
-    /// Whether the job of a plane has to wait for the host: it is ahead of the host, and the next block that it
-    /// opens would bring the plane to its reserve.
+    /// Whether the job of a plane has to wait for the host: it is ahead of the host and has a further page to copy, and the
+    /// next block that it opens would bring the plane to its reserve.
     #[inline]
     fn waits_for_host<P: Probe>(&self, core: &Core<P>, plane: PlaneId, victim: BlockId) -> bool {
         let job = &self.jobs[plane.index()];
-        job.is_ahead && core.would_lack_blocks(plane) && {
+        job.is_ahead && core.would_lack_blocks(plane) && self.has_more(core, plane, victim) && {
             let stream = core.emptying_stream(victim, false);
             job.reads >= core.ftl.pages_open(&core.geometry, plane, stream)
         }
