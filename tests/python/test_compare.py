@@ -116,6 +116,20 @@ def test_a_sentence_states_the_change_in_plain_words(baseline, values, sentence)
     assert change(baseline, values).sentence == sentence
 
 
+@pytest.mark.parametrize(
+    ("unit", "value", "text"),
+    [
+        ("ms", 1.8e-5, "0.018 us"),
+        ("ms", 11.5, "11.5 ms"),
+        ("ms", 2500.0, "2.5 s"),
+        ("s", 0.0042, "4.2 ms"),
+        ("us", 0.5, "0.50 us"),
+    ],
+)
+def test_a_time_is_shown_in_the_unit_that_fits(unit, value, text):
+    assert Change("a.time", "a time", unit, (value,), (value,)).shown(value) == text
+
+
 def test_every_metric_is_in_the_summary_and_has_words_of_its_own():
     from nandlab.result_types import Summary
 

@@ -15,6 +15,9 @@ from nandlab.units import duration, number, share
 #: are equal with every seed.
 Verdict = Literal["differs", "unclear", "same"]
 
+#: The units of metrics that are shown in the unit that fits, in seconds.
+_SECONDS = {"s": 1.0, "ms": 1e-3}
+
 
 @dataclass(frozen=True)
 class Change:
@@ -119,8 +122,8 @@ class Change:
         """A value of the metric with its unit."""
         if self.unit == "share":
             return share(value)
-        if self.unit == "s":
-            return duration(value)
+        if self.unit in _SECONDS:
+            return duration(value * _SECONDS[self.unit])
         text = number(int(value) if float(value).is_integer() else value)
         return f"{text} {self.unit}".rstrip()
 

@@ -17,7 +17,7 @@ from nandlab.reporting.series import begin_s
 from nandlab.result_types import SteadyQuantity, Summary
 from nandlab.results import RunResult
 from nandlab.tables import Columns as Table
-from nandlab.units import count, number, share
+from nandlab.units import count, duration, number, share
 
 _TIME = Axis("simulated time, s", " s")
 _LATENCY = "latency, \u00b5s"
@@ -302,11 +302,11 @@ def gc(series: Table, summary: Summary) -> Block:
         chart = Lines("Victims", _TIME, Axis("valid pages, %", " %", low=0, high=100), xs, (valid,), height=210)
         overall = f"; {share(gc.victim_valid_mean)} over the run"
         times = gc.victim_ms
-        parts_ms = (times.copies, times.waiting, times.erase)
-        copies, waiting, erase = map(number, parts_ms)
+        spans = [part / 1e3 for part in (times.copies, times.waiting, times.erase)]
+        copies, waiting, erase = map(duration, spans)
         took = (
-            f" A victim took {number(sum(parts_ms))} ms on average: {copies} ms to copy its pages, {waiting} ms until "
-            f"its erase was queued, {erase} ms until the erase ended."
+            f" A victim took {duration(sum(spans))} on average: {copies} to copy its pages, {waiting} until its erase "
+            f"was queued, {erase} until the erase ended."
         )
         caption = f"Share of a victim's pages that were moved{overall}. A lower share costs less."
         parts.append(single(chart, caption + (took if times.erase > 0 else "")))
