@@ -403,12 +403,11 @@ impl Background {
 
     /// The job of a plane has begun or progressed, or the plane's room for the host has changed. Sets the job's share
     /// of the die.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
         let job = &self.jobs[plane.index()];
         if let Some(pacing) = self.pacing.as_mut().filter(|_| job.is_paced) {
-            let before = core.emptied(plane).map_or(0, |emptied| emptied.copies);
-            pacing.pace(core, plane, before + job.copies - job.reads);
+            pacing.pace(core, plane, job.copies - job.reads);
         }
     }
 

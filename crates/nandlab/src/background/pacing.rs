@@ -105,10 +105,13 @@ impl Pacing {
     }
 
     /// The job of a plane has begun or progressed, or the plane's room for the host has changed. `programs` pages of the
-    /// job are being programmed. Sets the share of GC on the plane's dies.
+    /// job are being programmed, besides those of the victim before. Sets the share of GC on the plane's dies.
+    #[inline(never)]
     pub(crate) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, programs: u32) {
         let task = &mut self.tasks[plane.index()];
         let before = (task.pages, task.room);
+        let emptied = core.emptied(plane).map(|emptied| (emptied.copies, emptied.is_erasing));
+        let programs = programs + emptied.map_or(0, |(copies, _)| copies);
         let (host_room, host_queued) = (core.host_room(plane), core.host_pages_queued(plane));
         if programs > 0 {
             task.on_programs(host_room, core.geometry.pages_per_block);
@@ -123,10 +126,8 @@ impl Pacing {
             // host writes get nearly the whole die.
             (task.pages, task.room) = (1, room.max(core.geometry.pages_per_block));
         } else {
-            let awaits_host =
-                core.emptied(plane).is_some_and(|before| before.copies == 0 && !before.is_erasing);
             let (pages, victims) = core.pages_to_next_block(plane, task.valid);
-            if awaits_host && victims == 0 {
+            if emptied == Some((0, false)) && victims == 0 {
                 // The erase gives the host its block. It comes after the queued programs of both sides.
                 (task.pages, task.room) = (programs.max(1), host_queued.max(1));
                 task.at_emptied.get_or_insert(host_room);
@@ -172,14 +173,16 @@ impl Pacing {
     }
 
     /// The number of jobs of the planes of the die of a plane.
+    #[inline(always)]
     fn jobs_beside<P: Probe>(core: &Core<P>, plane: PlaneId) -> u32 {
-        core.geometry.planes_beside(plane).map(|plane| u32::from(core.has_job(plane))).sum()
+        let first = core.geometry.first_plane_beside(plane).index();
+        let works = &core.room.works[first..first + core.geometry.planes_per_die as usize];
+        works.iter().map(|work| u32::from(work.victim.is_some())).sum()
     }
 
     /// The number of jobs for which the share of the die of a plane was set.
     fn jobs_of<P: Probe>(&mut self, core: &Core<P>, plane: PlaneId) -> &mut u32 {
-        let first = core.geometry.planes_beside(plane).next().expect("a die has planes");
-        &mut self.tasks[first.index()].jobs
+        &mut self.tasks[core.geometry.first_plane_beside(plane).index()].jobs
     }
 
     /// Sets the share of GC on the die of a plane, on which `jobs` jobs are under way. The jobs of the die's planes progress

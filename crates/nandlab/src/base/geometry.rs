@@ -504,8 +504,14 @@ impl Geometry {
     /// The planes of the dies of a plane, which include the plane itself.
     #[inline]
     pub fn planes_beside(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + Clone + use<> {
-        let first = self.by_plane.divide(plane.0) * self.planes_per_die;
+        let first = self.first_plane_beside(plane).0;
         (first..first + self.planes_per_die).map(PlaneId)
+    }
+
+    /// The first of the planes of the dies of a plane.
+    #[inline(always)]
+    pub fn first_plane_beside(&self, plane: PlaneId) -> PlaneId {
+        PlaneId(self.by_plane.divide(plane.0) * self.planes_per_die)
     }
 
     /// The planes of a die.

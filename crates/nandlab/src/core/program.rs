@@ -194,7 +194,10 @@ impl<P: Probe> Core<P> {
 
     /// The number of transactions queued on the dies of a plane or under way.
     pub(crate) fn load(&self, plane: PlaneId) -> u32 {
-        self.geometry.dies_of(plane).map(|die| self.device.load(die)).sum()
+        match self.geometry.dies_per_block {
+            1 => self.device.load(self.geometry.die_of(plane)),
+            _ => self.geometry.dies_of(plane).map(|die| self.device.load(die)).sum(),
+        }
     }
 
     /// Pins the block of `page`: the block is not erased while it has pins.
