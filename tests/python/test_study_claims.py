@@ -39,6 +39,9 @@ VERDICTS = [
     (2.0051, "baseline = 2.0", "not reproduced"),
     (2.3, "baseline = 2.3\neffect = 1.2", "reproduced"),
     (2.31, "baseline = 2.31\neffect = 1.2", "not reproduced"),
+    # A reading against the words of the source.
+    (2.1, "inferred = true", "inferred"),
+    (3.0, "baseline = 1.0\ninferred = true", "same direction"),
     # A parameter is calibrated to the last claim.
     (2.0, "", "fitted"),
 ]

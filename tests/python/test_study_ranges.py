@@ -145,6 +145,21 @@ def test_a_fit_elsewhere_in_the_range_does_not_count(tmp_path):
     assert result.claims[0]["ranges"] is None
 
 
+def test_an_inferred_reading_says_where_it_holds_and_never_counts(tmp_path):
+    """2 at depths 1 and 2, 3 at depth 4, as in the test before; the reading is no headline."""
+    folder = lab(tmp_path, metric="max(2, spec.workload.arrival.queue_depth - 1) + 0 * waf")
+    text = (folder / "study.toml").read_text()
+    assert text.count('source = "S"\nheadline = true\nmeasure') == 1
+    reading = text.replace('source = "S"\nheadline = true\nmeasure', 'source = "S"\ninferred = true\nmeasure')
+    (folder / "study.toml").write_text(reading)
+    run(folder, "maps.toml", tmp_path / "lab-maps")
+    one = run(folder, "study.toml", tmp_path / "lab").claims[0]
+    assert (one["verdict"], one["reason"]) == ("inferred", "not at workload.arrival.queue_depth = 4")
+    assert (one["ranges"]["points"], one["ranges"]["reproduced"]) == (3, 2)
+    both = text.replace("headline = true\nmeasure", "headline = true\ninferred = true\nmeasure")
+    assert "an inferred reading is a value, and no headline" in refusal(folder / "study.toml", both)
+
+
 def test_ranges_of_another_build_or_with_a_missing_part_do_not_count(tmp_path):
     folder = lab(tmp_path)
     run(folder, "maps.toml", tmp_path / "lab-maps")

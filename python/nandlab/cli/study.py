@@ -145,6 +145,7 @@ _VERDICT_STYLES = {
     "reproduced": "green",
     "reproduced at a setting": "cyan",
     "fitted": "cyan",
+    "inferred": "cyan",
     "undecided": "yellow",
     "same direction": "yellow",
     "not reproduced": "red",

@@ -26,7 +26,16 @@ from nandlab.reporting.chart import (
 from nandlab.reporting.colours import CYCLE
 from nandlab.study.draw import EFFECT, LARGEST, SMALLEST, Curve, Drawn, cdf_title
 from nandlab.study.draw import Panel as DrawnPanel
-from nandlab.study.judge import AT_SETTING, FITTED, NOT_REPRODUCED, REPRODUCED, SAME_DIRECTION, UNDECIDED, Verdict
+from nandlab.study.judge import (
+    AT_SETTING,
+    FITTED,
+    INFERRED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    SAME_DIRECTION,
+    UNDECIDED,
+    Verdict,
+)
 from nandlab.study.model import Claim, Definition
 from nandlab.study.ranges import OverRanges
 from nandlab.study.sample import Sample
@@ -44,6 +53,7 @@ SIGNS = {
     REPRODUCED: "\u2713",
     AT_SETTING: "\u2713",
     FITTED: "\u2713",
+    INFERRED: "\u2248",
     UNDECIDED: "?",
     SAME_DIRECTION: "\u2248",
     NOT_REPRODUCED: "\u2717",

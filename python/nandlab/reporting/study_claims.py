@@ -10,6 +10,7 @@ from nandlab.reporting.study_charts import by_workload, over_the_ranges
 from nandlab.study.judge import (
     AT_SETTING,
     FITTED,
+    INFERRED,
     NOT_MEASURED,
     NOT_REPRODUCED,
     NOT_TESTABLE,
@@ -29,6 +30,7 @@ MARKS = {
     REPRODUCED: "good",
     AT_SETTING: "fit",
     FITTED: "fit",
+    INFERRED: "fit",
     UNDECIDED: "warn",
     SAME_DIRECTION: "warn",
     NOT_REPRODUCED: "bad",
@@ -40,7 +42,8 @@ _LEGEND = (
     "Reproduced: the 95 % confidence interval of the mean over the seeds lies within the tolerance, which is at most a "
     "quarter of the reported effect, and at least 0.005; a headline also at each point of the ranges of the assumed "
     "parameters, else it is reproduced at a setting. Fitted: as reproduced, but a parameter is calibrated to this "
-    "number. Undecided: the interval lies partly within the tolerance. Same direction: outside the tolerance, on the "
+    "number. Inferred: as reproduced, but the study infers the value against the words of the source. Undecided: the "
+    "interval lies partly within the tolerance. Same direction: outside the tolerance, on the "
     "reported side of the baseline. Not testable: the effect cannot occur in this set-up. With one seed the value "
     "stands for the interval. Rising and falling with a setting: each step between neighbouring values is paired by "
     "seed, and undecided where its interval contains 0. With a property of the workloads: Spearman's rank correlation, "

@@ -44,7 +44,8 @@ A study file is TOML:
                                      # direction = "above" | "below" | "not above" | "not below" the baseline: without a
                                      # value when the source reports no number;
                                      # tolerance = { relative = 0.02 } or { absolute = 0.1 }; effect: the reported
-                                     # effect if it is not value - baseline; headline = true;
+                                     # effect if it is not value - baseline; headline = true; inferred = true: a value
+                                     # that the study infers against the words of the source;
                                      # by_workload: a fact, the reported value of each workload; each = true: must hold
                                      # for each workload; testable = { why, metric, where, reduce, above or below }, or
                                      # { why } if it never is; deviation: why it does not come out,
@@ -77,6 +78,8 @@ narrower one. The verdict on a claim:
 - `reproduced`: the whole interval lies within the tolerance; `fitted` if a parameter is calibrated to the claim;
 - `reproduced at a setting`: a headline of a study with `ranges`, reproduced at the setting of the study but not at each
   point of the ranges, or the ranges have not been run with this build (`ranges.json` beside the study's folder);
+- `inferred`: as `reproduced`, for a reading that the study infers against the words of the source, such as a misprint;
+  with `ranges` it is judged at each point of the ranges too, and never counts as reproduced;
 - `undecided`: the interval lies partly within the tolerance;
 - `same direction`: outside the tolerance, and beyond the baseline on the reported side; else `not reproduced`;
 - `not testable`: the effect cannot occur in the set-up, by the condition `testable` of the claim.

@@ -104,8 +104,10 @@ class ClaimReader:
             monotone=axis,
             against=against,
             slope=slope,
+            inferred=bool(table.inferred),
         )
         self._check_headline(claim, path)
+        self._check_inferred(claim, path)
         return claim
 
     def _slope(
@@ -128,6 +130,13 @@ class ClaimReader:
         if axis is not None and axis not in (known := [name for name in self.reader.columns if name not in LABELS]):
             report((*path, "monotone", "over"), f'unknown axis "{shown(axis)}"', near(axis, known))
         return given.direction, axis, None if table.correlated is None else table.correlated.against
+
+    def _check_inferred(self, claim: Claim, path: Path) -> None:
+        """An inferred reading is a value beside the headline that has the words of the source."""
+        if claim.inferred and (claim.headline or claim.value is None):
+            message = "an inferred reading is a value, and no headline"
+            remedy = "write the words of the source as the headline, and the inferred value as another claim"
+            self.reading.report((*path, "inferred"), message, remedy)
 
     def _check_headline(self, claim: Claim, path: Path) -> None:
         """All headlines of a study are judged at one setting."""

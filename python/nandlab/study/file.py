@@ -325,6 +325,7 @@ class ClaimTable(Table):
     monotone: MonotoneTable | None = None
     correlated: CorrelatedTable | None = None
     headline: bool | None = False
+    inferred: bool | None = False
     testable: TestableTable | None = None
     deviation: str | None = ""
 

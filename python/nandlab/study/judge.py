@@ -19,6 +19,8 @@ from nandlab.study.sample import Sample, by_seed, differences, sample
 REPRODUCED = "reproduced"
 #: As `REPRODUCED`, for a claim to which a parameter is calibrated.
 FITTED = "fitted"
+#: As `REPRODUCED`, for a value that the study infers against the words of the source.
+INFERRED = "inferred"
 #: The interval is partly within the tolerance; for a direction, partly beyond it.
 UNDECIDED = "undecided"
 #: The interval is outside the tolerance, on the reported side of the baseline. Also: on the reported side, for a
@@ -31,7 +33,10 @@ NOT_TESTABLE = "not testable"
 NOT_MEASURED = "not measured"
 #: A headline that is reproduced at the setting of the study, but not over the ranges of its assumed parameters.
 AT_SETTING = "reproduced at a setting"
-VERDICTS = (REPRODUCED, AT_SETTING, FITTED, UNDECIDED, SAME_DIRECTION, NOT_REPRODUCED, NOT_TESTABLE, NOT_MEASURED)
+VERDICTS = (
+    *(REPRODUCED, AT_SETTING, FITTED, INFERRED, UNDECIDED, SAME_DIRECTION, NOT_REPRODUCED),
+    *(NOT_TESTABLE, NOT_MEASURED),
+)
 
 #: The default tolerance of a direction, as a share of the baseline.
 DIRECTION_TOLERANCE = 0.005
@@ -202,8 +207,8 @@ def _judge(study: Definition, results: Results, claim: Claim, is_fitted: bool) -
         verdict = min((one.verdict for one in workloads), key=order.index)
     if not can_be_tested:
         verdict = NOT_TESTABLE
-    elif verdict == REPRODUCED and is_fitted:
-        verdict = FITTED
+    elif verdict == REPRODUCED:
+        verdict = INFERRED if claim.inferred else FITTED if is_fitted else REPRODUCED
     return Verdict(
         claim, found, baseline, slack, verdict, _averages(results, claim.measure), tuple(workloads), condition
     )
@@ -378,6 +383,7 @@ def _averages(results: Results, measure: Measure) -> dict[str, float]:
 __all__ = [
     "AT_SETTING",
     "FITTED",
+    "INFERRED",
     "NOT_MEASURED",
     "NOT_REPRODUCED",
     "NOT_TESTABLE",

@@ -228,6 +228,8 @@ class Claim:
     against: Expression | None = None
     #: `rising` or `falling`, of a claim over an axis or against a property.
     slope: str | None = None
+    #: Whether the study infers the value against the words of the source.
+    inferred: bool = False
 
     @property
     def against_text(self) -> str:

@@ -2,7 +2,8 @@
 
 A study names with `ranges` the study that extends it and varies these parameters. A part of that study with `range`
 varies one or several of them; each headline is judged there at each point of the part's grid, as at the setting. A
-headline is `reproduced` only if it is reproduced at the setting and at each of these points.
+headline is `reproduced` only if it is reproduced at the setting and at each of these points. Inferred readings are
+judged there too; their verdict stays `inferred`, with the points at which they do not hold.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nandlab.study.judge import AT_SETTING, NOT_MEASURED, NOT_TESTABLE, REPRODUCED, Verdict, judge_claim
+from nandlab.study.judge import AT_SETTING, INFERRED, NOT_MEASURED, NOT_TESTABLE, REPRODUCED, Verdict, judge_claim
 from nandlab.study.metrics import Results
 from nandlab.study.model import LABELS, SEED, Claim, Definition, Measure, Part, Where
 from nandlab.study.plan import build_identity
@@ -57,13 +58,13 @@ class OverRanges:
 
 
 def over_ranges(study: Definition, results: Results) -> list[OverRanges]:
-    """The headlines of the extended study at each point of the parts with `range`."""
+    """The headlines and inferred readings of the extended study at each point of the parts with `range`."""
     if study.extended is None:
         return []
     parts = [part for part in study.parts if part.range]
     found = []
     for claim in study.extended.claims:
-        if claim.headline and parts:
+        if (claim.headline or claim.inferred) and parts:
             points = tuple(point for part in parts for point in _points(study, results, claim, part))
             found.append(OverRanges(claim, points))
     return found
@@ -131,7 +132,7 @@ class Held:
         points = list(self.points.get(verdict.claim.id, ()))
         lacking = [part for part in self.parts if not any(point["part"] == part for point in points)]
         judged = [point for point in points if point["verdict"] not in (NOT_TESTABLE, NOT_MEASURED)]
-        failed = [point for point in points if point["verdict"] != REPRODUCED]
+        failed = [point for point in points if point["verdict"] not in (REPRODUCED, INFERRED)]
         known = [point["measured"] for point in judged if point["measured"] is not None]
         said = {
             "points": len(points),
@@ -183,8 +184,9 @@ def with_ranges(verdicts: Sequence[Verdict], ranges: Held | None) -> list[Verdic
         return list(verdicts)
     out = []
     for verdict in verdicts:
-        if verdict.claim.headline and verdict.verdict == REPRODUCED:
+        if verdict.verdict == INFERRED or (verdict.claim.headline and verdict.verdict == REPRODUCED):
             word, reason, said = ranges.of(verdict)
+            word = INFERRED if verdict.verdict == INFERRED else word
             verdict = replace(verdict, verdict=word, reason=reason, ranges=said)
         out.append(verdict)
     return out
