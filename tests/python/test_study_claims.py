@@ -700,3 +700,12 @@ def test_a_deviation_has_the_measured_values_that_it_names(tmp_path):
     text = SLOPES.format(metric="waf", claim='value = 9.0\ndeviation = "{d} {c.x}"', where="", reduce="")
     found = refusal(tmp_path / "s.toml", text)
     assert 'claims.0.deviation: unknown claim "d"' in found and 'unknown workload "x"' in found
+
+
+def test_a_deviation_may_name_a_workload_that_the_smoke_size_leaves_out(tmp_path):
+    import nandlab
+
+    (tmp_path / "base.toml").write_text(BASE)
+    text = SLOPES.format(metric="waf", claim='value = 9.0\ndeviation = "{c.u} {c.v}"', where="", reduce="")
+    (tmp_path / "s.toml").write_text(text + '[smoke]\nworkloads = ["v"]\n')
+    assert nandlab.Study.load(tmp_path / "s.toml", smoke=True).definition.claims[0].deviation == "{c.u} {c.v}"
