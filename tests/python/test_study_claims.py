@@ -486,6 +486,30 @@ def test_exposure_counts_dirty_pages_beyond_the_capability():
     assert exposure(series.select("interval_s")) == {}
 
 
+def test_errors_of_copybacks_in_a_row_come_from_the_rber_model():
+    import nandlab
+    from nandlab.study.metrics import copybacks
+
+    spec = nandlab.load(
+        "drive = { blocks_per_plane = 64, pages_per_block = 8, op = 0.6, cell = 'mlc', endurance = 20_000 }",
+        {
+            "ecc.levels": [{"rber_max": 0.013, "sense": "50us", "transfer": "20us", "decode": "15us"}],
+            "reliability.rber.vth": {"dvpp": 0.38, "cell_to_cell": 0.0688, "per_page_kind": True},
+            "reliability.copyback": "propagate",
+            "reliability.pe_cycles": 3000,
+            "migration.policy.rcopyback.limit.measured.within": "365d",
+        },
+    )
+    found = copybacks(spec)
+    points = [nandlab.reliability(spec, [3000], [age], copybacks=number) for age, number in (("0s", 0), ("365d", 0))]
+    new, old = (float(one.rber.max()) for one in points)
+    for number in range(9):
+        assert found[f"copybacks.rber.{number}"] == pytest.approx(old + number * new)
+    assert found["copybacks.allowed"] == int((0.013 - old) / new) == 2
+    # A limit that does not follow the RBER has no required retention.
+    assert copybacks(spec.with_({"migration.policy.rcopyback.limit": 2})) == {}
+
+
 def test_paper_and_measurement_are_side_by_side_by_workload_with_intervals(tmp_path):
     import nandlab
 

@@ -25,6 +25,8 @@ from nandlab.study.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
+    from nandlab._core import Spec
+
 #: Keys of summary.json whose values are no metrics.
 _NO_METRIC = ("nandlab", "spec_hash", "complete")
 
@@ -46,11 +48,12 @@ def metrics(store: Store, run: PlannedRun, summary: Mapping[str, Any]) -> dict[s
     found.update(steady(series))
     found.update(exposure(series))
     found.update(load(series))
+    found.update(copybacks(run.spec))
     return found
 
 
 #: Prefixes and names of metrics that are not in summary.json.
-_OTHER_METRICS = ("smart.", "steady.", "exposure.", "load.", "drive.raw_bytes", "drive.logical_bytes")
+_OTHER_METRICS = ("smart.", "steady.", "exposure.", "load.", "copybacks.", "drive.raw_bytes", "drive.logical_bytes")
 
 
 def is_metric(name: str) -> bool:
@@ -90,7 +93,10 @@ def _numbers() -> frozenset[str]:
     found.update(name for name, _ in flat(json.loads(drive.smart()), "smart."))
     series = pl.DataFrame({name: [1.0] for name in _COLUMNS})
     return frozenset(
-        found.union(("drive.raw_bytes", "drive.logical_bytes"), steady(series), exposure(series), load(series))
+        found.union(
+            ("drive.raw_bytes", "drive.logical_bytes", "copybacks.rber.*", "copybacks.allowed"),
+            *(steady(series), exposure(series), load(series)),
+        )
     )
 
 
@@ -198,6 +204,36 @@ def load(series: pl.DataFrame) -> dict[str, float | None]:
         total_s = float(interval_s[known].sum())
         found[f"load.{name}"] = float((busy[known] * interval_s[known]).sum()) / total_s if total_s else None
         found[f"load.{name}_peak"] = float(busy[known].max()) if total_s else None
+    return found
+
+
+#: The most copybacks in a row of `copybacks.rber`.
+COPYBACKS_MAX = 16
+
+
+def copybacks(spec: Spec) -> dict[str, float]:
+    """The errors of copybacks in a row of a new page, by the RBER model, for a spec with the limit `measured`.
+
+    `copybacks.rber` has, by number of copybacks, 0 to `COPYBACKS_MAX`, the RBER at `reliability.pe_cycles` after that
+    many copybacks without retention and then the retention `within` of the limit. `copybacks.allowed` is the greatest
+    of these numbers up to which a read level that the limit permits decodes each of these pages. Of the kinds of page
+    that the model distinguishes the one with the most errors counts.
+    """
+    values = json.loads(spec.canonical_json())
+    policy = values["migration"]["policy"]
+    limits = [name.get("limit") for name in policy.values()] if isinstance(policy, dict) else []
+    measured = next((limit["measured"] for limit in limits if isinstance(limit, dict) and "measured" in limit), None)
+    reliability = values["reliability"]
+    if measured is None or reliability["rber"] == "none":
+        return {}
+    from nandlab.rber import reliability as computed
+
+    conditions = [reliability["pe_cycles"]], [measured["within"] / 1e9]
+    of = [computed(spec, *conditions, copybacks=number) for number in range(COPYBACKS_MAX + 1)]
+    # Level 0 stands for pages that no level decodes.
+    within = [bool(((one.level > 0) & (one.level <= measured["level"])).all()) for one in of]
+    found = {f"copybacks.rber.{number}": float(one.rber.max()) for number, one in enumerate(of)}
+    found["copybacks.allowed"] = float(max([*within, False].index(False) - 1, 0))
     return found
 
 
