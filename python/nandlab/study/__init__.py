@@ -28,8 +28,8 @@ A study file is TOML:
     [smoke]                          # the smoke size: parts, variants, workloads, grid (values to keep), values, set
     [metrics]
     NAME = "1 - steady.free_share"   # arithmetic over summary.json, smart.*, steady.*, exposure.*, load.*, drive.*,
-                                     # copybacks.*, spec.*, grid axes; waf['fifo']: waf of the same run with variant fifo;
-                                     # at(ecc.levels, 1), total(ecc.levels): entry and sum of a metric by number;
+                                     # copybacks.*, spec.*, grid axes; waf['fifo']: waf of the same run with variant
+                                     # fifo; at(ecc.levels, 1), total(ecc.levels): entry and sum of a metric by number;
                                      # no value for a run without one of the names
     [[figures]]                      # id, title, caption, kind = "line" | "bar" | "cdf", metric, over, series, panels,
                                      # where, normalised_to (a variant), reduce, mean (bars: adds their means), log_x,
