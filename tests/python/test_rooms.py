@@ -17,9 +17,6 @@ MECHANISMS = tuple(sorted(path.name for path in SOURCE.iterdir() if path.is_dir(
 STOREYS = (*BELOW, MECHANISMS, *ABOVE)
 STOREY = {room: storey for storey, rooms in enumerate(STOREYS) for room in rooms}
 
-# Largest number of lines of a source file, with comments and unit tests; a file tests.rs may be longer.
-LINES_MAX = 600
-
 
 def code(path: Path) -> str:
     """The text of a file without comments and unit tests."""
@@ -61,12 +58,3 @@ def test_only_drive_and_runner_import_mechanisms() -> None:
             continue
         named = {name: path for name, path in imports(room).items() if name in MECHANISMS}
         assert not named, f"{room} imports {named}"
-
-
-def test_no_source_file_is_longer_than_600_lines() -> None:
-    lengths = {
-        path.relative_to(SOURCE): len(path.read_text().splitlines())
-        for path in SOURCE.rglob("*.rs")
-        if path.name != "tests.rs"
-    }
-    assert {str(path): lines for path, lines in lengths.items() if lines > LINES_MAX} == {}
