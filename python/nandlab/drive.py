@@ -215,7 +215,7 @@ class Drive:
         """Save the state of the drive as a snapshot, which `precondition.load` of a spec loads.
 
         The snapshot is written to a temporary file beside `path`, which is then renamed. Raises `RunError` while
-        operations are under way or the write cache has dirty pages, and `OutputError` when the file cannot be written.
+        operations are under way or the write cache has dirty units, and `OutputError` when the file cannot be written.
         Call `flush()` and `run_until_idle()` first; if a capacitor backs up the cache (`cache.flush_to`), call
         `detect_budget()` in place of `flush()`.
         """

@@ -239,7 +239,7 @@ def test_a_drive_with_a_dirty_write_cache_is_not_saved(tmp_path):
     with pytest.raises(nandlab.RunError) as caught:
         drive.save(path)
     assert str(caught.value).startswith(
-        "the write cache has 3 dirty pages\n  remedy: call flush() and run_until_idle() before save();"
+        "the write cache has 3 dirty units\n  remedy: call flush() and run_until_idle() before save();"
     )
     assert path.read_bytes() == b"an earlier one" and [entry.name for entry in tmp_path.iterdir()] == ["a.drive"]
     drive.flush()

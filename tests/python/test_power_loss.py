@@ -160,7 +160,7 @@ def test_a_budget_of_zero_is_reported_with_its_reason(tmp_path):
 
     sets = {"capacitor.capacitance": "50uF", "cache.dirty_budget": "measured", "power.cut_after_requests": 0}
     text = screen_of(nandlab.run(SPEC, sets=sets), tmp_path)
-    assert "No page may be dirty" in text
+    assert "No unit may be dirty" in text
     assert "capacitor.capacitance" in text
 
 

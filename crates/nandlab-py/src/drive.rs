@@ -225,8 +225,8 @@ impl Drive {
         let this = &mut *free(slf)?;
         this.check_failure(py)?;
         on!(this.drive(py)?, drive => {
-            let [cache_pages, ..] = drive.cache_pages();
-            let Some(capacitor) = drive.capacitor().filter(|_| cache_pages > 0) else {
+            let [cache_units, ..] = drive.cache_units();
+            let Some(capacitor) = drive.capacitor().filter(|_| cache_units > 0) else {
                 return Err(RunError::new_err(
                     "there is no dirty page budget to detect: the drive has no capacitor or no write cache\n  \
                      remedy: set capacitor.capacitance and cache.size",
@@ -242,14 +242,14 @@ impl Drive {
     fn capacitor(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<Option<(&'static str, f64, f64)>> {
         let this = &mut *free(slf)?;
         Ok(on!(this.drive(py)?, drive => {
-            drive.capacitor().map(|capacitor| (capacitor.stage, capacitor.energy_j, drive.capability_pages()))
+            drive.capacitor().map(|capacitor| (capacitor.stage, capacitor.energy_j, drive.capability_units()))
         }))
     }
 
     #[getter]
     fn cache_pages(slf: &Bound<'_, Self>, py: Python<'_>) -> PyResult<[u32; 3]> {
         let this = &mut *free(slf)?;
-        Ok(on!(this.drive(py)?, drive => drive.cache_pages()))
+        Ok(on!(this.drive(py)?, drive => drive.cache_units()))
     }
 
     fn tables<'py>(slf: &Bound<'_, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -65,7 +65,7 @@ fn kinds(geometry: &Geometry, is_by_kind: bool) -> Vec<(&'static str, PageKind)>
     }
     let names =
         [("slc", PageKind::Slc), ("lsb", PageKind::Lsb), ("csb", PageKind::Csb), ("msb", PageKind::Msb)];
-    let is_there = |kind| (0..geometry.pages_per_block).any(|page| geometry.kind(page) == kind);
+    let is_there = |kind| (0..geometry.units_per_superblock).any(|unit| geometry.kind(unit) == kind);
     names.into_iter().filter(|&(_, kind)| is_there(kind)).collect()
 }
 
@@ -119,7 +119,7 @@ fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometr
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));
     let count = Ecc::new(&spec.ecc).levels();
     // The mean of the pages of a wordline.
-    let pages = geometry.pages_per_wordline().min(geometry.flash_pages_per_block());
+    let pages = geometry.pages_per_wordline().min(geometry.pages_per_superblock());
     let sense_ns = |timing: &Timing, level: u8, is_retry: bool| -> Span {
         let sum: Span = (0..pages)
             .map(|page| timing.read(page * geometry.units_per_page, level, is_retry).sense_ns)

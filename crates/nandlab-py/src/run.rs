@@ -141,7 +141,7 @@ impl Run {
             let source = open(&workload)?;
             let first_pass = if spec.loaded.spec.map_reads { Some(runner(open(&round)?)) } else { None };
             // The oracle has to see how the drive is preconditioned.
-            let shared = drives.filter(|_| !verify && geometry.pages <= UNITS_MAX);
+            let shared = drives.filter(|_| !verify && geometry.units <= UNITS_MAX);
             let shared =
                 shared.and_then(|drives| Some(Shared { drives, key: spec.loaded.precondition_key()? }));
             let simulation = simulation(&spec.loaded, verify, workload.warm_up);

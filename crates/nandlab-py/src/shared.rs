@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// The mapping units of all drives that are kept: the copy of a drive takes 9 to 25 bytes for each.
+/// The largest number of units of all drives that are kept: the copy of a drive takes 9 to 25 bytes for each unit.
 pub(crate) const UNITS_MAX: u32 = 1 << 25;
 
 /// The states of preconditioned drives, the oldest one first. All have the key of the spec that was preconditioned last;

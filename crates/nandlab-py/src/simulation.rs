@@ -87,7 +87,7 @@ pub(crate) trait Simulation: Send + Sync {
     /// Records the end of the stretch for `fast_forward`, and lets the drive come to rest.
     fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
     /// Fast-forwards the drive, which must be at rest, by `times` the wear and the time of the stretch, or by a lower
-    /// factor if blocks would get too close to their endurance. Returns the factor.
+    /// factor if superblocks would get too close to their endurance. Returns the factor.
     fn fast_forward(&mut self, times: f64) -> Result<f64, Failure>;
     /// Whether requests of the warm-up are still to end, so that there are no results yet.
     fn is_warming_up(&self) -> bool;

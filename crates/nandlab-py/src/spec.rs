@@ -104,9 +104,10 @@ impl Spec {
         self.geometry.raw_bytes()
     }
 
+    /// Bytes of a mapping unit, which by default is the page.
     #[getter]
     fn page_bytes(&self) -> u32 {
-        self.geometry.page_bytes
+        self.geometry.unit_bytes
     }
 }
 

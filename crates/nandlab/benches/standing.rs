@@ -40,7 +40,8 @@ const SPAN: u64 = 8 << 30;
 const MAIN_BLOCKS: u32 = 2048;
 /// The share of the blocks that preconditioning fills.
 const USED: f64 = 0.988;
-const PAGE: u64 = 4096;
+/// Bytes of a mapping unit.
+const UNIT: u64 = 4096;
 const QUEUE_DEPTH: u32 = 64;
 
 /// The CPU time of this thread in seconds; the time of day on a system that has no `/proc/thread-self/schedstat`.
@@ -56,20 +57,20 @@ fn seconds() -> f64 {
         )
 }
 
-/// Returns requests whose pages have Zipf 0.9 ranks. The ranks are drawn by inversion of the continuous distribution; a
-/// multiplier that is prime to the span maps ranks to pages.
+/// Returns requests whose units have Zipf 0.9 ranks. The ranks are drawn by inversion of the continuous distribution; a
+/// multiplier that is prime to the span maps ranks to units.
 fn requests(count: usize, span: u64) -> Vec<Request> {
     let mut stream = Stream::new(1, "bench");
-    let pages = span / PAGE;
-    let top = libm::pow(pages as f64, 0.1);
+    let units = span / UNIT;
+    let top = libm::pow(units as f64, 0.1);
     let sizes = [1, 2, 3, 4];
     (0..count)
         .map(|_| {
-            let rank = (libm::pow(stream.unit() * (top - 1.0) + 1.0, 10.0) as u64 - 1).min(pages - 1);
-            let page = rank.wrapping_mul(0x9e37_79b1) % pages;
-            let len = sizes[stream.below(4) as usize].min(pages - page);
+            let rank = (libm::pow(stream.unit() * (top - 1.0) + 1.0, 10.0) as u64 - 1).min(units - 1);
+            let unit = rank.wrapping_mul(0x9e37_79b1) % units;
+            let len = sizes[stream.below(4) as usize].min(units - unit);
             let op = if stream.below(10) < 7 { Op::Write } else { Op::Read };
-            Request { arrival: Time::START, op, fua: false, offset: page * PAGE, len: len * PAGE }
+            Request { arrival: Time::START, op, fua: false, offset: unit * UNIT, len: len * UNIT }
         })
         .collect()
 }
@@ -144,8 +145,8 @@ const SYNCS: Act = ("syncs of dirty pages", |drive| drive.stats().cache.syncs);
 const DETECTIONS: Act = ("budget detections", |drive| drive.stats().power.detections.len() as u64);
 const BUDGET_BINDS: Act = ("updates blocked by the budget", |drive| drive.stats().cache.blocked_updates);
 
-/// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both; with mapping
-/// units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
+/// Settings of the 16 GiB drive: plain, with read levels, with a demand map, with LaLDPC, which needs both; with
+/// mapping units of 4 KiB on pages of 16 KiB, one-shot programs of TLC wordlines and superblocks by die, and these with
 /// suspension. Then the drive of examples/combined.toml, with the baselines of its four schemes and with the schemes.
 pub(crate) const SCHEMES: [Scheme; 8] = [
     Scheme { name: PLAIN, than: PLAIN, sets: &[], acts: &[GC] },
@@ -321,7 +322,7 @@ fn combined_requests(count: usize, span: u64) -> Vec<Request> {
     let mut drawn = requests(count, span);
     for request in &mut drawn {
         request.op = if stream.below(10) < 6 { Op::Read } else { Op::Write };
-        request.len = if stream.below(4) == 0 { PAGE } else { 4 * PAGE }.min(span - request.offset);
+        request.len = if stream.below(4) == 0 { UNIT } else { 4 * UNIT }.min(span - request.offset);
     }
     drawn
 }
@@ -414,7 +415,8 @@ fn counted(runner: &mut Runner<Replay>, drive: &mut Drive) {
 }
 
 /// The work of the drive as bare loops. A read looks up the map. A write maps, validates and invalidates pages; greedy
-/// GC copies page by page when a plane has `SPARE` free blocks. The loops have no time, no queues and no statistics.
+/// GC copies page by page when a plane has `SPARE` free blocks. The loops have no time, no queues and no statistics. On
+/// the drives that they stand for, a mapping unit is a page, a superblock a block, and a lane a plane.
 struct Bare<const PAGES: u32, const PLANES: u32, const SPARE: usize> {
     map: Vec<u32>,
     lpn: Vec<u32>,
@@ -462,19 +464,19 @@ impl<const PAGES: u32, const PLANES: u32, const SPARE: usize> Bare<PAGES, PLANES
 
     fn like(like: &Drive) -> Self {
         let geometry = like.geometry();
-        let mut bare = Self::new(geometry.logical_pages, geometry.blocks_per_plane);
-        for lpn in 0..geometry.logical_pages {
-            if let Some(ppn) = like.ftl().map.get(Lpn(lpn)) {
-                bare.map[lpn as usize] = ppn.0;
-                bare.lpn[ppn.index()] = lpn;
-                bare.is_valid[ppn.index()] = true;
+        let mut bare = Self::new(geometry.logical_units, geometry.superblocks_per_lane);
+        for lpn in 0..geometry.logical_units {
+            if let Some(unit) = like.ftl().map.get(Lpn(lpn)) {
+                bare.map[lpn as usize] = unit.0;
+                bare.lpn[unit.index()] = lpn;
+                bare.is_valid[unit.index()] = true;
             }
         }
-        for (id, block) in like.array().blocks.iter().enumerate() {
-            if block.programmed == 0 {
-                bare.free[id / geometry.blocks_per_plane as usize].push(id as u32);
+        for (id, superblock) in like.array().superblocks.iter().enumerate() {
+            if superblock.programmed == 0 {
+                bare.free[id / geometry.superblocks_per_lane as usize].push(id as u32);
             } else {
-                bare.valid[id] = block.valid as u16;
+                bare.valid[id] = superblock.valid as u16;
             }
         }
         bare
@@ -483,7 +485,7 @@ impl<const PAGES: u32, const PLANES: u32, const SPARE: usize> Bare<PAGES, PLANES
     #[inline(always)]
     fn program(&mut self, plane: usize, stream: usize, lpn: u32) {
         let (next, end) = self.open[plane][stream];
-        let ppn = if next < end {
+        let page = if next < end {
             self.open[plane][stream].0 = next + 1;
             next
         } else {
@@ -497,10 +499,10 @@ impl<const PAGES: u32, const PLANES: u32, const SPARE: usize> Bare<PAGES, PLANES
             self.open[plane][stream] = (block * PAGES + 1, (block + 1) * PAGES);
             block * PAGES
         };
-        let old = std::mem::replace(&mut self.map[lpn as usize], ppn);
-        self.lpn[ppn as usize] = lpn;
-        self.is_valid[ppn as usize] = true;
-        self.valid[(ppn / PAGES) as usize] += 1;
+        let old = std::mem::replace(&mut self.map[lpn as usize], page);
+        self.lpn[page as usize] = lpn;
+        self.is_valid[page as usize] = true;
+        self.valid[(page / PAGES) as usize] += 1;
         if old != u32::MAX {
             self.is_valid[old as usize] = false;
             self.valid[(old / PAGES) as usize] -= 1;
@@ -516,10 +518,10 @@ impl<const PAGES: u32, const PLANES: u32, const SPARE: usize> Bare<PAGES, PLANES
             let (victim, _) =
                 blocks.iter().enumerate().min_by_key(|(_, valid)| **valid).expect("there are blocks");
             let victim = first + victim as u32;
-            for ppn in victim * PAGES..(victim + 1) * PAGES {
-                if self.is_valid[ppn as usize] {
+            for page in victim * PAGES..(victim + 1) * PAGES {
+                if self.is_valid[page as usize] {
                     self.operations += 1;
-                    self.program(plane, 1, self.lpn[ppn as usize]);
+                    self.program(plane, 1, self.lpn[page as usize]);
                 }
             }
             self.valid[victim as usize] = u16::MAX;
@@ -531,8 +533,8 @@ impl<const PAGES: u32, const PLANES: u32, const SPARE: usize> Bare<PAGES, PLANES
     fn play(&mut self, requests: &[Request]) -> f64 {
         let start = seconds();
         for request in requests {
-            let first = (request.offset / PAGE) as u32;
-            for lpn in first..first + (request.len / PAGE) as u32 {
+            let first = (request.offset / UNIT) as u32;
+            for lpn in first..first + (request.len / UNIT) as u32 {
                 if request.op == Op::Read {
                     self.sum += u64::from(self.lpn[self.map[lpn as usize] as usize]);
                     self.operations += 1;
@@ -571,7 +573,7 @@ fn bare(trace: &str) {
             Request { arrival: Time::START, op, fua: false, offset: columns[2] * 512, len: columns[3] * 512 }
         })
         .collect();
-    let top = requests.iter().map(|r| r.offset + r.len).max().expect("there are requests") / PAGE;
+    let top = requests.iter().map(|r| r.offset + r.len).max().expect("there are requests") / UNIT;
     let mut bare = Replayed::empty(top as u32, REPLAYED_BLOCKS);
     let cpu_s = bare.play(&requests);
     println!(r#"{{"operations":{},"cpu_s":{cpu_s:.6}}}"#, bare.operations);
@@ -646,7 +648,7 @@ fn main() {
         if quick && runs == 1 || only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
-        let (mut best, mut fastest, mut bytes_per_page) = (f64::INFINITY, f64::INFINITY, 0.0);
+        let (mut best, mut fastest, mut bytes_per_unit) = (f64::INFINITY, f64::INFINITY, 0.0);
         let (mut limit, mut outcome) = (f64::INFINITY, 0);
         let mut facts = String::new();
         for _ in 0..runs {
@@ -664,7 +666,7 @@ fn main() {
             fastest = fastest.min(seconds);
             let grown = before.zip(resident_bytes()).map_or(0, |(before, now)| now.saturating_sub(before));
             // Later runs use the memory of the first again.
-            bytes_per_page = f64::max(bytes_per_page, grown as f64 / f64::from(drive.geometry().pages));
+            bytes_per_unit = f64::max(bytes_per_unit, grown as f64 / f64::from(drive.geometry().units));
             outcome = drive.now().ns() ^ operations.rotate_left(32);
             let stats = drive.stats();
             facts = format!(
@@ -680,7 +682,7 @@ fn main() {
         println!("{name:>8}: {facts}");
         println!(
             "          {:.2} M requests/s, {:.2} M page operations/s, {:.0} ns each, {:.2} x the time on the first drive; \
-             {bytes_per_page:.1} bytes per physical page",
+             {bytes_per_unit:.1} bytes per physical page",
             1e-6 * REQUESTS as f64 / fastest,
             1e-6 / best,
             best * 1e9,

@@ -62,7 +62,7 @@ static ALLOCATOR: Counting = Counting;
 /// A source of random requests of whole pages, half of them writes.
 struct Random {
     stream: Stream,
-    pages: u64,
+    units: u64,
     left: u64,
 }
 
@@ -72,13 +72,13 @@ impl Source for Random {
     fn next_request(&mut self) -> Option<Result<Request, Infallible>> {
         self.left = self.left.checked_sub(1)?;
         let op = if self.stream.below(2) == 0 { Op::Read } else { Op::Write };
-        let offset = self.stream.below(self.pages) * 4096;
+        let offset = self.stream.below(self.units) * 4096;
         Some(Ok(Request { arrival: Time::START, op, fua: false, offset, len: 4096 }))
     }
 }
 
 #[test]
-fn a_simulated_page_takes_at_most_16_bytes() {
+fn a_simulated_unit_takes_at_most_16_bytes() {
     // 1 GiB of 4 KiB pages: 4 channels x 4 chips x 2 planes of 128 blocks of 64 pages.
     let spec = spec(
         "[drive]\nchannels = 4\nchips_per_channel = 4\ndies_per_chip = 1\nplanes_per_die = 2\nblocks_per_plane = 128\n\
@@ -89,19 +89,19 @@ fn a_simulated_page_takes_at_most_16_bytes() {
     let before = LIVE.load(Relaxed);
     MOST.store(before, Relaxed);
     let mut drive = Drive::new(&spec);
-    let pages = f64::from(drive.geometry().pages);
-    assert_eq!(pages, 262_144.0);
-    let per_page = |bytes: usize| (bytes - before) as f64 / pages;
-    println!("fresh: {:.2} bytes per page", per_page(LIVE.load(Relaxed)));
+    let units = f64::from(drive.geometry().units);
+    assert_eq!(units, 262_144.0);
+    let per_unit = |bytes: usize| (bytes - before) as f64 / units;
+    println!("fresh: {:.2} bytes per page", per_unit(LIVE.load(Relaxed)));
     assert!(drive.precondition(&mut |_| true).0);
     println!(
         "preconditioned: {:.2} bytes per page, {:.2} at most while preconditioning",
-        per_page(LIVE.load(Relaxed)),
-        per_page(MOST.load(Relaxed)),
+        per_unit(LIVE.load(Relaxed)),
+        per_unit(MOST.load(Relaxed)),
     );
-    assert!(per_page(MOST.load(Relaxed)) <= 16.0, "preconditioning needs more than 16 bytes per page");
-    let logical = u64::from(drive.geometry().logical_pages);
-    let source = Random { stream: Stream::new(1, "memory"), pages: logical, left: 200_000 };
+    assert!(per_unit(MOST.load(Relaxed)) <= 16.0, "preconditioning needs more than 16 bytes per page");
+    let logical = u64::from(drive.geometry().logical_units);
+    let source = Random { stream: Stream::new(1, "memory"), units: logical, left: 200_000 };
     let mut runner = Runner::new(source, Arrival::QueueDepth(32), Beyond::Refuse);
     let mut play = |requests| {
         let (calls, operations) = (CALLS.load(Relaxed), drive.stats().page_operations());
@@ -113,11 +113,11 @@ fn a_simulated_page_takes_at_most_16_bytes() {
     println!("{calls} allocations in {operations} page operations");
     // The remaining allocations are those of the series, which grows row by row.
     assert!((calls as u64) < operations / 1000, "the event loop allocates memory");
-    let (after, most) = (per_page(LIVE.load(Relaxed)), per_page(MOST.load(Relaxed)));
+    let (after, most) = (per_unit(LIVE.load(Relaxed)), per_unit(MOST.load(Relaxed)));
     println!("after 200000 requests: {after:.2} bytes per page, {most:.2} at most");
     assert!(drive.stats().gc.victims > 100, "GC has hardly worked");
     assert!(after <= 16.0 && most <= 16.0, "{after} and at most {most} bytes per page");
     drop((drive, runner));
     // The drive and the runner have freed their memory, except for less than 0.1 bytes per page.
-    assert!(per_page(LIVE.load(Relaxed)) < 0.1);
+    assert!(per_unit(LIVE.load(Relaxed)) < 0.1);
 }

@@ -1,9 +1,11 @@
-//! Background jobs of the planes: GC, static wear levelling, refresh, and read reclaim. A job either moves the valid
-//! pages of one block and erases the block, or refreshes the pages of a block that is not erased ("the block stays").
+//! Background jobs of the lanes: GC, static wear levelling, refresh, and read reclaim. A job either moves the valid
+//! units of one superblock and erases the superblock, or refreshes the units of a superblock that is not erased ("the
+//! superblock stays").
 //!
-//! A job has a few copies under way at a time. A copy is a copyback, or a read and, if the page is still valid after
-//! the read, a program in the same plane. The victim is erased when it has neither valid pages nor pins. If the last
-//! copies of a victim of GC gather in a programming unit, the next job fills the unit, and the victim is erased beside it.
+//! A job has a few copies under way at a time. A copy is a copyback, or a read and, if the unit is still valid after
+//! the read, a program in the same lane. The victim is erased when it has neither valid units nor pins. If the last
+//! copies of a victim of GC gather in a programming unit, the next job fills this programming unit, and the victim is
+//! erased beside the next job.
 //!
 //! The sources are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
 //! (`pacing.rs`). Jobs call refresh, read reclaim and copybacks through the trait `Around`.
@@ -22,7 +24,7 @@ mod wear;
 
 pub use stats::{GcStats, VictimMs, VictimStats};
 
-use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::core::{CopyBack, Core, Map, NextJob, Part, Queued, Refreshed, Space, VictimTimes, Work};
 use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
@@ -34,14 +36,14 @@ use pacing::Pacing;
 use spec::{GcPacing, GcSpec};
 use std::ops::Range;
 
-/// The drive has failed if this many erases in vain per block of the drive give no write a page: GC would continue for
-/// ever.
+/// The drive has failed if this many erases in vain per superblock of the drive give no write a unit: GC would continue
+/// for ever.
 pub(crate) const IN_VAIN_MAX: u64 = 16;
 
-/// Number of pages of a victim whose map entries are prefetched together.
-const PREFETCH_PAGES: usize = 8;
+/// Number of units of a victim whose map entries are prefetched together.
+const PREFETCH_UNITS: usize = 8;
 
-/// The background job of a plane.
+/// The background job of a lane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Job {
     cause: Option<Cause>,
@@ -57,32 +59,32 @@ pub(crate) struct Job {
     blocks_from: Option<u64>,
     is_blocking: bool,
     is_erasing: bool,
-    /// Whether the erase of the victim gives more room than its valid pages take.
+    /// Whether the erase of the victim gives more room than its valid units take.
     gains: bool,
     /// Whether the victim held translation pages when the job began.
     is_of_map: bool,
-    /// The stream to which pages are copied back; `None`: all pages are moved off-chip.
+    /// The stream to which units are copied back; `None`: all units are moved off-chip.
     copyback: Option<WriteStream>,
-    /// Whether the plane keeps room for the valid pages of the victim in the open block that GC shares with the host:
-    /// they are moved off-chip, not copied back.
+    /// Whether the lane keeps room for the valid units of the victim in the open superblock that GC shares with the
+    /// host: they are moved off-chip, not copied back.
     promises: bool,
-    /// Whether the block stays: it is not erased, and only pages that cannot be refreshed in place are written
+    /// Whether the superblock stays: it is not erased, and only units that cannot be refreshed in place are written
     /// elsewhere.
     stays: bool,
     /// The read level at which the job's reads start.
     start: Start,
-    /// The page of the victim at which the search for the next valid page starts.
-    next_page: u32,
-    /// The map entries of the valid pages before this page have been prefetched.
+    /// The unit of the victim at which the search for the next valid unit starts.
+    next_unit: u32,
+    /// The map entries of the valid units before this unit have been prefetched.
     prefetched: u32,
-    /// The map entries of further pages are prefetched when `next_page` is after this page, the first page of the latest
-    /// prefetch.
+    /// The map entries of further units are prefetched when `next_unit` is after this unit, the first unit of the
+    /// latest prefetch.
     prefetch_at: u32,
-    /// What is left of a flash page that is not copied back, in a job that copies back.
+    /// What is left of a page that is not copied back, in a job that copies back.
     rest: Range<u32>,
     /// Number of copies under way.
     copies: u32,
-    /// Number of these whose page is being read, or waits for its refresh: the page may still be written elsewhere.
+    /// Number of these whose unit is being read, or waits for its refresh: the unit may still be written elsewhere.
     reads: u32,
     /// Whether the job began while the erase of the victim before was pending, which has ended the shortage of space.
     is_ahead: bool,
@@ -99,51 +101,52 @@ impl Job {
     }
 
     pub(crate) fn cause(&self) -> Cause {
-        self.cause.expect("the plane has a job")
+        self.cause.expect("the lane has a job")
     }
 }
 
 /// The parts of a job that belong to refresh, read reclaim and copybacks.
 pub(crate) trait Around<P: Probe> {
-    /// The next job of a scheme in a plane that has no job; `None` if no block has to be rewritten or the plane has no
-    /// room for the job.
-    fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob>;
+    /// The next job of a scheme in a lane that has no job; `None` if no superblock has to be rewritten or the lane has
+    /// no room for the job.
+    fn next_job(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob>;
 
-    /// A page of a block that stays has been read. Refreshes the page without writing it to another block, if possible.
-    fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed;
+    /// A unit of a superblock that stays has been read. Refreshes the unit without writing it to another superblock, if
+    /// possible.
+    fn refresh_unit(&mut self, core: &mut Core<P>, lane: LaneId, read: &Transaction) -> Refreshed;
 
-    /// Called when the job has finished with all pages of a block that stays.
-    fn end_staying(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId);
+    /// Called when the job has finished with all units of a superblock that stays.
+    fn end_staying(&mut self, core: &mut Core<P>, lane: LaneId, superblock: SuperblockId);
 
-    /// The stream to which the pages of a victim are copied back; `None`: all pages are moved off-chip.
+    /// The stream to which the units of a victim are copied back; `None`: all units are moved off-chip.
     fn copyback_stream(
         &mut self,
         core: &mut Core<P>,
         host: &mut Host,
-        plane: PlaneId,
-        victim: BlockId,
+        lane: LaneId,
+        victim: SuperblockId,
         job: &NextJob,
     ) -> Option<WriteStream>;
 
-    /// Whether the flash page that begins with `page` may be copied back to `stream`; if not, its pages have to be moved
+    /// Whether the page that begins with `unit` may be copied back to `stream`; if not, its units have to be moved
     /// off-chip.
-    fn may_copy_back(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream, page: Ppn) -> bool;
+    fn may_copy_back(&mut self, core: &mut Core<P>, lane: LaneId, stream: WriteStream, unit: UnitId) -> bool;
 
-    /// A flash page that could be copied back is moved off-chip, because too few others fill a programming unit with it.
+    /// A page that could be copied back is moved off-chip, because too few others fill a programming unit with it.
     fn on_left_over(&mut self);
 
-    /// Queues the copyback of flash pages that may be copied back.
+    /// Queues the copyback of pages that may be copied back.
     fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued;
 
-    /// The program that moves a combination page to page `to` has been queued.
-    fn on_moved(&mut self, core: &mut Core<P>, lpn: Lpn, to: Ppn);
+    /// The program that moves a combination page to unit `to` has been queued.
+    fn on_moved(&mut self, core: &mut Core<P>, lpn: Lpn, to: UnitId);
 }
 
-/// The background jobs of all planes.
+/// The background jobs of all lanes.
 #[derive(Debug)]
 pub(crate) struct Background {
     jobs: Box<[Job]>,
-    /// By plane the flash pages of its job that wait for a copyback; empty without copybacks.
+    /// By lane the pages of its job that wait for a copyback; empty without copybacks.
     waiting: Box<[Waiting]>,
     /// `None` without pacing: of urgent GC and host writes, the die serves the one that has waited longer.
     pacing: Option<Pacing>,
@@ -167,12 +170,12 @@ impl Background {
         buffer: u32,
         geometry: &Geometry,
     ) -> Self {
-        let planes = geometry.planes as usize;
-        let waiting = if copies_back { planes } else { 0 };
+        let lanes = geometry.lanes as usize;
+        let waiting = if copies_back { lanes } else { 0 };
         Self {
-            jobs: vec![Job::default(); planes].into(),
+            jobs: vec![Job::default(); lanes].into(),
             waiting: vec![Waiting::new(geometry); waiting].into(),
-            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(geometry.planes, buffer)),
+            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(geometry.lanes, buffer)),
             gc: gc.clone(),
             levels_wear: wear_levelling == WearLevelling::Static,
             wear_gap,
@@ -190,21 +193,21 @@ impl Background {
             pacing.forget();
         }
         core.room.works.fill(Work::default());
-        for state in &mut core.ftl.planes {
-            (state.promised_blocks, state.promised_pages) = (0, 0);
+        for state in &mut core.ftl.lanes {
+            (state.promised_superblocks, state.promised_units) = (0, 0);
         }
         core.room.spaces.fill(Space::default());
         core.room.kept_from.fill(None);
     }
 
-    /// The grace of an overdue block is running out. `is_next`: the plane's job works on this block, or will work on it
-    /// next. If so and the job can be made urgent, promotes the job and returns `true`.
-    pub(crate) fn hurry<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, is_next: bool) -> bool {
-        let job = &mut self.jobs[plane.index()];
-        let promotes = core.has_job(plane) && is_next && job.can_hurry();
+    /// The grace of an overdue superblock is running out. `is_next`: the lane's job works on this superblock, or will
+    /// work on it next. If so and the job can be made urgent, promotes the job and returns `true`.
+    pub(crate) fn hurry<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, is_next: bool) -> bool {
+        let job = &mut self.jobs[lane.index()];
+        let promotes = core.has_job(lane) && is_next && job.can_hurry();
         if promotes {
             job.is_urgent = true;
-            core.promote(plane);
+            core.promote(lane);
         }
         promotes
     }
@@ -213,54 +216,53 @@ impl Background {
 impl Background {
     /// The causes of all jobs under way.
     pub(crate) fn causes<P: Probe>(&self, core: &Core<P>) -> Vec<Cause> {
-        let planes = (0..core.geometry.planes).map(PlaneId).filter(|&plane| core.has_job(plane));
-        planes.map(|plane| self.jobs[plane.index()].cause()).collect()
+        let lanes = (0..core.geometry.lanes).map(LaneId).filter(|&lane| core.has_job(lane));
+        lanes.map(|lane| self.jobs[lane.index()].cause()).collect()
     }
 
-    /// A block of `plane` has been opened or closed, or a write has found no room. If space is short, starts foreground
-    /// GC, or makes the plane's job urgent.
+    /// A superblock of `lane` has been opened or closed, or a write has found no room. If space is short, starts
+    /// foreground GC, or makes the lane's job urgent.
     pub(crate) fn check_space<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
         around: &mut impl Around<P>,
-        plane: PlaneId,
+        lane: LaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
-        if core.is_at_reserve(plane) {
-            Self::promote_erases(core, plane);
+        if core.is_at_reserve(lane) {
+            Self::promote_erases(core, lane);
         }
-        if Self::is_due(core, path, plane) {
-            let job = &mut self.jobs[plane.index()];
-            if !core.has_job(plane) {
-                self.start_gc(core, path, around, plane, true, 1.0);
+        if Self::is_due(core, path, lane) {
+            let job = &mut self.jobs[lane.index()];
+            if !core.has_job(lane) {
+                self.start_gc(core, path, around, lane, true, 1.0);
             } else {
                 if job.can_hurry() {
                     (job.is_urgent, job.is_paced) = (true, true);
-                    core.promote(plane);
-                    self.begin_blocking(core, plane);
+                    core.promote(lane);
+                    self.begin_blocking(core, lane);
                 }
-                self.pace(core, plane);
+                self.pace(core, lane);
             }
         }
-        if self.jobs[plane.index()].is_ahead && (core.is_short(plane) || path.waits_in(plane)) {
-            self.catch_up(core, path, around, plane);
+        if self.jobs[lane.index()].is_ahead && (core.is_short(lane) || path.waits_in(lane)) {
+            self.catch_up(core, path, around, lane);
         }
-        self.hurry_emptied(core, plane);
-        core.release_dies(plane);
+        self.hurry_emptied(core, lane);
+        core.release_dies(lane);
     }
 
-    /// Whether foreground GC begins in a plane. With `gc.foreground = "blocking"` it begins only when a write waits for it:
-    /// the one that has just opened a block, or one that finds no room.
+    /// Whether foreground GC begins in a lane. With `gc.foreground = "blocking"` it begins only when a write waits for
+    /// it: the one that has just opened a superblock, or one that finds no room.
     #[inline(always)]
-    fn is_due<P: Probe>(core: &Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
+    fn is_due<P: Probe>(core: &Core<P>, path: &DataPath<impl Map<P>>, lane: LaneId) -> bool {
         let room = &core.room;
-        let waits =
-            || room.kept_from[plane.index()].is_some() || core.is_at_reserve(plane) || path.is_stuck();
-        core.is_short(plane) && (!room.blocks_dies() || waits())
+        let waits = || room.kept_from[lane.index()].is_some() || core.is_at_reserve(lane) || path.is_stuck();
+        core.is_short(lane) && (!room.blocks_dies() || waits())
     }
 
-    /// The drive is idle. Starts a job in each plane that has none and needs one.
+    /// The drive is idle. Starts a job in each lane that has none and needs one.
     pub(crate) fn start_background<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -269,24 +271,24 @@ impl Background {
     ) {
         let _inside = core.inside.enter(Part::Background);
         self.catch_up_everywhere(core, path, around);
-        for plane in (0..core.geometry.planes).map(PlaneId) {
-            if !core.has_job(plane) {
-                self.continue_background(core, path, around, plane);
+        for lane in (0..core.geometry.lanes).map(LaneId) {
+            if !core.has_job(lane) {
+                self.continue_background(core, path, around, lane);
             }
         }
     }
 
-    /// Starts the next job of a plane without a job, if one is needed: wear levelling, refresh, reclaim or GC.
+    /// Starts the next job of a lane without a job, if one is needed: wear levelling, refresh, reclaim or GC.
     pub(crate) fn continue_background<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
         around: &mut impl Around<P>,
-        plane: PlaneId,
+        lane: LaneId,
     ) {
-        self.start_next_job(core, path, around, plane);
-        self.hurry_emptied(core, plane);
-        core.release_dies(plane);
+        self.start_next_job(core, path, around, lane);
+        self.hurry_emptied(core, lane);
+        core.release_dies(lane);
     }
 
     fn start_next_job<P: Probe>(
@@ -294,38 +296,39 @@ impl Background {
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
         around: &mut impl Around<P>,
-        plane: PlaneId,
+        lane: LaneId,
     ) {
-        let is_due = Self::is_due(core, path, plane);
+        let is_due = Self::is_due(core, path, lane);
         // Wear levelling comes first: it is rarely due, and under a steady load space is always short, so GC would
         // always precede it.
-        if self.levels_wear && self.start_wear(core, path, around, plane, is_due) {
+        if self.levels_wear && self.start_wear(core, path, around, lane, is_due) {
             return;
         }
         // Without pacing, GC precedes refresh while space is short. If data comes due faster than the drive can refresh
         // it, this data becomes overdue. With pacing, GC always ends just in time, so refresh goes first while half a
-        // block's pages are free for the host.
-        let has_time = self.pacing.is_some() && 2 * core.host_room(plane) >= core.geometry.pages_per_block;
-        if has_time && self.start_refresh(core, path, around, plane)
-            || is_due && self.start_gc(core, path, around, plane, true, 1.0)
-            || !has_time && self.start_refresh(core, path, around, plane)
+        // superblock's units are free for the host.
+        let has_time =
+            self.pacing.is_some() && 2 * core.host_room(lane) >= core.geometry.units_per_superblock;
+        if has_time && self.start_refresh(core, path, around, lane)
+            || is_due && self.start_gc(core, path, around, lane, true, 1.0)
+            || !has_time && self.start_refresh(core, path, around, lane)
         {
             return;
         }
-        if !is_due && core.state.is_idle && core.is_below(plane, self.gc.background_free) {
-            self.start_gc(core, path, around, plane, false, self.gc.idle_valid_max);
+        if !is_due && core.state.is_idle && core.is_below(lane, self.gc.background_free) {
+            self.start_gc(core, path, around, lane, false, self.gc.idle_valid_max);
         }
     }
 
     /// Starts a GC job and returns `true`, unless there is no victim or more than the share `valid_max` of the victim's
-    /// pages is valid.
+    /// units is valid.
     #[inline(never)]
     fn start_gc<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
         around: &mut impl Around<P>,
-        plane: PlaneId,
+        lane: LaneId,
         is_urgent: bool,
         valid_max: f64,
     ) -> bool {
@@ -333,180 +336,191 @@ impl Background {
         if core.state.is_draining && !path.is_stuck() {
             return false;
         }
-        let Some(victim) = self.choose_victim(core, path, plane, is_urgent) else { return false };
-        let (valid, pages) = (core.valid_pages(victim), core.geometry.pages_per_block);
-        if f64::from(valid) > valid_max * f64::from(pages) {
+        let Some(victim) = self.choose_victim(core, path, lane, is_urgent) else { return false };
+        let (valid, units) = (core.valid_units(victim), core.geometry.units_per_superblock);
+        if f64::from(valid) > valid_max * f64::from(units) {
             return false;
         }
-        let least = core.ftl.least_valid(&core.geometry, &core.array, plane, core.now);
+        let least = core.ftl.least_valid(&core.geometry, &core.array, lane, core.now);
         self.stats.victims += 1;
         self.stats.victims_not_greedy += u64::from(least != Some(victim));
         self.stats.victim_valid_pages += u64::from(valid);
         if let Some(pacing) = &mut self.pacing {
-            pacing.on_victim(plane, valid);
+            pacing.on_victim(lane, valid);
         }
         let job = NextJob::emptying(victim, Cause::Gc, is_urgent);
-        self.start_job(core, path, around, plane, job);
+        self.start_job(core, path, around, lane, job);
         true
     }
 
-    /// The policy's victim, if it can be emptied with a gain; else, and whenever `forces_victim`, the block with the
-    /// fewest valid pages.
+    /// The policy's victim, if it can be emptied with a gain; else, and whenever `forces_victim`, the superblock with
+    /// the fewest valid units.
     fn choose_victim<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &DataPath<impl Map<P>>,
-        plane: PlaneId,
+        lane: LaneId,
         is_urgent: bool,
-    ) -> Option<BlockId> {
-        let named = core.ftl.pick_victim(&core.geometry, &core.array, plane, core.now)?;
-        let is_forced = Self::forces_victim(core, path, plane);
-        // Moving a block whose pages are all valid gains nothing, and with a demand map it uses up room. It is allowed
-        // only so that the policy can proceed to other blocks: while space is short and the host is busy, or while a
-        // write waits, and for at most as many such victims in a row as the plane has blocks.
-        let is_whole = core.valid_pages(named) == core.geometry.pages_per_block;
+    ) -> Option<SuperblockId> {
+        let named = core.ftl.pick_victim(&core.geometry, &core.array, lane, core.now)?;
+        let is_forced = Self::forces_victim(core, path, lane);
+        // Moving a superblock whose units are all valid gains nothing, and with a demand map it uses up room. It is
+        // allowed only so that the policy can proceed to other superblocks: while space is short and the host is busy,
+        // or while a write waits, and for at most as many such victims in a row as the lane has superblocks.
+        let is_whole = core.valid_units(named) == core.geometry.units_per_superblock;
         let may_lose =
             core.ftl.needs.mapping.open == 0 && is_urgent && !core.state.is_idle || path.is_stuck();
-        let whole = &mut core.room.spaces[plane.index()].fully_valid_victims;
+        let whole = &mut core.room.spaces[lane.index()].fully_valid_victims;
         *whole = if is_whole { *whole + 1 } else { 0 };
         let lets_policy_proceed =
-            is_whole && may_lose && !core.state.is_guarded && *whole <= core.geometry.blocks_in(plane);
+            is_whole && may_lose && !core.state.is_guarded && *whole <= core.geometry.superblocks_in(lane);
         let gains = core.gains(named) || lets_policy_proceed;
-        let may_empty = core.may_empty(plane, named, false) && !(is_urgent && core.retires(named));
+        let may_empty = core.may_empty(lane, named, false) && !(is_urgent && core.retires(named));
         if !is_forced && gains && may_empty {
             return Some(named);
         }
-        let fewest = core.fewest_valid(plane)?;
+        let fewest = core.fewest_valid(lane)?;
         self.stats.victims_forced += u64::from(fewest != named);
         Some(fewest)
     }
 
-    /// Whether GC must take the block with the fewest valid pages. This begins when a translation page waits for room
-    /// in a plane whose free blocks are all kept blocks, or when more erases in vain than the drive has blocks have
-    /// given no write a page. It ends when the host's stream may open a block.
-    fn forces_victim<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, plane: PlaneId) -> bool {
-        let has_kept_blocks_only = core.ftl.planes[plane.index()].free.len() <= core.ftl.kept_blocks();
-        let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.good_blocks());
-        let is_at_reserve = core.is_at_reserve(plane);
-        let forced = &mut core.room.spaces[plane.index()].takes_fewest_valid;
+    /// Whether GC must take the superblock with the fewest valid units. This begins when a translation page waits for
+    /// room in a lane whose free superblocks are all kept superblocks, or when more erases in vain than the drive has
+    /// superblocks have given no write a unit. It ends when the host's stream may open a superblock.
+    fn forces_victim<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, lane: LaneId) -> bool {
+        let has_kept_superblocks_only =
+            core.ftl.lanes[lane.index()].free.len() <= core.ftl.kept_superblocks();
+        let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.good_superblocks());
+        let is_at_reserve = core.is_at_reserve(lane);
+        let forced = &mut core.room.spaces[lane.index()].takes_fewest_valid;
         *forced =
-            is_at_reserve && (*forced || has_kept_blocks_only && path.map.waits_in(plane) || is_in_vain);
+            is_at_reserve && (*forced || has_kept_superblocks_only && path.map.waits_in(lane) || is_in_vain);
         *forced
     }
 
-    /// Queues the erase of a dead block in the background class. The erase is promoted if the plane is at its reserve.
+    /// Queues the erase of a dead superblock in the background class. The erase is promoted if the lane is at its
+    /// reserve.
     pub(crate) fn erase_dead<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        block: BlockId,
+        superblock: SuperblockId,
     ) {
         let _inside = core.inside.enter(Part::Background);
         self.stats.dead_blocks += 1;
-        Self::erase_beside(core, path, block);
+        Self::erase_beside(core, path, superblock);
     }
 
-    /// Queues the erase of a block beside the plane's job.
-    fn erase_beside<P: Probe>(core: &mut Core<P>, path: &mut DataPath<impl Map<P>>, block: BlockId) {
-        let plane = core.geometry.plane_of(block);
+    /// Queues the erase of a superblock beside the lane's job.
+    fn erase_beside<P: Probe>(
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        superblock: SuperblockId,
+    ) {
+        let lane = core.geometry.lane_of(superblock);
         path.host.trims.make_durable();
-        core.erase(block, Owner::DeadBlock(plane), Cause::Gc, Class::Background);
-        if core.is_at_reserve(plane) {
-            Self::promote_erases(core, plane);
+        core.erase(superblock, Owner::DeadSuperblock(lane), Cause::Gc, Class::Background);
+        if core.is_at_reserve(lane) {
+            Self::promote_erases(core, lane);
         }
     }
 
-    /// The plane is at its reserve: the die serves the erases of its dead blocks with the priority of host writes.
+    /// The lane is at its reserve: the die serves the erases of its dead superblocks with the priority of host writes.
     #[inline]
-    fn promote_erases<P: Probe>(core: &mut Core<P>, plane: PlaneId) {
-        let space = &mut core.room.spaces[plane.index()];
+    fn promote_erases<P: Probe>(core: &mut Core<P>, lane: LaneId) {
+        let space = &mut core.room.spaces[lane.index()];
         if space.dead <= space.urgent_erases {
             return;
         }
         let more = space.dead - space.urgent_erases;
         space.urgent_erases += more;
         for _ in 0..more {
-            core.promote(plane);
+            core.promote(lane);
         }
     }
 
-    /// A block has been erased beside the plane's job.
-    pub(crate) fn end_dead<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, is_retired: bool) {
-        let plane = core.geometry.plane_of(block);
-        let space = &mut core.room.spaces[plane.index()];
-        if let Some(emptied) = space.emptied.take_if(|emptied| emptied.block == block) {
+    /// A superblock has been erased beside the lane's job.
+    pub(crate) fn end_dead<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        superblock: SuperblockId,
+        is_retired: bool,
+    ) {
+        let lane = core.geometry.lane_of(superblock);
+        let space = &mut core.room.spaces[lane.index()];
+        if let Some(emptied) = space.emptied.take_if(|emptied| emptied.superblock == superblock) {
             self.victim_stats.on_erased(emptied.times.spans(core.now));
             if emptied.is_urgent {
-                core.demote(plane);
+                core.demote(lane);
             }
         }
-        let space = &mut core.room.spaces[plane.index()];
+        let space = &mut core.room.spaces[lane.index()];
         space.dead -= 1;
         space.soon_free -= u32::from(!is_retired);
         if space.urgent_erases > space.dead {
             space.urgent_erases -= 1;
-            core.demote(plane);
+            core.demote(lane);
         }
     }
 
-    /// Starts a wear-levelling job and returns `true` if the P/E cycles of the plane's least worn full block lag the
-    /// mean by more than the gap. The job takes a free block of the reserve, and its erase returns one.
+    /// Starts a wear-levelling job and returns `true` if the P/E cycles of the lane's least worn full superblock lag
+    /// the mean by more than the gap. The job takes a free superblock of the reserve, and its erase returns one.
     #[inline(never)]
     fn start_wear<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
         around: &mut impl Around<P>,
-        plane: PlaneId,
+        lane: LaneId,
         is_urgent: bool,
     ) -> bool {
-        let state = &mut core.ftl.planes[plane.index()];
-        // The search runs once per n / 8 erases of a plane of n blocks: often enough for the wear that these erases
+        let state = &mut core.ftl.lanes[lane.index()];
+        // The search runs once per n / 8 erases of a lane of n superblocks: often enough for the wear that these erases
         // cause, at little cost.
-        if state.erases_unchecked < core.geometry.blocks_in(plane).div_ceil(8)
-            || state.free.len() < core.ftl.reserve_blocks
+        if state.erases_unchecked < core.geometry.superblocks_in(lane).div_ceil(8)
+            || state.free.len() < core.ftl.reserve_superblocks
         {
             return false;
         }
         state.erases_unchecked = 0;
-        let first = core.geometry.first_block(plane);
-        let blocks = &core.array.blocks[core.geometry.blocks_of(plane)];
-        let Some(within) = wear::laggard(blocks, self.wear_gap) else { return false };
-        let victim = BlockId(first.0 + within);
-        if !core.may_empty(plane, victim, true) {
+        let first = core.geometry.first_superblock(lane);
+        let superblocks = &core.array.superblocks[core.geometry.superblocks_of(lane)];
+        let Some(within) = wear::laggard(superblocks, self.wear_gap) else { return false };
+        let victim = SuperblockId(first.0 + within);
+        if !core.may_empty(lane, victim, true) {
             return false;
         }
         let job = NextJob::emptying(victim, Cause::Wear, is_urgent);
-        self.start_job(core, path, around, plane, job);
+        self.start_job(core, path, around, lane, job);
         true
     }
 
-    /// Starts the next refresh or reclaim job of a plane, and returns whether there was one.
+    /// Starts the next refresh or reclaim job of a lane, and returns whether there was one.
     fn start_refresh<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
         around: &mut impl Around<P>,
-        plane: PlaneId,
+        lane: LaneId,
     ) -> bool {
-        let Some(due) = around.next_job(core, plane) else {
+        let Some(due) = around.next_job(core, lane) else {
             return false;
         };
-        self.start_job(core, path, around, plane, due);
+        self.start_job(core, path, around, lane, due);
         true
     }
 
-    /// A block of a plane has become due for refresh or reclaim. Starts the next job if the plane has no job.
+    /// A superblock of a lane has become due for refresh or reclaim. Starts the next job if the lane has no job.
     pub(crate) fn on_due<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
         around: &mut impl Around<P>,
-        plane: PlaneId,
+        lane: LaneId,
     ) {
         let _inside = core.inside.enter(Part::Background);
-        if !core.has_job(plane) {
-            self.continue_background(core, path, around, plane);
+        if !core.has_job(lane) {
+            self.continue_background(core, path, around, lane);
         }
     }
 }

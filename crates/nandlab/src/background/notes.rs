@@ -6,7 +6,7 @@ use crate::base::words::{count, listed, several, size};
 
 /// `forced` of GC's `victims` victims were forced victims.
 pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<Note> {
-    // Under `greedy` the policy itself takes the blocks with the fewest valid pages.
+    // Under `greedy` the policy itself takes the superblocks with the fewest valid units.
     if forced == 0 || gc.victim.name == "greedy" {
         return None;
     }
@@ -22,7 +22,7 @@ pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<N
     )
 }
 
-/// Under another policy (`policy`) than `greedy`, every pick was the block that `greedy` would have picked
+/// Under another policy (`policy`) than `greedy`, every pick was the superblock that `greedy` would have picked
 /// (`picks_as_greedy`), and GC has emptied `victims` victims.
 pub(crate) fn same_as_greedy(policy: &str, victims: u64, picks_as_greedy: bool) -> Option<Note> {
     if policy == "greedy" || victims == 0 || !picks_as_greedy {
@@ -39,7 +39,7 @@ pub(crate) fn same_as_greedy(policy: &str, victims: u64, picks_as_greedy: bool) 
     )
 }
 
-/// Static wear levelling has moved no block. `gap` is `ftl.wear_gap`.
+/// Static wear levelling has moved no superblock. `gap` is `ftl.wear_gap`.
 pub(crate) fn no_wear_levelling(gap: u32) -> Option<Note> {
     Note::info(
         "no-wear-levelling",

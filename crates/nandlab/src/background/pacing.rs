@@ -1,207 +1,209 @@
 //! Pacing of GC (`gc.pacing = "proportional"`): the share of a die's programs that GC gets while host writes wait.
 //!
-//! Take a plane that is short of space. M is the number of pages that GC still has to program until the host can open
-//! one more block, F is the number of pages that the host can still program until then. GC gets the share M / (M + F).
-//! With this share the block is free when the host needs it: not later, which would delay writes, and not much earlier,
-//! which would raise the WAF. The share is updated as GC programs pages. This corrects errors: M and F fall together,
-//! and if the share was too small, F falls faster and the next share is larger. The share is above 0 while GC has pages
-//! to program, so GC progresses before the host has used up its room.
+//! Take a lane that is short of space. M is the number of units that GC still has to program until the host can open
+//! one more superblock, F is the number of units that the host can still program until then. GC gets the share M / (M +
+//! F). With this share the superblock is free when the host needs it: not later, which would delay writes, and not much
+//! earlier, which would raise the WAF. The share is updated as GC programs units. This corrects errors: M and F fall
+//! together, and if the share was too small, F falls faster and the next share is larger. The share is above 0 while GC
+//! has units to program, so GC progresses before the host has used up its room.
 //!
 //! M and F are counted in programs that have not ended, because programs are what the share divides:
 //!
 //! - M includes the copies whose programs are queued. Without them the share would fall to zero before the last programs
 //!   of a victim, and host writes would go before these until the host had no room left.
-//! - F includes the host pages that are allocated and wait for their programs. F leaves out:
-//!   - Three times the plane's part of the write buffer (calibrated: with twice this part the longest time without a
-//!     completion was 24 ms instead of 19 on a drive of four dies). With static allocation the writes in the buffer gather
-//!     on the slowest plane, which still has to program them.
-//!   - What host writes take while GC has nothing to program: from the last program of a victim to the first of the next
-//!     one, and from the last program of the victim whose block the host needs until this victim has been erased. Both
-//!     numbers are measured.
+//! - F includes the host units that are allocated and wait for their programs. F leaves out:
+//!   - Three times the lane's part of the write buffer (calibrated: with twice this part the longest time without a
+//!     completion was 24 ms instead of 19 on a drive of four dies). With static allocation the writes in the buffer
+//!     gather on the slowest lane, which still has to program them.
+//!   - What host writes take while GC has nothing to program: from the last program of a victim to the first of the
+//!     next one, and from the last program of the victim whose superblock the host needs until this victim has been
+//!     erased. Both numbers are measured.
 //!
-//! A victim whose pages have all been programmed elsewhere is erased after the host writes that replace its pages, and
-//! after the copies of the next victim that are queued before the erase. If its block is the one that the host needs, the
-//! share divides the die between these two, so that they end together.
+//! A victim whose units have all been programmed elsewhere is erased after the host writes that replace its units, and
+//! after the copies of the next victim that are queued before the erase. If its superblock is the one that the host
+//! needs, the share divides the die between these two, so that they end together.
 //!
-//! A block of several dies has one job, whose share changes on all dies at once. So that the dies do not all program host
-//! data at the same time, and nothing for the rest of a turn, their turns are spread evenly.
+//! A superblock of several dies has one job, whose share changes on all dies at once. So that the dies do not all
+//! program host data at the same time, and nothing for the rest of a turn, their turns are spread evenly.
 //!
 //! Coupling the work of GC to host writes is the idea of the tokens of Chang, Kuo and Lo (Real-time garbage collection
 //! for flash-memory storage systems of real-time embedded systems, ACM TECS 3(4), 2004). Another design was tried: a
-//! share that depends only on the number of free pages, similar to the rate limiter of pblk, which divides a write
-//! buffer according to the number of free blocks (Bjørling, González and Bonnet, LightNVM: the Linux open-channel SSD
-//! subsystem, FAST 2017). That design needs two thresholds, which fit only one drive and one WAF.
+//! share that depends only on the number of free units, similar to the rate limiter of pblk, which divides a write
+//! buffer according to the number of free superblocks (Bjørling, González and Bonnet, LightNVM: the Linux open-channel
+//! SSD subsystem, FAST 2017). That design needs two thresholds, which fit only one drive and one WAF.
 
-use crate::base::geometry::PlaneId;
+use crate::base::geometry::LaneId;
 use crate::core::Core;
 use crate::probe::Probe;
 use crate::sched::SHARES;
 
-/// The smallest share that host writes keep: other planes of the die may have room.
+/// The smallest share that host writes keep: other lanes of the die may have room.
 const HOST_SHARES_MIN: u16 = SHARES / 16;
 
-/// The state of pacing of a plane that is short of space.
+/// The state of pacing of a lane that is short of space.
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
-    /// Valid pages of the plane's last victim at the start of its job.
+    /// Valid units of the lane's last victim at the start of its job.
     valid: u32,
-    /// Pages that GC has to program until the host can open one more block (M); 0: the plane has no paced job.
-    pages: u32,
-    /// Pages that the host can still program before it needs that block (F).
+    /// Units that GC has to program until the host can open one more superblock (M); 0: the lane has no paced job.
+    units: u32,
+    /// Units that the host can still program before it needs that superblock (F).
     room: u32,
-    /// Pages that the host has taken from the last program of a victim to the first of the next one, a moving mean.
+    /// Units that the host has taken from the last program of a victim to the first of the next one, a moving mean.
     between: u32,
     /// The host's room when a program of GC was last under way.
     at_program: u32,
-    /// Pages that the host takes from the last program of a victim, whose block the host needs, to the end of its erase
-    /// beside the next job: the largest number of late.
+    /// Units that the host takes from the last program of a victim, whose superblock the host needs, to the end of its
+    /// erase beside the next job: the largest number of late.
     lag: u32,
-    /// The host's room at that last program; `None`: the host needs no victim's block that waits for its erase.
+    /// The host's room at that last program; `None`: the host needs no victim's superblock that waits for its erase.
     at_emptied: Option<u32>,
-    /// Whether a job has ended with the plane still short of space, and the next one has had no program yet.
+    /// Whether a job has ended with the lane still short of space, and the next one has had no program yet.
     is_between: bool,
-    /// In the task of the first plane of a die: the number of jobs for which the die's share was set.
+    /// In the task of the first lane of a die: the number of jobs for which the die's share was set.
     jobs: u32,
 }
 
-/// The pages that the host has taken while its room has gone from `before` to `after`: except for the host's writes, the
-/// room changes by whole blocks.
-fn taken(before: u32, after: u32, pages_per_block: u32) -> u32 {
-    (before % pages_per_block + pages_per_block - after % pages_per_block) % pages_per_block
+/// The units that the host has taken while its room has gone from `before` to `after`: except for the host's writes,
+/// the room changes by whole superblocks.
+fn taken(before: u32, after: u32, units_per_superblock: u32) -> u32 {
+    (before % units_per_superblock + units_per_superblock - after % units_per_superblock)
+        % units_per_superblock
 }
 
 impl Task {
-    /// GC has programs under way, or they have just ended, while the host has `room` pages in blocks of `pages_per_block` pages.
-    fn on_programs(&mut self, room: u32, pages_per_block: u32) {
+    /// GC has programs under way, or they have just ended, while the host has `room` units in superblocks of
+    /// `units_per_superblock` units.
+    fn on_programs(&mut self, room: u32, units_per_superblock: u32) {
         if std::mem::take(&mut self.is_between) {
-            self.between = self.between.midpoint(taken(self.at_program, room, pages_per_block));
+            self.between = self.between.midpoint(taken(self.at_program, room, units_per_superblock));
         }
         self.at_program = room;
     }
 }
 
-/// The pacing of all planes.
+/// The pacing of all lanes.
 #[derive(Debug)]
 pub(crate) struct Pacing {
     tasks: Box<[Task]>,
-    /// Three times the plane's part of the pages of the write buffer (`ftl.buffer`).
+    /// Three times the lane's part of the units of the write buffer (`ftl.buffer`).
     buffer: u32,
 }
 
 impl Pacing {
-    /// The pacing of `planes` planes and a write buffer of `buffer` pages.
-    pub(crate) fn new(planes: u32, buffer: u32) -> Self {
-        Self { tasks: vec![Task::default(); planes as usize].into(), buffer: 3 * buffer / planes }
+    /// The pacing of `lanes` lanes and a write buffer of `buffer` units.
+    pub(crate) fn new(lanes: u32, buffer: u32) -> Self {
+        Self { tasks: vec![Task::default(); lanes as usize].into(), buffer: 3 * buffer / lanes }
     }
 
-    /// Drops the state of all planes at power loss.
+    /// Drops the state of all lanes at power loss.
     pub(crate) fn forget(&mut self) {
         self.tasks.fill(Task::default());
     }
 
-    /// GC of a plane has taken a victim with `valid` valid pages. The next victims are assumed to have equally many.
-    pub(crate) fn on_victim(&mut self, plane: PlaneId, valid: u32) {
-        self.tasks[plane.index()].valid = valid;
+    /// GC of a lane has taken a victim with `valid` valid units. The next victims are assumed to have equally many.
+    pub(crate) fn on_victim(&mut self, lane: LaneId, valid: u32) {
+        self.tasks[lane.index()].valid = valid;
     }
 
-    /// The job of a plane has begun or progressed, or the plane's room for the host has changed. `programs` pages of the
-    /// job are being programmed, besides those of the victim before. Sets the share of GC on the plane's dies.
+    /// The job of a lane has begun or progressed, or the lane's room for the host has changed. `programs` units of the
+    /// job are being programmed, besides those of the victim before. Sets the share of GC on the lane's dies.
     #[inline(never)]
-    pub(crate) fn pace<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, programs: u32) {
-        let task = &mut self.tasks[plane.index()];
-        let before = (task.pages, task.room);
-        let emptied = core.emptied(plane).map(|emptied| (emptied.copies, emptied.is_erasing));
+    pub(crate) fn pace<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, programs: u32) {
+        let task = &mut self.tasks[lane.index()];
+        let before = (task.units, task.room);
+        let emptied = core.emptied(lane).map(|emptied| (emptied.copies, emptied.is_erasing));
         let programs = programs + emptied.map_or(0, |(copies, _)| copies);
-        let (host_room, host_queued) = (core.host_room(plane), core.host_pages_queued(plane));
+        let (host_room, host_queued) = (core.host_room(lane), core.host_units_queued(lane));
         if programs > 0 {
-            task.on_programs(host_room, core.geometry.pages_per_block);
+            task.on_programs(host_room, core.geometry.units_per_superblock);
         }
-        // Host writes that are queued may replace pages of the victim, which then can be erased only after their programs.
-        let queued = core.load(plane) / core.geometry.planes_per_die;
+        // Host writes that are queued may replace units of the victim, which then can be erased only after their
+        // programs.
+        let queued = core.load(lane) / core.geometry.lanes_per_die;
         let room = (host_room + host_queued).saturating_sub(queued + self.buffer);
-        let is_empty =
-            programs == 0 && core.victim(plane).is_some_and(|victim| core.valid_pages(victim) == 0);
+        let is_empty = programs == 0 && core.victim(lane).is_some_and(|victim| core.valid_units(victim) == 0);
         if is_empty {
-            // GC has no page to program before the erase, which waits for the writes that replace pages of the victim. So
-            // host writes get nearly the whole die.
-            (task.pages, task.room) = (1, room.max(core.geometry.pages_per_block));
+            // GC has no unit to program before the erase, which waits for the writes that replace units of the victim.
+            // So host writes get nearly the whole die.
+            (task.units, task.room) = (1, room.max(core.geometry.units_per_superblock));
         } else {
-            let (pages, victims) = core.pages_to_next_block(plane, task.valid);
+            let (units, victims) = core.units_to_next_superblock(lane, task.valid);
             if emptied == Some((0, false)) && victims == 0 {
-                // The erase gives the host its block. It comes after the queued programs of both sides.
-                (task.pages, task.room) = (programs.max(1), host_queued.max(1));
+                // The erase gives the host its superblock. It comes after the queued programs of both sides.
+                (task.units, task.room) = (programs.max(1), host_queued.max(1));
                 task.at_emptied.get_or_insert(host_room);
             } else {
-                task.pages = (pages + programs).max(1);
+                task.units = (units + programs).max(1);
                 task.room = room.saturating_sub(task.between.saturating_mul(victims) + task.lag);
             }
         }
-        let is_changed = before != (task.pages, task.room);
-        let jobs = Self::jobs_beside(core, plane);
-        if is_changed || jobs != *self.jobs_of(core, plane) {
-            self.set_share(core, plane, jobs);
+        let is_changed = before != (task.units, task.room);
+        let jobs = Self::jobs_beside(core, lane);
+        if is_changed || jobs != *self.jobs_of(core, lane) {
+            self.set_share(core, lane, jobs);
         }
     }
 
     /// The program of a job's first copy has ended, or those of all copies that it had begun.
     #[inline]
-    pub(crate) fn on_copied<P: Probe>(&mut self, core: &Core<P>, plane: PlaneId) {
-        self.tasks[plane.index()].on_programs(core.host_room(plane), core.geometry.pages_per_block);
+    pub(crate) fn on_copied<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) {
+        self.tasks[lane.index()].on_programs(core.host_room(lane), core.geometry.units_per_superblock);
     }
 
-    /// A victim has been erased beside the next job of its plane.
-    pub(crate) fn on_erased<P: Probe>(&mut self, core: &Core<P>, plane: PlaneId) {
-        let task = &mut self.tasks[plane.index()];
+    /// A victim has been erased beside the next job of its lane.
+    pub(crate) fn on_erased<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) {
+        let task = &mut self.tasks[lane.index()];
         if let Some(before) = task.at_emptied.take() {
-            let taken = taken(before, core.host_room(plane), core.geometry.pages_per_block);
-            // A host that has run out of room would have taken more. It had to wait for this block, of which it has taken
-            // the rest.
-            let ran_out = taken >= before % core.geometry.pages_per_block;
+            let taken = taken(before, core.host_room(lane), core.geometry.units_per_superblock);
+            // A host that has run out of room would have taken more. It had to wait for this superblock, of which it
+            // has taken the rest.
+            let ran_out = taken >= before % core.geometry.units_per_superblock;
             let taken = if ran_out { taken.max(task.lag + task.lag / 2) } else { taken };
             task.lag = taken.max(task.lag - task.lag / 8);
         }
     }
 
-    /// The job of a plane has ended; a victim has been erased. The other planes of the die determine the share.
-    pub(crate) fn end<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        let task = &mut self.tasks[plane.index()];
-        if task.pages > 0 {
-            task.pages = 0;
-            task.is_between = core.is_short(plane);
-            self.set_share(core, plane, Self::jobs_beside(core, plane));
+    /// The job of a lane has ended; a victim has been erased. The other lanes of the die determine the share.
+    pub(crate) fn end<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
+        let task = &mut self.tasks[lane.index()];
+        if task.units > 0 {
+            task.units = 0;
+            task.is_between = core.is_short(lane);
+            self.set_share(core, lane, Self::jobs_beside(core, lane));
         }
     }
 
-    /// The number of jobs of the planes of the die of a plane.
+    /// The number of jobs of the lanes of the die of a lane.
     #[inline(always)]
-    fn jobs_beside<P: Probe>(core: &Core<P>, plane: PlaneId) -> u32 {
-        let first = core.geometry.first_plane_beside(plane).index();
-        let works = &core.room.works[first..first + core.geometry.planes_per_die as usize];
+    fn jobs_beside<P: Probe>(core: &Core<P>, lane: LaneId) -> u32 {
+        let first = core.geometry.first_lane_beside(lane).index();
+        let works = &core.room.works[first..first + core.geometry.lanes_per_die as usize];
         works.iter().map(|work| u32::from(work.victim.is_some())).sum()
     }
 
-    /// The number of jobs for which the share of the die of a plane was set.
-    fn jobs_of<P: Probe>(&mut self, core: &Core<P>, plane: PlaneId) -> &mut u32 {
-        &mut self.tasks[core.geometry.first_plane_beside(plane).index()].jobs
+    /// The number of jobs for which the share of the die of a lane was set.
+    fn jobs_of<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) -> &mut u32 {
+        &mut self.tasks[core.geometry.first_lane_beside(lane).index()].jobs
     }
 
-    /// Sets the share of GC on the die of a plane, on which `jobs` jobs are under way. The jobs of the die's planes progress
-    /// equally, so the largest share that a plane needs is the share of the die.
+    /// Sets the share of GC on the die of a lane, on which `jobs` jobs are under way. The jobs of the die's lanes
+    /// progress equally, so the largest share that a lane needs is the share of the die.
     #[inline(never)]
-    fn set_share<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, jobs: u32) {
-        *self.jobs_of(core, plane) = jobs;
-        let planes = core.geometry.planes_per_die;
-        let of_die = core.geometry.planes_beside(plane);
-        let tasks = of_die.map(|plane| &self.tasks[plane.index()]).filter(|task| task.pages > 0);
+    fn set_share<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, jobs: u32) {
+        *self.jobs_of(core, lane) = jobs;
+        let lanes = core.geometry.lanes_per_die;
+        let of_die = core.geometry.lanes_beside(lane);
+        let tasks = of_die.map(|lane| &self.tasks[lane.index()]).filter(|task| task.units > 0);
         let shares = tasks.map(|task| {
             let (gc, host) =
-                (u64::from(jobs) * u64::from(task.pages), u64::from(planes) * u64::from(task.room));
+                (u64::from(jobs) * u64::from(task.units), u64::from(lanes) * u64::from(task.room));
             let share = (u64::from(SHARES) * gc).div_ceil(gc + host) as u16;
             share.min(SHARES - HOST_SHARES_MIN)
         });
         let share = shares.max();
-        let dies = core.geometry.dies_per_block;
-        for (number, die) in core.geometry.dies_of(plane).enumerate() {
+        let dies = core.geometry.dies_per_lane;
+        for (number, die) in core.geometry.dies_of(lane).enumerate() {
             core.device.set_share(die, share, (number as u32, dies));
         }
     }

@@ -52,14 +52,14 @@ section! {
             "\"interleaved\"",
             "whether the host waits for whole cleanings",
         ),
-        /// Idle-time GC starts when less than this share of the pages that can be free for the host is free.
+        /// Idle-time GC starts when less than this share of the units that can be free for the host is free.
         pub background_free: f64 = key(
             "gc.background_free",
             SHARE_BELOW_1,
             "0.10",
             "idle-time GC starts when less than this share of the pages that can be free for the host is free",
         ),
-        /// Foreground GC starts when less than this share of the pages that can be free for the host is free.
+        /// Foreground GC starts when less than this share of the units that can be free for the host is free.
         pub foreground_free: f64 = key(
             "gc.foreground_free",
             SHARE_BELOW_1,
@@ -95,7 +95,7 @@ choices! {
     /// `gc.pacing`: how foreground GC shares its die with host writes.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum GcPacing {
-        /// GC gets the share of the die with which it frees a block when the host needs it.
+        /// GC gets the share of the die with which it frees a superblock when the host needs it.
         Proportional = "proportional": "GC gets the share of the die with which it frees a block when the host needs it",
         /// By age: of GC and host writes, the die serves the one that has waited longer.
         None = "none": "by age: of GC and host writes, the die serves the one that has waited longer",
@@ -108,9 +108,9 @@ choices! {
     pub enum GcForeground {
         /// The die serves the host between the operations of the job, as the scheduler decides.
         Interleaved = "interleaved": "the die of a foreground GC job serves the host between the job's operations",
-        /// The rule of DiskSim's SSD model: the write that makes a plane short of space waits until GC has cleaned
-        /// so many blocks that no plane of its die is short, also if the die is idle. Foreground GC has the die to
-        /// itself. Blocks without valid data are erased by GC as well. A victim of translation pages is cleaned
+        /// The rule of DiskSim's SSD model: the write that makes a lane short of space waits until GC has cleaned so
+        /// many superblocks that no lane of its die is short, also if the die is idle. Foreground GC has the die to
+        /// itself. Superblocks without valid data are erased by GC as well. A victim of translation pages is cleaned
         /// interleaved.
         Blocking = "blocking": "foreground GC has its die to itself, until no plane of the die is short of space",
     }

@@ -1,4 +1,4 @@
-//! Binomial draws: the susceptible bits of a page, the bad blocks of a plane.
+//! Binomial draws: the susceptible bits of a unit, the bad blocks of a plane.
 
 use crate::base::rng::Stream;
 

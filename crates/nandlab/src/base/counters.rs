@@ -1,17 +1,17 @@
-//! Counters. A single declaration gives a counter's type, unit and meaning, how it adds up over time, and its places in
-//! the results.
+//! Counters. A single declaration gives a counter's type, unit of measurement and meaning, how it adds up over time,
+//! and its places in the results.
 //!
 //! A room declares its counters with `counters!`:
 //!
 //! ```text
 //! counters! {
-//!     /// Blocks refreshed.
+//!     /// Superblocks refreshed.
 //!     pub struct RefreshStats {
-//!         /// Blocks that were due and held valid data.
+//!         /// Superblocks that were due and held valid data.
 //!         pub blocks: u64, sum of blocks, life "refreshed_blocks", smart "RefreshCount";
-//!         /// Longest time for which a block was overdue, on the scaled clock.
+//!         /// Longest time for which a superblock was overdue, on the scaled clock.
 //!         pub overdue_max_s: u32, max of s;
-//!         /// Sum of the durations of all refreshes of blocks.
+//!         /// Sum of the durations of all refreshes of superblocks.
 //!         pub busy_ns: Span, sum of s, summary "busy_s";
 //!     }
 //! }
@@ -35,7 +35,7 @@ use super::numbers::number;
 use super::units::Span;
 use serde_json::{Map, Value, json};
 
-/// The units of counters in the results.
+/// The units of measurement of counters in the results.
 pub const UNITS: [&str; 14] = [
     "pages",
     "units",
@@ -69,7 +69,7 @@ pub enum Adds {
 pub struct Declared {
     /// Name of the counter's field.
     pub name: &'static str,
-    /// Unit of the counter in the results.
+    /// Unit of measurement of the counter in the results.
     pub unit: &'static str,
     /// What the counter counts or measures.
     pub doc: &'static str,

@@ -1,33 +1,34 @@
-//! The geometry of a drive and the ids of its parts.
+//! The geometry of a drive and the words for its parts.
 //!
-//! Numbering is dense and nested: channel, chip, die, plane, block, page. For example, the id of a die's first plane is
-//! the die's id times the planes per die. PPNs number the physical pages of the whole drive, LPNs the logical pages.
+//! - A *page* is what the flash senses as a whole. A *unit* is a mapping unit (`ftl.mapping_unit`): the bytes that a
+//!   map entry stands for. A page has [`Geometry::units_per_page`] units with consecutive PPNs; by default it is one
+//!   unit. PPNs number the physical units of the whole drive, LPNs the logical units.
+//! - A *plane* is a plane of a die, a *block* a block of one plane.
+//! - A *superblock* (`ftl.superblock`) consists of the blocks that are filled, collected and erased as one. A *lane* is
+//!   the planes whose blocks form superblocks: [`Geometry::planes_per_lane`] planes on each of
+//!   [`Geometry::dies_per_lane`] dies. A superblock has one block of each plane of its lane. By default a lane is a
+//!   single plane, and a superblock a single block.
+//! - A *row* of a superblock on a die consists of the pages with the same number in each of its blocks there, in the
+//!   order of the planes; row r has the pages with number r. How the units of a superblock follow each other over rows
+//!   and dies is in [`Stripes`].
+//! - A *programming unit* is what one program operation writes: a page, or with `drive.program_order = "one-shot"` all
+//!   pages of a wordline of each block that the superblock has on a die, which are consecutive rows. It has
+//!   [`Geometry::units_per_program`] units with consecutive PPNs.
 //!
-//! A *page* is a mapping unit (`ftl.mapping_unit`): the bytes that a map entry stands for. A *flash page*, which the
-//! flash senses as a whole, has [`Geometry::units_per_page`] pages with consecutive PPNs. By default the mapping unit is
-//! the flash page.
-//!
-//! A *block* is a superblock (`ftl.superblock`): the blocks that are filled, collected and erased as one. A *flash
-//! block* is one of its members, one in each plane of a group: [`Geometry::planes_per_block`] planes on each of
-//! [`Geometry::dies_per_block`] dies. The group has one [`PlaneId`]. By default the group is a single plane. On a die,
-//! row r of a block consists of flash page r of every member, in the order of the planes. How the pages of a block
-//! follow each other over rows and dies is in [`Stripes`]. A plane whose group has bad flash blocks has fewer blocks
-//! than `drive.blocks_per_plane` ([`BadBlocks`]): those with the highest numbers do not exist.
-//!
-//! A *programming unit* is what one program operation writes: a flash page, or with `drive.program_order = "one-shot"`
-//! all flash pages of a wordline of every member, which are consecutive rows. It has
-//! [`Geometry::pages_per_program`] pages with consecutive PPNs.
+//! Numbering is dense and nested: channel, chip, die, lane, superblock, unit. For example, the id of a die's first lane
+//! is the die's id times the lanes per die. A lane with bad blocks has fewer superblocks than `drive.blocks_per_plane`
+//! ([`BadBlocks`]): those with the highest numbers do not exist.
 
-pub use crate::base::ids::{BlockId, CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
+pub use crate::base::ids::{CacheSlot, DieId, LaneId, Lpn, MissId, RequestId, SuperblockId, Tvpn, UnitId};
 pub use crate::base::stripes::{Divisor, Stripes};
 
 use crate::base::bad_blocks::BadBlocks;
 use crate::base::units::Span;
 use std::fmt;
 
-/// The number of logical pages of a drive with `pages` physical pages.
-pub(crate) fn logical_pages(pages: u64, op: f64) -> u64 {
-    (pages as f64 / (1.0 + op)) as u64
+/// The number of logical units of a drive with `units` physical units.
+pub(crate) fn logical_units(units: u64, op: f64) -> u64 {
+    (units as f64 / (1.0 + op)) as u64
 }
 
 /// Section `[drive]` of the spec: the geometry.
@@ -42,13 +43,13 @@ pub struct DriveSpec {
     pub pages_per_block: u32,
     pub page_size_bytes: u32,
     pub cell: Cell,
-    /// Layers of a 3D block; its pages are spread evenly over them. 1 for 2D cells.
+    /// Layers of a 3D block; the pages of the block are spread evenly over them. 1 for 2D cells.
     pub layers: u32,
-    /// Over-provisioning: (raw - logical) / logical pages.
+    /// Over-provisioning: (raw - logical) / logical bytes.
     pub op: f64,
-    /// Share of the flash blocks that are bad from the factory.
+    /// Share of the blocks that are bad from the factory.
     pub bad_blocks: f64,
-    /// P/E cycles after which a block is retired.
+    /// P/E cycles after which a superblock is retired.
     pub endurance: u32,
     /// Page registers of a plane.
     pub registers: u32,
@@ -56,12 +57,12 @@ pub struct DriveSpec {
     pub program_order: ProgramOrder,
 }
 
-/// `drive.program_order`: the flash pages that one program operation writes.
+/// `drive.program_order`: the pages that one program operation writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramOrder {
-    /// One flash page.
+    /// One page.
     Page,
-    /// All flash pages of a wordline.
+    /// All pages of a wordline.
     OneShot,
 }
 
@@ -79,21 +80,21 @@ pub enum Superblock {
 /// How the FTL divides the flash memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Mapping units of a flash page, a power of two.
+    /// Units of a page, a power of two.
     pub units_per_page: u32,
     /// The blocks that are filled and erased as one.
     pub superblock: Superblock,
 }
 
 impl Default for Layout {
-    /// Mapping by flash page, every block by itself.
+    /// A unit is a page, and a superblock a block.
     fn default() -> Self {
         Self { units_per_page: 1, superblock: Superblock::Plane }
     }
 }
 
 impl Superblock {
-    /// The blocks of a superblock on one die.
+    /// Planes of a lane on one die: the blocks that a superblock has there.
     pub fn planes(self, drive: &DriveSpec) -> u32 {
         match self {
             Self::Plane => 1,
@@ -178,49 +179,58 @@ pub struct Geometry {
     pub dies_per_channel: u32,
     pub chips_per_channel: u32,
     pub dies_per_chip: u32,
-    pub planes_per_die: u32,
-    pub blocks_per_plane: u32,
-    pub pages_per_block: u32,
-    pub page_bytes: u32,
+    /// Lanes that have planes on a die.
+    pub lanes_per_die: u32,
+    /// Superblocks of a lane, missing ones ([`BadBlocks`]) included: the blocks of a plane.
+    pub superblocks_per_lane: u32,
+    /// Units of a superblock, on all its dies.
+    pub units_per_superblock: u32,
+    /// Bytes of a unit.
+    pub unit_bytes: u32,
+    /// Dies of the drive.
     pub dies: u32,
-    pub planes: u32,
-    pub blocks: u32,
-    pub pages: u32,
-    pub pages_per_plane: u32,
-    /// Pages (mapping units) of a flash page, a power of two.
+    /// Lanes of the drive.
+    pub lanes: u32,
+    /// Superblocks of the drive, missing ones included.
+    pub superblocks: u32,
+    /// Units of the drive, those of missing superblocks included.
+    pub units: u32,
+    /// Units of a lane, those of missing superblocks included.
+    pub units_per_lane: u32,
+    /// Units of a page, a power of two.
     pub units_per_page: u32,
-    /// Pages (mapping units) of a row of a block on one die.
-    pub pages_per_row: u32,
-    /// Flash blocks of a block on one die, one for each plane of the group that has one [`PlaneId`].
-    pub planes_per_block: u32,
-    /// Dies of a block: 1, or all dies of the drive.
-    pub dies_per_block: u32,
-    /// The order of the pages of a block.
+    /// Units of a row of a superblock on one die.
+    pub units_per_row: u32,
+    /// Planes of a lane on each of its dies: the blocks that a superblock has on each of its dies.
+    pub planes_per_lane: u32,
+    /// Dies of a lane, and of each superblock: 1, or all dies of the drive.
+    pub dies_per_lane: u32,
+    /// The order of the units of a superblock.
     pub stripes: Stripes,
-    /// Flash pages of a programming unit.
-    pub flash_pages_per_program: u32,
-    /// Pages (mapping units) of a programming unit.
+    /// Pages of a programming unit.
     pub pages_per_program: u32,
-    /// Pages that the host can address: raw pages / (1 + OP), rounded down.
-    pub logical_pages: u32,
-    /// The flash blocks that are bad from the factory.
+    /// Units of a programming unit.
+    pub units_per_program: u32,
+    /// Units that the host can address: the units of the drive / (1 + OP), rounded down.
+    pub logical_units: u32,
+    /// The blocks that are bad from the factory.
     pub bad: BadBlocks,
     pub cell: Cell,
     pub layers: u32,
-    by_page: Divisor,
-    by_block: Divisor,
-    by_plane: Divisor,
+    by_unit: Divisor,
+    by_superblock: Divisor,
+    by_lane: Divisor,
     by_program: Divisor,
     by_channel: Divisor,
-    /// The binary logarithm of `page_bytes`; `None` for a size that is no power of two.
-    page_shift: Option<u32>,
+    /// The binary logarithm of `unit_bytes`; `None` for a size that is no power of two.
+    unit_shift: Option<u32>,
 }
 
 impl Geometry {
-    /// The geometry of a validated `[drive]` section whose mapping unit is the flash page.
+    /// The geometry of a validated `[drive]` section whose unit is the page, and whose superblocks are single blocks.
     ///
     /// # Panics
-    /// If the drive has 2^32 - 1 pages or more; the spec check rejects such a drive.
+    /// If the drive has 2^32 - 1 units or more; the spec check rejects such a drive.
     pub fn new(drive: &DriveSpec) -> Self {
         Self::with(drive, Layout::default())
     }
@@ -228,272 +238,272 @@ impl Geometry {
     /// The geometry of a validated `[drive]` section that the FTL divides by `layout`.
     ///
     /// # Panics
-    /// If the drive has 2^32 - 1 mapping units or more; the spec check rejects such a drive.
+    /// If the drive has 2^32 - 1 units or more; the spec check rejects such a drive.
     pub fn with(drive: &DriveSpec, layout: Layout) -> Self {
         let Layout { units_per_page, superblock } = layout;
-        let planes_per_block = superblock.planes(drive);
-        let page_bytes = drive.page_size_bytes / units_per_page;
-        let planes_per_die = drive.planes_per_die / planes_per_block;
-        let pages_per_row = units_per_page * planes_per_block;
+        let planes_per_lane = superblock.planes(drive);
+        let unit_bytes = drive.page_size_bytes / units_per_page;
+        let lanes_per_die = drive.planes_per_die / planes_per_lane;
+        let units_per_row = units_per_page * planes_per_lane;
         let dies_per_channel = drive.chips_per_channel * drive.dies_per_chip;
         let dies = drive.channels * dies_per_channel;
-        let dies_per_block = if superblock == Superblock::Drive { dies } else { 1 };
-        let pages_per_block = drive.pages_per_block * pages_per_row * dies_per_block;
+        let dies_per_lane = if superblock == Superblock::Drive { dies } else { 1 };
+        let units_per_superblock = drive.pages_per_block * units_per_row * dies_per_lane;
         let rows_per_program = match drive.program_order {
             ProgramOrder::Page => None,
             ProgramOrder::OneShot => Some(drive.cell.bits()),
         };
-        let flash_pages_per_program = rows_per_program.map_or(1, |rows| rows * planes_per_block);
-        let pages_per_program = flash_pages_per_program * units_per_page;
-        let planes = dies / dies_per_block * planes_per_die;
-        let blocks = u64::from(planes) * u64::from(drive.blocks_per_plane);
-        let pages = blocks * u64::from(pages_per_block);
-        assert!(pages < u64::from(u32::MAX), "a drive of {pages} pages does not fit 32-bit page numbers");
+        let pages_per_program = rows_per_program.map_or(1, |rows| rows * planes_per_lane);
+        let units_per_program = pages_per_program * units_per_page;
+        let lanes = dies / dies_per_lane * lanes_per_die;
+        let superblocks = u64::from(lanes) * u64::from(drive.blocks_per_plane);
+        let units = superblocks * u64::from(units_per_superblock);
+        assert!(units < u64::from(u32::MAX), "a drive of {units} units does not fit 32-bit unit numbers");
         Self {
             channels: drive.channels,
             dies_per_channel,
             chips_per_channel: drive.chips_per_channel,
             dies_per_chip: drive.dies_per_chip,
-            planes_per_die,
-            blocks_per_plane: drive.blocks_per_plane,
-            pages_per_block,
-            page_bytes,
+            lanes_per_die,
+            superblocks_per_lane: drive.blocks_per_plane,
+            units_per_superblock,
+            unit_bytes,
             dies,
-            planes,
-            blocks: blocks as u32,
-            pages: pages as u32,
-            pages_per_plane: drive.blocks_per_plane * pages_per_block,
+            lanes,
+            superblocks: superblocks as u32,
+            units: units as u32,
+            units_per_lane: drive.blocks_per_plane * units_per_superblock,
             units_per_page,
-            pages_per_row,
-            planes_per_block,
-            dies_per_block,
-            stripes: Stripes::new(dies_per_block, pages_per_row, rows_per_program.unwrap_or(1)),
-            flash_pages_per_program,
+            units_per_row,
+            planes_per_lane,
+            dies_per_lane,
+            stripes: Stripes::new(dies_per_lane, units_per_row, rows_per_program.unwrap_or(1)),
             pages_per_program,
-            logical_pages: logical_pages(pages, drive.op) as u32,
+            units_per_program,
+            logical_units: logical_units(units, drive.op) as u32,
             bad: BadBlocks::default(),
             cell: drive.cell,
             layers: drive.layers,
-            by_page: Divisor::new(pages_per_block),
-            by_block: Divisor::new(drive.blocks_per_plane),
-            by_plane: Divisor::new(planes_per_die),
-            by_program: Divisor::new(pages_per_program),
+            by_unit: Divisor::new(units_per_superblock),
+            by_superblock: Divisor::new(drive.blocks_per_plane),
+            by_lane: Divisor::new(lanes_per_die),
+            by_program: Divisor::new(units_per_program),
             by_channel: Divisor::new(dies_per_channel),
-            page_shift: page_bytes.is_power_of_two().then(|| page_bytes.ilog2()),
+            unit_shift: unit_bytes.is_power_of_two().then(|| unit_bytes.ilog2()),
         }
     }
 
     /// Bytes that the host can address.
     pub fn logical_bytes(&self) -> u64 {
-        u64::from(self.logical_pages) * u64::from(self.page_bytes)
+        u64::from(self.logical_units) * u64::from(self.unit_bytes)
     }
 
-    /// Bytes of flash, bad blocks included.
+    /// Bytes of flash memory, bad blocks included.
     pub fn raw_bytes(&self) -> u64 {
-        u64::from(self.pages) * u64::from(self.page_bytes)
+        u64::from(self.units) * u64::from(self.unit_bytes)
     }
 
-    /// The number of the page that has the byte at the logical address `offset`.
+    /// The number of the logical unit that has the byte at the logical address `offset`.
     #[inline(always)]
-    pub fn page_at(&self, offset: u64) -> u64 {
-        self.page_shift.map_or_else(|| self.page_by_division(offset), |shift| offset >> shift)
+    pub fn unit_at(&self, offset: u64) -> u64 {
+        self.unit_shift.map_or_else(|| self.unit_by_division(offset), |shift| offset >> shift)
     }
 
     #[cold]
-    fn page_by_division(&self, offset: u64) -> u64 {
-        offset / u64::from(self.page_bytes)
+    fn unit_by_division(&self, offset: u64) -> u64 {
+        offset / u64::from(self.unit_bytes)
     }
 
-    /// Bytes of a flash page.
-    pub fn flash_page_bytes(&self) -> u32 {
-        self.page_bytes * self.units_per_page
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.unit_bytes * self.units_per_page
     }
 
-    /// Flash pages of the drive.
-    pub fn flash_pages(&self) -> u32 {
-        self.pages / self.units_per_page
+    /// Pages of the drive, those of bad blocks included.
+    pub fn pages(&self) -> u32 {
+        self.units / self.units_per_page
     }
 
-    /// Rows of a block: flash pages of a flash block.
-    pub fn rows_per_block(&self) -> u32 {
-        self.pages_per_block / (self.units_per_page * self.flash_blocks_per_block())
+    /// Rows of a superblock: pages of a block.
+    pub fn rows_per_superblock(&self) -> u32 {
+        self.units_per_superblock / (self.units_per_page * self.blocks_per_superblock())
     }
 
-    /// Flash pages of a block.
-    pub fn flash_pages_per_block(&self) -> u32 {
-        self.pages_per_block / self.units_per_page
+    /// Pages of a superblock.
+    pub fn pages_per_superblock(&self) -> u32 {
+        self.units_per_superblock / self.units_per_page
     }
 
-    /// Programming units of a block.
-    pub fn programs_per_block(&self) -> u32 {
-        self.pages_per_block / self.pages_per_program
+    /// Programming units of a superblock.
+    pub fn programs_per_superblock(&self) -> u32 {
+        self.units_per_superblock / self.units_per_program
     }
 
-    /// Pages (mapping units) of a row of a block on all its dies.
+    /// Units of a row of a superblock on all its dies.
     #[inline(always)]
-    pub fn pages_per_full_row(&self) -> u32 {
-        self.pages_per_row * self.dies_per_block
+    pub fn units_per_full_row(&self) -> u32 {
+        self.units_per_row * self.dies_per_lane
     }
 
-    /// Consecutive pages that are always programmed and corrected together: a power of two. `copies_back`: the flash pages
-    /// of a program may be copies of pages of different ages. `has_parts`: each page may be corrected by itself.
-    pub fn pages_per_age(&self, copies_back: bool, has_parts: bool) -> u32 {
+    /// Consecutive units that are always programmed and corrected together: a power of two. `copies_back`: the pages of
+    /// a programming unit may be copies of pages of different ages. `has_parts`: each unit may be corrected by itself.
+    pub fn units_per_age(&self, copies_back: bool, has_parts: bool) -> u32 {
         match (copies_back, has_parts) {
             (_, true) => 1,
             (true, false) => self.units_per_page,
-            // A block has a whole number of programs.
-            (false, false) => 1 << self.pages_per_program.trailing_zeros(),
+            // A superblock has a whole number of programming units.
+            (false, false) => 1 << self.units_per_program.trailing_zeros(),
         }
     }
 
-    /// Flash blocks of a block.
-    pub fn flash_blocks_per_block(&self) -> u32 {
-        self.planes_per_block * self.dies_per_block
+    /// Blocks of a superblock: the planes of a lane on all its dies.
+    pub fn blocks_per_superblock(&self) -> u32 {
+        self.planes_per_lane * self.dies_per_lane
     }
 
-    /// Flash blocks of the drive.
-    pub fn flash_blocks(&self) -> u32 {
-        self.blocks * self.flash_blocks_per_block()
+    /// Blocks of the drive, bad ones included.
+    pub fn blocks(&self) -> u32 {
+        self.superblocks * self.blocks_per_superblock()
     }
 
     /// Planes of a die.
-    pub fn flash_planes_per_die(&self) -> u32 {
-        self.planes_per_die * self.planes_per_block
+    pub fn planes_per_die(&self) -> u32 {
+        self.lanes_per_die * self.planes_per_lane
     }
 
-    /// The first page of the flash page of `ppn`.
+    /// The first unit of the page of `unit`.
     #[inline(always)]
-    pub fn first_unit(&self, ppn: Ppn) -> Ppn {
-        // A block has a whole number of flash pages.
-        Ppn(ppn.0 & !(self.units_per_page - 1))
+    pub fn first_of_page(&self, unit: UnitId) -> UnitId {
+        // A superblock has a whole number of pages.
+        UnitId(unit.0 & !(self.units_per_page - 1))
     }
 
-    /// The position of a page in its programming unit, from 0.
+    /// The number of a unit in its programming unit, from 0 on.
     #[inline(always)]
-    pub fn place_in_program(&self, ppn: Ppn) -> u32 {
-        // A block has a whole number of programming units.
-        self.by_program.split(ppn.0).1
+    pub fn place_in_program(&self, unit: UnitId) -> u32 {
+        // A superblock has a whole number of programming units.
+        self.by_program.split(unit.0).1
     }
 
-    /// The row of page `page` of a block: the number of its flash page in its flash block.
+    /// The row of unit `unit` of a superblock: the number of its page in its block.
     #[inline(always)]
-    pub fn row(&self, page: u32) -> u32 {
-        self.stripes.row(page)
+    pub fn row(&self, unit: u32) -> u32 {
+        self.stripes.row(unit)
     }
 
-    /// The plane of page `page` of a block, by its number among the planes that the block has on the die.
+    /// The plane of unit `unit` of a superblock, by its number among the planes that the lane has on the die.
     #[inline(always)]
-    fn plane_in_block(&self, page: u32) -> u32 {
-        if self.planes_per_block == 1 { 0 } else { self.stripes.by_row.split(page).1 / self.units_per_page }
+    fn plane_in_lane(&self, unit: u32) -> u32 {
+        if self.planes_per_lane == 1 { 0 } else { self.stripes.by_row.split(unit).1 / self.units_per_page }
     }
 
-    /// The flash block of page `page` of a block, by its number in the block.
+    /// The block of unit `unit` of a superblock, by its number in the superblock.
     #[inline(always)]
-    pub fn member(&self, page: u32) -> u32 {
-        let plane = self.plane_in_block(page);
-        if self.dies_per_block == 1 {
+    pub fn member(&self, unit: u32) -> u32 {
+        let plane = self.plane_in_lane(unit);
+        if self.dies_per_lane == 1 {
             plane
         } else {
-            self.stripes.split(page).0 * self.planes_per_block + plane
+            self.stripes.split(unit).0 * self.planes_per_lane + plane
         }
     }
 
-    /// The number in its die of the plane of page `page` of `block`.
+    /// The number in its die of the plane of unit `unit` of `superblock`.
     #[inline(always)]
-    pub fn plane_in_die(&self, block: BlockId, page: u32) -> u32 {
-        let (_, group) = self.by_plane.split(self.plane_of(block).0);
-        group * self.planes_per_block + self.plane_in_block(page)
+    pub fn plane_in_die(&self, superblock: SuperblockId, unit: u32) -> u32 {
+        let (_, lane) = self.by_lane.split(self.lane_of(superblock).0);
+        lane * self.planes_per_lane + self.plane_in_lane(unit)
     }
 
-    /// Whether a flash page that is copied back has to wait for others: they fill its programming unit, or they are in the
+    /// Whether a page that is copied back has to wait for others: they fill its programming unit, or they are in the
     /// planes whose turn it is.
     pub fn copybacks_wait(&self) -> bool {
-        self.flash_pages_per_program > 1 || self.flash_blocks_per_block() > 1
+        self.pages_per_program > 1 || self.blocks_per_superblock() > 1
     }
 
-    /// The pages of the flash page of `ppn`.
-    pub fn units(&self, ppn: Ppn) -> impl Iterator<Item = Ppn> + use<> {
-        let first = self.first_unit(ppn).0;
-        (first..first + self.units_per_page).map(Ppn)
+    /// The units of the page of `unit`.
+    pub fn units_of_page(&self, unit: UnitId) -> impl Iterator<Item = UnitId> + use<> {
+        let first = self.first_of_page(unit).0;
+        (first..first + self.units_per_page).map(UnitId)
     }
 
-    /// The number within its block of the flash page of page `page`.
+    /// The number in its superblock of the page of unit `unit` of a superblock.
     #[inline(always)]
-    pub fn flash_page(&self, page: u32) -> u32 {
-        page / self.units_per_page
+    pub fn page_in_superblock(&self, unit: u32) -> u32 {
+        unit / self.units_per_page
     }
 
-    /// The block of a page, and the page's number in it.
+    /// The superblock of a unit, and the unit's number in its superblock.
     #[inline(always)]
-    pub fn split(&self, ppn: Ppn) -> (BlockId, u32) {
-        let (block, page) = self.by_page.split(ppn.0);
-        (BlockId(block), page)
+    pub fn split(&self, unit: UnitId) -> (SuperblockId, u32) {
+        let (superblock, index) = self.by_unit.split(unit.0);
+        (SuperblockId(superblock), index)
     }
 
-    /// The block of a page.
+    /// The superblock of a unit.
     #[inline(always)]
-    pub fn block_of(&self, ppn: Ppn) -> BlockId {
-        BlockId(self.by_page.divide(ppn.0))
+    pub fn superblock_of(&self, unit: UnitId) -> SuperblockId {
+        SuperblockId(self.by_unit.divide(unit.0))
     }
 
-    /// The page with number `page` in `block`.
+    /// The unit with number `index` in `superblock`.
     #[inline(always)]
-    pub fn page(&self, block: BlockId, page: u32) -> Ppn {
-        Ppn(block.0 * self.pages_per_block + page)
+    pub fn unit(&self, superblock: SuperblockId, index: u32) -> UnitId {
+        UnitId(superblock.0 * self.units_per_superblock + index)
     }
 
-    /// The plane of a block.
+    /// The lane of a superblock.
     #[inline(always)]
-    pub fn plane_of(&self, block: BlockId) -> PlaneId {
-        PlaneId(self.by_block.divide(block.0))
+    pub fn lane_of(&self, superblock: SuperblockId) -> LaneId {
+        LaneId(self.by_superblock.divide(superblock.0))
     }
 
-    /// The first block of a plane.
+    /// The first superblock of a lane.
     #[inline(always)]
-    pub fn first_block(&self, plane: PlaneId) -> BlockId {
-        BlockId(plane.0 * self.blocks_per_plane)
+    pub fn first_superblock(&self, lane: LaneId) -> SuperblockId {
+        SuperblockId(lane.0 * self.superblocks_per_lane)
     }
 
-    /// The ids of the blocks that a plane has as array indices.
-    pub fn blocks_of(&self, plane: PlaneId) -> std::ops::Range<usize> {
-        let first = self.first_block(plane).index();
-        first..first + self.blocks_in(plane) as usize
+    /// The ids of the superblocks that a lane has as array indices.
+    pub fn superblocks_of(&self, lane: LaneId) -> std::ops::Range<usize> {
+        let first = self.first_superblock(lane).index();
+        first..first + self.superblocks_in(lane) as usize
     }
 
-    /// The ids of the blocks that a plane has, in ascending order.
-    pub fn block_ids_of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> + Clone + use<> {
-        let first = self.first_block(plane).0;
-        (first..first + self.blocks_in(plane)).map(BlockId)
+    /// The ids of the superblocks that a lane has, in ascending order.
+    pub fn superblock_ids_of(&self, lane: LaneId) -> impl Iterator<Item = SuperblockId> + Clone + use<> {
+        let first = self.first_superblock(lane).0;
+        (first..first + self.superblocks_in(lane)).map(SuperblockId)
     }
 
-    /// The die of a plane whose blocks are on one die.
+    /// The die of a lane that is on one die.
     #[inline(always)]
-    pub fn die_of(&self, plane: PlaneId) -> DieId {
-        debug_assert!(self.dies_per_block == 1, "the blocks of the plane are on several dies");
-        DieId(self.by_plane.divide(plane.0))
+    pub fn die_of(&self, lane: LaneId) -> DieId {
+        debug_assert!(self.dies_per_lane == 1, "the superblocks of the lane are on several dies");
+        DieId(self.by_lane.divide(lane.0))
     }
 
-    /// The die of page `page` of `block`.
+    /// The die of unit `unit` of `superblock`.
     #[inline(always)]
-    pub fn die_of_page(&self, block: BlockId, page: u32) -> DieId {
-        if self.dies_per_block == 1 {
-            self.die_of(self.plane_of(block))
+    pub fn die_of_unit(&self, superblock: SuperblockId, unit: u32) -> DieId {
+        if self.dies_per_lane == 1 {
+            self.die_of(self.lane_of(superblock))
         } else {
-            DieId(self.stripes.split(page).0)
+            DieId(self.stripes.split(unit).0)
         }
     }
 
-    /// The number of a die among the dies of each of its blocks.
+    /// The number of a die among the dies of each of its lanes.
     #[inline]
-    pub fn die_in_block(&self, die: DieId) -> u32 {
-        if self.dies_per_block == 1 { 0 } else { die.0 }
+    pub fn die_in_lane(&self, die: DieId) -> u32 {
+        if self.dies_per_lane == 1 { 0 } else { die.0 }
     }
 
-    /// The dies of a plane.
+    /// The dies of a lane.
     #[inline]
-    pub fn dies_of(&self, plane: PlaneId) -> impl Iterator<Item = DieId> + use<> {
-        let dies = if self.dies_per_block == 1 {
-            let die = self.die_of(plane).0;
+    pub fn dies_of(&self, lane: LaneId) -> impl Iterator<Item = DieId> + use<> {
+        let dies = if self.dies_per_lane == 1 {
+            let die = self.die_of(lane).0;
             die..die + 1
         } else {
             0..self.dies
@@ -501,24 +511,24 @@ impl Geometry {
         dies.map(DieId)
     }
 
-    /// The planes of the dies of a plane, which include the plane itself.
+    /// The lanes of the dies of a lane, which include the lane itself.
     #[inline]
-    pub fn planes_beside(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + Clone + use<> {
-        let first = self.first_plane_beside(plane).0;
-        (first..first + self.planes_per_die).map(PlaneId)
+    pub fn lanes_beside(&self, lane: LaneId) -> impl Iterator<Item = LaneId> + Clone + use<> {
+        let first = self.first_lane_beside(lane).0;
+        (first..first + self.lanes_per_die).map(LaneId)
     }
 
-    /// The first of the planes of the dies of a plane.
+    /// The first of the lanes of the dies of a lane.
     #[inline(always)]
-    pub fn first_plane_beside(&self, plane: PlaneId) -> PlaneId {
-        PlaneId(self.by_plane.divide(plane.0) * self.planes_per_die)
+    pub fn first_lane_beside(&self, lane: LaneId) -> LaneId {
+        LaneId(self.by_lane.divide(lane.0) * self.lanes_per_die)
     }
 
-    /// The planes of a die.
+    /// The lanes that have planes on a die.
     #[inline]
-    pub fn planes_of(&self, die: DieId) -> impl Iterator<Item = PlaneId> + Clone + use<> {
-        let first = if self.dies_per_block == 1 { die.0 * self.planes_per_die } else { 0 };
-        (first..first + self.planes_per_die).map(PlaneId)
+    pub fn lanes_of(&self, die: DieId) -> impl Iterator<Item = LaneId> + Clone + use<> {
+        let first = if self.dies_per_lane == 1 { die.0 * self.lanes_per_die } else { 0 };
+        (first..first + self.lanes_per_die).map(LaneId)
     }
 
     /// The channel of a die.
@@ -527,54 +537,56 @@ impl Geometry {
         self.by_channel.divide(die.0)
     }
 
-    /// Flash pages of one wordline of a flash block, one for each bit of a cell.
+    /// Pages of a wordline, one for each bit of a cell.
     pub fn pages_per_wordline(&self) -> u32 {
         self.cell.bits()
     }
 
-    /// Flash pages of a wordline that are programmed one after another, so that a torn program also destroys the pages
-    /// before it: those of a planar cell of several bits in page order. 1 for SLC and for 3D cells, where no page depends
+    /// Pages of a wordline that are programmed one after another, so that a torn program also destroys the pages before
+    /// its own: those of a planar cell of several bits in page order. 1 for SLC and for 3D cells, where no page depends
     /// on another.
     #[inline]
     pub fn dependent_pages(&self) -> u32 {
         match self.cell {
             // The pages of a one-shot program are torn together.
-            _ if self.flash_pages_per_program > 1 => 1,
+            _ if self.pages_per_program > 1 => 1,
             Cell::Mlc => 2,
             Cell::Tlc => 3,
             Cell::Slc | Cell::Mlc3d | Cell::Tlc3d => 1,
         }
     }
 
-    /// The number of pages of its wordline on which page `page` of a block depends ([`Geometry::dependent_pages`]).
+    /// The number of pages of its wordline on which the page of unit `unit` of a superblock depends
+    /// ([`Geometry::dependent_pages`]).
     #[inline]
-    pub fn depends_on(&self, page: u32) -> u32 {
-        self.row(page) % self.dependent_pages()
+    pub fn depends_on(&self, unit: u32) -> u32 {
+        self.row(unit) % self.dependent_pages()
     }
 
-    /// Pages (mapping units) of a wordline of every flash block of a block, which are consecutive pages of the block. If no
-    /// page depends on another ([`Geometry::dependent_pages`]), those of a row.
-    pub fn pages_per_wordlines(&self) -> u32 {
-        self.dependent_pages() * self.pages_per_full_row()
+    /// Units of a wordline of every block of a superblock, which are consecutive units of the superblock. If no page
+    /// depends on another ([`Geometry::dependent_pages`]), those of a row on all dies.
+    pub fn units_per_wordlines(&self) -> u32 {
+        self.dependent_pages() * self.units_per_full_row()
     }
 
-    /// The number of pages from page `page` of a block on up to the next page that begins a wordline in every flash block; 0
-    /// if `page` does, or if no page depends on another.
-    pub fn left_in_wordlines(&self, page: u32) -> u32 {
+    /// The number of units from unit `unit` of a superblock on up to the next unit that begins a wordline in every
+    /// block; 0 if `unit` does, or if no page depends on another.
+    pub fn left_in_wordlines(&self, unit: u32) -> u32 {
         if self.dependent_pages() == 1 {
             return 0;
         }
-        let end = page.next_multiple_of(self.pages_per_wordlines());
-        // The last wordline of a block may have fewer rows.
-        end.min(self.pages_per_block) - page
+        let end = unit.next_multiple_of(self.units_per_wordlines());
+        // The last wordline of a superblock may have fewer rows.
+        end.min(self.units_per_superblock) - unit
     }
 
-    /// The kind of page `page` of a block. The flash pages of a wordline have consecutive numbers.
-    pub fn kind(&self, page: u32) -> PageKind {
-        self.kind_of_row(self.row(page))
+    /// The kind of the page of unit `unit` of a superblock. The pages of a wordline have consecutive numbers in their
+    /// block.
+    pub fn kind(&self, unit: u32) -> PageKind {
+        self.kind_of_row(self.row(unit))
     }
 
-    /// The kind of the pages of row `row` of a block.
+    /// The kind of the pages of row `row` of a superblock.
     pub fn kind_of_row(&self, row: u32) -> PageKind {
         match (self.pages_per_wordline(), row % self.pages_per_wordline()) {
             (1, _) => PageKind::Slc,
@@ -584,19 +596,20 @@ impl Geometry {
         }
     }
 
-    /// The layer of row `row` of a block, from 0 at the bottom. The rows are spread evenly over the layers, in ascending
-    /// order.
+    /// The layer of row `row` of a superblock, from 0 at the bottom. The rows are spread evenly over the layers, in
+    /// ascending order.
     pub fn layer_of_row(&self, row: u32) -> u32 {
-        (u64::from(row) * u64::from(self.layers) / u64::from(self.rows_per_block())) as u32
+        (u64::from(row) * u64::from(self.layers) / u64::from(self.rows_per_superblock())) as u32
     }
 
-    /// Shows a page as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, block in the plane, page in
-    /// the block.
-    pub fn show(&self, ppn: Ppn) -> impl fmt::Display + use<> {
-        let (block, page) = self.split(ppn);
-        let die = self.die_of_page(block, page);
+    /// Shows a unit as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, superblock in the lane, unit
+    /// in the superblock.
+    pub fn show(&self, unit: UnitId) -> impl fmt::Display + use<> {
+        let (superblock, index) = self.split(unit);
+        let die = self.die_of_unit(superblock, index);
         let (channel, die_in_channel) = (self.channel_of(die), die.0 % self.dies_per_channel);
-        let (plane, block) = (self.plane_in_die(block, page), block.0 % self.blocks_per_plane);
-        fmt::from_fn(move |f| write!(f, "c{channel}.d{die_in_channel}.p{plane}.b{block}.pg{page}"))
+        let plane = self.plane_in_die(superblock, index);
+        let superblock = superblock.0 % self.superblocks_per_lane;
+        fmt::from_fn(move |f| write!(f, "c{channel}.d{die_in_channel}.p{plane}.b{superblock}.pg{index}"))
     }
 }

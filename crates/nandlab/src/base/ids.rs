@@ -1,4 +1,5 @@
-//! The ids of a drive's parts, pages and requests.
+//! The ids of a drive's parts, units and requests. [`Geometry`](super::geometry::Geometry) says how those of the parts
+//! and units follow from each other.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -18,39 +19,47 @@ macro_rules! id {
 }
 
 id!(
-    /// Logical page number.
+    /// LPN: the number of a logical unit. The units that the host can address have the numbers from 0 on, in the order
+    /// of their addresses. The numbers after them are those of the translation pages of the demand map, then those of
+    /// the combination pages of partial refresh: each is the data of one unit.
     Lpn
 );
 id!(
-    /// Physical page number, counted over the whole drive.
-    Ppn
+    /// PPN: the number of a physical unit, over the whole drive, from 0 on. The units of a superblock have consecutive
+    /// numbers, in the order in which they are filled; superblocks follow each other in the order of their ids.
+    UnitId
 );
 id!(
-    /// Number of a block, counted over the whole drive.
-    BlockId
+    /// Number of a superblock, over the whole drive, from 0 on. The superblocks of a lane have consecutive numbers;
+    /// lanes follow each other in the order of their ids. If bad blocks cost the lane superblocks, the last numbers of
+    /// the lane are those of superblocks that do not exist.
+    SuperblockId
 );
 id!(
-    /// Number of a plane, counted over the whole drive.
-    PlaneId
+    /// Number of a lane, over the whole drive, from 0 on. The lanes of a die have consecutive numbers; dies follow each
+    /// other in the order of their ids. If superblocks are on all dies (`ftl.superblock = "drive"`), so is the only
+    /// lane, number 0.
+    LaneId
 );
 id!(
-    /// Number of a die, counted over the whole drive.
+    /// Number of a die, over the whole drive, from 0 on. The dies of a chip have consecutive numbers, and so have those
+    /// of a channel.
     DieId
 );
 
 id!(
-    /// Slot of an outstanding host request; reused after the request's completion.
+    /// Slot of an outstanding host request, from 0 on; reused after the request's completion.
     RequestId
 );
 id!(
-    /// Slot of the write cache.
+    /// Slot of the write cache, from 0 on. A slot has the data of one unit.
     CacheSlot
 );
 id!(
-    /// Number of a translation page of the demand map.
+    /// Number of a translation page of the demand map, from 0 on, in the order of the LPNs whose entries it has.
     Tvpn
 );
 id!(
-    /// Slot of a page that waits for its own read of a translation page of the demand map.
+    /// Slot of a unit that waits for its own read of a translation page of the demand map, from 0 on; reused.
     MissId
 );

@@ -1,15 +1,15 @@
 //! What a power loss has destroyed, by what the drive had promised to the host.
 //!
-//! Writes and TRIMs share one numbering, so of two operations on a page the one with the higher sequence number is the
-//! newer one. After recovery a page has the data of one write, or none. A promise about a page is broken if the page has
-//! older data than the promised operation; the number of the newest TRIM stands for no data. A page counts once, under
-//! the strongest promise that is broken, with the newest operation to which this promise was given:
+//! Writes and TRIMs share one numbering, so of two operations on a unit the one with the higher sequence number is the
+//! newer one. After recovery a unit has the data of one write, or none. A promise about a unit is broken if the unit
+//! has older data than the promised operation; the number of the newest TRIM stands for no data. A unit counts once,
+//! under the strongest promise that is broken, with the newest operation to which this promise was given:
 //!
 //! - *covered*: the request was complete, and so was a FUA flag of its own or a flush that was submitted later. What a
-//!   page had before the run counts as covered; data of preconditioning has the sequence number 0.
+//!   unit had before the run counts as covered; data of preconditioning has the sequence number 0.
 //! - *acknowledged*: the request was complete. If the drive has admitted a TRIM since, nothing is lost: until a flush
-//!   covers the TRIM, the page may have old data or none.
-//! - *in flight*: the request was outstanding. A page that the drive had not admitted yet has the sequence number 0. A
+//!   covers the TRIM, the unit may have old data or none.
+//! - *in flight*: the request was outstanding. A unit that the drive had not admitted yet has the sequence number 0. A
 //!   TRIM in flight promises nothing.
 //!
 //! A request is complete when the host has its completion. A request that has failed promises nothing.
@@ -27,43 +27,43 @@ pub enum Promise {
     InFlight,
 }
 
-/// A page about which a power loss has broken a promise.
+/// A unit about which a power loss has broken a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lost {
-    /// The page.
+    /// The unit.
     pub lpn: Lpn,
     /// The strongest promise that is broken.
     pub promise: Promise,
     /// Sequence number of the newest lost operation to which this promise was given; 0: data of preconditioning, or in
-    /// flight a page that the drive had not admitted.
+    /// flight a unit that the drive had not admitted.
     pub sequence: u64,
     /// Whether the operation is a TRIM, which is undone.
     pub is_trim: bool,
-    /// Whether flash had this or newer data of the page, and a torn program or reprogram has destroyed it; otherwise the
-    /// data was only in RAM, or had not reached the drive.
+    /// Whether flash had this or newer data of the unit, and a torn program or reprogram has destroyed it; otherwise
+    /// the data was only in RAM, or had not reached the drive.
     pub was_in_flash: bool,
 }
 
-/// The content of a page after recovery.
+/// The content of a unit after recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// No data.
     Nothing,
     /// The data of the write with this sequence number; 0: data from before the run.
     Write(u64),
-    /// Reads of the page fail, because recovery could not complete the page.
+    /// Reads of the unit fail, because recovery could not complete the unit.
     Unreadable,
 }
 
 /// The drive after recovery.
 #[derive(Clone, Copy)]
 pub struct Recovered<'a> {
-    /// Number of pages that the host may address.
-    pub pages: u32,
-    /// Bytes of a page.
-    pub page_bytes: u32,
+    /// Number of units that the host may address.
+    pub units: u32,
+    /// Bytes of a unit.
+    pub unit_bytes: u32,
     /// The writes that torn programs have destroyed in flash: LPN and sequence number (0: data from before the run).
     pub destroyed: &'a [(Lpn, u64)],
-    /// Returns the content of a page.
+    /// Returns the content of a unit.
     pub content: &'a dyn Fn(Lpn) -> Content,
 }

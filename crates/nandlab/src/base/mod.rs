@@ -1,6 +1,6 @@
-//! Types that any room may use and that depend on no room: time and other units, ids, geometry, bad blocks, requests,
-//! lists, slabs, steps of work, hash tables, large arrays, random streams and draws, numbers as text, counters, sections of results,
-//! notes and descriptions of policies.
+//! Types that any room may use and that depend on no room: time and other units of measurement, ids, geometry, bad
+//! blocks, requests, lists, slabs, steps of work, hash tables, large arrays, random streams and draws, numbers as text,
+//! counters, sections of results, notes and descriptions of policies.
 
 pub mod bad_blocks;
 pub mod binomial;

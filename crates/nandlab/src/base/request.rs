@@ -50,9 +50,9 @@ pub struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FailReason {
-    /// No read level decodes a page of the request, or the data of such a page was lost or torn earlier.
+    /// No read level decodes a unit of the request, or the data of such a unit was lost or torn earlier.
     Uncorrectable,
-    /// A page of the request may be written only in planes that are worn out.
+    /// A unit of the request may be written only in lanes that are worn out.
     WornOut,
     /// The request was outstanding when power failed.
     PowerLost,

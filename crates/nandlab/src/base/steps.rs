@@ -1,5 +1,5 @@
-//! Steps of work, counted in debug builds: tests compare the steps of a page operation at two queue depths, so that no cost
-//! grows with a backlog.
+//! Steps of work, counted in debug builds: tests compare the steps of an operation on a unit at two queue depths, so
+//! that no cost grows with a backlog.
 //!
 //! A step is an access to a value in a slab or in the write cache, an event, a wake, a comparison of clocks, or one round
 //! of a loop over a collection whose length may grow with the load. A new loop of the last kind calls [`step`].

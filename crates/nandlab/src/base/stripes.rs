@@ -1,4 +1,4 @@
-//! The order of the pages of a block over the rows and dies of a superblock, and the division that finds it.
+//! The order of the units of a superblock over its rows and dies, and the division that finds it.
 
 use std::cmp::Ordering;
 
@@ -32,73 +32,73 @@ impl Divisor {
     }
 }
 
-/// The order of the pages of a block. They fill the block stripe by stripe. A stripe has a chunk of pages on every die
-/// of the block, in the order of the dies. A chunk is one row or, with one-shot programs, one programming unit. A block
-/// on one die is filled row by row.
+/// The order of the units of a superblock. They fill the superblock stripe by stripe. A stripe has a chunk of units on
+/// every die of the superblock, in the order of the dies. A chunk is one row or, with one-shot programs, one
+/// programming unit. A superblock on one die is filled row by row.
 #[derive(Clone, Copy, Debug)]
 pub struct Stripes {
-    /// Dies of a block.
+    /// Dies of a superblock.
     pub dies: u32,
-    /// Whether each page is a row.
+    /// Whether each unit is a row.
     is_plain: bool,
     rows_per_chunk: u32,
-    pages_per_chunk: u32,
+    units_per_chunk: u32,
     pub(super) by_row: Divisor,
     by_chunk: Divisor,
     by_die: Divisor,
 }
 
 impl Stripes {
-    pub(super) fn new(dies: u32, pages_per_row: u32, rows_per_chunk: u32) -> Self {
-        let pages_per_chunk = pages_per_row * rows_per_chunk;
-        let [by_row, by_chunk, by_die] = [pages_per_row, pages_per_chunk, dies].map(Divisor::new);
-        let is_plain = dies == 1 && pages_per_row == 1;
-        Self { dies, is_plain, rows_per_chunk, pages_per_chunk, by_row, by_chunk, by_die }
+    pub(super) fn new(dies: u32, units_per_row: u32, rows_per_chunk: u32) -> Self {
+        let units_per_chunk = units_per_row * rows_per_chunk;
+        let [by_row, by_chunk, by_die] = [units_per_row, units_per_chunk, dies].map(Divisor::new);
+        let is_plain = dies == 1 && units_per_row == 1;
+        Self { dies, is_plain, rows_per_chunk, units_per_chunk, by_row, by_chunk, by_die }
     }
 
-    /// The number, among the dies of the block, of the die of page `page`, and the number of the page among the pages
-    /// of the block on this die.
+    /// The number, among the dies of the superblock, of the die of unit `unit`, and the number of the unit among the
+    /// units of the superblock on this die.
     #[inline]
-    pub fn split(&self, page: u32) -> (u32, u32) {
-        let (chunk, within) = self.by_chunk.split(page);
+    pub fn split(&self, unit: u32) -> (u32, u32) {
+        let (chunk, within) = self.by_chunk.split(unit);
         let (stripe, die) = self.by_die.split(chunk);
-        (die, stripe * self.pages_per_chunk + within)
+        (die, stripe * self.units_per_chunk + within)
     }
 
-    /// The page of the block that is number `place` among its pages on die number `die` of its dies: the inverse of
-    /// [`Stripes::split`].
-    pub fn page(&self, die: u32, place: u32) -> u32 {
+    /// The unit of the superblock that is number `place` among its units on die number `die` of its dies: the inverse
+    /// of [`Stripes::split`].
+    pub fn unit(&self, die: u32, place: u32) -> u32 {
         let (stripe, within) = self.by_chunk.split(place);
-        (stripe * self.dies + die) * self.pages_per_chunk + within
+        (stripe * self.dies + die) * self.units_per_chunk + within
     }
 
-    /// The number of pages before page `end` of the block on die number `die` of its dies.
+    /// The number of units before unit `end` of the superblock on die number `die` of its dies.
     pub fn before(&self, end: u32, die: u32) -> u32 {
         let (chunk, within) = self.by_chunk.split(end);
         let (stripe, last) = self.by_die.split(chunk);
-        stripe * self.pages_per_chunk
+        stripe * self.units_per_chunk
             + match die.cmp(&last) {
-                Ordering::Less => self.pages_per_chunk,
+                Ordering::Less => self.units_per_chunk,
                 Ordering::Equal => within,
                 Ordering::Greater => 0,
             }
     }
 
-    /// The row of page `page`: the number of its flash page in its flash block.
+    /// The row of unit `unit`: the number of its page in its block.
     #[inline(always)]
-    pub fn row(&self, page: u32) -> u32 {
-        if self.is_plain { page } else { self.row_in_stripe(page) }
+    pub fn row(&self, unit: u32) -> u32 {
+        if self.is_plain { unit } else { self.row_in_stripe(unit) }
     }
 
     #[inline(never)]
-    fn row_in_stripe(&self, page: u32) -> u32 {
-        let (chunk, within) = self.by_chunk.split(page);
+    fn row_in_stripe(&self, unit: u32) -> u32 {
+        let (chunk, within) = self.by_chunk.split(unit);
         self.by_die.divide(chunk) * self.rows_per_chunk + self.by_row.divide(within)
     }
 
-    /// The first page of the block on each of its dies, in the order of the dies.
+    /// The first unit of the superblock on each of its dies, in the order of the dies.
     pub fn firsts(&self) -> impl Iterator<Item = u32> + use<> {
-        let chunk = self.pages_per_chunk;
+        let chunk = self.units_per_chunk;
         (0..self.dies).map(move |die| die * chunk)
     }
 }
@@ -107,7 +107,7 @@ impl Stripes {
 mod tests {
     use super::*;
     use crate::base::geometry::{
-        BlockId, Cell, DieId, DriveSpec, Geometry, Layout, ProgramOrder, Superblock,
+        Cell, DieId, DriveSpec, Geometry, Layout, ProgramOrder, Superblock, SuperblockId,
     };
 
     #[test]
@@ -122,9 +122,9 @@ mod tests {
         }
     }
 
-    /// Counts through the pages of a block by nested loops: stripe, die, row of the chunk, plane, unit.
+    /// Counts through the units of a superblock by nested loops: stripe, die, row of the chunk, plane, unit.
     #[test]
-    fn the_pages_of_a_superblock_of_the_drive_go_chunk_by_chunk_over_the_dies() {
+    fn the_units_of_a_superblock_of_the_drive_go_chunk_by_chunk_over_the_dies() {
         for (program_order, rows_per_chunk) in [(ProgramOrder::Page, 1), (ProgramOrder::OneShot, 3)] {
             let drive = DriveSpec {
                 channels: 3,
@@ -144,31 +144,34 @@ mod tests {
             };
             let layout = Layout { units_per_page: 4, superblock: Superblock::Drive };
             let geometry = Geometry::with(&drive, layout);
-            assert_eq!((geometry.planes, geometry.blocks, geometry.pages_per_block), (1, 5, 12 * 4 * 12));
-            assert_eq!((geometry.rows_per_block(), geometry.flash_blocks()), (12, 60));
-            let (block, mut page) = (BlockId(3), 0);
+            assert_eq!(
+                (geometry.lanes, geometry.superblocks, geometry.units_per_superblock),
+                (1, 5, 12 * 4 * 12)
+            );
+            assert_eq!((geometry.rows_per_superblock(), geometry.blocks()), (12, 60));
+            let (superblock, mut unit) = (SuperblockId(3), 0);
             let mut on_die = [0; 6];
             for stripe in 0..12 / rows_per_chunk {
                 for die in 0..6 {
                     for row in stripe * rows_per_chunk..(stripe + 1) * rows_per_chunk {
                         for plane in 0..2 {
                             for _ in 0..4 {
-                                assert_eq!(geometry.die_of_page(block, page), DieId(die));
-                                assert_eq!(geometry.row(page), row);
-                                assert_eq!(geometry.plane_in_die(block, page), plane);
-                                assert_eq!(geometry.member(page), die * 2 + plane);
-                                assert_eq!(geometry.stripes.split(page), (die, on_die[die as usize]));
-                                assert_eq!(geometry.stripes.page(die, on_die[die as usize]), page);
-                                let before = [0, 1, 2, 3, 4, 5].map(|die| geometry.stripes.before(page, die));
+                                assert_eq!(geometry.die_of_unit(superblock, unit), DieId(die));
+                                assert_eq!(geometry.row(unit), row);
+                                assert_eq!(geometry.plane_in_die(superblock, unit), plane);
+                                assert_eq!(geometry.member(unit), die * 2 + plane);
+                                assert_eq!(geometry.stripes.split(unit), (die, on_die[die as usize]));
+                                assert_eq!(geometry.stripes.unit(die, on_die[die as usize]), unit);
+                                let before = [0, 1, 2, 3, 4, 5].map(|die| geometry.stripes.before(unit, die));
                                 assert_eq!(before, on_die);
                                 on_die[die as usize] += 1;
-                                page += 1;
+                                unit += 1;
                             }
                         }
                     }
                 }
             }
-            assert_eq!(page, geometry.pages_per_block);
+            assert_eq!(unit, geometry.units_per_superblock);
             let firsts: Vec<u32> = geometry.stripes.firsts().collect();
             assert_eq!(firsts, [0, 1, 2, 3, 4, 5].map(|die| die * 8 * rows_per_chunk));
         }

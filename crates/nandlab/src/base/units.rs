@@ -1,4 +1,4 @@
-//! Units: types for simulated time in nanoseconds, and constants for times and sizes.
+//! Units of measurement: types for simulated time in nanoseconds, and constants for times and sizes.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub, SubAssign};

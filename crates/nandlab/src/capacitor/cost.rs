@@ -1,6 +1,6 @@
-//! The energy of an emergency flush (Eq. 3 to 5 of the aging-capacitor paper), and the number of pages that an energy
-//! can save. The flush packs dirty mapping units, so in this file a page that is programmed is what one program writes: a
-//! flash page, or with one-shot programs a programming unit.
+//! The energy of an emergency flush (Eq. 3 to 5 of the aging-capacitor paper), and the number of units that an energy
+//! can save. The flush packs dirty units, so this file counts programs: each writes a page, or with one-shot programs a
+//! programming unit of several pages.
 
 use super::Capacitor;
 use super::FlushMethod;
@@ -8,50 +8,52 @@ use crate::base::geometry::{Cell, Geometry};
 use crate::ftl::{lsb_only_wordlines, programs_per_row};
 use crate::sched::{FlashOp, Timing, Way};
 
-/// Energy of an emergency flush by its number of pages, in the worst case: every die is erasing a block when power
-/// fails, or has suspended an erase that has just begun, and only the free blocks reserved for the flush are left.
+/// Energy of an emergency flush by its number of programs, in the worst case: every die is erasing a superblock when
+/// power fails, or has suspended an erase that has just begun, and only the free superblocks reserved for the flush are
+/// left.
 ///
-/// `plain` uses the pages of a block in order, so every plane may begin at slow pages. `csw` uses the reserved blocks
-/// as `ftl/flush_pages.rs` does: on 3D cells the first page of all blocks, then the next page of all blocks; on planar
-/// MLC and TLC LSB pages only, or LSB pages and whole wordlines by Eq. 6 and 7. Dies whose erase ends early write more
-/// pages than the others, so `csw` uses slower pages on these dies; the number of these pages is bounded by the time of
-/// an erase.
+/// `plain` uses the pages of a superblock in order, so every lane may begin at slow pages. `csw` uses the reserved
+/// superblocks as `ftl/flush_programs.rs` does: on 3D cells the first program of all superblocks, then the next program of
+/// all superblocks; on planar MLC and TLC LSB pages only, or LSB pages and whole wordlines by Eq. 6 and 7. Dies whose
+/// erase ends early write more pages than the others, so `csw` uses slower pages on these dies; the number of these
+/// pages is bounded by the time of an erase.
 #[derive(Clone, Debug, Default)]
 pub struct FlushCost {
-    /// Energy that a flush takes beside that of its pages, in joules: for the wait for an operation under way, for a
-    /// last round of programs on few dies, for slower pages on dies that begin early, and for the pages of the VSM.
+    /// Energy that a flush takes beside that of its programs, in joules: for the wait for an operation under way, for a
+    /// last round of programs on few dies, for slower pages on dies that begin early, and for the programs of the VSM.
     fixed_j: f64,
-    /// Groups of pages in the order of their use: number of pages, and joules per page.
+    /// Groups of programs in their order: number of programs, and joules per program.
     kinds: Box<[(f64, f64)]>,
-    /// Joules per page beyond the pages of `kinds`.
+    /// Joules per program beyond the programs of `kinds`.
     beyond_j: f64,
     /// The plan of `csw` on planar MLC and TLC, in place of `kinds`.
     plan: Option<LsbFirst>,
-    /// Mapping units of what one program writes.
-    units: u32,
+    /// Units that a program writes.
+    units_per_program: u32,
 }
 
-/// In blocks with more pages than this, `plain` counts the slowest pages of a block first, whatever their places.
+/// In superblocks with more programs than this, `plain` counts the slowest programs of a superblock first, whatever
+/// their places.
 const WINDOW_MAX: usize = 2048;
 
 /// The conditions of a flush in the worst case.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// How dirty pages are written.
+    /// How dirty units are written.
     pub method: FlushMethod,
     /// Programs under way at a time.
     pub at_a_time: u32,
-    /// Free blocks of each plane that are reserved for the flush.
-    pub blocks: u32,
-    /// Programs that write a full VSM, after the dirty pages.
+    /// Free superblocks of each lane that are reserved for the flush.
+    pub superblocks: u32,
+    /// Programs that write a full VSM, after the dirty units.
     pub vsm_programs: u32,
     /// GC during a plain flush; `None`: GC stops.
     pub gc: Option<GcCost>,
 }
 
-/// GC during a plain flush (`power.gc_in_flush`), in the worst case: GC cleans a block of a plane before the first page
-/// that the flush writes to the plane, and then whenever the flush has written the pages that the last cleaning has
-/// gained. Every cleaning gains as few pages as GC accepts, and every read needs all read levels.
+/// GC during a plain flush (`power.gc_in_flush`), in the worst case: GC cleans a superblock of a lane before the first
+/// unit that the flush writes to the lane, and then whenever the flush has written the units that the last cleaning has
+/// gained. Every cleaning gains as few units as GC accepts, and every read needs all read levels.
 #[derive(Clone, Copy, Debug)]
 pub struct GcCost {
     /// Energy of a try of a read, in joules.
@@ -60,11 +62,11 @@ pub struct GcCost {
     pub erase_j: f64,
     /// Read levels of the drive, at least 1.
     pub levels: u8,
-    /// Pages that a cleaning gains, at least 1.
+    /// Units that a cleaning gains, at least 1.
     pub gain: u32,
 }
 
-/// What the cleaning of a block takes.
+/// What the cleaning of a superblock takes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Victim {
     /// Time on the die, on the channel and on the off-chip path, and program times, in nanoseconds.
@@ -78,7 +80,7 @@ struct Victim {
 
 impl Victim {
     fn new(gc: &GcCost, geometry: &Geometry, timing: &Timing, program_ns: f64) -> Self {
-        let copies = f64::from(geometry.pages_per_block - gc.gain);
+        let copies = f64::from(geometry.units_per_superblock - gc.gain);
         let [read_ns, read_on_channel_ns] = timing.longest_read_ns().map(|span| span.ns() as f64);
         let [out, into] = timing.off_chip_ns;
         let transfer_ns = (timing.command_ns(FlashOp::Program) + timing.transfer_ns.max(into)).ns() as f64;
@@ -96,12 +98,13 @@ impl Victim {
 impl FlushCost {
     /// The cost of a flush under `conditions`.
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
-        let &Conditions { method, at_a_time, blocks, vsm_programs, gc } = conditions;
-        let pages = (0..geometry.pages_per_block).step_by(geometry.pages_per_program as usize);
-        let times: Vec<f64> = pages.clone().map(|page| timing.program_ns(page).ns() as f64).collect();
-        // The pages of a block on one die. Those on its other dies have the same times.
-        let on_die = |page: u32| geometry.stripes.split(page).0 == 0;
-        let on_die = pages.zip(&times).filter(|&(page, _)| on_die(page)).map(|(_, &time)| time);
+        let &Conditions { method, at_a_time, superblocks, vsm_programs, gc } = conditions;
+        // The first unit of each program of a superblock.
+        let firsts = (0..geometry.units_per_superblock).step_by(geometry.units_per_program as usize);
+        let times: Vec<f64> = firsts.clone().map(|first| timing.program_ns(first).ns() as f64).collect();
+        // The programs of a superblock on one die. Those on its other dies have the same times.
+        let on_die = |first: u32| geometry.stripes.split(first).0 == 0;
+        let on_die = firsts.zip(&times).filter(|&(first, _)| on_die(first)).map(|(_, &time)| time);
         let on_die: Vec<f64> = on_die.collect();
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
@@ -112,25 +115,25 @@ impl FlushCost {
         let transfer_ns = command_ns + (width * timing.transfer_ns).max(off_chip_ns);
         let (transfer_ns, off_chip_ns) = (transfer_ns.ns() as f64, off_chip_ns.ns() as f64);
         let victim = gc.map_or(Victim::default(), |gc| Victim::new(&gc, geometry, timing, mean));
-        // Energy of a page of the flush, before each of which GC cleans the share `victims` of a block.
-        let page_with_gc_j = |program_ns: f64, victims: f64| {
+        // Energy of a program of the flush, before each of which GC cleans the share `victims` of a superblock.
+        let program_with_gc_j = |program_ns: f64, victims: f64| {
             // The transfers on the channels and on the off-chip path bound the rate.
-            let page_ns = ((program_ns + transfer_ns + victims * victim.die_ns) / f64::from(at_a_time))
+            let interval_ns = ((program_ns + transfer_ns + victims * victim.die_ns) / f64::from(at_a_time))
                 .max((transfer_ns + victims * victim.channel_ns) / f64::from(geometry.channels))
                 .max(off_chip_ns + victims * victim.off_chip_ns);
-            capacitor.spent_j(page_ns, program_ns + victims * victim.program_ns) + victims * victim.joules
+            capacitor.spent_j(interval_ns, program_ns + victims * victim.program_ns) + victims * victim.joules
         };
-        let page_j = |program_ns: f64| page_with_gc_j(program_ns, 0.0);
+        let program_j = |program_ns: f64| program_with_gc_j(program_ns, 0.0);
         let erase_ns = timing.erase_ns.ns() as f64;
-        let blocks = blocks.max(1);
-        let all = f64::from(blocks * geometry.planes);
-        // Pages that dies write beyond their share while another die still erases a block.
+        let superblocks = superblocks.max(1);
+        let all = f64::from(superblocks * geometry.lanes);
+        // Programs of dies beyond their share while another die still erases a superblock.
         let ahead = f64::from(geometry.dies - 1) * (erase_ns / fastest).ceil();
-        let ahead_j = ahead * (page_j(slowest) - page_j(fastest));
+        let ahead_j = ahead * (program_j(slowest) - program_j(fastest));
         let (kinds, beyond_j, plan, more_j): (Vec<_>, _, _, _) = match (method, geometry.cell) {
             (FlushMethod::Plain, _) => {
-                // Each die continues at a place of its own in a block on several dies.
-                let streams = f64::from(geometry.planes * geometry.dies_per_block);
+                // Each die continues at a place of its own in a superblock on several dies.
+                let streams = f64::from(geometry.lanes * geometry.dies_per_lane);
                 let mut slow = slowest_first(on_die, mean);
                 let excess_ns = slow.iter().map(|time| time - mean).sum::<f64>() * streams;
                 // The stream of GC may begin at slow pages, too; and one cleaning may end last.
@@ -144,46 +147,46 @@ impl FlushCost {
                 let share =
                     |nth: usize| gc.map_or(0.0, |gc| if nth == 0 { 1.0 } else { 1.0 / f64::from(gc.gain) });
                 let kinds = slow.into_iter().enumerate();
-                let kinds = kinds.map(|(nth, time)| (streams, page_with_gc_j(time, share(nth)))).collect();
-                (kinds, page_with_gc_j(mean, share(1)), None, more_j)
+                let kinds = kinds.map(|(nth, time)| (streams, program_with_gc_j(time, share(nth)))).collect();
+                (kinds, program_with_gc_j(mean, share(1)), None, more_j)
             }
             (FlushMethod::Csw, Cell::Mlc | Cell::Tlc) if geometry.dependent_pages() > 1 => {
                 let wordline = geometry.dependent_pages() as usize;
                 let row = programs_per_row(geometry);
-                // The pages of a wordline that a block does not have cost nothing.
+                // The pages of a wordline that a superblock does not have cost nothing.
                 let dearest = |kind: usize| {
                     let rows = on_die.chunks(row as usize).skip(kind).step_by(wordline);
-                    rows.flatten().copied().reduce(f64::max).map_or(0.0, page_j)
+                    rows.flatten().copied().reduce(f64::max).map_or(0.0, program_j)
                 };
                 let plan = LsbFirst {
                     dies: geometry.dies.into(),
-                    blocks: (blocks * geometry.planes_per_die).into(),
-                    pages_per_block: on_die.len() as u64,
+                    superblocks: (superblocks * geometry.lanes_per_die).into(),
+                    programs_on_die: on_die.len() as u64,
                     row: row.into(),
                     by_kind_j: (0..wordline).map(dearest).collect(),
                 };
-                (Vec::new(), page_j(slowest), Some(plan), ahead_j)
+                (Vec::new(), program_j(slowest), Some(plan), ahead_j)
             }
             (FlushMethod::Csw, _) => {
-                let kinds = times.into_iter().map(|time| (all, page_j(time))).collect();
-                (kinds, page_j(slowest), None, ahead_j)
+                let kinds = times.into_iter().map(|time| (all, program_j(time))).collect();
+                (kinds, program_j(slowest), None, ahead_j)
             }
         };
         let channel_ns = timing.longest_wait_ns(geometry);
         let resumption_ns = timing.longest_resumption_ns(channel_ns).ns() as f64;
         let wait_ns = erase_ns + resumption_ns + slowest + channel_ns.ns() as f64;
         Self {
-            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_programs) * page_j(slowest) + more_j,
+            fixed_j: capacitor.spent_j(wait_ns, 0.0) + f64::from(vsm_programs) * program_j(slowest) + more_j,
             kinds: kinds.into(),
             beyond_j,
             plan,
-            units: geometry.pages_per_program,
+            units_per_program: geometry.units_per_program,
         }
     }
 
-    /// The number of mapping units that `energy_j` joules can save: those of whole programs.
-    pub fn pages(&self, energy_j: f64) -> f64 {
-        match self.units {
+    /// The number of units that `energy_j` joules can save: those of whole programs.
+    pub fn units(&self, energy_j: f64) -> f64 {
+        match self.units_per_program {
             1 => self.programs(energy_j),
             units => libm::floor(self.programs(energy_j)) * f64::from(units),
         }
@@ -191,54 +194,53 @@ impl FlushCost {
 
     /// The number of programs for which `energy_j` joules suffice.
     fn programs(&self, energy_j: f64) -> f64 {
-        let (mut pages, mut left_j) = (0.0, energy_j - self.fixed_j);
+        let (mut programs, mut left_j) = (0.0, energy_j - self.fixed_j);
         if left_j <= 0.0 || self.beyond_j <= 0.0 {
             return 0.0;
         }
         if let Some(plan) = &self.plan {
-            let whole = plan.pages(left_j);
+            let whole = plan.programs(left_j);
             if whole < plan.room() {
                 let (less_j, more_j) = (plan.cost_j(whole), plan.cost_j(whole + 1));
                 return whole as f64 + (left_j - less_j) / (more_j - less_j);
             }
-            (pages, left_j) = (whole as f64, left_j - plan.cost_j(whole));
+            (programs, left_j) = (whole as f64, left_j - plan.cost_j(whole));
         }
-        for &(count, page_j) in &self.kinds {
-            if left_j < count * page_j {
-                return pages + left_j / page_j;
+        for &(count, program_j) in &self.kinds {
+            if left_j < count * program_j {
+                return programs + left_j / program_j;
             }
-            pages += count;
-            left_j -= count * page_j;
+            programs += count;
+            left_j -= count * program_j;
         }
-        pages + left_j / self.beyond_j
+        programs + left_j / self.beyond_j
     }
 }
 
-/// The pages of `csw` on planar MLC or TLC: LSB pages only, or LSB pages and whole wordlines by Eq. 6 and 7.
+/// The programs of `csw` on planar MLC or TLC: LSB pages only, or LSB pages and whole wordlines by Eq. 6 and 7.
 #[derive(Clone, Debug)]
 struct LsbFirst {
     dies: u64,
-    /// Reserved blocks of each die, and the pages of a block on a die.
-    blocks: u64,
-    pages_per_block: u64,
-    /// Pages of a row.
+    /// Reserved superblocks of each die, and the programs of a superblock on a die.
+    superblocks: u64,
+    programs_on_die: u64,
+    /// Programs of a row.
     row: u64,
-    /// Joules of a page, by its position in the wordline: LSB, (CSB,) MSB.
+    /// Joules of a program, by its position in the wordline: LSB, (CSB,) MSB.
     by_kind_j: Box<[f64]>,
 }
 
 impl LsbFirst {
-    /// The number of pages of all reserved blocks.
+    /// The number of programs of all reserved superblocks.
     fn room(&self) -> u64 {
-        self.dies * self.blocks * self.pages_per_block
+        self.dies * self.superblocks * self.programs_on_die
     }
 
-    /// Energy of the pages of a flush of `pages` pages, at most [`LsbFirst::room`], which are spread evenly over the
-    /// dies.
-    fn cost_j(&self, pages: u64) -> f64 {
-        let (each, more) = (pages / self.dies, pages % self.dies);
-        let required = pages.div_ceil(self.dies * self.blocks);
-        let mut lsb = pages;
+    /// Energy of a flush of `programs` programs, at most [`LsbFirst::room`], which are spread evenly over the dies.
+    fn cost_j(&self, programs: u64) -> f64 {
+        let (each, more) = (programs / self.dies, programs % self.dies);
+        let required = programs.div_ceil(self.dies * self.superblocks);
+        let mut lsb = programs;
         let mut joules = 0.0;
         for kind in 1..self.by_kind_j.len() {
             let count = (self.dies - more) * self.count(kind as u64, each, required)
@@ -249,27 +251,27 @@ impl LsbFirst {
         lsb as f64 * self.by_kind_j[0] + joules
     }
 
-    /// The pages at position `kind` of their wordline, from 1, among `pages` pages of a die, if the flush requires
-    /// `required` pages of each block.
-    fn count(&self, kind: u64, pages: u64, required: u64) -> u64 {
+    /// The programs at position `kind` of their wordline, from 1, among `programs` programs of a die, if the flush
+    /// requires `required` programs of each superblock.
+    fn count(&self, kind: u64, programs: u64, required: u64) -> u64 {
         let (wordline, row) = (self.by_kind_j.len() as u64, self.row);
-        let (rows, required) = (self.pages_per_block / row, required.div_ceil(row));
+        let (rows, required) = (self.programs_on_die / row, required.div_ceil(row));
         if required <= rows / wordline {
             return 0;
         }
-        // The rows of a block: `lsb_only` rows of LSB pages, then whole wordlines.
+        // The rows of a superblock: `lsb_only` rows of LSB pages, then whole wordlines.
         let lsb_only = lsb_only_wordlines(rows, wordline, required);
-        let of_block = |pages: u64| {
-            let behind = pages.saturating_sub(lsb_only * row);
+        let of_superblock = |programs: u64| {
+            let behind = programs.saturating_sub(lsb_only * row);
             let (wordlines, rest) = (behind / (wordline * row), behind % (wordline * row));
             wordlines * row + rest.saturating_sub(kind * row).min(row)
         };
         let used = (rows - (wordline - 1) * lsb_only) * row;
-        pages / used * of_block(used) + of_block(pages % used)
+        programs / used * of_superblock(used) + of_superblock(programs % used)
     }
 
-    /// The largest number of pages, at most [`LsbFirst::room`], that take at most `energy_j` joules.
-    fn pages(&self, energy_j: f64) -> u64 {
+    /// The largest number of programs, at most [`LsbFirst::room`], that take at most `energy_j` joules.
+    fn programs(&self, energy_j: f64) -> u64 {
         let (mut low, mut high) = (0, self.room());
         while low < high {
             let middle = (low + high).div_ceil(2);
@@ -284,11 +286,11 @@ impl LsbFirst {
 }
 
 /// The program times of `plain` in the worst case, slowest first, until the mean is reached. `times` are those of the
-/// pages of a block.
+/// programs of a superblock on a die.
 ///
-/// A plane writes a run of consecutive pages, which may begin at any page and continue in the next block. The sum of
-/// the first n times is at least that of the slowest run of n pages. The times do not rise, so this also bounds runs of
-/// unequal lengths in several planes: their sum is at most that of runs of equal lengths.
+/// A lane makes a run of consecutive programs, which may begin at any program and continue in the next superblock. The
+/// sum of the first n times is at least that of the slowest run of n programs. The times do not rise, so this also
+/// bounds runs of unequal lengths in several lanes: their sum is at most that of runs of equal lengths.
 fn slowest_first(times: Vec<f64>, mean: f64) -> Vec<f64> {
     let len = times.len();
     let mut excess = vec![0.0; len];
@@ -299,19 +301,20 @@ fn slowest_first(times: Vec<f64>, mean: f64) -> Vec<f64> {
         return slowest;
     }
     let mut sums = vec![0.0; 2 * len + 1];
-    for page in 0..2 * len {
-        sums[page + 1] = sums[page] + times[page % len];
+    for program in 0..2 * len {
+        sums[program + 1] = sums[program] + times[program % len];
     }
-    // By the number of pages, the time by which the slowest run exceeds the mean.
-    for pages in 1..len {
-        let slowest = (0..len).map(|from| sums[from + pages] - sums[from]).fold(0.0, f64::max);
-        excess[pages] = slowest - pages as f64 * mean;
+    // By the number of programs, the time by which the slowest run exceeds the mean.
+    for programs in 1..len {
+        let slowest = (0..len).map(|from| sums[from + programs] - sums[from]).fold(0.0, f64::max);
+        excess[programs] = slowest - programs as f64 * mean;
     }
-    // The least concave function above these points up to the highest one. Each group has its pages and its mean time.
+    // The least concave function above these points up to the highest one. Each group has its number of programs and
+    // its mean time.
     let most = (0..len).rev().max_by(|&a, &b| excess[a].total_cmp(&excess[b])).unwrap_or(0);
     let mut groups: Vec<(usize, f64)> = Vec::new();
-    for pages in 1..=most {
-        let (mut count, mut time) = (1, excess[pages] - excess[pages - 1] + mean);
+    for programs in 1..=most {
+        let (mut count, mut time) = (1, excess[programs] - excess[programs - 1] + mean);
         while let Some((before, of_before)) = groups.pop_if(|&mut (_, of_before)| of_before <= time) {
             time = (time * count as f64 + of_before * before as f64) / (count + before) as f64;
             count += before;
@@ -327,11 +330,12 @@ mod tests {
 
     #[test]
     fn the_times_of_plain_bound_the_slowest_runs_and_end_at_the_mean() {
-        // The slowest runs of 1 to 4 pages take 2, 3, 5 and 6: half a page's time above the mean at most.
+        // The slowest runs of 1 to 4 programs take 2, 3, 5 and 6: 0.5 above the mean at most.
         assert_eq!(slowest_first(vec![1.0, 2.0, 1.0, 2.0], 1.5), [2.0]);
-        // The slowest runs of 1 to 3 pages take 3, 5 and 6.
+        // The slowest runs of 1 to 3 programs take 3, 5 and 6.
         assert_eq!(slowest_first(vec![1.0, 2.0, 3.0], 2.0), [3.0]);
-        // The slowest runs of 1 to 4 pages take 4, 8 (the last page of a block and the first of the next), 9 and 10.
+        // The slowest runs of 1 to 4 programs take 4, 8 (the last program of a superblock and the first of the next), 9
+        // and 10.
         assert_eq!(slowest_first(vec![4.0, 1.0, 1.0, 4.0], 2.5), [4.0, 4.0]);
         assert_eq!(slowest_first(vec![2.0; 3], 2.0), [0.0; 0]);
     }
@@ -339,39 +343,42 @@ mod tests {
     #[test]
     fn lsb_first_counts_the_msb_pages_of_equations_6_and_7() {
         let by_kind_j = [1.0, 100.0].into();
-        let plan = LsbFirst { dies: 1, blocks: 7, pages_per_block: 8, row: 1, by_kind_j };
-        // 40 pages require six pages of each block: six blocks with 4 LSB and 2 MSB pages, and a seventh with 3 LSB
-        // pages and 1 MSB page.
-        assert_eq!([28, 29, 40, 56].map(|pages| plan.cost_j(pages)), [28.0, 523.0 + 1.0, 1327.0, 2828.0]);
-        assert_eq!([0.5, 28.0, 60.0, 1327.0, 1e9].map(|energy| plan.pages(energy)), [0, 28, 28, 40, 56]);
+        let plan = LsbFirst { dies: 1, superblocks: 7, programs_on_die: 8, row: 1, by_kind_j };
+        // 40 programs require six programs of each superblock: six superblocks with 4 LSB and 2 MSB pages, and a
+        // seventh with 3 LSB pages and 1 MSB page.
+        let cost_j = [28, 29, 40, 56].map(|programs| plan.cost_j(programs));
+        assert_eq!(cost_j, [28.0, 523.0 + 1.0, 1327.0, 2828.0]);
+        assert_eq!([0.5, 28.0, 60.0, 1327.0, 1e9].map(|energy| plan.programs(energy)), [0, 28, 28, 40, 56]);
     }
 
-    /// The same counts as a walk over the pages of the blocks, one after another, with each block's pages in order.
+    /// The same counts as a walk over the programs of the superblocks, one superblock after another, with each
+    /// superblock's programs in order.
     #[test]
-    fn lsb_first_counts_the_pages_of_tlc_as_a_walk_over_the_blocks_does() {
+    fn lsb_first_counts_the_programs_of_tlc_as_a_walk_over_the_superblocks_does() {
         for (rows, row) in [3, 4, 5, 8, 12, 13].into_iter().flat_map(|rows| [(rows, 1), (rows, 2), (rows, 3)])
         {
             let by_kind_j = [1.0, 100.0, 1e4].into();
-            let plan = LsbFirst { dies: 2, blocks: 3, pages_per_block: rows * row, row, by_kind_j };
-            for pages in 0..=plan.room() {
-                let required = pages.div_ceil(6).div_ceil(row);
+            let plan = LsbFirst { dies: 2, superblocks: 3, programs_on_die: rows * row, row, by_kind_j };
+            for programs in 0..=plan.room() {
+                let required = programs.div_ceil(6).div_ceil(row);
                 let is_lsb_enough = required <= rows / 3;
                 // Each LSB-only wordline gives up two rows; as many as leave `required` rows.
                 let lsb_only = (0..=rows.div_ceil(3))
                     .rev()
                     .find(|only| is_lsb_enough || rows >= required + 2 * only)
-                    .expect("with none the block has all pages");
+                    .expect("with none the superblock has all rows");
                 let is_used = |row: &u64| row.is_multiple_of(3) || row / 3 >= lsb_only;
-                let block: Vec<u64> = (0..rows)
+                let superblock: Vec<u64> = (0..rows)
                     .filter(is_used)
                     .flat_map(|used| std::iter::repeat_n(used, row as usize))
                     .collect();
                 let walk = |count: u64| -> f64 {
-                    let pages = block.iter().cycle().take(count as usize);
-                    pages.map(|row| plan.by_kind_j[(row % 3) as usize]).sum()
+                    let programs = superblock.iter().cycle().take(count as usize);
+                    programs.map(|row| plan.by_kind_j[(row % 3) as usize]).sum()
                 };
-                let expected = walk(pages / 2) + walk(pages.div_ceil(2));
-                assert_eq!(plan.cost_j(pages), expected, "{pages} of blocks of {rows} rows of {row} pages");
+                let expected = walk(programs / 2) + walk(programs.div_ceil(2));
+                let what = format!("{programs} of superblocks of {rows} rows of {row} programs");
+                assert_eq!(plan.cost_j(programs), expected, "{what}");
             }
         }
     }

@@ -3,28 +3,28 @@
 //! | stage | what happens | until |
 //! |---|---|---|
 //! | charged | the budget applies | a due detection finds the drive idle or its grace (a day) ends, or on command |
-//! | syncing | host writes are write-through; dirty pages and the VSM are written back | all acknowledged data is in flash |
-//! | draining | on the capacitor, clean pages are programmed as in an emergency flush | the capacitor is empty |
+//! | syncing | host writes are write-through; dirty units and the VSM are written back | all acknowledged data is in flash |
+//! | draining | on the capacitor, clean units are programmed as in an emergency flush | the capacitor is empty |
 //! | settling | operations under way end on energy reserved for them | no torn program could destroy older data |
 //! | recharging | host writes are still write-through | the capacitor is full |
 //!
 //! The result is computed from the drained energy, not from the number of programmed pages: a page on a slow wordline,
 //! or a page that GC moves meanwhile, takes more energy than a page on a fast wordline. So the energy taken by
-//! controller and programs is converted into the number of pages that a flush could program with it into its reserved
-//! free blocks. The paper uses the number of programmed pages. Under `csw` this number would be too high: a detection
-//! may find more free fast pages than a flush after a power loss.
+//! controller and programs is converted into the number of units that a flush could program with it into its reserved
+//! free superblocks. The paper uses the number of programmed pages. Under `csw` this number would be too high: a
+//! detection may find more free fast pages than a flush after a power loss.
 //!
 //! While the capacitor is empty, a power loss tears the programs under way, and a torn MSB page destroys the LSB page
 //! of its wordline. So before the recharge begins, every stream fills its open wordline, and the host stream uses only
 //! LSB pages until the capacitor is full. The streams of a job fill their wordline only when the job ends, because the
-//! job needs their free pages.
+//! job needs their free units.
 
 use super::{Detection, FlushMethod, Kept, PowerBackup, Stage};
-use crate::base::geometry::{DieId, PlaneId};
+use crate::base::geometry::{DieId, LaneId};
 use crate::base::units::Span;
 use crate::core::{Core, Maps, Part, Program, To, Wake};
 use crate::flash::Stamp;
-use crate::ftl::{AllocatedPage, FlushPages, WriteStream};
+use crate::ftl::{AllocatedUnit, FlushPrograms, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Transaction};
 
@@ -57,17 +57,17 @@ impl PowerBackup {
     }
 
     pub(super) fn begin_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let pages = kept.cache_pages();
+        let units = kept.cache_units();
         self.enter_stage(core, Stage::Draining);
         core.room.has_displaced |= core.ftl.allocator.is_static();
         self.now.drained_from = core.now;
         self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
-        (self.drain.program_ns, self.drain.pages_ns) = (Span::ZERO, Span::ZERO);
-        // A detection writes as a flush does that finds only its reserved blocks. All free blocks layer by layer would
-        // leave the drive without free blocks.
-        let together = Some(core.ftl.flush_room_blocks() * core.geometry.planes_per_die);
+        (self.drain.program_ns, self.drain.with_transfers_ns) = (Span::ZERO, Span::ZERO);
+        // A detection writes as a flush does that finds only its reserved superblocks. All free superblocks layer by
+        // layer would leave the drive without free superblocks.
+        let together = Some(core.ftl.flush_room_superblocks() * core.geometry.lanes_per_die);
         let (method, geometry) = (self.spec.flush, &core.geometry);
-        self.drain.pages = Some(FlushPages::new(method, geometry, &core.ftl, pages, together));
+        self.drain.units = Some(FlushPrograms::new(method, geometry, &core.ftl, units, together));
         self.drain.next_slot = 0;
         self.rewrite_more(core, kept);
         self.set_clock(core);
@@ -76,15 +76,15 @@ impl PowerBackup {
     /// Queues programs until as many are under way as in an emergency flush.
     pub(super) fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         while self.is_draining() && self.drain.under_way < self.concurrency {
-            // A flash page is allocated as a whole.
+            // A programming unit is allocated as a whole.
             core.close_programs_of_host();
             let Core { geometry, array, ftl, .. } = core;
-            let Some(pages) = &mut self.drain.pages else { return };
+            let Some(units) = &mut self.drain.units else { return };
             let by_die = &self.drain.by_die;
-            let place = pages.next(geometry, array, ftl, |die: DieId| by_die[die.index()] > 0);
+            let place = units.next(geometry, array, ftl, |die: DieId| by_die[die.index()] > 0);
             match place {
                 Some(place) => self.rewrite(core, kept, place),
-                // Under `plain` GC will free pages. Under `csw` the dies of the programs under way may have pages left.
+                // Under `plain` GC will free units. Under `csw` the dies of the programs under way may have units left.
                 None if self.spec.flush == FlushMethod::Plain || self.drain.under_way > 0 => return,
                 None => {
                     self.end_draining(core, kept);
@@ -94,25 +94,26 @@ impl PowerBackup {
         }
     }
 
-    /// Programs a flash page of clean pages of the cache once more, or a dummy page if the cache has no clean page.
+    /// Programs clean units of the cache once more, as many as one program writes, or a dummy unit if the cache has no
+    /// clean unit.
     pub(super) fn rewrite<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         kept: &mut impl Kept<P>,
-        place: AllocatedPage,
+        place: AllocatedUnit,
     ) {
-        let (block, page) = core.geometry.split(place.ppn);
-        let die = core.geometry.die_of_page(block, page);
+        let (superblock, index) = core.geometry.split(place.unit);
+        let die = core.geometry.die_of_unit(superblock, index);
         let (cause, class) = (Cause::Flush, Class::HostWrite);
-        let (first, mut last) = (place.ppn, None);
-        core.program_unit(place, |core, page| {
-            // The page before has been queued.
+        let (first, mut last) = (place.unit, None);
+        core.fill_program(place, |core, allocated| {
+            // The unit before has been queued.
             if let Some(lpn) = last.take() {
                 kept.on_rewrite_queued(core, lpn);
             }
-            let (ppn, to) = (page.ppn, To::Allocated(page, WriteStream::Host));
+            let (unit, to) = (allocated.unit, To::Allocated(allocated, WriteStream::Host));
             let Some((slot, lpn, sequence)) = kept.take_clean(core, &mut self.drain.next_slot) else {
-                return (ppn == first).then(|| Program::nothing(to, Owner::Dummy, cause, class));
+                return (unit == first).then(|| Program::nothing(to, Owner::Dummy, cause, class));
             };
             last = Some(lpn);
             let stamp = Stamp { sequence, corrected: core.age_stamp_now() };
@@ -136,9 +137,9 @@ impl PowerBackup {
         let _inside = core.inside.enter(Part::Capacitor);
         if self.is_draining() {
             let timing = core.device.timing();
-            let program_ns = timing.program_ns(done.page);
+            let program_ns = timing.program_ns(done.index);
             self.drain.program_ns += program_ns;
-            self.drain.pages_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
+            self.drain.with_transfers_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
             // A flush would not begin a program that the energy does not cover to its end.
             let is_covered = self.energy_j(core.now) > 0.0;
             let is_host = matches!(done.cause, Cause::Host | Cause::Sync);
@@ -147,8 +148,8 @@ impl PowerBackup {
                 self.now.host_pages += u32::from(is_host);
             }
             // A higher result than twice the cache size would make no difference.
-            let measured = self.cost.pages(self.drained_j(core.now));
-            let is_plenty = measured >= 2.0 * f64::from(kept.cache_pages());
+            let measured = self.cost.units(self.drained_j(core.now));
+            let is_plenty = measured >= 2.0 * f64::from(kept.cache_units());
             if is_plenty || !is_covered {
                 self.end_draining(core, kept);
             }
@@ -156,7 +157,7 @@ impl PowerBackup {
         }
     }
 
-    /// A program of a detection (a clean page or a dummy page) has ended.
+    /// The program of a unit of a detection (a clean unit or a dummy unit) has ended.
     pub(crate) fn on_rewritten<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -168,14 +169,14 @@ impl PowerBackup {
             Owner::Dummy => None,
             _ => return,
         };
-        // The operation is over with its last page.
+        // The operation is over with its last unit.
         if done.more.is_none() {
             self.drain.by_die[done.die.index()] -= 1;
             self.drain.under_way -= 1;
         }
         if let Some(slot) = rewritten {
             if P::STAMPED {
-                core.probe.on_write_durable(done.lpn, core.array.stamp(done.ppn).sequence);
+                core.probe.on_write_durable(done.lpn, core.array.stamp(done.unit).sequence);
             }
             kept.end_rewrite(core, slot);
         }
@@ -186,78 +187,78 @@ impl PowerBackup {
     pub(super) fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         // The last program may have taken more energy than was left when it began.
         let drained_j = self.drained_j(core.now).min(self.now.energy_j);
-        let measured_pages = self.cost.pages(drained_j);
-        let capacity = kept.cache_pages();
+        let measured_units = self.cost.units(drained_j);
+        let capacity = kept.cache_units();
         let detection = &mut self.now;
         detection.empty = core.now;
         detection.drained_j = drained_j;
-        detection.measured = measured_pages / f64::from(capacity.max(1));
+        detection.measured = measured_units / f64::from(capacity.max(1));
         self.found = Some(*detection);
         self.enter_stage(core, Stage::Settling);
         core.look_for_dead();
-        self.guard.planes_left = 0;
+        self.guard.lanes_left = 0;
         self.guard.from = 0;
         if core.geometry.dependent_pages() > 1 {
-            for plane in (0..core.geometry.planes).map(PlaneId) {
-                self.guard(core, plane);
+            for lane in (0..core.geometry.lanes).map(LaneId) {
+                self.guard(core, lane);
             }
         }
-        for plane in (0..core.geometry.planes).map(PlaneId) {
-            core.wake(Wake::Space(plane));
+        for lane in (0..core.geometry.lanes).map(LaneId) {
+            core.wake(Wake::Space(lane));
         }
         self.settle(core, kept);
     }
 
-    /// Makes sure that no program queued from now on in a plane can destroy older data if torn: the host stream uses
-    /// only LSB pages, and all other streams begin a new wordline. If the plane has a job, or an emptied victim that is
+    /// Makes sure that no program queued from now on in a lane can destroy older data if torn: the host stream uses
+    /// only LSB pages, and all other streams begin a new wordline. If the lane has a job, or an emptied victim that is
     /// not erased, its streams do so afterwards.
-    pub(super) fn guard<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        if !core.has_job(plane) {
-            core.close_programs_of_job(plane);
+    pub(super) fn guard<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
+        if !core.has_job(lane) {
+            core.close_programs_of_job(lane);
         }
-        let has_job = core.has_job(plane) || core.emptied(plane).is_some();
-        self.guard.planes_left += u32::from(has_job);
-        self.guard.done[plane.index()] = !has_job;
+        let has_job = core.has_job(lane) || core.emptied(lane).is_some();
+        self.guard.lanes_left += u32::from(has_job);
+        self.guard.done[lane.index()] = !has_job;
         for stream in WriteStream::all() {
             if !has_job || stream == WriteStream::Host {
-                self.pad(core, plane, stream);
+                self.pad(core, lane, stream);
             }
         }
-        core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, true);
+        core.ftl.set_lsb_only(&core.geometry, lane, WriteStream::Host, true);
         self.guard.from = core.pool.next_order();
     }
 
-    /// Fills the open flash page and the open wordline of a stream with padding pages.
-    pub(super) fn pad<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream) {
-        core.close_program(plane, stream);
-        // Padding has the class of the stream's other programs, so that the pages of the block are programmed in order.
-        // Before the programs of a later job it needs the class of refresh, the first in which jobs program.
+    /// Fills the open programming unit and the open wordline of a stream with padding units.
+    pub(super) fn pad<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, stream: WriteStream) {
+        core.close_program(lane, stream);
+        // Padding has the class of the stream's other programs, so that the units of the superblock are programmed in
+        // order. Before the programs of a later job it needs the class of refresh, the first in which jobs program.
         let class = match stream {
             WriteStream::Host => Class::HostWrite,
             stream => core.class_of(stream, core.refresh_class),
         };
-        while core.ftl.is_amid_wordline(&core.geometry, plane, stream) {
-            let to = To::Stream(plane, stream);
+        while core.ftl.is_amid_wordline(&core.geometry, lane, stream) {
+            let to = To::Stream(lane, stream);
             let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
-            core.program(padding).expect("the open block has a page left in its wordline");
-            core.close_program(plane, stream);
+            core.program(padding).expect("the open superblock has a unit left in its wordline");
+            core.close_program(lane, stream);
         }
     }
 
-    /// A plane's job is over.
+    /// A lane's job is over.
     #[inline]
     pub(crate) fn on_job_over<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         kept: &mut impl Kept<P>,
-        plane: PlaneId,
+        lane: LaneId,
     ) {
         let _inside = core.inside.enter(Part::Capacitor);
-        if self.guard.planes_left > 0 && self.stage == Stage::Settling {
+        if self.guard.lanes_left > 0 && self.stage == Stage::Settling {
             // Jobs that begin later begin and end at wordline boundaries.
-            if !self.guard.done[plane.index()] {
-                self.guard.planes_left -= 1;
-                self.guard(core, plane);
+            if !self.guard.done[lane.index()] {
+                self.guard.lanes_left -= 1;
+                self.guard(core, lane);
                 self.settle(core, kept);
             }
         }
@@ -269,14 +270,14 @@ impl PowerBackup {
         if self.drain.under_way > 0 || kept.is_reprogramming() {
             return;
         }
-        if let Some(pages) = self.drain.pages.take()
+        if let Some(units) = self.drain.units.take()
             && self.spec.flush == FlushMethod::Csw
         {
-            for block in pages.unfilled(&core.geometry) {
-                core.close_early(block);
+            for superblock in units.unfilled(&core.geometry) {
+                core.close_early(superblock);
             }
         }
-        if self.guard.planes_left > 0 || core.device.has_program_before(&core.pool, self.guard.from) {
+        if self.guard.lanes_left > 0 || core.device.has_program_before(&core.pool, self.guard.from) {
             return;
         }
         let capacitor = self.capacitor.as_mut().expect("a detection needs a capacitor");
@@ -289,8 +290,8 @@ impl PowerBackup {
     /// The capacitor is full again.
     pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         self.enter_stage(core, Stage::Charged);
-        for plane in (0..core.geometry.planes).map(PlaneId) {
-            core.ftl.set_lsb_only(&core.geometry, plane, WriteStream::Host, false);
+        for lane in (0..core.geometry.lanes).map(LaneId) {
+            core.ftl.set_lsb_only(&core.geometry, lane, WriteStream::Host, false);
         }
         if let Some(detection) = self.found.take() {
             if self.is_measured {
@@ -301,8 +302,8 @@ impl PowerBackup {
             self.detections.push(Detection { budget, recharged, ..detection });
         }
         self.restore_budget(core, kept);
-        for plane in (0..core.geometry.planes).map(PlaneId) {
-            core.wake(Wake::Space(plane));
+        for lane in (0..core.geometry.lanes).map(LaneId) {
+            core.wake(Wake::Space(lane));
         }
         core.wake(Wake::CacheRoom);
         self.set_clock(core);

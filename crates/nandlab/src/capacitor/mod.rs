@@ -21,43 +21,44 @@ pub use cost::{Conditions, FlushCost, GcCost};
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use stats::{CapacitorSummary, Detection, DetectionSummary};
 
-use crate::base::geometry::{CacheSlot, Geometry, Lpn, PlaneId};
+use crate::base::geometry::{CacheSlot, Geometry, LaneId, Lpn};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Part, Wake};
-use crate::ftl::FlushPages;
+use crate::ftl::FlushPrograms;
 use crate::probe::Probe;
 use crate::sched::NEVER;
 
 /// Access of budget detection to the mechanisms that the capacitor backs up: the write cache, the VSM of partial
 /// refresh, and reprograms in place.
 pub(crate) trait Kept<P: Probe> {
-    /// Number of pages of the write cache, or of the write buffer; 0 without either.
-    fn cache_pages(&self) -> u32;
+    /// Number of units of the write cache, or of the write buffer; 0 without either.
+    fn cache_units(&self) -> u32;
 
-    /// The dirty budget in pages: `share` of the cache, or the whole cache under a sync policy without a budget. The
+    /// The dirty budget in units: `share` of the cache, or the whole cache under a sync policy without a budget. The
     /// budget of a write buffer is the whole buffer. `None` without cache and buffer.
-    fn budget_pages(&self, share: f64) -> Option<u32>;
+    fn budget_units(&self, share: f64) -> Option<u32>;
 
-    /// Sets the dirty budget, in pages.
-    fn set_budget(&mut self, core: &mut Core<P>, pages: u32);
+    /// Sets the dirty budget, in units.
+    fn set_budget(&mut self, core: &mut Core<P>, units: u32);
 
-    /// Begins to write back all dirty pages and the VSM.
+    /// Begins to write back all dirty units and the VSM.
     fn begin_sync(&mut self, core: &mut Core<P>);
 
     /// Whether all acknowledged data is in flash and the VSM is empty.
     fn is_synced(&self) -> bool;
 
-    /// Takes the next clean page of the cache, to program it once more; returns its slot, LPN and sequence number. The
-    /// search looks at a bounded number of slots from `next_slot` on, and sets `next_slot` to where the next one begins.
+    /// Takes the next clean unit of the cache, to program it once more; returns its slot, LPN and sequence number. The
+    /// search looks at a bounded number of slots from `next_slot` on, and sets `next_slot` to where the next one
+    /// begins.
     fn take_clean(&mut self, core: &mut Core<P>, next_slot: &mut u32) -> Option<(CacheSlot, Lpn, u64)>;
 
-    /// The program of a page from [`Kept::take_clean`] has been queued.
+    /// The program of a unit from [`Kept::take_clean`] has been queued.
     fn on_rewrite_queued(&mut self, core: &mut Core<P>, lpn: Lpn);
 
-    /// The program of a page from [`Kept::take_clean`] has ended.
+    /// The program of a unit from [`Kept::take_clean`] has ended.
     fn end_rewrite(&mut self, core: &mut Core<P>, slot: CacheSlot);
 
-    /// Whether a page is being reprogrammed in place.
+    /// Whether a unit is being reprogrammed in place.
     fn is_reprogramming(&self) -> bool;
 }
 
@@ -116,7 +117,7 @@ pub(crate) struct PowerBackup {
     /// Time of the injected power loss; [`NEVER`] without one.
     pub(crate) cut_at: Time,
     clock: Clock,
-    /// Energy of an emergency flush by its number of pages.
+    /// Energy of an emergency flush by its number of programs.
     cost: FlushCost,
     /// Time when the next detection is due, or the end of its grace once the detection is due. [`NEVER`] if the budget
     /// is not measured.
@@ -125,7 +126,7 @@ pub(crate) struct PowerBackup {
     is_overdue: bool,
     /// Share of the cache that may be dirty while the capacitor is full.
     budget: f64,
-    /// Whether the budget is 0 because a plane has too few free blocks for a flush.
+    /// Whether the budget is 0 because a lane has too few free superblocks for a flush.
     wants_room: bool,
     /// Time when the recharge ends.
     recharged_at: Time,
@@ -151,18 +152,18 @@ struct Clock {
 /// The programs that drain the capacitor.
 #[derive(Debug, Default)]
 struct Drain {
-    /// The flash pages that the emergency flush method would use, in order.
-    pages: Option<FlushPages>,
+    /// The units to which the emergency flush method would write, in order.
+    units: Option<FlushPrograms>,
     /// By die: number of the detection's own programs under way.
     by_die: Box<[u32]>,
     /// Number of the detection's own programs under way, all dies together.
     under_way: u32,
-    /// The cache slot at which the search for the next clean page begins.
+    /// The cache slot at which the search for the next clean unit begins.
     next_slot: u32,
     /// Sum of the program times (tPROG) of all programs that ended while draining.
     program_ns: Span,
     /// Sum of the program, transfer and command times of all programs that ended while draining.
-    pages_ns: Span,
+    with_transfers_ns: Span,
 }
 
 /// The programs that could still destroy older data if power loss tore them.
@@ -170,9 +171,9 @@ struct Drain {
 struct Guard {
     /// Programs with a lower number in the order of transactions than this may destroy older data if torn.
     from: u64,
-    /// Number of planes with a job whose programs may still destroy older data if torn.
-    planes_left: u32,
-    /// By plane: whether no program queued from now on can destroy older data if torn.
+    /// Number of lanes with a job whose programs may still destroy older data if torn.
+    lanes_left: u32,
+    /// By lane: whether no program queued from now on can destroy older data if torn.
     done: Box<[bool]>,
 }
 
@@ -225,7 +226,7 @@ impl PowerBackup {
                 _ => dies,
             },
             drain: Drain { by_die: vec![0; dies as usize].into(), ..Drain::default() },
-            guard: Guard { done: vec![false; geometry.planes as usize].into(), ..Guard::default() },
+            guard: Guard { done: vec![false; geometry.lanes as usize].into(), ..Guard::default() },
         }
     }
 
@@ -269,13 +270,13 @@ impl PowerBackup {
     fn drained_j(&self, now: Time) -> f64 {
         let Some(capacitor) = &self.capacitor else { return 0.0 };
         let elapsed = (now - self.now.drained_from).ns() as f64;
-        let at_least = self.drain.pages_ns.ns() as f64 / f64::from(self.concurrency);
+        let at_least = self.drain.with_transfers_ns.ns() as f64 / f64::from(self.concurrency);
         capacitor.spent_j(elapsed.max(at_least), self.drain.program_ns.ns() as f64)
     }
 
-    /// Number of pages that the full capacitor could save at time `at`; 0 without a capacitor.
-    pub(crate) fn capability_pages(&self, at: Time) -> f64 {
-        self.capacitor.as_ref().map_or(0.0, |capacitor| self.cost.pages(capacitor.energy_j(self.age_s(at))))
+    /// Number of units that the full capacitor could save at time `at`; 0 without a capacitor.
+    pub(crate) fn capability_units(&self, at: Time) -> f64 {
+        self.capacitor.as_ref().map_or(0.0, |capacitor| self.cost.units(capacitor.energy_j(self.age_s(at))))
     }
 
     /// Time of the next power event: power loss, due detection, empty capacitor, or end of the recharge.
@@ -313,10 +314,10 @@ impl PowerBackup {
     /// Power has failed: the detection under way is dropped without a result.
     pub(crate) fn forget_detection<P: Probe>(&mut self, core: &mut Core<P>) {
         self.enter_stage(core, Stage::Charged);
-        (self.now, self.found, self.drain.pages) = (Detection::default(), None, None);
+        (self.now, self.found, self.drain.units) = (Detection::default(), None, None);
         (self.is_overdue, self.wants_room) = (false, false);
         self.drain.by_die.fill(0);
-        (self.drain.under_way, self.guard.from, self.guard.planes_left) = (0, 0, 0);
+        (self.drain.under_way, self.guard.from, self.guard.lanes_left) = (0, 0, 0);
     }
 
     /// The capacitor is empty: begins its recharge.
@@ -350,20 +351,20 @@ impl PowerBackup {
                 read_j,
                 erase_j,
                 levels: core.physics.ecc.levels(),
-                gain: core.ftl.garbage_per_block(&core.geometry, core.room.foreground_free),
+                gain: core.ftl.garbage_per_superblock(&core.geometry, core.room.foreground_free),
             });
             let conditions = Conditions {
                 method: self.spec.flush,
                 at_a_time: self.concurrency,
-                blocks: core.ftl.flush_room_blocks(),
+                superblocks: core.ftl.flush_room_superblocks(),
                 vsm_programs: self.vsm_programs,
                 gc,
             };
             self.cost = FlushCost::new(capacitor, &core.geometry, core.device.timing(), &conditions);
         }
         if self.is_measured {
-            let capacity = f64::from(kept.cache_pages().max(1));
-            self.set_measured_budget(core, kept, self.capability_pages(core.now) / capacity);
+            let capacity = f64::from(kept.cache_units().max(1));
+            self.set_measured_budget(core, kept, self.capability_units(core.now) / capacity);
         }
         self.set_clock(core);
     }
@@ -400,7 +401,7 @@ impl PowerBackup {
         }
     }
 
-    /// A plane has got a free block: restores a budget that waited for free blocks.
+    /// A lane has got a free superblock: restores a budget that waited for free superblocks.
     pub(crate) fn on_room<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
         if self.wants_room {
             self.restore_budget(core, kept);
@@ -416,22 +417,22 @@ impl PowerBackup {
         self.restore_budget(core, kept);
     }
 
-    /// Gives the cache its budget if every plane has the free blocks that a flush needs; otherwise the budget is 0
-    /// until every plane has them.
+    /// Gives the cache its budget if every lane has the free superblocks that a flush needs; otherwise the budget is 0
+    /// until every lane has them.
     pub(crate) fn restore_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let Some(pages) = kept.budget_pages(self.budget).filter(|_| self.stage == Stage::Charged) else {
+        let Some(units) = kept.budget_units(self.budget).filter(|_| self.stage == Stage::Charged) else {
             return;
         };
         let has_room = self.capacitor.is_none()
-            || (0..core.geometry.planes)
-                .all(|plane| core.ftl.has_flush_reserve(PlaneId(plane), core.blocks_taken(PlaneId(plane))));
+            || (0..core.geometry.lanes)
+                .all(|lane| core.ftl.has_flush_reserve(LaneId(lane), core.superblocks_taken(LaneId(lane))));
         self.wants_room = !has_room;
-        self.set_budget(core, kept, if has_room { pages } else { 0 });
+        self.set_budget(core, kept, if has_room { units } else { 0 });
     }
 
-    fn set_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, pages: u32) {
-        if kept.cache_pages() > 0 {
-            kept.set_budget(core, pages);
+    fn set_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, units: u32) {
+        if kept.cache_units() > 0 {
+            kept.set_budget(core, units);
             core.wake(Wake::CacheRoom);
         }
     }

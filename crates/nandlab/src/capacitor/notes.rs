@@ -20,12 +20,12 @@ pub(crate) fn worn_out(capacitor: &CapacitorState) -> Option<Note> {
     )
 }
 
-/// Notes that the capacitor can save too few pages for a measured budget above 0. `pages` is the size of the cache and
-/// `budget` the dirty budget, both in pages.
+/// Notes that the capacitor can save too few units for a measured budget above 0. `units` is the size of the cache and
+/// `budget` the dirty budget, both in units.
 pub(crate) fn no_budget(
     capacitor: &CapacitorState,
-    capability_pages: f64,
-    [pages, budget]: [u32; 2],
+    capability_units: f64,
+    [units, budget]: [u32; 2],
 ) -> Option<Note> {
     if capacitor.is_worn_out || capacitor.stage != "charged" || budget > 0 {
         return None;
@@ -33,18 +33,18 @@ pub(crate) fn no_budget(
     Note::warning(
         "no-budget",
         format!(
-            "No page may be dirty, so every write waits for flash: the capacitor can save {} of the {} pages of the write \
-             cache, which is too few for a budget under capacitor.steps and capacitor.margin. Raise \
+            "No unit may be dirty, so every write waits for flash: the capacitor can save {} of the {} units of the \
+             write cache, which is too few for a budget under capacitor.steps and capacitor.margin. Raise \
              capacitor.capacitance, lower cache.size, or set capacitor.steps = \"continuous\".",
-            count(capability_pages as u64),
-            count(pages.into())
+            count(capability_units as u64),
+            count(units.into())
         ),
     )
 }
 
-/// Notes that no detection has measured the budget. `pages` is the size of the cache and `budget` the dirty budget,
-/// both in pages.
-pub(crate) fn never_measured(detections: &[Detection], [pages, budget]: [u32; 2], now: Time) -> Option<Note> {
+/// Notes that no detection has measured the budget. `units` is the size of the cache and `budget` the dirty budget,
+/// both in units.
+pub(crate) fn never_measured(detections: &[Detection], [units, budget]: [u32; 2], now: Time) -> Option<Note> {
     if !detections.is_empty() {
         return None;
     }
@@ -52,11 +52,11 @@ pub(crate) fn never_measured(detections: &[Detection], [pages, budget]: [u32; 2]
         "never-measured",
         format!(
             "The capacitor was never measured in {} of simulated time, so that capacitor.detect_every and \
-             capacitor.detect_grace had no effect: the dirty budget stayed at its value at the start, {} of {} pages. \
+             capacitor.detect_grace had no effect: the dirty budget stayed at its value at the start, {} of {} units. \
              Run longer, or raise reliability.clock_scale.",
             duration(now.seconds()),
             count(budget.into()),
-            count(pages.into())
+            count(units.into())
         ),
     )
 }
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(worn_out(&new), None);
         assert!(worn_out(&worn).expect("the capacitor is worn out").text.contains("40.0 %"));
         assert!(
-            no_budget(&new, 3.7, [100, 0]).expect("no page may be dirty").text.contains("3 of the 100 pages")
+            no_budget(&new, 3.7, [100, 0]).expect("no unit may be dirty").text.contains("3 of the 100 units")
         );
         assert_eq!(no_budget(&new, 3.7, [100, 1]), None);
         assert_eq!(no_budget(&worn, 3.7, [100, 0]), None);

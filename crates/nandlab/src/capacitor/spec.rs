@@ -121,12 +121,12 @@ section! {
             "values that the measured budget can have",
         )
         .note("capacitor paper, Section IV-A"),
-        /// How dirty pages are written at power loss and at budget detection.
+        /// How dirty units are written at power loss and at budget detection.
         pub flush: FlushMethod = key(
             "capacitor.flush",
             ValueKind::Slot(FlushMethod::CHOICES),
             "\"plain\"",
-            "how dirty pages are written at power loss and at budget detection",
+            "how dirty units are written at power loss and at budget detection",
         ),
         /// Programs under way at a time under [`FlushMethod::Plain`]; 0: one per die.
         pub flush_concurrency: u32 = key(
@@ -135,12 +135,12 @@ section! {
             "0",
             "programs under way at a time with flush = \"plain\"; 0: one per die",
         ),
-        /// The order in which an emergency flush writes dirty pages.
+        /// The order in which an emergency flush writes dirty units.
         pub flush_order: FlushOrder = key(
             "capacitor.flush_order",
             ValueKind::Slot(FlushOrder::CHOICES),
             "\"oldest\"",
-            "order in which dirty pages are written at power loss",
+            "order in which dirty units are written at power loss",
         ),
         /// Size of the metadata, which begins at address 0, for [`FlushOrder::Metadata`].
         pub metadata_bytes: u64 = key(
@@ -179,14 +179,14 @@ choices! {
 }
 
 choices! {
-    /// `capacitor.flush_order`: the order in which dirty pages are written at power loss.
+    /// `capacitor.flush_order`: the order in which dirty units are written at power loss.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FlushOrder {
-        /// The least recently used page first.
-        Oldest = "oldest": "the least recently used page first",
-        /// The most recently used page first.
-        Newest = "newest": "the most recently used page first",
-        /// Metadata first; within metadata and the rest the least recently used page first.
+        /// The least recently used unit first.
+        Oldest = "oldest": "the least recently used unit first",
+        /// The most recently used unit first.
+        Newest = "newest": "the most recently used unit first",
+        /// Metadata first; within metadata and the rest the least recently used unit first.
         Metadata = "metadata": "metadata first, then as \"oldest\"",
     }
 }

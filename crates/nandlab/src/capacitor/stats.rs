@@ -6,12 +6,12 @@ use crate::base::units::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A detection of the dirty page budget (DPBD).
+/// A detection of the dirty budget (DPBD: dirty page budget detection).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Detection {
     /// Time when the detection was due, or was commanded.
     pub due: Time,
-    /// Time when the detection began to write dirty pages back.
+    /// Time when the detection began to write dirty units back.
     pub began: Time,
     /// Time when the drive began to run on the capacitor.
     pub drained_from: Time,
@@ -19,30 +19,30 @@ pub struct Detection {
     pub empty: Time,
     /// Time when the capacitor was full again and the budget took effect.
     pub recharged: Time,
-    /// Pages programmed with the capacitor's energy by the detection and for host writes.
+    /// Programs on the capacitor's energy, of the detection and for host writes.
     pub pages: u32,
-    /// Pages programmed with the capacitor's energy for host writes.
+    /// Programs on the capacitor's energy for host writes.
     pub host_pages: u32,
     /// Energy of the full capacitor, in joules.
     pub energy_j: f64,
     /// Energy that controller and programs took from the capacitor, in joules.
     pub drained_j: f64,
-    /// Pages that a flush could program with the drained energy, as a share of the cache.
+    /// Units that a flush could program with the drained energy, as a share of the cache.
     pub measured: f64,
     /// The budget that follows from the detection, as a share of the cache.
     pub budget: f64,
 }
 
 impl Detection {
-    /// The detection as in the results; `cache_pages`: size of the write cache in pages.
-    pub(crate) fn summary(&self, cache_pages: u32) -> DetectionSummary {
+    /// The detection as in the results; `cache_units`: size of the write cache in units.
+    pub(crate) fn summary(&self, cache_units: u32) -> DetectionSummary {
         let span = |from: Time, to: Time| number(to.saturating_sub(from).seconds());
         DetectionSummary {
             due_s: number(self.due.seconds()),
             began_s: number(self.began.seconds()),
             measured_share: number(self.measured),
             budget_share: number(self.budget),
-            budget_pages: (f64::from(cache_pages) * self.budget + 1e-9) as u64,
+            budget_pages: (f64::from(cache_units) * self.budget + 1e-9) as u64,
             pages: self.pages,
             host_pages: self.host_pages,
             energy_j: number(self.energy_j),
@@ -55,28 +55,28 @@ impl Detection {
     }
 }
 
-/// A detection of the dirty page budget (DPBD).
+/// A detection of the dirty budget (DPBD: dirty page budget detection).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DetectionSummary {
     /// Simulated time when the detection was due, or was commanded.
     #[schemars(extend("unit" = "s"))]
     pub due_s: f64,
-    /// Simulated time when the detection began to write dirty pages back.
+    /// Simulated time when the detection began to write dirty units back.
     #[schemars(extend("unit" = "s"))]
     pub began_s: f64,
-    /// Pages that a flush could program with the drained energy, as a share of the cache.
+    /// Units that a flush could program with the drained energy, as a share of the cache.
     #[schemars(extend("unit" = "share"))]
     pub measured_share: f64,
     /// Dirty budget that follows from the detection, as a share of the cache.
     #[schemars(extend("unit" = "share"))]
     pub budget_share: f64,
-    /// Dirty budget that follows from the detection, in pages.
+    /// Dirty budget that follows from the detection, in units.
     #[schemars(extend("unit" = "pages"))]
     pub budget_pages: u64,
-    /// Pages programmed with the capacitor's energy by the detection and for host writes.
+    /// Programs on the capacitor's energy, of the detection and for host writes.
     #[schemars(extend("unit" = "pages"))]
     pub pages: u32,
-    /// Pages programmed with the capacitor's energy for host writes.
+    /// Programs on the capacitor's energy for host writes.
     #[schemars(extend("unit" = "pages"))]
     pub host_pages: u32,
     /// Energy of the full capacitor when draining began.
@@ -88,7 +88,7 @@ pub struct DetectionSummary {
     /// Time that the due detection waited until it began.
     #[schemars(extend("unit" = "s"))]
     pub waited_s: f64,
-    /// Time in which dirty pages were written back before draining.
+    /// Time in which dirty units were written back before draining.
     #[schemars(extend("unit" = "s"))]
     pub sync_s: f64,
     /// Time in which the drive ran on the capacitor.
@@ -99,7 +99,7 @@ pub struct DetectionSummary {
     pub recharge_s: f64,
 }
 
-/// Detections of the dirty page budget.
+/// Detections of the dirty budget.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Detections {
     /// Number of detections that have ended.
@@ -131,23 +131,23 @@ pub struct CapacitorSummary {
     /// Full discharges of the capacitor so far.
     #[schemars(extend("unit" = "discharges"))]
     pub cycles: u32,
-    /// Pages of the write cache that the full capacitor can save at its age at the end.
+    /// Units of the write cache that the full capacitor can save at its age at the end.
     #[schemars(extend("unit" = "pages"))]
     pub capability_pages: f64,
-    /// Pages of the write cache that may be dirty at the end.
+    /// Units of the write cache that may be dirty at the end.
     #[schemars(extend("unit" = "pages"))]
     pub budget_pages: u32,
-    /// Detections of the dirty page budget.
+    /// Detections of the dirty budget.
     pub detections: Detections,
 }
 
 impl CapacitorState {
-    /// `capacitor` of the summary. The capacitor can save `capability_pages`; the cache has `cache_pages`, of which
-    /// `budget_pages` may be dirty.
+    /// `capacitor` of the summary. The capacitor can save `capability_units`; the cache has `cache_units`, of which
+    /// `budget_units` may be dirty.
     pub(crate) fn summary(
         &self,
-        capability_pages: f64,
-        [cache_pages, budget_pages]: [u32; 2],
+        capability_units: f64,
+        [cache_units, budget_units]: [u32; 2],
         detections: &[Detection],
     ) -> CapacitorSummary {
         CapacitorSummary {
@@ -158,11 +158,11 @@ impl CapacitorState {
             loss_share: number(self.loss_share),
             worn_out: self.is_worn_out,
             cycles: self.cycles,
-            capability_pages: number(capability_pages),
-            budget_pages,
+            capability_pages: number(capability_units),
+            budget_pages: budget_units,
             detections: Detections {
                 count: detections.len(),
-                last: detections.last().map(|last| last.summary(cache_pages)),
+                last: detections.last().map(|last| last.summary(cache_units)),
             },
         }
     }

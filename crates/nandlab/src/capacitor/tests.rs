@@ -1,24 +1,24 @@
-//! The capacitor and its detection on a bare core, with a write cache of ten pages.
+//! The capacitor and its detection on a bare core, with a write cache of ten units.
 //!
-//! The controller draws 1 W and a program 0.5 W. A page of a flush takes 210 us with its transfer, of which 200 us are
-//! tPROG: 1 W x 210 us + 0.5 W x 200 us = 310 uJ. A flush takes 1210 uJ beside its pages, because the controller may
+//! The controller draws 1 W and a program 0.5 W. A unit of a flush takes 210 us with its transfer, of which 200 us are
+//! tPROG: 1 W x 210 us + 0.5 W x 200 us = 310 uJ. A flush takes 1210 uJ beside its units, because the controller may
 //! have to wait 1210 us for an erase (1 ms), a program (200 us) and a transfer (10 us).
 
 use super::*;
-use crate::base::geometry::BlockId;
 use crate::base::geometry::Cell;
 use crate::base::geometry::DieId;
+use crate::base::geometry::SuperblockId;
 use crate::base::units::{SECOND, US};
-use crate::core::testing::{Event, PLANE, Setup, clear, fill, next};
-use crate::flash::BlockState;
+use crate::core::testing::{Event, LANE, Setup, clear, fill, next};
+use crate::flash::SuperblockState;
 use crate::ftl::WriteStream;
 use crate::probe::NoProbe;
 use crate::sched::Cause;
 use crate::sched::FlashOp;
 
-const PAGE_UJ: f64 = 310.0;
+const UNIT_UJ: f64 = 310.0;
 const FIXED_UJ: f64 = 1210.0;
-const CACHE_PAGES: u32 = 10;
+const CACHE_UNITS: u32 = 10;
 
 /// A stand-in for the mechanisms that the capacitor backs up; the test sets its state.
 #[derive(Debug, Default)]
@@ -27,23 +27,23 @@ struct Cache {
     budgets: Vec<u32>,
     syncs: u32,
     is_synced: bool,
-    /// Number of clean pages; their LPNs count from 0.
+    /// Number of clean units; their LPNs count from 0.
     clean: u32,
     rewritten: Vec<u32>,
     is_reprogramming: bool,
 }
 
 impl Kept<NoProbe> for Cache {
-    fn cache_pages(&self) -> u32 {
-        CACHE_PAGES
+    fn cache_units(&self) -> u32 {
+        CACHE_UNITS
     }
 
-    fn budget_pages(&self, share: f64) -> Option<u32> {
-        Some((share * f64::from(CACHE_PAGES) + 1e-9) as u32)
+    fn budget_units(&self, share: f64) -> Option<u32> {
+        Some((share * f64::from(CACHE_UNITS) + 1e-9) as u32)
     }
 
-    fn set_budget(&mut self, _: &mut Core<NoProbe>, pages: u32) {
-        self.budgets.push(pages);
+    fn set_budget(&mut self, _: &mut Core<NoProbe>, units: u32) {
+        self.budgets.push(units);
     }
 
     fn begin_sync(&mut self, _: &mut Core<NoProbe>) {
@@ -80,16 +80,16 @@ struct Bench {
 }
 
 fn setup() -> Setup {
-    let flushed_pages = Some(CACHE_PAGES.into());
-    Setup { blocks: 16, pages: 8, logical_pages: 64, flushed_pages, ..Setup::default() }
+    let flushed_units = Some(CACHE_UNITS.into());
+    Setup { superblocks: 16, units: 8, logical_units: 64, flushed_units, ..Setup::default() }
 }
 
 impl Bench {
-    /// A bench with a capacitor that can save `pages` pages.
-    fn new(setup: &Setup, pages: f64) -> Self {
+    /// A bench with a capacitor that can save `units` units.
+    fn new(setup: &Setup, units: f64) -> Self {
         let spec = CapacitorSpec {
             // Eq. 1 with 5 V and 3 V: 0.5 x C x (25 - 9) V^2.
-            capacitance_f: (FIXED_UJ + pages * PAGE_UJ) * 1e-6 / 8.0,
+            capacitance_f: (FIXED_UJ + units * UNIT_UJ) * 1e-6 / 8.0,
             voltage_v: 5.0,
             voltage_min_v: 3.0,
             esr_ohm: 0.0,
@@ -168,13 +168,13 @@ fn a_detection_syncs_drains_settles_and_recharges() {
     assert_eq!((bench.power.stage, bench.cache.syncs), (Stage::Syncing, 1));
     assert_eq!(bench.cache.budgets.last(), Some(&0), "host writes are write-through");
     bench.run_to(Stage::Charged);
-    assert!(bench.stages.is_empty() && bench.core.state.is_syncing, "a page is still unflushed");
+    assert!(bench.stages.is_empty() && bench.core.state.is_syncing, "a unit is still unflushed");
     bench.cache.is_synced = true;
     bench.core.now = Time::START + SECOND;
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Charged);
-    // The capacitor has 1210 + 9.5 x 310 = 4155 uJ. 13 pages take 4030 uJ in 2730 us, and the controller takes the
-    // remaining 125 uJ in 125 us. The 14th page ends on energy reserved for operations under way.
+    // The capacitor has 1210 + 9.5 x 310 = 4155 uJ. 13 units take 4030 uJ in 2730 us, and the controller takes the
+    // remaining 125 uJ in 125 us. The 14th unit ends on energy reserved for operations under way.
     let s = 1_000_000;
     assert_eq!(
         bench.stages,
@@ -189,13 +189,13 @@ fn a_detection_syncs_drains_settles_and_recharges() {
     assert_eq!(
         bench.cache.rewritten[..6],
         [0, 1, 2, 3, 0, 1],
-        "the four clean pages are not programmed in turn"
+        "the four clean units are not programmed in turn"
     );
     assert_eq!(bench.power.capacitor.as_ref().unwrap().cycles(), 1);
 }
 
 #[test]
-fn drained_energy_is_measured_in_pages_of_a_flush() {
+fn drained_energy_is_measured_in_units_of_a_flush() {
     for clean in [4, 0] {
         let mut bench = Bench::new(&setup(), 9.5);
         bench.cache = Cache { clean, is_synced: true, ..Cache::default() };
@@ -203,13 +203,13 @@ fn drained_energy_is_measured_in_pages_of_a_flush() {
         bench.detect();
         bench.run_to(Stage::Charged);
         let [detection] = bench.power.detections[..] else { panic!("expected one detection") };
-        let Detection { energy_j, drained_j, measured, budget, pages, .. } = detection;
+        let Detection { energy_j, drained_j, measured, budget, pages: programs, .. } = detection;
         assert!((energy_j * 1e6 - 4155.0).abs() < 1e-3 && (drained_j / energy_j - 1.0).abs() < 1e-3);
         assert!((measured - 0.95).abs() < 1e-3, "{measured}");
-        assert_eq!((pages, detection.host_pages), (13, 0));
+        assert_eq!((programs, detection.host_pages), (13, 0));
         // 95 % less the margin of 10 % is 85 %: the step below is 80 %.
         assert_eq!((budget, bench.cache.budgets.last()), (0.8, Some(&8)));
-        // Without clean pages, dummy pages are programmed, which take the same time and energy.
+        // Without clean units, dummy units are programmed, which take the same time and energy.
         assert_eq!(bench.cache.rewritten.len(), if clean > 0 { 14 } else { 0 });
         assert_eq!(detection.empty - detection.drained_from, (13 * 210 + 125) * US);
     }
@@ -217,11 +217,11 @@ fn drained_energy_is_measured_in_pages_of_a_flush() {
 
 #[test]
 fn the_first_budget_agrees_with_the_closed_form() {
-    for (pages, budget) in [(30.0, 10), (11.0, 10), (10.9, 9), (9.5, 8), (8.0, 7), (7.9, 0)] {
-        let mut bench = Bench::new(&setup(), pages);
+    for (units, budget) in [(30.0, 10), (11.0, 10), (10.9, 9), (9.5, 8), (8.0, 7), (7.9, 0)] {
+        let mut bench = Bench::new(&setup(), units);
         bench.begin();
-        assert_eq!(bench.cache.budgets, [budget], "{pages} of {CACHE_PAGES} pages can be saved");
-        assert!((bench.power.capability_pages(Time::START) - pages).abs() < 1e-6);
+        assert_eq!(bench.cache.budgets, [budget], "{units} of {CACHE_UNITS} units can be saved");
+        assert!((bench.power.capability_units(Time::START) - units).abs() < 1e-6);
     }
 }
 
@@ -233,12 +233,12 @@ fn a_flush_can_use_the_energy_left_while_draining_and_none_while_recharging() {
     assert!((bench.energy_uj() - 4155.0).abs() < 1e-3);
     bench.detect();
     bench.run_to(Stage::Draining);
-    for pages in 1..=3 {
-        while bench.cache.rewritten.len() < pages {
+    for units in 1..=3 {
+        while bench.cache.rewritten.len() < units {
             let event = next(&mut bench.core).unwrap();
             bench.serve(event);
         }
-        let left = 4155.0 - pages as f64 * PAGE_UJ;
+        let left = 4155.0 - units as f64 * UNIT_UJ;
         assert!((bench.energy_uj() - left).abs() < 1e-3 && bench.power.finishes());
     }
     bench.run_to(Stage::Settling);
@@ -280,41 +280,45 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     let mut bench = Bench::new(&Setup { cell: Cell::Mlc, ..setup() }, 9.5);
     bench.cache.is_synced = true;
     bench.begin();
-    // A job of the plane has written half a wordline.
+    // A job of the lane has written half a wordline.
     fill(&mut bench.core, WriteStream::Gc, [20]);
-    bench.core.room.works[0].victim = Some(BlockId(9));
+    bench.core.room.works[0].victim = Some(SuperblockId(9));
     bench.detect();
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling, "the stream of the job is not padded before the job ends");
-    let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(&core.geometry, PLANE, stream);
+    let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(&core.geometry, LANE, stream);
     assert!(is_amid(&bench.core, WriteStream::Gc) && !is_amid(&bench.core, WriteStream::Host));
-    // The job ends while a page is being programmed in place.
+    // The job ends while a unit is being programmed in place.
     (bench.core.room.works[0].victim, bench.cache.is_reprogramming) = (None, true);
-    bench.power.on_job_over(&mut bench.core, &mut bench.cache, PLANE);
+    bench.power.on_job_over(&mut bench.core, &mut bench.cache, LANE);
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling);
     bench.cache.is_reprogramming = false;
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Recharging);
     assert!(bench.power.stage == Stage::Recharging && !is_amid(&bench.core, WriteStream::Gc));
-    assert!(bench.core.ftl.is_lsb_only(PLANE, WriteStream::Host) && bench.core.state.is_guarded);
+    assert!(bench.core.ftl.is_lsb_only(LANE, WriteStream::Host) && bench.core.state.is_guarded);
     bench.run_to(Stage::Charged);
-    assert!(!bench.core.ftl.is_lsb_only(PLANE, WriteStream::Host) && !bench.core.state.is_guarded);
+    assert!(!bench.core.ftl.is_lsb_only(LANE, WriteStream::Host) && !bench.core.state.is_guarded);
 }
 
 #[test]
-fn the_budget_waits_for_the_free_blocks_that_a_flush_needs() {
-    // A flush of ten pages needs three free blocks (ten pages in blocks of eight, and one block for the job under way
-    // when power fails); the next job needs one. Of eight blocks, five are full.
+fn the_budget_waits_for_the_free_superblocks_that_a_flush_needs() {
+    // A flush of ten units needs three free superblocks (ten units in superblocks of eight, and one superblock for the
+    // job under way when power fails); the next job needs one. Of eight superblocks, five are full.
     for is_job in [false, true] {
-        let mut bench = Bench::new(&Setup { blocks: 8, ..setup() }, 9.5);
+        let mut bench = Bench::new(&Setup { superblocks: 8, ..setup() }, 9.5);
         fill(&mut bench.core, WriteStream::Gc, 0..40);
         bench.begin();
-        assert_eq!(bench.cache.budgets, [0], "a budget is set with three of the four needed free blocks");
-        clear(&mut bench.core, BlockId(0));
-        // The block was erased as a dead block, or by a job of its plane.
+        assert_eq!(
+            bench.cache.budgets,
+            [0],
+            "a budget is set with three of the four needed free superblocks"
+        );
+        clear(&mut bench.core, SuperblockId(0));
+        // The superblock was erased as a dead superblock, or by a job of its lane.
         if is_job {
-            bench.power.on_job_over(&mut bench.core, &mut bench.cache, PLANE);
+            bench.power.on_job_over(&mut bench.core, &mut bench.cache, LANE);
         } else {
             bench.power.on_room(&mut bench.core, &mut bench.cache);
         }
@@ -325,7 +329,7 @@ fn the_budget_waits_for_the_free_blocks_that_a_flush_needs() {
 #[test]
 fn the_controller_empties_a_capacitor_during_the_first_program() {
     // 100 uJ last for 100 us of the controller's 1 W; the first program takes 210 us.
-    let mut bench = Bench::new(&setup(), (100.0 - FIXED_UJ) / PAGE_UJ);
+    let mut bench = Bench::new(&setup(), (100.0 - FIXED_UJ) / UNIT_UJ);
     bench.cache.is_synced = true;
     bench.begin();
     bench.detect();
@@ -334,10 +338,10 @@ fn the_controller_empties_a_capacitor_during_the_first_program() {
 }
 
 #[test]
-fn no_event_of_the_capacitor_is_left_when_draining_ends_for_lack_of_free_pages() {
-    // Of four blocks of eight pages two are full, and one is kept for GC: `csw` programs eight pages in 8 x 210 us.
-    // The 4155 uJ less 8 x 310 uJ that are left would last for another 1675 us.
-    let mut bench = Bench::new(&Setup { blocks: 4, ..setup() }, 9.5);
+fn no_event_of_the_capacitor_is_left_when_draining_ends_for_lack_of_free_units() {
+    // Of four superblocks of eight units two are full, and one is kept for GC: `csw` programs eight units in 8 x 210
+    // us. The 4155 uJ less 8 x 310 uJ that are left would last for another 1675 us.
+    let mut bench = Bench::new(&Setup { superblocks: 4, ..setup() }, 9.5);
     bench.power.spec.flush = FlushMethod::Csw;
     fill(&mut bench.core, WriteStream::Gc, 0..16);
     (bench.cache.is_synced, bench.cache.is_reprogramming) = (true, true);
@@ -358,7 +362,7 @@ fn no_event_of_the_capacitor_is_left_when_draining_ends_for_lack_of_free_pages()
 
 #[test]
 fn the_controller_takes_energy_at_least_for_the_time_that_a_flush_would_need() {
-    // The die programs one page at a time, in 210 us. Two at a time would need 105 us per page, so the time that has
+    // The die programs one unit at a time, in 210 us. Two at a time would need 105 us per unit, so the time that has
     // passed counts.
     let mut bench = Bench::new(&setup(), 9.5);
     (bench.power.concurrency, bench.cache.is_synced) = (2, true);
@@ -368,20 +372,27 @@ fn the_controller_takes_energy_at_least_for_the_time_that_a_flush_would_need() {
         let event = next(&mut bench.core).unwrap();
         bench.serve(event);
     }
-    assert!((bench.energy_uj() - (4155.0 - 3.0 * PAGE_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
-    // One page at a time would need 630 us for the three pages, even if they had taken only 210 us.
+    assert!((bench.energy_uj() - (4155.0 - 3.0 * UNIT_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
+    // One unit at a time would need 630 us for the three units, even if they had taken only 210 us.
     bench.power.concurrency = 1;
     bench.core.now = bench.power.now.drained_from + 210 * US;
-    assert!((bench.energy_uj() - (4155.0 - 3.0 * PAGE_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
+    assert!((bench.energy_uj() - (4155.0 - 3.0 * UNIT_UJ)).abs() < 1e-3, "{}", bench.energy_uj());
 }
 
 #[test]
-fn a_block_that_is_closed_without_a_programmed_page_is_free() {
+fn a_superblock_that_is_closed_without_a_programmed_unit_is_free() {
     let mut core = Setup::default().core();
-    let free = core.ftl.planes[0].free.len();
-    let block = core.ftl.take_flush_block(&core.geometry, &mut core.array, DieId(0)).expect("a free block");
-    assert_eq!((core.ftl.planes[0].free.len(), core.array.block(block).state), (free - 1, BlockState::Open));
-    core.close_early(block);
-    assert_eq!((core.ftl.planes[0].free.len(), core.array.block(block).state), (free, BlockState::Free));
+    let free = core.ftl.lanes[0].free.len();
+    let superblock =
+        core.ftl.take_flush_superblock(&core.geometry, &mut core.array, DieId(0)).expect("a free superblock");
+    assert_eq!(
+        (core.ftl.lanes[0].free.len(), core.array.superblock(superblock).state),
+        (free - 1, SuperblockState::Open)
+    );
+    core.close_early(superblock);
+    assert_eq!(
+        (core.ftl.lanes[0].free.len(), core.array.superblock(superblock).state),
+        (free, SuperblockState::Free)
+    );
     core.ftl.audit(&core.geometry, &core.array).unwrap();
 }

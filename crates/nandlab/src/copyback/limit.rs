@@ -1,4 +1,4 @@
-//! The limit to the number of copybacks in a row of a page.
+//! The limit to the number of copybacks in a row of a unit.
 
 use super::{COPYBACKS_MAX, CopybackLimitSpec};
 use crate::base::units::SECOND;
@@ -7,16 +7,16 @@ use crate::flash::{Condition, Ecc, Reliability};
 /// The limit to the number of copybacks in a row: the parameter `limit` of `migration.policy`.
 #[derive(Clone, Debug)]
 pub enum CopybackLimit {
-    /// The same number of copybacks for every block.
+    /// The same number of copybacks for every superblock.
     Fixed(u8),
-    /// A number by the P/E cycles of the destination block: each line is (highest P/E cycles, copybacks). Blocks with
-    /// more P/E cycles than the last line take no copybacks (Table 1 of the rcopyback paper).
+    /// A number by the P/E cycles of the destination superblock: each line is (highest P/E cycles, copybacks).
+    /// Superblocks with more P/E cycles than the last line take no copybacks (Table 1 of the rcopyback paper).
     Table(Box<[(u32, u8)]>),
     /// A copyback is allowed if the copy still decodes at `level` or below after `within_s` more seconds of retention.
     Measured {
-        /// Seconds of retention for which the page has to stay readable.
+        /// Seconds of retention for which the unit has to stay readable.
         within_s: u32,
-        /// The highest read level that the page may need at the end of that time.
+        /// The highest read level that the unit may need at the end of that time.
         level: u8,
     },
 }
@@ -34,8 +34,8 @@ impl CopybackLimit {
         }
     }
 
-    /// The highest number of copybacks in a row that the limit allows for any page (Mcpb). A plane may have one open
-    /// block for each number from 1 to Mcpb.
+    /// The highest number of copybacks in a row that the limit allows for any unit (Mcpb). A lane may have one open
+    /// superblock for each number from 1 to Mcpb.
     pub fn copybacks_max(&self) -> u8 {
         match self {
             Self::Fixed(n) => *n,

@@ -1,11 +1,11 @@
 //! Copybacks: a page is sensed and programmed elsewhere in its plane, with its bit errors, without leaving the die.
 //!
-//! The map changes at the end of a copyback, because until then the page can be read only at its old place. Translation
-//! pages, combination pages, partially refreshed pages, and the pages that refresh or read reclaim moves are always
-//! moved off-chip.
+//! The map changes at the end of a copyback, because until then the units of the page can be read only at their old
+//! places. Translation pages, combination pages, partially refreshed units, and the units that refresh or read reclaim
+//! moves are always moved off-chip.
 //!
 //! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018.
-//! `policy/` decides when copybacks are used; `limit.rs` bounds the number of copybacks in a row of a page.
+//! `policy/` decides when copybacks are used; `limit.rs` bounds the number of copybacks in a row of a unit.
 
 mod limit;
 pub(crate) mod notes;
@@ -21,9 +21,9 @@ pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, VictimView, make};
 pub use spec::CopybackLimitSpec;
 pub use stats::{MigrationStats, MigrationSummary};
 
-use crate::base::geometry::{BlockId, Geometry, PageKind, PlaneId, Ppn};
+use crate::base::geometry::{Geometry, LaneId, PageKind, SuperblockId, UnitId};
 use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued, Scheme};
-use crate::flash::{AgeStamp, Block, Condition};
+use crate::flash::{AgeStamp, Condition, Superblock};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::Cause;
@@ -36,7 +36,7 @@ pub(crate) struct Migration {
     limit: CopybackLimit,
     /// The highest number of copybacks in a row that the limit allows (Mcpb); 0: no copybacks.
     copybacks_max: u8,
-    /// Valid pages of a flash page from which it is copied back.
+    /// The least number of valid units with which a page is copied back.
     valid_min: u32,
     pub(crate) stats: MigrationStats,
 }
@@ -64,16 +64,16 @@ impl Migration {
 }
 
 impl Migration {
-    /// Returns the stream to which the pages of a victim are copied back. `None`: the pages are moved off-chip, because
+    /// Returns the stream to which the units of a victim are copied back. `None`: the units are moved off-chip, because
     /// the job is a refresh or a reclaim, the victim has reached the limit or holds translation or combination pages,
-    /// the policy chooses off-chip, or the plane has no room for copybacks. `buffer` returns the utilisation of the
+    /// the policy chooses off-chip, or the lane has no room for copybacks. `buffer` returns the utilisation of the
     /// write buffer ([`VictimView::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        plane: PlaneId,
-        victim: BlockId,
+        lane: LaneId,
+        victim: SuperblockId,
         job: &NextJob,
         buffer: impl FnOnce(&Core<P>) -> f64,
     ) -> Option<WriteStream> {
@@ -82,7 +82,7 @@ impl Migration {
         if job.corrects {
             return None;
         }
-        let copybacks = core.array.block(victim).copybacks + 1;
+        let copybacks = core.array.superblock(victim).copybacks + 1;
         if copybacks > self.copybacks_max {
             return None;
         }
@@ -95,25 +95,25 @@ impl Migration {
             self.stats.victims_off_chip += 1;
             return None;
         }
-        // Pages refused by the limit go off-chip, so both streams need room for all valid pages of the victim. The host
-        // may use up an open block that it shares before the first page is refused, so this room counts as none.
+        // Units refused by the limit go off-chip, so both streams need room for all valid units of the victim. The host
+        // may use up an open superblock that it shares before the first unit is refused, so this room counts as none.
         let stream = WriteStream::Copyback(copybacks);
-        let valid = core.valid_pages(victim);
-        let (copied, left) = self.pages_to_copy_back(core, victim, valid);
-        // Pages without valid data are copied with the others, and must not take what the erase gives.
+        let valid = core.valid_units(victim);
+        let (copied, left) = self.units_to_copy_back(core, victim, valid);
+        // Units without valid data are copied with the others, and must not take what the erase gives.
         let moved = copied + left;
-        if moved > valid && moved + core.geometry.pages_per_program > core.geometry.pages_per_block {
+        if moved > valid && moved + core.geometry.units_per_program > core.geometry.units_per_superblock {
             self.stats.victims_without_gain += 1;
             return None;
         }
-        let free = core.ftl.planes[plane.index()].free.len();
-        let blocks = |stream| {
-            let pages = if stream == off_chip { valid } else { copied };
-            core.ftl.blocks_for(&core.geometry, plane, stream, pages)
+        let free = core.ftl.lanes[lane.index()].free.len();
+        let superblocks = |stream| {
+            let units = if stream == off_chip { valid } else { copied };
+            core.ftl.superblocks_for(&core.geometry, lane, stream, units)
         };
-        let is_shared = core.ftl.shares_first_block && off_chip == WriteStream::Gc;
-        let off_chip_blocks = if is_shared { 1 } else { blocks(off_chip) };
-        if blocks(stream) + off_chip_blocks + core.ftl.flush_reserve_blocks() > free {
+        let is_shared = core.ftl.shares_first_superblock && off_chip == WriteStream::Gc;
+        let off_chip_superblocks = if is_shared { 1 } else { superblocks(off_chip) };
+        if superblocks(stream) + off_chip_superblocks + core.ftl.flush_reserve_superblocks() > free {
             self.stats.victims_without_room += 1;
             return None;
         }
@@ -121,97 +121,104 @@ impl Migration {
         Some(stream)
     }
 
-    /// The pages of the flash pages of a victim that have enough valid pages for a copyback, at most, and the valid pages
-    /// of the others.
-    fn pages_to_copy_back<P: Probe>(&self, core: &Core<P>, victim: BlockId, valid: u32) -> (u32, u32) {
+    /// The units of the pages of a victim that have enough valid units for a copyback, at most, and the valid units of
+    /// the others.
+    fn units_to_copy_back<P: Probe>(&self, core: &Core<P>, victim: SuperblockId, valid: u32) -> (u32, u32) {
         let units = core.geometry.units_per_page;
         if units == 1 {
             return (valid, 0);
         }
-        let firsts = (0..core.geometry.pages_per_block).step_by(units as usize);
-        let counts = firsts.map(|page| core.valid_in_flash_page(core.geometry.page(victim, page)));
+        let firsts = (0..core.geometry.units_per_superblock).step_by(units as usize);
+        let counts = firsts.map(|unit| core.valid_in_page(core.geometry.unit(victim, unit)));
         counts.fold((0, 0), |(copied, left), count| {
             if count >= self.valid_min { (copied + units, left) } else { (copied, left + count) }
         })
     }
 
-    /// Whether the flash page that begins with `first` may be copied back to `stream`: the limit allows the copyback of
-    /// all its valid pages, enough of its pages are valid, and none is partially refreshed.
+    /// Whether the page that begins with `first` may be copied back to `stream`: the limit allows the copyback of all
+    /// its valid units, enough of its units are valid, and none is partially refreshed.
     #[inline(never)]
     pub(crate) fn may_copy_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        plane: PlaneId,
+        lane: LaneId,
         stream: WriteStream,
-        first: Ppn,
+        first: UnitId,
     ) -> bool {
         let _inside = core.inside.enter(Part::Copyback);
-        // A partially refreshed page has to be merged with its susceptible bits, off-chip.
-        if core.geometry.units(first).any(|page| core.parts.is_marked(page)) {
+        // A partially refreshed unit has to be merged with its susceptible bits, off-chip.
+        if core.geometry.units_of_page(first).any(|unit| core.parts.is_marked(unit)) {
             return false;
         }
-        if core.valid_in_flash_page(first) < self.valid_min {
+        if core.valid_in_page(first) < self.valid_min {
             self.stats.too_few_valid += 1;
             return false;
         }
-        let next = core.ftl.next_page(&core.geometry, plane, stream);
+        let next = core.ftl.next_unit(&core.geometry, lane, stream);
         let may = next.is_some_and(|next| self.limit_allows(core, first, next, stream.copybacks()));
         self.stats.refused += u64::from(!may);
         may
     }
 
-    /// Queues the copyback of flash pages that may be copied back.
+    /// Queues the copyback of pages that may be copied back.
     #[inline(never)]
     pub(crate) fn copy_back<P: Probe>(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued {
         let CopyBack { stream, sources, .. } = copyback;
         let _inside = core.inside.enter(Part::Copyback);
         let queued = core.copy_back(copyback);
-        let queued = queued.expect("copyback_stream has found room for all pages of the victim");
-        let block = core.geometry.block_of(queued.ppn);
-        // This is also checked in release builds, because a page copied back too often may be uncorrectable.
+        let queued = queued.expect("copyback_stream has found room for all units of the victim");
+        let superblock = core.geometry.superblock_of(queued.unit);
+        // This is also checked in release builds, because a unit copied back too often may be uncorrectable.
         for &source in sources {
             assert!(
-                core.array.block(block).copybacks == stream.copybacks()
-                    && self.limit_allows(core, source, queued.ppn, stream.copybacks()),
+                core.array.superblock(superblock).copybacks == stream.copybacks()
+                    && self.limit_allows(core, source, queued.unit, stream.copybacks()),
                 "{} is copied back beyond its limit",
                 core.geometry.show(source),
             );
-            self.stats.dead_units +=
-                u64::from(core.geometry.units_per_page - core.valid_in_flash_page(source));
+            self.stats.dead_units += u64::from(core.geometry.units_per_page - core.valid_in_page(source));
         }
         queued
     }
 
-    /// Whether the limit allows copying the valid pages of the flash page at `first` back to the programming unit that
-    /// begins with `next`, or to the one after it.
-    fn limit_allows<P: Probe>(&mut self, core: &mut Core<P>, first: Ppn, next: Ppn, copybacks: u8) -> bool {
-        let (block, page) = core.geometry.split(next);
-        let pages_per_row = core.geometry.pages_per_row;
-        // A flash page that waits for others may go to any page of the wordline.
+    /// Whether the limit allows copying the valid units of the page at `first` back to the programming unit that begins
+    /// with `next`, or to the one after it.
+    fn limit_allows<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        first: UnitId,
+        next: UnitId,
+        copybacks: u8,
+    ) -> bool {
+        let (superblock, unit) = core.geometry.split(next);
+        let units_per_row = core.geometry.units_per_row;
+        // A page that waits for others may go to any page of the wordline.
         let rows = if core.geometry.copybacks_wait() { core.geometry.pages_per_wordline() } else { 1 };
-        let pages = core.geometry.units(first);
+        let units = core.geometry.units_of_page(first);
         let mut pairs =
-            pages.flat_map(|source| (0..rows).map(move |row| (source, page + row * pages_per_row)));
-        pairs.all(|(source, page)| {
-            let kind = core.geometry.kind(page);
-            !core.ftl.is_valid(&core.geometry, source) || self.allows(core, source, block, kind, copybacks)
+            units.flat_map(|source| (0..rows).map(move |row| (source, unit + row * units_per_row)));
+        pairs.all(|(source, unit)| {
+            let kind = core.geometry.kind(unit);
+            !core.ftl.is_valid(&core.geometry, source)
+                || self.allows(core, source, superblock, kind, copybacks)
         })
     }
 
-    /// Whether the limit allows copying the page at `source` back to a page of `kind` of `block`; this is copyback
+    /// Whether the limit allows copying the unit at `source` back to a page of `kind` of `superblock`; this is copyback
     /// number `copybacks` in a row.
     fn allows<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        source: Ppn,
-        block: BlockId,
+        source: UnitId,
+        superblock: SuperblockId,
         kind: PageKind,
         copybacks: u8,
     ) -> bool {
-        let from = core.geometry.block_of(source);
-        let reads_from = core.array.block(from).reads;
-        let Block { pe_cycles, reads, .. } = *core.array.block(block);
-        let [reprograms_from, reprograms] = [from, block].map(|block| core.array.rare(block).reprograms);
+        let from = core.geometry.superblock_of(source);
+        let reads_from = core.array.superblock(from).reads;
+        let Superblock { pe_cycles, reads, .. } = *core.array.superblock(superblock);
+        let [reprograms_from, reprograms] =
+            [from, superblock].map(|superblock| core.array.rare(superblock).reprograms);
         let (age_s, reads, carried) = if core.array.keeps_copied() {
             // The retention of the copy begins with the copyback.
             (0, reads, if self.limit.is_measured() { core.rber_sensed(source) } else { 0.0 })

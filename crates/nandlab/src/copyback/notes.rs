@@ -4,8 +4,8 @@ use super::MigrationStats;
 use crate::base::note::Note;
 use crate::base::words::{count, several};
 
-/// A policy with copybacks copied no page back, although GC emptied `victims` victims. `most`: the highest number of
-/// copybacks in a row that the limit allows; for each of them a plane reserves an open block.
+/// A policy with copybacks copied no unit back, although GC emptied `victims` victims. `most`: the highest number of
+/// copybacks in a row that the limit allows; for each of them a lane reserves an open superblock.
 pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victims: u64) -> Option<Note> {
     if policy == "off-chip" || victims == 0 || stats.copybacks() > 0 {
         return None;
@@ -32,7 +32,7 @@ pub(crate) fn no_copybacks(stats: &MigrationStats, policy: &str, most: u8, victi
             several(moved, "victim")
         )
     };
-    // The blocks that a plane reserves for copybacks are less room for GC.
+    // The superblocks that a lane reserves for copybacks are less room for GC.
     let effect = if most == 0 {
         "so migration.policy had no effect".to_owned()
     } else {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_note_names_the_reason_why_no_page_was_copied_back() {
+    fn the_note_names_the_reason_why_no_unit_was_copied_back() {
         let text = |stats: &MigrationStats, most| {
             no_copybacks(stats, "rcopyback", most, 5).expect("no page was copied back").text
         };

@@ -12,7 +12,7 @@ use crate::spec::{
 use std::sync::LazyLock;
 
 section! {
-    /// `[migration]`: how background jobs move pages.
+    /// `[migration]`: how background jobs move units.
     #[derive(Clone, Debug, PartialEq)]
     pub struct MigrationSpec {
         /// The migration policy, with the limit to the number of copybacks in a row.
@@ -29,14 +29,14 @@ section! {
             "4",
             "most copies of a background job under way at a time",
         ),
-        /// The share of the mapping units of a flash page that must be valid for a copyback.
+        /// The share of the units of a page that must be valid for a copyback.
         pub valid_min: f64 = key(
             "migration.valid_min",
             num(0.0, 1.0),
             "1",
-            "least share of a flash page's mapping units that must be valid for a copyback, which copies all of them",
+            "least share of a page's mapping units that must be valid for a copyback, which copies all of them",
         ),
-        /// The open block to which GC moves pages off-chip.
+        /// The open superblock to which GC moves units off-chip.
         pub first_block: FirstBlock = key(
             "migration.first_block",
             ValueKind::Slot(FirstBlock::CHOICES),
@@ -65,18 +65,18 @@ choices! {
 }
 
 choices! {
-    /// `migration.first_block`: the open block to which GC moves pages off-chip, b(0) of the rcopyback paper.
+    /// `migration.first_block`: the open superblock to which GC moves units off-chip, b(0) of the rcopyback paper.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FirstBlock {
-        /// An open block of its own in each plane.
+        /// An open superblock of its own in each lane.
         Own = "own": "GC has an open block of its own in each plane",
-        /// The open block of host writes.
+        /// The open superblock of host writes.
         Shared = "shared": "GC moves pages to the open block of host writes, with their priority",
     }
 }
 
 impl MigrationSpec {
-    /// Whether GC moves pages to the open block of host writes.
+    /// Whether GC moves units to the open superblock of host writes.
     pub(crate) fn shares_first_block(&self) -> bool {
         self.first_block == FirstBlock::Shared
     }
@@ -92,19 +92,19 @@ impl MigrationSpec {
     }
 }
 
-/// `migration.policy`: whether pages are moved by copyback, and how often in a row.
+/// `migration.policy`: whether units are moved by copyback, and how often in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationPolicySpec {
     /// The name of the migration policy, one of [`crate::copyback::POLICIES`].
     pub name: &'static str,
     /// The limit to the number of copybacks in a row.
     pub limit: CopybackLimitSpec,
-    /// Which pages of the write buffer count in its utilisation.
+    /// Which units of the write buffer count in its utilisation.
     pub occupancy: Occupancy,
 }
 
 impl MigrationPolicySpec {
-    /// The highest number of copybacks in a row that the limit allows for any page (Mcpb).
+    /// The highest number of copybacks in a row that the limit allows for any unit (Mcpb).
     pub fn copybacks_max(&self) -> u8 {
         CopybackLimit::new(&self.limit).copybacks_max()
     }
@@ -131,16 +131,16 @@ fn policies() -> &'static [Policy] {
 /// `migration.policy.*.limit`: the limit to the number of copybacks in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopybackLimitSpec {
-    /// The same number of copybacks for every block.
+    /// The same number of copybacks for every superblock.
     Fixed(u8),
-    /// A number by the P/E cycles of the destination block: each line is (highest P/E cycles, copybacks). Blocks with
-    /// more P/E cycles than the last line take no copybacks.
+    /// A number by the P/E cycles of the destination superblock: each line is (highest P/E cycles, copybacks).
+    /// Superblocks with more P/E cycles than the last line take no copybacks.
     Table(Vec<(u32, u8)>),
-    /// As many copybacks as leave the page readable.
+    /// As many copybacks as leave the unit readable.
     Measured {
-        /// Retention for which the page has to stay readable.
+        /// Retention for which the unit has to stay readable.
         within_ns: Span,
-        /// The highest read level at which the page has to be readable.
+        /// The highest read level at which the unit has to be readable.
         level: u8,
     },
 }
@@ -182,7 +182,7 @@ choices! {
     }
 }
 
-/// Highest number of copybacks in a row. A plane may have one open block for each number.
+/// Highest number of copybacks in a row. A lane may have one open superblock for each number.
 const COPYBACKS: ValueKind = int(0, COPYBACKS_MAX as u64);
 
 const MEASURED: &[Param] = &[
@@ -239,7 +239,7 @@ impl FromVal for CopybackLimitSpec {
 
 pub(crate) const RULES: &[Rule] = &[limit, split, shared];
 
-/// The settings that need an open block of GC's own.
+/// The settings that need an open superblock of GC's own.
 fn shared(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "migration.first_block";
     if !check.is(KEY, "shared") {
@@ -304,7 +304,7 @@ fn limit(check: &mut Check<'_>) -> Option<()> {
                 check.error(&[KEY], message, "order the lines by rising pe");
             }
         }
-        // Without read levels every page counts as readable, so `measured` would never refuse a copyback.
+        // Without read levels every unit counts as readable, so `measured` would never refuse a copyback.
         CopybackLimitSpec::Measured { .. } if check.tag("ecc.levels")? == "none" => {
             let message = "the limit \"measured\" needs read levels, but ecc.levels = \"none\"";
             let remedy = "set ecc.levels, such as \"laldpc\", or another limit";

@@ -1,9 +1,9 @@
-//! Copybacks on a bare core with blocks of four pages and at most two copybacks in a row.
+//! Copybacks on a bare core with superblocks of four units and at most two copybacks in a row.
 
 use super::spec::{CopybackCourse, FirstBlock, MigrationPolicySpec};
 use super::*;
 use crate::base::geometry::Lpn;
-use crate::core::testing::{Event, PLANE, Setup, fill, next};
+use crate::core::testing::{Event, LANE, Setup, fill, next};
 use crate::probe::NoProbe;
 use crate::sched::{FlashOp, Owner};
 
@@ -30,27 +30,36 @@ fn greedy() -> Migration {
 }
 
 /// Returns the copyback stream for a GC victim.
-fn stream(migration: &mut Migration, core: &mut Core<NoProbe>, block: BlockId) -> Option<WriteStream> {
-    let job = NextJob::emptying(block, Cause::Gc, false);
-    migration.copyback_stream(core, PLANE, block, &job, |_| 0.0)
+fn stream(
+    migration: &mut Migration,
+    core: &mut Core<NoProbe>,
+    superblock: SuperblockId,
+) -> Option<WriteStream> {
+    let job = NextJob::emptying(superblock, Cause::Gc, false);
+    migration.copyback_stream(core, LANE, superblock, &job, |_| 0.0)
 }
 
-/// Copies a page back and serves events until the copyback has ended. Returns the new PPN; `None` if the copyback was
+/// Copies a unit back and serves events until the copyback has ended. Returns the new PPN; `None` if the copyback was
 /// refused.
-fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: WriteStream) -> Option<Ppn> {
+fn copy(
+    migration: &mut Migration,
+    core: &mut Core<NoProbe>,
+    lpn: u32,
+    stream: WriteStream,
+) -> Option<UnitId> {
     let source = core.ftl.map.get(Lpn(lpn)).expect("the LPN is mapped");
-    if !migration.may_copy_back(core, PLANE, stream, source) {
+    if !migration.may_copy_back(core, LANE, stream, source) {
         return None;
     }
-    let copyback = CopyBack { plane: PLANE, stream, sources: &[source], cause: Cause::Gc };
+    let copyback = CopyBack { lane: LANE, stream, sources: &[source], cause: Cause::Gc };
     let queued = migration.copy_back(core, copyback);
     assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(source), "the map changes at the end of the copyback");
-    assert!(core.array.block(core.geometry.block_of(source)).pins > 0);
+    assert!(core.array.superblock(core.geometry.superblock_of(source)).pins > 0);
     loop {
         match next(core).expect("a copyback is under way") {
             Event::Ended(done) => {
-                assert_eq!((done.kind, done.owner), (FlashOp::Copyback, Owner::Job(PLANE)));
-                return Some(queued.ppn);
+                assert_eq!((done.kind, done.owner), (FlashOp::Copyback, Owner::Job(LANE)));
+                return Some(queued.unit);
             }
             Event::Wake(_) => {}
             other => unreachable!("{other:?}"),
@@ -62,17 +71,17 @@ fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: W
 fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
     let (mut core, mut migration) = (setup().core(), greedy());
     fill(&mut core, WriteStream::Host, 0..4);
-    let sequence = core.array.stamp(Ppn(0)).sequence;
-    let mut victim = BlockId(0);
+    let sequence = core.array.stamp(UnitId(0)).sequence;
+    let mut victim = SuperblockId(0);
     for in_a_row in 1..=2 {
         let found = stream(&mut migration, &mut core, victim);
         assert_eq!(found, Some(WriteStream::Copyback(in_a_row)));
         for lpn in 0..4 {
             let to = copy(&mut migration, &mut core, lpn, WriteStream::Copyback(in_a_row)).unwrap();
             assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(to));
-            victim = core.geometry.block_of(to);
+            victim = core.geometry.superblock_of(to);
         }
-        assert_eq!(core.array.block(victim).copybacks, in_a_row);
+        assert_eq!(core.array.superblock(victim).copybacks, in_a_row);
     }
     assert_eq!(
         stream(&mut migration, &mut core, victim),
@@ -80,9 +89,9 @@ fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
         "a third copyback in a row exceeds the limit"
     );
     assert_eq!(migration.stats.victims_copied_back, 2);
-    let ppn = core.ftl.map.get(Lpn(0)).unwrap();
+    let unit = core.ftl.map.get(Lpn(0)).unwrap();
     assert_eq!(
-        core.array.stamp(ppn).sequence,
+        core.array.stamp(unit).sequence,
         sequence,
         "a copyback keeps the sequence number of the host write"
     );
@@ -109,14 +118,14 @@ fn a_copyback_beyond_the_limit_of_the_destination_is_refused_and_counted() {
 }
 
 #[test]
-fn a_measured_limit_allows_only_a_page_that_still_decodes_at_its_level() {
-    // After n reads of its block a page needs level n; the drive has three levels, and level 4 does not exist.
+fn a_measured_limit_allows_only_a_unit_that_still_decodes_at_its_level() {
+    // After n reads of its superblock a unit needs level n; the drive has three levels, and level 4 does not exist.
     let within_ns = crate::base::units::SECOND;
     for (level, reads, is_allowed) in [(2, 2, true), (2, 3, false), (3, 3, true), (7, 3, true), (7, 4, false)]
     {
         let mut core = Setup { levels: 3, ..setup() }.core();
         fill(&mut core, WriteStream::Host, 0..4);
-        core.array.block_mut(BlockId(0)).reads = reads;
+        core.array.superblock_mut(SuperblockId(0)).reads = reads;
         let limit = CopybackLimitSpec::Measured { within_ns, level };
         let mut migration = migration("rcopyback-greedy", limit);
         let found = copy(&mut migration, &mut core, 0, WriteStream::Copyback(1));
@@ -126,32 +135,32 @@ fn a_measured_limit_allows_only_a_page_that_still_decodes_at_its_level() {
 }
 
 #[test]
-fn translation_pages_refreshed_data_and_partially_refreshed_pages_are_never_copied_back() {
+fn translation_pages_refreshed_data_and_partially_refreshed_units_are_never_copied_back() {
     let mut core = Setup { has_demand_map: true, has_combinations: true, ..setup() }.core();
     let mut migration = greedy();
     fill(&mut core, WriteStream::Mapping, [16; 4]);
-    let mapping = core.geometry.block_of(core.ftl.map.get(Lpn(16)).unwrap());
+    let mapping = core.geometry.superblock_of(core.ftl.map.get(Lpn(16)).unwrap());
     assert_eq!(stream(&mut migration, &mut core, mapping), None);
     let last = fill(&mut core, WriteStream::Host, 0..4);
-    let data = core.geometry.block_of(last);
+    let data = core.geometry.superblock_of(last);
     let refresh = NextJob { corrects: true, ..NextJob::emptying(data, Cause::Refresh, true) };
-    assert_eq!(migration.copyback_stream(&mut core, PLANE, data, &refresh, |_| 1.0), None);
+    assert_eq!(migration.copyback_stream(&mut core, LANE, data, &refresh, |_| 1.0), None);
     let found = stream(&mut migration, &mut core, data);
     assert_eq!(found, Some(WriteStream::Copyback(1)));
-    core.parts.set_pending(core.geometry.page(data, 1));
+    core.parts.set_pending(core.geometry.unit(data, 1));
     let copied = [0, 1].map(|lpn| copy(&mut migration, &mut core, lpn, found.unwrap()).is_some());
     assert_eq!(copied, [true, false]);
     assert_eq!((migration.stats.victims_copied_back, migration.stats.refused), (1, 0));
 }
 
 #[test]
-fn a_victim_is_copied_back_only_if_the_copyback_and_the_gc_stream_have_free_blocks() {
-    let mut core = Setup { blocks: 4, ..setup() }.core();
+fn a_victim_is_copied_back_only_if_the_copyback_and_the_gc_stream_have_free_superblocks() {
+    let mut core = Setup { superblocks: 4, ..setup() }.core();
     let mut migration = greedy();
     fill(&mut core, WriteStream::Gc, 0..8);
-    assert!(stream(&mut migration, &mut core, BlockId(0)).is_some(), "two blocks are free");
+    assert!(stream(&mut migration, &mut core, SuperblockId(0)).is_some(), "two superblocks are free");
     fill(&mut core, WriteStream::Gc, 8..12);
-    assert_eq!(stream(&mut migration, &mut core, BlockId(0)), None, "one block is free");
+    assert_eq!(stream(&mut migration, &mut core, SuperblockId(0)), None, "one superblock is free");
     assert_eq!((migration.stats.victims_copied_back, migration.stats.victims_without_room), (1, 1));
 }
 
@@ -162,8 +171,8 @@ fn the_mode_selector_copies_back_while_the_buffer_is_busy_or_space_is_short() {
     let mut migration = migration("rcopyback", CopybackLimitSpec::Fixed(2));
     assert!(migration.watches_buffer());
     let found = [(false, 0.5), (false, 0.51), (true, 0.0)].map(|(is_urgent, buffer)| {
-        let job = NextJob::emptying(BlockId(0), Cause::Gc, is_urgent);
-        migration.copyback_stream(&mut core, PLANE, BlockId(0), &job, |_| buffer).is_some()
+        let job = NextJob::emptying(SuperblockId(0), Cause::Gc, is_urgent);
+        migration.copyback_stream(&mut core, LANE, SuperblockId(0), &job, |_| buffer).is_some()
     });
     assert_eq!(found, [false, true, true]);
     assert_eq!((migration.stats.victims_off_chip, migration.stats.victims_copied_back), (1, 2));

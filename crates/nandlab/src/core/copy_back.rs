@@ -1,60 +1,60 @@
-//! The verb that copies flash pages back.
+//! The verb that copies pages back.
 
 use super::{Core, Queued};
-use crate::base::geometry::{PlaneId, Ppn};
+use crate::base::geometry::{LaneId, UnitId};
 use crate::base::units::Span;
-use crate::ftl::{AllocatedPage, WriteStream};
+use crate::ftl::{AllocatedUnit, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot};
 
 /// A copyback, which fills the next programming unit of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyBack<'a> {
-    pub(crate) plane: PlaneId,
+    pub(crate) lane: LaneId,
     pub(crate) stream: WriteStream,
-    /// The flash pages that are copied, by their first pages. Each is in the flash plane of its place in the programming
-    /// unit, in whose order they are.
-    pub(crate) sources: &'a [Ppn],
+    /// The pages that are copied, by their first units. Each is in the plane of its place in the programming unit, in
+    /// whose order they are.
+    pub(crate) sources: &'a [UnitId],
     pub(crate) cause: Cause,
 }
 
-/// The error that the plane has no page left for a stream.
+/// The error that the lane has no unit left for a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoRoom;
 
 impl<P: Probe> Core<P> {
-    /// Queues a copyback. The map changes when the copyback has ended. A flash page is copied as a whole, with its pages
-    /// that are not valid; the owner of the others is the job of the plane.
+    /// Queues a copyback. The map changes when the copyback has ended. A page is copied as a whole, with its units that
+    /// are not valid; the owner of the others is the job of the lane.
     ///
     /// # Errors
-    /// [`NoRoom`] when the plane has no page left for the stream; nothing has changed then.
+    /// [`NoRoom`] when the lane has no unit left for the stream; nothing has changed then.
     pub(crate) fn copy_back(&mut self, copyback: CopyBack<'_>) -> Result<Queued, NoRoom> {
-        let CopyBack { plane, stream, sources, cause } = copyback;
+        let CopyBack { lane, stream, sources, cause } = copyback;
         let mut chain: Option<(Slot, Slot, Queued)> = None;
         for &first in sources {
-            for source in self.geometry.units(first) {
-                let AllocatedPage { ppn, opened, skips } = match (self.allocate(plane, stream), &chain) {
-                    (Some(page), _) => page,
+            for source in self.geometry.units_of_page(first) {
+                let AllocatedUnit { unit, opened, skips } = match (self.allocate(lane, stream), &chain) {
+                    (Some(allocated), _) => allocated,
                     (None, None) => return Err(NoRoom),
-                    (None, Some(_)) => unreachable!("a block has a whole number of programming units"),
+                    (None, Some(_)) => unreachable!("a superblock has a whole number of programming units"),
                 };
                 let lpn = self.array.lpn(source);
-                self.array.stage(ppn, lpn, self.array.stamp(source));
+                self.array.stage(unit, lpn, self.array.stamp(source));
                 let is_valid = self.ftl.is_valid(&self.geometry, source);
-                let owner = if is_valid { Owner::Job(plane) } else { Owner::Padding };
+                let owner = if is_valid { Owner::Job(lane) } else { Owner::Padding };
                 let mut transaction =
-                    self.transaction(FlashOp::Copyback, ppn, lpn, owner, cause, Class::Background);
+                    self.transaction(FlashOp::Copyback, unit, lpn, owner, cause, Class::Background);
                 (transaction.skips, transaction.replaces) = (skips, Some(source));
                 transaction.goes_along = chain.is_some();
                 debug_assert!(
-                    self.shares_plane(source, ppn),
+                    self.shares_plane(source, unit),
                     "{} is copied back to another plane",
                     self.geometry.show(source)
                 );
                 self.pin(source);
                 let slot = self.pool.insert(transaction);
                 chain = Some(match chain {
-                    None => (slot, slot, Queued { ppn, opened }),
+                    None => (slot, slot, Queued { unit, opened }),
                     Some((lead, last, queued)) => {
                         self.pool[last].more = Some(slot);
                         (lead, slot, queued)
@@ -68,21 +68,21 @@ impl<P: Probe> Core<P> {
         Ok(queued)
     }
 
-    /// Whether two pages are in the same flash plane.
-    fn shares_plane(&self, a: Ppn, b: Ppn) -> bool {
-        let plane = |page: Ppn| {
-            let (block, page) = self.geometry.split(page);
-            (self.geometry.plane_of(block), self.geometry.member(page))
+    /// Whether two units are in the same plane.
+    fn shares_plane(&self, a: UnitId, b: UnitId) -> bool {
+        let plane = |unit: UnitId| {
+            let (superblock, index) = self.geometry.split(unit);
+            (self.geometry.lane_of(superblock), self.geometry.member(index))
         };
         plane(a) == plane(b)
     }
 
-    /// The time of sensing these flash pages: one array operation senses those of the same row in several planes. The
-    /// pages of a wordline are sensed one after another.
-    fn sense_ns(&self, sources: &[Ppn]) -> Span {
-        let row = |source: Ppn| self.geometry.row(self.geometry.split(source).1);
+    /// The time of sensing these pages: one array operation senses those of the same row in several planes. The pages
+    /// of a wordline are sensed one after another.
+    fn sense_ns(&self, sources: &[UnitId]) -> Span {
+        let row = |source: UnitId| self.geometry.row(self.geometry.split(source).1);
         let mut sum = Span::ZERO;
-        for together in sources.chunks(self.geometry.planes_per_block as usize) {
+        for together in sources.chunks(self.geometry.planes_per_lane as usize) {
             for (index, &source) in together.iter().enumerate() {
                 if !together[..index].iter().any(|&other| row(other) == row(source)) {
                     sum += self.device.timing().copied_ns(source);

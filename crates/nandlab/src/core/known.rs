@@ -1,34 +1,34 @@
-//! Known errors of pages: the controller corrects them before decoding, so decoding has to correct only the errors that
+//! Known errors of units: the controller corrects them before decoding, so decoding has to correct only the errors that
 //! have occurred since.
 
-use crate::base::geometry::Ppn;
+use crate::base::geometry::UnitId;
 use crate::base::huge::Huge;
 
-/// By page, the RBER of its known errors, 0 to 1; empty if no mechanism keeps known errors.
+/// By unit, the RBER of its known errors, 0 to 1; empty if no mechanism keeps known errors.
 #[derive(Debug)]
 pub(crate) struct KnownErrors(Huge<f64>);
 
 impl KnownErrors {
-    /// No known errors in `pages` pages. With 0 pages no error ever becomes known.
-    pub(crate) fn new(pages: u32) -> Self {
-        Self(Huge::filled(0.0, pages as usize))
+    /// No known errors in `units` units. With 0 units no error ever becomes known.
+    pub(crate) fn new(units: u32) -> Self {
+        Self(Huge::filled(0.0, units as usize))
     }
 
-    /// Prefetches the known errors of a page into the CPU's cache.
+    /// Prefetches the known errors of a unit into the CPU's cache.
     #[inline(always)]
-    pub(super) fn prefetch(&self, ppn: Ppn) {
-        self.0.prefetch_if_kept(ppn.index());
+    pub(super) fn prefetch(&self, unit: UnitId) {
+        self.0.prefetch_if_kept(unit.index());
     }
 
-    /// The RBER of a page's known errors.
+    /// The RBER of a unit's known errors.
     #[inline(always)]
-    pub(crate) fn of(&self, ppn: Ppn) -> f64 {
-        self.0.get(ppn.index()).copied().unwrap_or(0.0)
+    pub(crate) fn of(&self, unit: UnitId) -> f64 {
+        self.0.get(unit.index()).copied().unwrap_or(0.0)
     }
 
-    /// Sets the RBER of a page's known errors; 0: no errors are known.
-    pub(crate) fn set(&mut self, ppn: Ppn, rber: f64) {
-        self.0[ppn.index()] = rber;
+    /// Sets the RBER of a unit's known errors; 0: no errors are known.
+    pub(crate) fn set(&mut self, unit: UnitId, rber: f64) {
+        self.0[unit.index()] = rber;
     }
 
     /// Forgets all known errors at power loss.

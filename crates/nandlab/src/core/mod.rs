@@ -7,6 +7,7 @@
 
 mod at_once;
 mod copy_back;
+mod gathering;
 mod inside;
 mod job;
 mod joined;
@@ -22,12 +23,13 @@ mod scheme;
 mod space;
 #[cfg(test)]
 pub(crate) mod testing;
-mod units;
 mod victim_times;
 mod waiters;
 mod wake;
 
 pub(crate) use copy_back::CopyBack;
+pub(crate) use gathering::Gathering;
+pub use gathering::UnitsStats;
 pub(crate) use inside::{Inside, Part};
 pub(crate) use job::{NextJob, Refreshed};
 pub(crate) use known::KnownErrors;
@@ -40,8 +42,6 @@ pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
 pub(crate) use scheme::Scheme;
 pub(crate) use space::{Emptied, Room, Space, Work};
-pub(crate) use units::Units;
-pub use units::UnitsStats;
 pub(crate) use victim_times::VictimTimes;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
@@ -60,7 +60,7 @@ pub(crate) struct Config {
     pub(crate) timing: Timing,
     pub(crate) scheduler: Scheduler,
     pub(crate) multi_plane: bool,
-    /// Whether pages are copied back.
+    /// Whether units are copied back.
     pub(crate) copies_back: bool,
     /// The host reads between the sense and the program of a copyback; `None`: no reads.
     pub(crate) copyback_gap: Option<CopybackGap>,
@@ -69,27 +69,27 @@ pub(crate) struct Config {
     pub(crate) variation: Option<PageVariation>,
     pub(crate) age_clock: AgeClock,
     pub(crate) initial_ages: InitialAges,
-    /// P/E cycles of every block at the start of the run.
+    /// P/E cycles of every superblock at the start of the run.
     pub(crate) pe_cycles: u32,
-    /// P/E cycles at which a block retires.
+    /// P/E cycles at which a superblock retires.
     pub(crate) endurance: u32,
     /// Whether the OOB has sequence numbers.
     pub(crate) keeps_sequences: bool,
-    /// Foreground GC starts in a plane when less than this share of the pages that can be free for the host is free.
+    /// Foreground GC starts in a lane when less than this share of the units that can be free for the host is free.
     pub(crate) foreground_free: f64,
     /// Whether a foreground cleaning has its dies to itself (`gc.foreground = "blocking"`).
     pub(crate) blocks_dies: bool,
-    /// Whether map entries carry the read levels of their pages.
+    /// Whether map entries carry the read levels of their units.
     pub(crate) levels_in_entries: bool,
     /// Whether no read level is kept for translation pages, so that their reads start at level 1.
     pub(crate) forgets_translation_levels: bool,
-    /// Whether a mechanism keeps known errors of pages.
+    /// Whether a mechanism keeps known errors of units.
     pub(crate) knows_errors: bool,
-    /// Whether a mechanism moves part of a page's data into another page.
+    /// Whether a mechanism moves part of a unit's data into another unit.
     pub(crate) has_parts: bool,
-    /// RBER that every program in place adds to the pages of its block.
+    /// RBER that every program in place adds to the units of its superblock.
     pub(crate) reprogram_error: f64,
-    /// Number of host reads from which on a page counts as often read; `None`: no mechanism needs the counts.
+    /// Number of host reads from which on a unit counts as often read; `None`: no mechanism needs the counts.
     pub(crate) hot_reads: Option<u32>,
     /// The class of the operations of refresh.
     pub(crate) refresh_class: Class,
@@ -104,9 +104,9 @@ pub(crate) struct Physics {
     pub(crate) variation: Option<PageVariation>,
     pub(crate) age_clock: AgeClock,
     pub(crate) initial_ages: InitialAges,
-    /// By page, the errors that an earlier read has found.
+    /// By unit, the errors that an earlier read has found.
     pub(crate) known: KnownErrors,
-    /// RBER that every program in place adds to the pages of its block.
+    /// RBER that every program in place adds to the units of its superblock.
     pub(crate) reprogram_error: f64,
 }
 
@@ -117,10 +117,10 @@ pub(crate) struct State {
     pub(crate) is_charged: bool,
     /// Whether the capacitor is being measured, so that the drive does as little other work as possible.
     pub(crate) is_draining: bool,
-    /// Whether power loss may tear a program under way and destroy older data of its wordline. Pages that a job has
+    /// Whether power loss may tear a program under way and destroy older data of its wordline. Units that a job has
     /// copied are then safe only once their wordlines are complete.
     pub(crate) is_guarded: bool,
-    /// Whether all dirty pages have to be written back, so that the capacitor can be measured.
+    /// Whether all dirty units have to be written back, so that the capacitor can be measured.
     pub(crate) is_syncing: bool,
     /// Whether the host has sent no request yet, or none for the time `gc.idle_after`.
     pub(crate) is_idle: bool,
@@ -141,8 +141,8 @@ pub(crate) struct Core<P: Probe> {
     /// Flash transactions that are queued or under way.
     pub(crate) pool: Transactions,
     pub(crate) agenda: Agenda,
-    pub(crate) units: Units,
-    /// Pages of requests and of the write cache that wait for a map entry, room, a slot or the dirty budget.
+    pub(crate) gathering: Gathering,
+    /// Units of requests and of the write cache that wait for a map entry, room, a slot or the dirty budget.
     pub(crate) waiters: Waiters,
     /// Messages about changes to which a mechanism still has to react.
     pub(crate) wakes: Wakes,
@@ -153,11 +153,11 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) physics: Physics,
     pub(crate) levels: ReadLevels,
     pub(crate) read_counts: ReadCounts,
-    /// By page, the other page that has part of its data.
+    /// By unit, the other unit that has part of its data.
     pub(crate) parts: Parts,
-    /// Whether pages have more state than an LPN and an age stamp: sequence numbers, errors that copybacks have added,
+    /// Whether units have more state than an LPN and an age stamp: sequence numbers, errors that copybacks have added,
     /// parts or read counts.
-    pub(crate) has_page_state: bool,
+    pub(crate) has_unit_state: bool,
     /// The sequence number of the newest write or deallocation.
     pub(crate) sequence: u64,
     pub(crate) operations: Operations,
@@ -174,11 +174,11 @@ impl<P: Probe> Core<P> {
         let end = age_clock.end();
         let ages = ecc.has_levels() && !reliability.is_none();
         let copied = ages && config.copies_back && reliability.propagates();
-        let pages_per_age = geometry.pages_per_age(config.copies_back, config.has_parts);
-        let keeps = Keeps { sequences: config.keeps_sequences, ages, copied, pages_per_age };
+        let units_per_age = geometry.units_per_age(config.copies_back, config.has_parts);
+        let keeps = Keeps { sequences: config.keeps_sequences, ages, copied, units_per_age };
         let array = Array::new(&geometry, config.pe_cycles, keeps);
         let ftl = ftl(&geometry, &array);
-        let pages = |is_kept: bool| if is_kept { geometry.pages } else { 0 };
+        let units = |is_kept: bool| if is_kept { geometry.units } else { 0 };
         Self {
             device: Device::new(
                 &geometry,
@@ -192,9 +192,9 @@ impl<P: Probe> Core<P> {
             end,
             pool: Transactions::default(),
             agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
-            units: Units::new(&geometry),
+            gathering: Gathering::new(&geometry),
             waiters: Waiters::default(),
-            wakes: Wakes::new(geometry.planes),
+            wakes: Wakes::new(geometry.lanes),
             inside: Inside::default(),
             state: State {
                 is_charged: true,
@@ -204,7 +204,7 @@ impl<P: Probe> Core<P> {
                 is_idle: true,
                 is_off: false,
             },
-            room: Room::new(geometry.planes, config.foreground_free, config.blocks_dies, config.endurance),
+            room: Room::new(geometry.lanes, config.foreground_free, config.blocks_dies, config.endurance),
             levels: ReadLevels::new(
                 &ecc,
                 &geometry,
@@ -212,8 +212,8 @@ impl<P: Probe> Core<P> {
                 config.forgets_translation_levels,
             ),
             read_counts: ReadCounts::new(config.hot_reads, &geometry),
-            parts: Parts::new(pages(config.has_parts)),
-            has_page_state: config.keeps_sequences
+            parts: Parts::new(units(config.has_parts)),
+            has_unit_state: config.keeps_sequences
                 || copied
                 || config.has_parts
                 || config.hot_reads.is_some(),
@@ -226,7 +226,7 @@ impl<P: Probe> Core<P> {
                 age_clock,
                 variation: config.variation,
                 initial_ages: config.initial_ages,
-                known: KnownErrors::new(pages(config.knows_errors)),
+                known: KnownErrors::new(units(config.knows_errors)),
                 reprogram_error: config.reprogram_error,
             },
             array,

@@ -2,13 +2,13 @@
 
 use crate::sched::{Cause, FlashOp};
 
-/// The flash pages that have been read, programmed and copied back, and the flash blocks that have been erased, by kind
-/// of operation and cause.
+/// The pages that have been read, programmed and copied back, and the blocks that have been erased, by kind of
+/// operation and cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations(pub [[u64; Cause::ALL.len()]; 4]);
 
 impl Operations {
-    /// Counts an operation on `count` flash pages, or for an erase flash blocks, that has ended.
+    /// Counts an operation that has ended, on `count` pages or, for an erase, blocks.
     #[inline(always)]
     pub(crate) fn on_ended(&mut self, kind: FlashOp, cause: Cause, count: u32) {
         self.0[kind as usize][cause as usize] += u64::from(count);
@@ -21,7 +21,7 @@ impl Operations {
         Self(std::array::from_fn(|kind| std::array::from_fn(|cause| of(kind, cause))))
     }
 
-    /// Number of operations of a kind, for all causes.
+    /// Number of pages, for erases of blocks, of the operations of a kind, for all causes.
     pub fn total(&self, kind: FlashOp) -> u64 {
         self.0[kind as usize].iter().sum()
     }

@@ -1,81 +1,81 @@
-//! Pages with part of their data in another page: a read needs both pages.
+//! Units with part of their data in another unit: a read needs both units.
 
-use crate::base::geometry::{Lpn, Ppn};
+use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
 
-/// The mark of a page while part of its data is on its way to another page, and not yet there.
+/// The mark of a unit while part of its data is on its way to another unit, and not yet there.
 const PENDING: u64 = 1;
 
-/// What is kept of a page. A read needs all of it, so the fields are in one line of the CPU's cache.
+/// What is kept of a unit. A read needs all of it, so the fields are in one line of the CPU's cache.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(16))]
 struct Part {
-    /// 0, [`PENDING`], or the LPN that has part of the page's data, plus one, and the number of bytes.
+    /// 0, [`PENDING`], or the LPN that has part of the unit's data, plus one, and the number of bytes.
     mark: u64,
     /// The RBER of the known errors: with the part the controller corrects them before decoding.
     known: f64,
 }
 
-/// By page, the other page that has part of its data. Empty if no mechanism moves parts of pages.
+/// By unit, the other unit that has part of its data. Empty if no mechanism moves parts of units.
 #[derive(Debug)]
 pub struct Parts(Huge<Part>);
 
 impl Parts {
-    /// No page has part of its data in another page. With `pages` = 0 no page ever will.
-    pub(crate) fn new(pages: u32) -> Self {
-        Self(Huge::filled(Part::default(), pages as usize))
+    /// No unit has part of its data in another unit. With `units` = 0 no unit ever will.
+    pub(crate) fn new(units: u32) -> Self {
+        Self(Huge::filled(Part::default(), units as usize))
     }
 
-    /// Prefetches what is kept of a page into the CPU's cache.
+    /// Prefetches what is kept of a unit into the CPU's cache.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, page: Ppn) {
-        self.0.prefetch_if_kept(page.index());
+    pub(crate) fn prefetch(&self, unit: UnitId) {
+        self.0.prefetch_if_kept(unit.index());
     }
 
     #[inline(always)]
-    fn mark(&self, page: Ppn) -> u64 {
-        self.0.get(page.index()).map_or(0, |part| part.mark)
+    fn mark(&self, unit: UnitId) -> u64 {
+        self.0.get(unit.index()).map_or(0, |part| part.mark)
     }
 
-    /// The RBER of the known errors of a page; 0 for a page without a part in another page.
+    /// The RBER of the known errors of a unit; 0 for a unit without a part in another unit.
     #[inline(always)]
-    pub(super) fn known(&self, page: Ppn) -> f64 {
-        self.0[page.index()].known
+    pub(super) fn known(&self, unit: UnitId) -> f64 {
+        self.0[unit.index()].known
     }
 
-    /// The LPN that has part of the data of `page`, and the number of its bytes that a read of `page` needs.
-    pub fn of(&self, page: Ppn) -> Option<(Lpn, u32)> {
-        let mark = self.mark(page);
+    /// The LPN that has part of the data of `unit`, and the number of its bytes that a read of `unit` needs.
+    pub fn of(&self, unit: UnitId) -> Option<(Lpn, u32)> {
+        let mark = self.mark(unit);
         Some((Lpn(((mark >> 32) as u32).checked_sub(1)?), mark as u32))
     }
 
-    /// Whether part of the data of a page is in another page, or on its way there.
+    /// Whether part of the data of a unit is in another unit, or on its way there.
     #[inline]
-    pub fn is_marked(&self, page: Ppn) -> bool {
-        self.mark(page) != 0
+    pub fn is_marked(&self, unit: UnitId) -> bool {
+        self.mark(unit) != 0
     }
 
-    /// Whether part of the data of a page is on its way to another page.
-    pub fn is_pending(&self, page: Ppn) -> bool {
-        self.mark(page) == PENDING
+    /// Whether part of the data of a unit is on its way to another unit.
+    pub fn is_pending(&self, unit: UnitId) -> bool {
+        self.mark(unit) == PENDING
     }
 
-    /// Notes that part of the data of a page is on its way to another page.
-    pub fn set_pending(&mut self, page: Ppn) {
-        debug_assert!(!self.is_marked(page), "the page has a mark already");
-        self.0[page.index()].mark = PENDING;
+    /// Notes that part of the data of a unit is on its way to another unit.
+    pub fn set_pending(&mut self, unit: UnitId) {
+        debug_assert!(!self.is_marked(unit), "the unit has a mark already");
+        self.0[unit.index()].mark = PENDING;
     }
 
-    /// Notes that `bytes` bytes of the data of a page are in the page of `lpn` from now on. `known`: the RBER that the page
-    /// had when these bytes were corrected.
-    pub fn set(&mut self, page: Ppn, lpn: Lpn, bytes: u32, known: f64) {
+    /// Notes that `bytes` bytes of the data of a unit are in the unit of `lpn` from now on. `known`: the RBER that the
+    /// unit had when these bytes were corrected.
+    pub fn set(&mut self, unit: UnitId, lpn: Lpn, bytes: u32, known: f64) {
         let mark = u64::from(lpn.0 + 1) << 32 | u64::from(bytes);
-        self.0[page.index()] = Part { mark, known };
+        self.0[unit.index()] = Part { mark, known };
     }
 
-    /// Notes that the data of a page is in one page again, or is invalid.
-    pub fn clear(&mut self, page: Ppn) {
-        self.0[page.index()] = Part::default();
+    /// Notes that the data of a unit is in one unit again, or is invalid.
+    pub fn clear(&mut self, unit: UnitId) {
+        self.0[unit.index()] = Part::default();
     }
 
     /// Clears all marks at power loss, because they are in RAM only.

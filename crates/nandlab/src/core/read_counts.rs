@@ -1,9 +1,9 @@
-//! Number of host reads of each page since its program, for policies that treat often-read pages differently.
+//! Number of host reads of each unit since its program, for policies that treat often-read units differently.
 
-use crate::base::geometry::{Geometry, Ppn};
+use crate::base::geometry::{Geometry, UnitId};
 use crate::base::huge::Huge;
 
-/// Number of host reads of each page since its program, up to 255; empty if no mechanism needs the counts.
+/// Number of host reads of each unit since its program, up to 255; empty if no mechanism needs the counts.
 #[derive(Debug)]
 pub(crate) struct ReadCounts {
     reads: Huge<u8>,
@@ -11,35 +11,35 @@ pub(crate) struct ReadCounts {
 }
 
 impl ReadCounts {
-    /// `hot_reads`: number of reads from which on a page counts as often read; `None`: no mechanism needs the counts.
+    /// `hot_reads`: number of reads from which on a unit counts as often read; `None`: no mechanism needs the counts.
     pub(crate) fn new(hot_reads: Option<u32>, geometry: &Geometry) -> Self {
-        let pages = hot_reads.map_or(0, |_| geometry.pages as usize);
-        Self { reads: Huge::filled(0, pages), hot_reads: hot_reads.unwrap_or(u32::MAX) }
+        let units = hot_reads.map_or(0, |_| geometry.units as usize);
+        Self { reads: Huge::filled(0, units), hot_reads: hot_reads.unwrap_or(u32::MAX) }
     }
 
-    /// Prefetches the count of a page into the CPU's cache.
+    /// Prefetches the count of a unit into the CPU's cache.
     #[inline(always)]
-    pub(super) fn prefetch(&self, ppn: Ppn) {
-        self.reads.prefetch_if_kept(ppn.index());
+    pub(super) fn prefetch(&self, unit: UnitId) {
+        self.reads.prefetch_if_kept(unit.index());
     }
 
-    /// Counts a host read of a page.
+    /// Counts a host read of a unit.
     #[inline]
-    pub(crate) fn count(&mut self, ppn: Ppn) {
-        if let Some(reads) = self.reads.get_mut(ppn.index()) {
+    pub(crate) fn count(&mut self, unit: UnitId) {
+        if let Some(reads) = self.reads.get_mut(unit.index()) {
             *reads = reads.saturating_add(1);
         }
     }
 
-    /// Whether the host has read a page at least `hot_reads` times since its program.
-    pub(crate) fn is_hot(&self, ppn: Ppn) -> bool {
-        self.reads.get(ppn.index()).is_some_and(|&reads| u32::from(reads) >= self.hot_reads)
+    /// Whether the host has read a unit at least `hot_reads` times since its program.
+    pub(crate) fn is_hot(&self, unit: UnitId) -> bool {
+        self.reads.get(unit.index()).is_some_and(|&reads| u32::from(reads) >= self.hot_reads)
     }
 
-    /// Resets the count of a page that has been programmed.
+    /// Resets the count of a unit that has been programmed.
     #[inline]
-    pub(crate) fn reset(&mut self, ppn: Ppn) {
-        if let Some(reads) = self.reads.get_mut(ppn.index()) {
+    pub(crate) fn reset(&mut self, unit: UnitId) {
+        if let Some(reads) = self.reads.get_mut(unit.index()) {
             *reads = 0;
         }
     }

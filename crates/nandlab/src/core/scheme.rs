@@ -1,20 +1,20 @@
 //! What a drive asks of its schemes.
 
 use super::{Core, NextJob};
-use crate::base::geometry::{PlaneId, Ppn};
+use crate::base::geometry::{LaneId, UnitId};
 use crate::probe::Probe;
 
 /// A mechanism that takes part in background jobs. By default a method does nothing.
 pub(crate) trait Scheme<P: Probe> {
-    /// A page has been sensed at a read level, and the read has been counted for its block. The read may fail to decode
-    /// and be tried again.
+    /// The page of a unit has been sensed at a read level, and the read has been counted for its superblock. The read
+    /// may fail to decode and be tried again.
     #[inline(always)]
-    fn on_read(&mut self, _core: &mut Core<P>, _page: Ppn, _level: u8) {}
+    fn on_read(&mut self, _core: &mut Core<P>, _unit: UnitId, _level: u8) {}
 
-    /// The next job of a plane that has no job; `None` if the scheme has to rewrite no block or the plane has no room
-    /// for the job.
+    /// The next job of a lane that has no job; `None` if the scheme has to rewrite no superblock or the lane has no
+    /// room for the job.
     #[inline(always)]
-    fn next_job(&mut self, _core: &mut Core<P>, _plane: PlaneId) -> Option<NextJob> {
+    fn next_job(&mut self, _core: &mut Core<P>, _lane: LaneId) -> Option<NextJob> {
         None
     }
 

@@ -1,19 +1,23 @@
-//! Support for the tests of mechanisms: a core of one die with a few small blocks and without a drive, its event loop,
-//! and a map in RAM.
+//! Support for the tests of mechanisms: a core of one die with a few small superblocks and without a drive, its event
+//! loop, and a map in RAM.
+//!
+//! A unit is a page, a superblock is a block, and a lane is a plane.
 //!
 //! Times: 50 us to sense a page, 200 us to program a page (on planar MLC 100 us for an LSB page, 300 us for an MSB
 //! page), 10 us to transfer a page, 1 ms to erase a block. With read levels, level L senses in L x 50 us and decodes in
 //! L x 20 us.
 
 use super::{Config, Core, Map, Wake, Wants};
-use crate::base::geometry::{BlockId, Cell, DieId, DriveSpec, Geometry, KindTimes, Lpn, PlaneId, Ppn, Tvpn};
+use crate::base::geometry::{
+    Cell, DieId, DriveSpec, Geometry, KindTimes, LaneId, Lpn, SuperblockId, Tvpn, UnitId,
+};
 use crate::base::units::{MS, Span, US};
 use crate::flash::{
-    AgeClock, Array, BlockState, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
-    ReliabilitySpec, Retention, Retry, StartLevel,
+    AgeClock, Array, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
+    ReliabilitySpec, Retention, Retry, StartLevel, SuperblockState,
 };
 use crate::ftl::allocation::Allocation;
-use crate::ftl::needs::{BlockNeeds, Demands};
+use crate::ftl::needs::{Demands, SuperblockNeeds};
 use crate::ftl::{self, Candidates, Ftl, VictimPolicy, WearLevelling, WriteStream};
 use crate::probe::NoProbe;
 use crate::sched::{
@@ -22,21 +26,21 @@ use crate::sched::{
 };
 use std::collections::BTreeMap;
 
-/// The first plane of the only die.
-pub(crate) const PLANE: PlaneId = PlaneId(0);
+/// The first lane of the only die.
+pub(crate) const LANE: LaneId = LaneId(0);
 
 /// The settings of a core.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
-    /// Planes of the die, blocks of a plane, pages of a block.
-    pub(crate) planes: u32,
-    pub(crate) blocks: u32,
-    pub(crate) pages: u32,
-    pub(crate) page_bytes: u32,
-    pub(crate) logical_pages: u32,
+    /// Lanes of the die, superblocks of a lane, units of a superblock.
+    pub(crate) lanes: u32,
+    pub(crate) superblocks: u32,
+    pub(crate) units: u32,
+    pub(crate) unit_bytes: u32,
+    pub(crate) logical_units: u32,
     pub(crate) cell: Cell,
-    /// Number of read levels; 0: every read decodes at once. The needed level of a page is the number of reads of its
-    /// block, at least 1.
+    /// Number of read levels; 0: every read decodes at once. The needed level of a unit is the number of reads of its
+    /// superblock, at least 1.
     pub(crate) levels: u8,
     pub(crate) start: StartLevel,
     pub(crate) pe_cycles: u32,
@@ -45,8 +49,8 @@ pub(crate) struct Setup {
     pub(crate) has_demand_map: bool,
     pub(crate) copybacks_max: u64,
     pub(crate) has_combinations: bool,
-    /// Number of cached pages that a capacitor flushes at power loss; `None`: the drive has no such cache.
-    pub(crate) flushed_pages: Option<u64>,
+    /// Number of cached units that a capacitor flushes at power loss; `None`: the drive has no such cache.
+    pub(crate) flushed_units: Option<u64>,
     pub(crate) hot_reads: Option<u32>,
     pub(crate) suspend: SuspendSpec,
     /// Whether a foreground cleaning has its dies to itself.
@@ -56,11 +60,11 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
-            planes: 1,
-            blocks: 8,
-            pages: 4,
-            page_bytes: 4096,
-            logical_pages: 16,
+            lanes: 1,
+            superblocks: 8,
+            units: 4,
+            unit_bytes: 4096,
+            logical_units: 16,
             cell: Cell::Slc,
             levels: 0,
             start: StartLevel::First,
@@ -70,7 +74,7 @@ impl Default for Setup {
             has_demand_map: false,
             copybacks_max: 0,
             has_combinations: false,
-            flushed_pages: None,
+            flushed_units: None,
             hot_reads: None,
             suspend: SuspendSpec::default(),
             blocks_dies: false,
@@ -78,7 +82,7 @@ impl Default for Setup {
     }
 }
 
-/// RBER that a read adds to the pages of its block.
+/// RBER that a read adds to the units of its superblock.
 const READ_DISTURB: f64 = 1e-3;
 
 impl Setup {
@@ -88,10 +92,10 @@ impl Setup {
             channels: 1,
             chips_per_channel: 1,
             dies_per_chip: 1,
-            planes_per_die: self.planes,
-            blocks_per_plane: self.blocks,
-            pages_per_block: self.pages,
-            page_size_bytes: self.page_bytes,
+            planes_per_die: self.lanes,
+            blocks_per_plane: self.superblocks,
+            pages_per_block: self.units,
+            page_size_bytes: self.unit_bytes,
             cell: self.cell,
             layers: 1,
             op: 0.0,
@@ -100,7 +104,7 @@ impl Setup {
             registers: 1,
             program_order: crate::base::geometry::ProgramOrder::Page,
         });
-        geometry.logical_pages = self.logical_pages;
+        geometry.logical_units = self.logical_units;
         let level = |level: u8| LevelSpec {
             rber_max: READ_DISTURB * (f64::from(level) + 0.5),
             sense: Some(KindTimes::uniform(u64::from(level) * 50 * US)),
@@ -148,33 +152,33 @@ impl Setup {
         Core::new(config, |geometry, array| self.ftl(geometry, array), NoProbe)
     }
 
-    /// The FTL with these settings, with no page mapped.
+    /// The FTL with these settings, with no unit mapped.
     pub(crate) fn ftl(&self, geometry: &Geometry, array: &Array) -> Ftl {
-        let entries = u64::from(self.page_bytes) / ftl::needs::MAP_ENTRY_BYTES;
-        let needs = BlockNeeds::new(&Demands {
-            planes: self.planes.into(),
-            flash_blocks_per_block: 1,
+        let entries = u64::from(self.unit_bytes) / ftl::needs::MAP_ENTRY_BYTES;
+        let needs = SuperblockNeeds::new(&Demands {
+            lanes: self.lanes.into(),
+            blocks_per_superblock: 1,
             bad_blocks: 0.0,
             seed: 0,
-            pages_per_block: self.pages.into(),
-            pages_per_program: 1,
-            page_bytes: self.page_bytes.into(),
-            logical_pages: self.logical_pages.into(),
-            shares_first_block: false,
+            units_per_superblock: self.units.into(),
+            units_per_program: 1,
+            unit_bytes: self.unit_bytes.into(),
+            logical_units: self.logical_units.into(),
+            shares_first_superblock: false,
             levels_wear: self.levelling == WearLevelling::Static,
             has_demand_map: self.has_demand_map,
             copybacks_max: self.copybacks_max,
             has_combinations: self.has_combinations,
-            flushed_pages: self.flushed_pages,
+            flushed_units: self.flushed_units,
         });
-        let translation_pages = self.logical_pages.div_ceil(entries as u32);
+        let translation_pages = self.logical_units.div_ceil(entries as u32);
         let config = ftl::Config {
             allocation: Allocation::Static(*b"CWDP"),
             levelling: self.levelling,
             victim: Box::new(FewestValid),
             needs,
             translation_pages: if self.has_demand_map { translation_pages } else { 0 },
-            combination_pages: if self.has_combinations { geometry.pages / 4 } else { 0 },
+            combination_pages: if self.has_combinations { geometry.units / 4 } else { 0 },
         };
         Ftl::new(config, geometry, array)
     }
@@ -189,7 +193,7 @@ impl Setup {
                 ProgramTime::Uniform(200 * US)
             },
             erase_ns: MS,
-            channel_ns_per_byte: 10_000.0 / f64::from(self.page_bytes),
+            channel_ns_per_byte: 10_000.0 / f64::from(self.unit_bytes),
             command: CommandTimes::uniform(Span::ZERO),
             decode_ns: Some(Span::ZERO),
             off_chip: OffChipRate::Unlimited,
@@ -200,13 +204,13 @@ impl Setup {
     }
 }
 
-/// Picks the block with the fewest valid pages.
+/// Picks the superblock with the fewest valid units.
 #[derive(Clone, Debug)]
 struct FewestValid;
 
 impl VictimPolicy for FewestValid {
-    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
-        plane.least_valid()
+    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
+        lane.least_valid()
     }
 }
 
@@ -215,7 +219,7 @@ impl VictimPolicy for FewestValid {
 pub(crate) enum Event {
     /// A wake.
     Wake(Wake),
-    /// The page of a read has left its die.
+    /// The unit of a read has left its die.
     Page(Slot),
     /// A program, copyback or erase has ended; array, FTL and map are up to date. A program in place changes none of
     /// them.
@@ -268,9 +272,9 @@ pub(crate) fn strike(core: &mut Core<NoProbe>) -> Option<(u32, Option<Ended>)> {
 }
 
 fn end(core: &mut Core<NoProbe>, done: &Transaction) {
-    let block = core.geometry.block_of(done.ppn);
+    let superblock = core.geometry.superblock_of(done.unit);
     if done.kind == FlashOp::Erase {
-        core.end_erase(done.ppn, done.cause);
+        core.end_erase(done.unit, done.cause);
         return;
     }
     core.count_ended(done.kind, done.cause);
@@ -280,58 +284,62 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     if let (FlashOp::Copyback, Some(source)) = (done.kind, done.replaces)
         && core.ftl.map.get(done.lpn) == Some(source)
     {
-        core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
+        core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.unit);
     }
-    let page = core.array.program(block, done.page);
-    let page = if done.skips > 0 { core.array.skip_after(block, done.page, done.skips.into()) } else { page };
-    if page == core.geometry.pages_per_block {
-        core.ftl.close(&core.geometry, &mut core.array, block, core.now);
-        core.wake(Wake::Space(core.geometry.plane_of(block)));
+    let programmed = core.array.program(superblock, done.index);
+    let programmed = if done.skips > 0 {
+        core.array.skip_after(superblock, done.index, done.skips.into())
+    } else {
+        programmed
+    };
+    if programmed == core.geometry.units_per_superblock {
+        core.ftl.close(&core.geometry, &mut core.array, superblock, core.now);
+        core.wake(Wake::Space(core.geometry.lane_of(superblock)));
     }
     if let Some(old) = done.replaces {
-        core.unpin(core.geometry.block_of(old));
+        core.unpin(core.geometry.superblock_of(old));
     }
 }
 
-/// Ends the read of a page that has left its die, as if its read level had decoded it.
+/// Ends the read of a unit that has left its die, as if its read level had decoded it.
 pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     let read = core.pool.remove(slot);
-    let block = core.geometry.block_of(read.ppn);
-    core.array.read(&core.geometry, block, read.page);
+    let superblock = core.geometry.superblock_of(read.unit);
+    core.array.read(&core.geometry, superblock, read.index);
     core.count_ended(FlashOp::Read, read.cause);
-    core.unpin(block);
+    core.unpin(superblock);
     read
 }
 
-/// Programs pages without simulated time, each with the next sequence number. Returns the PPN of the last page.
+/// Programs units without simulated time, each with the next sequence number. Returns the PPN of the last unit.
 pub(crate) fn fill(
     core: &mut Core<NoProbe>,
     stream: WriteStream,
     lpns: impl IntoIterator<Item = u32>,
-) -> Ppn {
+) -> UnitId {
     let mut last = None;
     for lpn in lpns.into_iter().map(Lpn) {
         core.sequence += 1;
-        core.program_now(PLANE, stream, lpn, core.sequence, |_| ());
+        core.program_now(LANE, stream, lpn, core.sequence, |_| ());
         last = core.ftl.map.get(lpn);
     }
     last.expect("`lpns` is not empty")
 }
 
-/// Deallocates an LPN. Returns the page to which the LPN was mapped.
-pub(crate) fn unmap(core: &mut Core<NoProbe>, lpn: u32) -> Option<Ppn> {
+/// Deallocates an LPN. Returns the unit to which the LPN was mapped.
+pub(crate) fn unmap(core: &mut Core<NoProbe>, lpn: u32) -> Option<UnitId> {
     core.ftl.unmap(&core.geometry, &mut core.array, Lpn(lpn))
 }
 
-/// Deallocates all pages of a full block, and erases the block without simulated time.
-pub(crate) fn clear(core: &mut Core<NoProbe>, block: BlockId) {
-    assert_eq!(core.array.block(block).state, BlockState::Full);
-    while let Some(page) = core.ftl.next_valid(&core.geometry, block, 0) {
-        let lpn = core.array.lpn(core.geometry.page(block, page));
+/// Deallocates all units of a full superblock, and erases the superblock without simulated time.
+pub(crate) fn clear(core: &mut Core<NoProbe>, superblock: SuperblockId) {
+    assert_eq!(core.array.superblock(superblock).state, SuperblockState::Full);
+    while let Some(index) = core.ftl.next_valid(&core.geometry, superblock, 0) {
+        let lpn = core.array.lpn(core.geometry.unit(superblock, index));
         unmap(core, lpn.0);
     }
-    core.ftl.begin_emptying(&core.geometry, &mut core.array, block);
-    core.end_erase(core.geometry.page(block, 0), crate::sched::Cause::Gc);
+    core.ftl.begin_emptying(&core.geometry, &mut core.array, superblock);
+    core.end_erase(core.geometry.unit(superblock, 0), crate::sched::Cause::Gc);
 }
 
 /// A map with every entry in RAM, which records its calls.
@@ -355,7 +363,7 @@ impl Map<NoProbe> for MapInRam {
         self.written.push(lpn.0);
     }
 
-    fn on_moved(&mut self, _: &mut Core<NoProbe>, _: PlaneId, lpn: Lpn, is_corrected: bool) {
+    fn on_moved(&mut self, _: &mut Core<NoProbe>, _: LaneId, lpn: Lpn, is_corrected: bool) {
         self.moved.push((lpn.0, is_corrected));
     }
 
@@ -363,7 +371,7 @@ impl Map<NoProbe> for MapInRam {
         None
     }
 
-    fn end_job(&mut self, _: &mut Core<NoProbe>, _: PlaneId) {
+    fn end_job(&mut self, _: &mut Core<NoProbe>, _: LaneId) {
         self.jobs_ended += 1;
     }
 
@@ -379,7 +387,7 @@ impl Map<NoProbe> for MapInRam {
         false
     }
 
-    fn waits_in(&self, _: PlaneId) -> bool {
+    fn waits_in(&self, _: LaneId) -> bool {
         false
     }
 

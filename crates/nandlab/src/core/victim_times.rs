@@ -2,7 +2,7 @@
 
 use crate::base::units::{Span, Time};
 
-/// When a job took its victim, had moved its last page, and queued its erase.
+/// When a job took its victim, had moved its last unit, and queued its erase.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VictimTimes {
     taken: Time,

@@ -1,4 +1,4 @@
-//! Waiters: pages of requests and of the write cache that cannot continue yet.
+//! Waiters: units of requests and of the write cache that cannot continue yet.
 
 use crate::base::geometry::Lpn;
 use crate::base::slab::{Fifo, Id, Node, Slab};
@@ -7,27 +7,27 @@ use crate::sched::Owner;
 /// The operation that a waiter continues with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
-    /// Read the page.
+    /// Read the unit.
     Read,
-    /// Write the whole page.
+    /// Write the whole unit.
     Write,
-    /// Write part of the page, after its other sectors have been read.
+    /// Write part of the unit, after its other sectors have been read.
     PartialWrite,
-    /// Write the page into the write cache, which needs a free slot for the page.
+    /// Write the unit into the write cache, which needs a free slot for the unit.
     Slot,
-    /// Read the page into the write cache, which needs a free slot for the page.
+    /// Read the unit into the write cache, which needs a free slot for the unit.
     ReadSlot,
 }
 
-/// A page that waits for a map entry, for room in flash, for a slot or the budget of the write cache, or for the
+/// A unit that waits for a map entry, for room in flash, for a slot or the budget of the write cache, or for the
 /// program of its data.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiter {
-    /// The LPN of the page.
+    /// The LPN of the unit.
     pub lpn: Lpn,
-    /// The owner of the page.
+    /// The owner of the unit.
     pub owner: Owner,
-    /// The operation that the page continues with.
+    /// The operation that the unit continues with.
     pub wants: Wants,
     next: Option<WaiterId>,
 }

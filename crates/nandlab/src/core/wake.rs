@@ -2,7 +2,7 @@
 //! but queues a wake. The event loop serves the wakes in order before the next event, at the same simulated time.
 
 use super::Waiter;
-use crate::base::geometry::{BlockId, CacheSlot, PlaneId};
+use crate::base::geometry::{CacheSlot, LaneId, SuperblockId};
 use crate::base::steps::step;
 use crate::sched::Transaction;
 use std::collections::VecDeque;
@@ -10,39 +10,39 @@ use std::collections::VecDeque;
 /// The change to which a mechanism reacts.
 #[derive(Debug)]
 pub(crate) enum Wake {
-    /// The space of the plane may have changed (a block has been opened or closed), or a write has found no room: GC
-    /// may have to begin.
-    Space(PlaneId),
-    /// Writes that waited for room in another plane now wait for room in this plane.
-    Resume(PlaneId),
-    /// The last pin of the victim of the plane's job, or of the victim before, has been removed.
-    Emptied(PlaneId),
-    /// A full block is dead: it has neither valid pages nor pins any more.
-    Dead(BlockId),
-    /// The plane's job has finished with a page: the page has been refreshed in place, or is no longer valid.
-    PageDone(PlaneId),
-    /// A page that the plane's job has read has to be written to another block. The transaction is boxed: wakes are pushed
-    /// and popped often, this one rarely.
-    WriteElsewhere { plane: PlaneId, read: Box<Transaction> },
-    /// All susceptible bits of a partially refreshed block are in flash.
-    Refreshed(BlockId),
-    /// The plane's job has ended, and its block stays or waits for its erase.
-    JobOver(PlaneId),
-    /// A block of the plane is due for refresh.
-    Due(PlaneId),
-    /// Half of the grace of an overdue block is over.
-    Hurry(BlockId),
-    /// The map entry for which a page has waited is in RAM, or its translation page is lost.
+    /// The space of the lane may have changed (a superblock has been opened or closed), or a write has found no room:
+    /// GC may have to begin.
+    Space(LaneId),
+    /// Writes that waited for room in another lane now wait for room in this lane.
+    Resume(LaneId),
+    /// The last pin of the victim of the lane's job, or of the victim before, has been removed.
+    Emptied(LaneId),
+    /// A full superblock is dead: it has neither valid units nor pins any more.
+    Dead(SuperblockId),
+    /// The lane's job has finished with a unit: the unit has been refreshed in place, or is no longer valid.
+    UnitDone(LaneId),
+    /// A unit that the lane's job has read has to be written to another superblock. The transaction is boxed: wakes are
+    /// pushed and popped often, this one rarely.
+    WriteElsewhere { lane: LaneId, read: Box<Transaction> },
+    /// All susceptible bits of a partially refreshed superblock are in flash.
+    Refreshed(SuperblockId),
+    /// The lane's job has ended, and its superblock stays or waits for its erase.
+    JobOver(LaneId),
+    /// A superblock of the lane is due for refresh.
+    Due(LaneId),
+    /// Half of the grace of an overdue superblock is over.
+    Hurry(SuperblockId),
+    /// The map entry for which a unit has waited is in RAM, or its translation page is lost.
     MapEntry { waiter: Waiter, is_lost: bool },
-    /// A read has missed the write cache, and the map entry of its page is in RAM: the page is to be read from flash into
-    /// the slot taken for it.
+    /// A read has missed the write cache, and the map entry of its unit is in RAM: the unit is to be read from flash
+    /// into the slot taken for it.
     ReadMiss(CacheSlot),
-    /// All sectors of a page of the write cache are in RAM, or those from flash are lost. `sequence`: the sequence
-    /// number of the page's data in flash; `None` if the page was not in flash.
+    /// All sectors of a unit of the write cache are in RAM, or those from flash are lost. `sequence`: the sequence
+    /// number of the unit's data in flash; `None` if the unit was not in flash.
     SectorsArrived { slot: CacheSlot, sequence: Option<u64>, is_lost: bool },
-    /// The write-back of a page of the write cache has ended, or is no longer needed.
+    /// The write-back of a unit of the write cache has ended, or is no longer needed.
     WriteBackEnded(CacheSlot),
-    /// The write cache may have a free slot, or room in its dirty budget, for waiting pages.
+    /// The write cache may have a free slot, or room in its dirty budget, for waiting units.
     CacheRoom,
     /// The last request of the warm-up has completed: the results begin.
     Results,
@@ -57,15 +57,15 @@ pub(crate) enum Wake {
 #[derive(Debug)]
 pub(crate) struct Wakes {
     queue: VecDeque<Wake>,
-    /// By plane, whether a [`Wake::Space`] is in the queue.
+    /// By lane, whether a [`Wake::Space`] is in the queue.
     space: Box<[bool]>,
     cache_room: bool,
     detection: bool,
 }
 
 impl Wakes {
-    pub(crate) fn new(planes: u32) -> Self {
-        let space = vec![false; planes as usize].into();
+    pub(crate) fn new(lanes: u32) -> Self {
+        let space = vec![false; lanes as usize].into();
         Self { queue: VecDeque::new(), space, cache_room: false, detection: false }
     }
 
@@ -77,7 +77,7 @@ impl Wakes {
     /// For a wake that is in the queue at most once: the flag that is set while the wake is in the queue.
     fn queued_flag(&mut self, wake: &Wake) -> Option<&mut bool> {
         match *wake {
-            Wake::Space(plane) => Some(&mut self.space[plane.index()]),
+            Wake::Space(lane) => Some(&mut self.space[lane.index()]),
             Wake::CacheRoom => Some(&mut self.cache_room),
             Wake::Detection => Some(&mut self.detection),
             _ => None,
@@ -94,9 +94,9 @@ impl Wakes {
 
     /// Pushes [`Wake::Space`], which every write that finds no room does.
     #[inline(never)]
-    pub(crate) fn push_space(&mut self, plane: PlaneId) {
-        if !std::mem::replace(&mut self.space[plane.index()], true) {
-            self.queue.push_back(Wake::Space(plane));
+    pub(crate) fn push_space(&mut self, lane: LaneId) {
+        if !std::mem::replace(&mut self.space[lane.index()], true) {
+            self.queue.push_back(Wake::Space(lane));
         }
     }
 
@@ -126,14 +126,14 @@ mod tests {
     #[test]
     fn wakes_are_served_in_order_and_a_wake_already_in_the_queue_is_not_added() {
         let mut wakes = Wakes::new(2);
-        let (a, b) = (PlaneId(0), PlaneId(1));
+        let (a, b) = (LaneId(0), LaneId(1));
         for wake in [Wake::Space(a), Wake::CacheRoom, Wake::Space(b), Wake::Space(a), Wake::CacheRoom] {
             wakes.push(wake);
         }
-        assert_eq!(all(&mut wakes), ["Space(PlaneId(0))", "CacheRoom", "Space(PlaneId(1))"]);
-        // Every finished page has a wake of its own.
+        assert_eq!(all(&mut wakes), ["Space(LaneId(0))", "CacheRoom", "Space(LaneId(1))"]);
+        // Every finished unit has a wake of its own.
         for _ in 0..2 {
-            wakes.push(Wake::PageDone(a));
+            wakes.push(Wake::UnitDone(a));
         }
         assert_eq!(all(&mut wakes).len(), 2);
     }
@@ -142,7 +142,7 @@ mod tests {
     fn a_wake_can_be_queued_again_after_it_was_served() {
         let mut wakes = Wakes::new(1);
         for _ in 0..3 {
-            for wake in [Wake::Space(PlaneId(0)), Wake::Detection, Wake::CacheRoom] {
+            for wake in [Wake::Space(LaneId(0)), Wake::Detection, Wake::CacheRoom] {
                 wakes.push(wake);
             }
             assert_eq!(all(&mut wakes).len(), 3);

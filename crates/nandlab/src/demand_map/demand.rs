@@ -3,20 +3,20 @@
 //!
 //! This file is the controller's bookkeeping, without time: which entries are cached, which cached entries are dirty,
 //! and which translation pages in flash are out of date. `mod.rs` reads and programs the translation pages. Each
-//! translation page has an LPN, after those of the host, and is written like any other page. Its PPN is kept in RAM
+//! translation page has an LPN, after those of the host, and is written like any other unit. Its PPN is kept in RAM
 //! (DFTL's global translation directory).
 //!
-//! [`PageMap`] has the newest mapping of every LPN, cached or not, so once the time of a miss has been simulated, a
+//! [`UnitMap`] has the newest mapping of every LPN, cached or not, so once the time of a miss has been simulated, a
 //! lookup is an array access. Dirty bits and stale marks show which mappings in flash are out of date. With the oracle,
 //! an image of the contents of the translation pages verifies these bits and marks.
 
 use super::Cache;
 use super::Eviction;
-use crate::base::geometry::{Lpn, Ppn};
+use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
 pub use crate::base::ids::Tvpn;
 use crate::core::Queue;
-use crate::ftl::PageMap;
+use crate::ftl::UnitMap;
 
 /// Bytes of one PPN in a translation page.
 const PPN_BYTES: u32 = 4;
@@ -27,18 +27,18 @@ pub enum WriteBack {
     /// The translation page is not being written back.
     #[default]
     None,
-    /// The write-back waits for the read of the old page, which has the unchanged entries.
+    /// The write-back waits for the read of the old version, which has the unchanged entries.
     Read,
-    /// The write-back waits for a free page.
+    /// The write-back waits for a free unit.
     Room,
-    /// The program of the new page is queued or under way.
+    /// The program of the new version is queued or under way.
     Program,
 }
 
 /// The state of a translation page.
 #[derive(Clone, Debug, Default)]
 pub struct TranslationPage {
-    /// Page requests that wait for an entry of this page.
+    /// Units that wait for an entry of this page.
     pub waiting: Queue,
     /// Whether the page is being read.
     pub is_being_read: bool,
@@ -65,33 +65,33 @@ pub struct DemandMap {
     /// The translation pages.
     pub pages: Box<[TranslationPage]>,
     entries_per_page: u32,
-    host_pages: u32,
+    host_units: u32,
     /// By LPN, PPN + 1 in the translation page in flash, 0: unmapped. Only kept for the oracle.
     image: Option<Huge<u32>>,
 }
 
 impl DemandMap {
     /// Number of translation pages of a drive.
-    pub fn pages_of(logical_pages: u32, page_bytes: u32) -> u32 {
-        logical_pages.div_ceil(page_bytes / PPN_BYTES)
+    pub fn pages_of(logical_units: u32, unit_bytes: u32) -> u32 {
+        logical_units.div_ceil(unit_bytes / PPN_BYTES)
     }
 
-    /// The map of a drive with `host_pages` logical pages, with an empty cache.
+    /// The map of a drive with `host_units` logical units, with an empty cache.
     pub fn new(
         cache_bytes: u64,
         eviction: Eviction,
-        host_pages: u32,
-        page_bytes: u32,
+        host_units: u32,
+        unit_bytes: u32,
         with_image: bool,
     ) -> Self {
-        let pages = Self::pages_of(host_pages, page_bytes);
+        let pages = Self::pages_of(host_units, unit_bytes);
         Self {
-            cache: Cache::new(cache_bytes, host_pages, eviction),
-            dirty: Huge::zeroed(host_pages.div_ceil(64) as usize),
+            cache: Cache::new(cache_bytes, host_units, eviction),
+            dirty: Huge::zeroed(host_units.div_ceil(64) as usize),
             pages: vec![TranslationPage::default(); pages as usize].into(),
-            entries_per_page: page_bytes / PPN_BYTES,
-            host_pages,
-            image: with_image.then(|| Huge::zeroed(host_pages as usize)),
+            entries_per_page: unit_bytes / PPN_BYTES,
+            host_units,
+            image: with_image.then(|| Huge::zeroed(host_units as usize)),
         }
     }
 
@@ -109,19 +109,19 @@ impl DemandMap {
     /// The LPN of a translation page itself.
     #[inline(always)]
     pub fn lpn_of(&self, page: Tvpn) -> Lpn {
-        Lpn(self.host_pages + page.0)
+        Lpn(self.host_units + page.0)
     }
 
     /// The translation page whose LPN is `lpn`; `None` if `lpn` is not the LPN of a translation page.
     #[inline(always)]
     pub fn translation_page(&self, lpn: Lpn) -> Option<Tvpn> {
         // The LPNs after those of the translation pages are those of combination pages.
-        lpn.0.checked_sub(self.host_pages).map(Tvpn).filter(|page| page.index() < self.pages.len())
+        lpn.0.checked_sub(self.host_units).map(Tvpn).filter(|page| page.index() < self.pages.len())
     }
 
     fn entries(&self, page: Tvpn) -> std::ops::Range<u32> {
         let first = page.0 * self.entries_per_page;
-        first..(first + self.entries_per_page).min(self.host_pages)
+        first..(first + self.entries_per_page).min(self.host_units)
     }
 
     /// Prefetches into the CPU's cache whether the entry of `lpn` is dirty.
@@ -135,7 +135,7 @@ impl DemandMap {
         self.dirty[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1
     }
 
-    /// The level bits of a page: for a host page those of its cached entry, for a translation page those in RAM. 0: not
+    /// The level bits of a unit: for a host unit those of its cached entry, for a translation page those in RAM. 0: not
     /// known.
     #[inline]
     pub fn level(&self, lpn: Lpn) -> u8 {
@@ -145,7 +145,7 @@ impl DemandMap {
         }
     }
 
-    /// Sets the level bits of a page; ignored for a host page whose entry is not cached.
+    /// Sets the level bits of a unit; ignored for a host unit whose entry is not cached.
     #[inline]
     pub fn set_level(&mut self, lpn: Lpn, level: u8) {
         match self.translation_page(lpn) {
@@ -188,10 +188,10 @@ impl DemandMap {
 
     /// `lpn` has been mapped without simulated time. `Mapping::settle` will write its translation page.
     pub fn on_mapped_now(&mut self, lpn: Lpn) {
-        if lpn.0 >= self.host_pages {
+        if lpn.0 >= self.host_units {
             return;
         }
-        // Preconditioning maps pages at random, and its cache is empty: no entry is looked up then.
+        // Preconditioning maps units at random, and its cache is empty: no entry is looked up then.
         if self.cache.is_empty() {
             let page = self.page_of(lpn);
             self.pages[page.index()].is_stale = true;
@@ -202,7 +202,7 @@ impl DemandMap {
 
     /// A translation page is about to be programmed with all its changes, so its cached entries become clean. Returns
     /// the number of entries that were dirty.
-    pub fn write(&mut self, page: Tvpn, map: &PageMap) -> u32 {
+    pub fn write(&mut self, page: Tvpn, map: &UnitMap) -> u32 {
         let entries = self.entries(page);
         let mut count = 0;
         let mut lpn = entries.start;
@@ -220,14 +220,14 @@ impl DemandMap {
         self.pages[page.index()].is_stale = false;
         if let Some(image) = &mut self.image {
             for lpn in entries {
-                image[lpn as usize] = map.get(Lpn(lpn)).map_or(0, |ppn| ppn.0 + 1);
+                image[lpn as usize] = map.get(Lpn(lpn)).map_or(0, |unit| unit.0 + 1);
             }
         }
         count
     }
 
     /// Marks all translation pages as up to date in flash, for a drive loaded from a snapshot.
-    pub fn trust_flash(&mut self, map: &PageMap) {
+    pub fn trust_flash(&mut self, map: &UnitMap) {
         for page in self.numbers() {
             self.write(page, map);
         }
@@ -239,16 +239,16 @@ impl DemandMap {
     }
 
     /// Whether any entry of a translation page is mapped.
-    pub fn has_entries(&self, page: Tvpn, map: &PageMap) -> bool {
+    pub fn has_entries(&self, page: Tvpn, map: &UnitMap) -> bool {
         self.entries(page).any(|lpn| map.get(Lpn(lpn)).is_some())
     }
 
     /// The mapping of `lpn` in the image of its translation page in flash; `None` without an image, or if RAM may have
     /// a newer mapping.
-    pub fn in_flash(&self, lpn: Lpn) -> Option<Option<Ppn>> {
+    pub fn in_flash(&self, lpn: Lpn) -> Option<Option<UnitId>> {
         let image = self.image.as_ref()?;
         let is_known = !self.is_dirty(lpn) && !self.pages[self.page_of(lpn).index()].is_stale;
-        is_known.then(|| image[lpn.index()].checked_sub(1).map(Ppn))
+        is_known.then(|| image[lpn.index()].checked_sub(1).map(UnitId))
     }
 
     /// Checks that the cache and the dirty bits are consistent and, with an image, that the mappings in flash agree
@@ -256,9 +256,9 @@ impl DemandMap {
     ///
     /// # Errors
     /// The first inconsistency found.
-    pub fn audit(&self, map: &PageMap) -> Result<(), String> {
+    pub fn audit(&self, map: &UnitMap) -> Result<(), String> {
         self.cache.audit()?;
-        for lpn in (0..self.host_pages).map(Lpn) {
+        for lpn in (0..self.host_units).map(Lpn) {
             if self.is_dirty(lpn) && !self.cache.contains(lpn) {
                 return Err(format!("the entry of LPN {} is dirty, but not cached", lpn.0));
             }

@@ -2,13 +2,13 @@
 //! page; changed translation pages are written back. A. Gupta, Y. Kim and B. Urgaonkar, "DFTL: a flash translation
 //! layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009.
 //!
-//! A page request whose map entry is not cached waits in a queue of the entry's translation page. One read of the
-//! translation page serves the whole queue; with `miss = "each"` every such request has a read of its own. When a dirty
-//! entry is evicted from the cache, its translation page is written back, with all entries of that page that have
-//! changed by then. GC changes the entries of the pages that it moves: a cached entry in the cache, any other entry in
-//! RAM until the victim is empty. Then each translation page with such changes is written back once. TRIM changes
-//! entries in the same way, and writes back each changed translation page once. A miss that evicts a dirty entry does not
-//! wait for the write-back, except with `write_back = "before-insert"` (`insertions.rs`).
+//! A unit whose map entry is not cached waits in a queue of the entry's translation page. One read of the translation
+//! page serves the whole queue; with `miss = "each"` every such unit has a read of its own. When a dirty entry is
+//! evicted from the cache, its translation page is written back, with all its entries that have changed by then. GC
+//! changes the entries of the units that it moves: a cached entry in the cache, any other entry in RAM until the victim
+//! is empty. Then each translation page with such changes is written back once. TRIM changes entries in the same way,
+//! and writes back each changed translation page once. A miss that evicts a dirty entry does not wait for the
+//! write-back, except with `write_back = "before-insert"` (`insertions.rs`).
 //!
 //! Changes that wait for the write-back of their translation page take RAM. To limit this RAM, misses wait while
 //! `WRITE_BACKS_MAX` translation pages are being written back.
@@ -27,7 +27,7 @@ pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
 pub use spec::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
 pub use stats::{MapStats, MapSummary};
 
-use crate::base::geometry::{Geometry, Lpn, MissId, PlaneId, Ppn};
+use crate::base::geometry::{Geometry, LaneId, Lpn, MissId, UnitId};
 use crate::core::{Core, Map, Maps, Part, Program, Queue, Read, To, Waiter, WaiterId, Wake, Wants};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -46,15 +46,15 @@ pub(crate) struct Mapping {
     miss: Miss,
     /// `None` if no miss waits for the write-back of the dirty entry that it evicts.
     insertions: Option<Insertions>,
-    /// Page requests whose miss waits because [`WRITE_BACKS_MAX`] translation pages are being written back.
+    /// Units whose miss waits because [`WRITE_BACKS_MAX`] translation pages are being written back.
     waiting_misses: Queue,
     /// Number of translation pages being written back.
     write_backs: u32,
-    /// By plane, the translation pages whose write-back waits for a free page.
+    /// By lane, the translation pages whose write-back waits for a free unit.
     waiting_for_room: Box<[VecDeque<Tvpn>]>,
-    /// Number of translation pages in [`Mapping::waiting_for_room`], for all planes.
+    /// Number of translation pages in [`Mapping::waiting_for_room`], for all lanes.
     waiting_for_room_count: u32,
-    /// By plane, the translation pages that the plane's background job has changed. They are written back at the end of
+    /// By lane, the translation pages that the lane's background job has changed. They are written back at the end of
     /// the job.
     deferred: Box<[Vec<Tvpn>]>,
 }
@@ -64,9 +64,9 @@ impl Mapping {
     /// map keeps an image of the contents of its translation pages for the oracle.
     pub(crate) fn new(spec: &MapSpec, geometry: &Geometry, verified: bool) -> Option<Self> {
         let &MapSpec::Demand { cache_bytes, eviction, miss, write_back, .. } = spec else { return None };
-        let (logical_pages, page_bytes, planes) =
-            (geometry.logical_pages, geometry.page_bytes, geometry.planes as usize);
-        let demand = DemandMap::new(cache_bytes, eviction, logical_pages, page_bytes, verified);
+        let (logical_units, unit_bytes, lanes) =
+            (geometry.logical_units, geometry.unit_bytes, geometry.lanes as usize);
+        let demand = DemandMap::new(cache_bytes, eviction, logical_units, unit_bytes, verified);
         let waits = write_back == MapWriteBack::BeforeInsert;
         Some(Self {
             insertions: waits.then(|| Insertions::new(demand.pages.len())),
@@ -75,9 +75,9 @@ impl Mapping {
             miss,
             waiting_misses: Queue::default(),
             write_backs: 0,
-            waiting_for_room: vec![VecDeque::new(); planes].into(),
+            waiting_for_room: vec![VecDeque::new(); lanes].into(),
             waiting_for_room_count: 0,
-            deferred: vec![Vec::new(); planes].into(),
+            deferred: vec![Vec::new(); lanes].into(),
         })
     }
 
@@ -97,8 +97,8 @@ impl Mapping {
 }
 
 impl Mapping {
-    /// Returns whether the map entry of `lpn` is cached, for a page of a host request or of the write cache. If not,
-    /// the page waits for the entry and continues with [`Wake::MapEntry`].
+    /// Returns whether the map entry of `lpn` is cached, for a unit of a host request or of the write cache. If not,
+    /// the unit waits for the entry and continues with [`Wake::MapEntry`].
     #[inline]
     fn has_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, owner: Owner, wants: Wants) -> bool {
         let is_hit = self.hits(lpn);
@@ -129,13 +129,13 @@ impl Mapping {
         self.demand.prefetch_dirty(lpn);
     }
 
-    /// Prefetches into the CPU's cache what the first page that waits for a translation page needs: its map entry, or
-    /// with `pages` (in a later call) the state of the page.
-    pub(crate) fn prefetch_waiting<P: Probe>(&self, core: &Core<P>, page: Tvpn, pages: bool) {
+    /// Prefetches into the CPU's cache what the first unit that waits for a translation page needs: its map entry, or
+    /// with `units` (in a later call) the state of the unit.
+    pub(crate) fn prefetch_waiting<P: Probe>(&self, core: &Core<P>, page: Tvpn, units: bool) {
         let Some(first) = self.demand.pages[page.index()].waiting.first() else { return };
         let Waiter { lpn, wants, .. } = core.waiters[first];
-        if pages {
-            core.prefetch_page(lpn, matches!(wants, Wants::Read | Wants::ReadSlot));
+        if units {
+            core.prefetch_unit(lpn, matches!(wants, Wants::Read | Wants::ReadSlot));
         } else {
             core.ftl.map.prefetch(lpn);
             self.demand.cache.prefetch(lpn);
@@ -143,7 +143,7 @@ impl Mapping {
     }
 
     /// A lookup has missed. Brings the entry into the cache and returns `true` if this takes no read and misses need
-    /// not wait; else the page waits.
+    /// not wait; else the unit waits.
     #[inline(never)]
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let _inside = core.inside.enter(Part::DemandMap);
@@ -156,9 +156,9 @@ impl Mapping {
         self.bring_in_or_wait(core, waiter)
     }
 
-    /// Brings the map entry of a page into the cache and returns `true` if the content of its translation page is in
-    /// RAM and nothing else has to be waited for. If not, the page waits for the read of the translation page. With [`Miss::Shared`] this read is queued only
-    /// if none is under way, with [`Miss::Each`] always.
+    /// Brings the map entry of a unit into the cache and returns `true` if the content of its translation page is in
+    /// RAM and nothing else has to be waited for. If not, the unit waits for the read of the translation page. With
+    /// [`Miss::Shared`] this read is queued only if none is under way, with [`Miss::Each`] always.
     fn bring_in_or_wait<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let page = self.demand.page_of(waiter.lpn);
         if self.miss == Miss::Each {
@@ -176,24 +176,24 @@ impl Mapping {
 
     /// As [`Mapping::bring_in_or_wait`], with a read of `page` that serves only this waiter.
     fn bring_in_or_read<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter, page: Tvpn) -> bool {
-        let Some(ppn) = self.in_flash(core, page) else {
+        let Some(unit) = self.in_flash(core, page) else {
             return self.insert(core, waiter);
         };
         let waiter = core.waiters.insert(waiter);
         let owner = Owner::Miss(MissId(waiter.index() as u32));
-        self.queue_read(core, page, ppn, owner, Class::HostRead);
+        self.queue_read(core, page, unit, owner, Class::HostRead);
         false
     }
 
-    /// The content of the translation page of a miss is in RAM: brings the entry into the cache. Returns whether the page
-    /// may go on; if not, it waits until the dirty entry that had to be evicted is in flash.
+    /// The content of the translation page of a miss is in RAM: brings the entry into the cache. Returns whether the
+    /// unit may go on; if not, it waits until the dirty entry that had to be evicted is in flash.
     fn insert<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let flush = self.bring_in(core, waiter.lpn);
         self.insertions.as_mut().is_none_or(|entries| entries.insert(core, waiter, flush))
     }
 
     /// A translation page has been read for a miss, which continues with its entry, or with the mark `is_lost` if the
-    /// page was uncorrectable.
+    /// translation page was uncorrectable.
     fn end_miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter, is_lost: bool) {
         // Without insertions to wait for, the entry is brought in when the wake is served. A request fails without it.
         let needs_entry = !is_lost || !matches!(waiter.owner, Owner::Request(_));
@@ -202,28 +202,36 @@ impl Mapping {
         }
     }
 
-    /// The physical page to be read for the content of a translation page; `None` if this content is in RAM: the page
-    /// has never been written, or its program waits for room or has not ended.
-    fn in_flash<P: Probe>(&self, core: &Core<P>, page: Tvpn) -> Option<Ppn> {
+    /// The physical unit to be read for the content of a translation page; `None` if this content is in RAM: the
+    /// translation page has never been written, or its program waits for room or has not ended.
+    fn in_flash<P: Probe>(&self, core: &Core<P>, page: Tvpn) -> Option<UnitId> {
         let is_merged = self.demand.pages[page.index()].write_back == WriteBack::Room;
-        let ppn = core.ftl.map.get(self.demand.lpn_of(page))?;
-        (!is_merged && !core.is_in_flight(ppn)).then_some(ppn)
+        let unit = core.ftl.map.get(self.demand.lpn_of(page))?;
+        (!is_merged && !core.is_in_flight(unit)).then_some(unit)
     }
 
     /// Queues the read of a translation page and returns `true`, or returns `false` if its content is in RAM.
     fn read_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, class: Class) -> bool {
-        let Some(ppn) = self.in_flash(core, page) else { return false };
+        let Some(unit) = self.in_flash(core, page) else { return false };
         self.demand.pages[page.index()].is_being_read = true;
-        self.queue_read(core, page, ppn, Owner::TranslationPage(page), class);
+        self.queue_read(core, page, unit, Owner::TranslationPage(page), class);
         true
     }
 
-    fn queue_read<P: Probe>(&self, core: &mut Core<P>, page: Tvpn, ppn: Ppn, owner: Owner, class: Class) {
+    fn queue_read<P: Probe>(&self, core: &mut Core<P>, page: Tvpn, unit: UnitId, owner: Owner, class: Class) {
         let (lpn, page_level) = (self.demand.lpn_of(page), self.demand.pages[page.index()].level);
-        core.read(Read { ppn, lpn, owner, cause: Cause::Mapping, class, start: Start::Policy, page_level });
+        core.read(Read {
+            unit,
+            lpn,
+            owner,
+            cause: Cause::Mapping,
+            class,
+            start: Start::Policy,
+            unit_level: page_level,
+        });
     }
 
-    /// The read of a translation page for the one page that waits in the slot `miss` has ended. The page continues,
+    /// The read of a translation page for the one unit that waits in the slot `miss` has ended. The unit continues,
     /// with the mark `is_lost` if the translation page was uncorrectable.
     #[inline(never)]
     pub(crate) fn on_miss_read<P: Probe>(&mut self, core: &mut Core<P>, miss: MissId, read: &Transaction) {
@@ -244,13 +252,13 @@ impl Mapping {
         state.is_being_read = false;
         let is_merged = state.write_back == WriteBack::Read;
         self.serve_waiting(core, page, read.is_uncorrectable());
-        // An uncorrectable translation page is rebuilt from the OOB of the data pages, as in recovery.
+        // An uncorrectable translation page is rebuilt from the OOB of the data units, as in recovery.
         if is_merged {
             self.program_translation_page(core, page);
         }
     }
 
-    /// Page requests that wait for a translation page continue. With `is_lost` the translation page was uncorrectable.
+    /// The units that wait for a translation page continue. With `is_lost` the translation page was uncorrectable.
     fn serve_waiting<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn, is_lost: bool) {
         let mut waiting = std::mem::take(&mut self.demand.pages[page.index()].waiting);
         while let Some(waiter) = waiting.pop(&mut core.waiters) {
@@ -264,7 +272,7 @@ impl Mapping {
     #[inline(never)]
     fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<Flush> {
         let level = match core.ftl.map.get(lpn) {
-            Some(ppn) => core.levels.block(core.geometry.block_of(ppn)).max(1),
+            Some(unit) => core.levels.superblock(core.geometry.superblock_of(unit)).max(1),
             None => 1,
         };
         if let Some(Some(in_flash)) = P::STAMPED.then(|| self.demand.in_flash(lpn)) {
@@ -283,8 +291,8 @@ impl Mapping {
         Some(flush)
     }
 
-    /// Brings the entry of `lpn` back into the cache if it has been evicted while its page waited. This takes no read, and
-    /// waits for no write-back, because the mapping is known to the waiting page.
+    /// Brings the entry of `lpn` back into the cache if it has been evicted while its unit waited. This takes no read,
+    /// and waits for no write-back, because the mapping is known to the waiting unit.
     #[inline]
     fn keep_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if !self.demand.cache.contains(lpn) {
@@ -293,21 +301,21 @@ impl Mapping {
         }
     }
 
-    /// A background job of `plane` has moved `lpn`.
+    /// A background job of `lane` has moved `lpn`.
     #[inline]
-    fn on_moved(&mut self, plane: PlaneId, lpn: Lpn) {
+    fn on_moved(&mut self, lane: LaneId, lpn: Lpn) {
         if let Some(page) = self.demand.on_changed(lpn) {
             let state = &mut self.demand.pages[page.index()];
             if !std::mem::replace(&mut state.is_deferred, true) {
-                self.deferred[plane.index()].push(page);
+                self.deferred[lane.index()].push(page);
             }
         }
     }
 
-    /// A background job of `plane` has moved all its pages. Writes back the translation pages that the job has changed.
+    /// A background job of `lane` has moved all its units. Writes back the translation pages that the job has changed.
     #[inline(never)]
-    fn write_back_deferred<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
-        let mut pages = std::mem::take(&mut self.deferred[plane.index()]);
+    fn write_back_deferred<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
+        let mut pages = std::mem::take(&mut self.deferred[lane.index()]);
         for page in pages.drain(..) {
             let state = &mut self.demand.pages[page.index()];
             state.is_deferred = false;
@@ -317,10 +325,10 @@ impl Mapping {
             }
         }
         // Keeps the capacity of the list.
-        self.deferred[plane.index()] = pages;
+        self.deferred[lane.index()] = pages;
     }
 
-    /// Writes back a translation page: reads the old page for its unchanged entries, then programs the new page.
+    /// Writes back a translation page: reads the old version for its unchanged entries, then programs the new one.
     pub(crate) fn write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         let state = &mut self.demand.pages[page.index()];
         if state.write_back != WriteBack::None {
@@ -330,28 +338,28 @@ impl Mapping {
         }
         self.write_backs += 1;
         state.write_back = WriteBack::Read;
-        // If a read is already under way for waiting page requests, it serves the write-back as well.
+        // If a read is already under way for waiting units, it serves the write-back as well.
         if !state.is_being_read && !self.read_translation_page(core, page, Class::HostWrite) {
             self.program_translation_page(core, page);
         }
     }
 
-    /// Queues the program of a translation page. If its plane has no room, the program waits for room.
+    /// Queues the program of a translation page. If its lane has no room, the program waits for room.
     #[inline(never)]
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
-        let mut plane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
-        // A plane may be full because of displaced pages, or because dynamic allocation has filled it.
+        let mut lane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
+        // A lane may be full because of displaced units, or because dynamic allocation has filled it.
         let may_be_full = core.room.has_displaced || !core.ftl.allocator.is_static();
-        if may_be_full && !core.has_mapping_room(plane) {
-            plane = core.plane_in_place_of(plane, Core::has_mapping_room);
+        if may_be_full && !core.has_mapping_room(lane) {
+            lane = core.lane_in_place_of(lane, Core::has_mapping_room);
         }
-        let has_room = core.has_mapping_room(plane);
+        let has_room = core.has_mapping_room(lane);
         let lpn = self.demand.lpn_of(page);
         if !has_room {
             self.demand.pages[page.index()].write_back = WriteBack::Room;
-            self.waiting_for_room[plane.index()].push_back(page);
+            self.waiting_for_room[lane.index()].push_back(page);
             self.waiting_for_room_count += 1;
-            core.wake(Wake::Space(plane));
+            core.wake(Wake::Space(lane));
             return;
         }
         let entries = self.demand.write(page, &core.ftl.map);
@@ -362,10 +370,10 @@ impl Mapping {
         if core.keeps_level(lpn) {
             self.demand.set_level(lpn, 1);
         }
-        let (to, owner) = (To::Stream(plane, WriteStream::Mapping), Owner::TranslationPage(page));
+        let (to, owner) = (To::Stream(lane, WriteStream::Mapping), Owner::TranslationPage(page));
         let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("has_mapping_room has found room in this plane");
+        queued.expect("has_mapping_room has found room in this lane");
     }
 
     /// The write-back of a translation page has ended: the page has been programmed, or the write-back has been given
@@ -398,17 +406,17 @@ impl Mapping {
         }
     }
 
-    /// Programs the translation pages that wait for room in `plane`, as far as there is room now. Returns whether one has
-    /// got room.
-    pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> bool {
+    /// Programs the translation pages that wait for room in `lane`, as far as there is room now. Returns whether one
+    /// has got room.
+    pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) -> bool {
         let _inside = core.inside.enter(Part::DemandMap);
-        let waiting = self.waiting_for_room.get(plane.index()).map_or(0, VecDeque::len);
+        let waiting = self.waiting_for_room.get(lane.index()).map_or(0, VecDeque::len);
         let before = self.waiting_for_room_count;
         for _ in 0..waiting {
-            if !core.has_mapping_room(plane) {
+            if !core.has_mapping_room(lane) {
                 break;
             }
-            let page = self.waiting_for_room[plane.index()]
+            let page = self.waiting_for_room[lane.index()]
                 .pop_front()
                 .expect("the length of the queue bounds the loop");
             self.waiting_for_room_count -= 1;
@@ -417,14 +425,14 @@ impl Mapping {
         self.waiting_for_room_count < before
     }
 
-    /// Gives up the write-backs that wait for room in worn-out planes, which will get no more room. Their changes
-    /// remain in RAM, and the pages that waited for these write-backs continue.
+    /// Gives up the write-backs that wait for room in worn-out lanes, which will get no more room. Their changes remain
+    /// in RAM, and the units that waited for these write-backs continue.
     pub(crate) fn give_up_write_backs<P: Probe>(&mut self, core: &mut Core<P>) {
-        for plane in 0..self.waiting_for_room.len() {
-            if !core.is_worn_out(PlaneId(plane as u32)) {
+        for lane in 0..self.waiting_for_room.len() {
+            if !core.is_worn_out(LaneId(lane as u32)) {
                 continue;
             }
-            for page in std::mem::take(&mut self.waiting_for_room[plane]) {
+            for page in std::mem::take(&mut self.waiting_for_room[lane]) {
                 self.waiting_for_room_count -= 1;
                 self.stats.given_up += 1;
                 self.end_write_back(core, page);
@@ -433,7 +441,7 @@ impl Mapping {
     }
 
     /// Writes all translation pages that are out of date in flash, without simulated time, after preconditioning.
-    pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) -> Result<(), PlaneId> {
+    pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) -> Result<(), LaneId> {
         let mut is_settled = false;
         // Collecting a victim to make room for one translation page may change other translation pages.
         while !std::mem::replace(&mut is_settled, true) {
@@ -447,22 +455,22 @@ impl Mapping {
                     continue;
                 }
                 is_settled = false;
-                let plane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
-                while !core.has_mapping_room(plane) {
-                    core.collect_now(plane, |lpn| self.demand.on_mapped_now(lpn)).ok_or(plane)?;
+                let lane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
+                while !core.has_mapping_room(lane) {
+                    core.collect_now(lane, |lpn| self.demand.on_mapped_now(lpn)).ok_or(lane)?;
                 }
                 self.demand.write(page, &core.ftl.map);
                 // A translation page may be written twice in this loop; the higher sequence number marks the newer
                 // version.
                 core.sequence += 1;
-                core.program_now(plane, WriteStream::Mapping, lpn, core.sequence, |_| ());
+                core.program_now(lane, WriteStream::Mapping, lpn, core.sequence, |_| ());
             }
         }
         Ok(())
     }
 
     /// Checks that, with nothing under way, no translation page has changes other than those of its cached dirty
-    /// entries. Checks nothing if write-backs of translation pages were given up because their plane was worn out.
+    /// entries. Checks nothing if write-backs of translation pages were given up because their lane was worn out.
     ///
     /// # Errors
     /// The first translation page that is out of date.
@@ -498,21 +506,21 @@ impl<P: Probe> Map<P> for Option<Mapping> {
                 mapping.demand.on_changed(lpn);
                 mapping.demand.set_level(lpn, 1);
             }
-            None => core.levels.set_page(lpn, 1),
+            None => core.levels.set_unit(lpn, 1),
         }
     }
 
     #[inline]
-    fn on_moved(&mut self, core: &mut Core<P>, plane: PlaneId, lpn: Lpn, is_corrected: bool) {
+    fn on_moved(&mut self, core: &mut Core<P>, lane: LaneId, lpn: Lpn, is_corrected: bool) {
         if is_corrected {
             self.on_corrected(core, lpn);
         }
-        // LPNs from `logical_pages` on are those of translation pages and combination pages, which have no map entry in
+        // LPNs from `logical_units` on are those of translation pages and combination pages, which have no map entry in
         // flash.
         if let Some(mapping) = self
-            && lpn.0 < core.geometry.logical_pages
+            && lpn.0 < core.geometry.logical_units
         {
-            mapping.on_moved(plane, lpn);
+            mapping.on_moved(lane, lpn);
         }
     }
 
@@ -523,15 +531,15 @@ impl<P: Probe> Map<P> for Option<Mapping> {
                 mapping.demand.on_changed(lpn)
             }
             None => {
-                core.levels.set_page(lpn, 1);
+                core.levels.set_unit(lpn, 1);
                 None
             }
         }
     }
 
-    fn end_job(&mut self, core: &mut Core<P>, plane: PlaneId) {
+    fn end_job(&mut self, core: &mut Core<P>, lane: LaneId) {
         if let Some(mapping) = self {
-            mapping.write_back_deferred(core, plane);
+            mapping.write_back_deferred(core, lane);
         }
     }
 
@@ -540,7 +548,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
         match self {
             Some(_) if !core.keeps_level(lpn) => 0,
             Some(mapping) => mapping.demand.level(lpn),
-            None => core.levels.page(lpn),
+            None => core.levels.unit(lpn),
         }
     }
 
@@ -549,7 +557,7 @@ impl<P: Probe> Map<P> for Option<Mapping> {
         match self {
             Some(_) if !core.keeps_level(lpn) => {}
             Some(mapping) => mapping.demand.set_level(lpn, level),
-            None => core.levels.set_page(lpn, level),
+            None => core.levels.set_unit(lpn, level),
         }
     }
 
@@ -557,8 +565,8 @@ impl<P: Probe> Map<P> for Option<Mapping> {
         self.as_ref().is_some_and(|mapping| mapping.waiting_for_room_count > 0)
     }
 
-    fn waits_in(&self, plane: PlaneId) -> bool {
-        self.as_ref().is_some_and(|mapping| !mapping.waiting_for_room[plane.index()].is_empty())
+    fn waits_in(&self, lane: LaneId) -> bool {
+        self.as_ref().is_some_and(|mapping| !mapping.waiting_for_room[lane.index()].is_empty())
     }
 
     #[inline]

@@ -5,8 +5,8 @@ use crate::base::words::count;
 
 /// The mapping cache has no room for the whole map, but no entry was evicted. `most` is the number of cached entries at
 /// the end, `entries` the number for which there is room.
-pub(crate) fn no_eviction(evictions: u64, [most, entries, logical_pages]: [u32; 3]) -> Option<Note> {
-    if evictions > 0 || logical_pages <= entries {
+pub(crate) fn no_eviction(evictions: u64, [most, entries, logical_units]: [u32; 3]) -> Option<Note> {
+    if evictions > 0 || logical_units <= entries {
         return None;
     }
     Note::info(
@@ -40,9 +40,9 @@ pub(crate) fn all_fixed(fixed: u32, entries: u32) -> Option<Note> {
     )
 }
 
-/// The mapping cache has room for `entries` entries, enough for all `logical_pages`: no entry is ever evicted.
-pub(crate) fn whole_map(entries: u32, logical_pages: u32) -> Option<Note> {
-    if logical_pages > entries {
+/// The mapping cache has room for `entries` entries, enough for all `logical_units` units: no entry is ever evicted.
+pub(crate) fn whole_map(entries: u32, logical_units: u32) -> Option<Note> {
+    if logical_units > entries {
         return None;
     }
     Note::info(

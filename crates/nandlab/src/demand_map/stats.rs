@@ -8,13 +8,13 @@ use serde::Serialize;
 counters! {
     /// Lookups, evictions and write-backs of a demand map.
     pub struct MapStats {
-        /// Lookups of the map for page reads that found the map entry cached.
+        /// Lookups of the map for reads of units that found the map entry cached.
         pub read_hits: u64, sum of pages, summary "read.hits";
-        /// Lookups of the map for page reads that did not find the map entry cached.
+        /// Lookups of the map for reads of units that did not find the map entry cached.
         pub read_misses: u64, sum of pages, summary "read.misses";
-        /// Lookups of the map for page writes that found the map entry cached.
+        /// Lookups of the map for writes of units that found the map entry cached.
         pub write_hits: u64, sum of pages, summary "write.hits";
-        /// Lookups of the map for page writes that did not find the map entry cached.
+        /// Lookups of the map for writes of units that did not find the map entry cached.
         pub write_misses: u64, sum of pages, summary "write.misses";
         /// Map entries evicted from the mapping cache.
         pub evictions: u64, sum of entries;
@@ -26,7 +26,7 @@ counters! {
         pub written_entries: u64, sum of entries;
         /// Misses that waited because too many translation pages were being written back.
         pub waiting_misses: u64, sum of pages;
-        /// Write-backs abandoned because the plane of the translation page was worn out.
+        /// Write-backs abandoned because the lane of the translation page was worn out.
         pub given_up: u64, sum of pages;
     }
 }

@@ -1,9 +1,9 @@
 //! The demand map on a bare core: translation pages of four entries.
 
 use super::*;
-use crate::base::geometry::{BlockId, RequestId};
+use crate::base::geometry::{RequestId, SuperblockId};
 use crate::base::units::MS;
-use crate::core::testing::{Event, PLANE, Setup, clear, decode, fill, next, unmap};
+use crate::core::testing::{Event, LANE, Setup, clear, decode, fill, next, unmap};
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -13,10 +13,10 @@ const ENTRIES: u32 = 4;
 
 fn setup() -> Setup {
     Setup {
-        blocks: 16,
-        pages: 8,
-        page_bytes: 16,
-        logical_pages: 80,
+        superblocks: 16,
+        units: 8,
+        unit_bytes: 16,
+        logical_units: 80,
         has_demand_map: true,
         ..Setup::default()
     }
@@ -48,7 +48,7 @@ fn has_entry(mapping: &mut Mapping, core: &mut Core<NoProbe>, lpn: u32) -> bool 
     mapping.has_entry(core, Lpn(lpn), Owner::Request(RequestId(lpn)), Wants::Read)
 }
 
-/// Serves events until none is left. Returns the LPNs whose pages have waited for their map entries, in the order of
+/// Serves events until none is left. Returns the LPNs whose units have waited for their map entries, in the order of
 /// their wakes.
 fn run(mapping: &mut Mapping, core: &mut Core<NoProbe>) -> Vec<u32> {
     let mut woken = Vec::new();
@@ -92,7 +92,7 @@ fn one_read_of_a_translation_page_serves_all_misses_of_its_entries() {
     assert_eq!(core.pool.live(), 1);
     // A translation page that has never been written is not read.
     assert!(has_entry(&mut mapping, &mut core, ENTRIES));
-    assert_eq!(run(&mut mapping, &mut core), [2, 0, 1], "pages continue in the order of their misses");
+    assert_eq!(run(&mut mapping, &mut core), [2, 0, 1], "units continue in the order of their misses");
     assert_eq!(mapping_operations(&core), [1, 0]);
     assert!(has_entry(&mut mapping, &mut core, 1), "LPN 1 is cached now");
     assert!(
@@ -121,7 +121,7 @@ fn with_each_every_miss_and_the_write_back_read_the_translation_page() {
     assert_eq!(core.pool.live(), 4, "the write-back has a read");
     // A translation page that has never been written is not read.
     assert!(has_entry(&mut mapping, &mut core, ENTRIES));
-    assert_eq!(run(&mut mapping, &mut core), [2, 0, 2], "pages continue in the order of their misses");
+    assert_eq!(run(&mut mapping, &mut core), [2, 0, 2], "units continue in the order of their misses");
     assert_eq!(mapping_operations(&core), [4, 1]);
     assert!(mapping.is_idle() && core.waiters.live() == 0);
     assert!(!mapping.demand.has_changes(Tvpn(0)));
@@ -154,24 +154,25 @@ fn the_eviction_of_a_dirty_entry_writes_back_its_translation_page() {
 
 #[test]
 fn without_room_a_write_back_waits_and_continues_when_there_is_room() {
-    let mut core = Setup { blocks: 4, ..setup() }.core();
+    let mut core = Setup { superblocks: 4, ..setup() }.core();
     let mut mapping = Some(mapping(&core, 1));
-    // GC has filled three of the four blocks. The last free block is reserved for the background job of the plane.
+    // GC has filled three of the four superblocks. The last free superblock is reserved for the background job of the
+    // lane.
     fill(&mut core, WriteStream::Gc, 0..24);
     mapping.as_mut().unwrap().write_back(&mut core, Tvpn(0));
-    assert!(Map::<NoProbe>::is_waiting(&mapping) && Map::<NoProbe>::waits_in(&mapping, PLANE));
+    assert!(Map::<NoProbe>::is_waiting(&mapping) && Map::<NoProbe>::waits_in(&mapping, LANE));
     assert!(
-        matches!(next(&mut core), Some(Event::Wake(Wake::Space(PLANE)))),
+        matches!(next(&mut core), Some(Event::Wake(Wake::Space(LANE)))),
         "the waiting write-back queues a wake for GC"
     );
     let mut inner = mapping.take().unwrap();
-    inner.resume_write_backs(&mut core, PLANE);
+    inner.resume_write_backs(&mut core, LANE);
     assert!(
         core.pool.live() == 0 && inner.waiting_for_room_count == 1,
         "the write-back still waits, because no room has been gained"
     );
-    clear(&mut core, BlockId(0));
-    inner.resume_write_backs(&mut core, PLANE);
+    clear(&mut core, SuperblockId(0));
+    inner.resume_write_backs(&mut core, LANE);
     run(&mut inner, &mut core);
     assert_eq!((mapping_operations(&core), inner.waiting_for_room_count), ([0, 1], 0));
     assert!(inner.is_idle());
@@ -179,7 +180,7 @@ fn without_room_a_write_back_waits_and_continues_when_there_is_room() {
 
 #[test]
 fn misses_wait_while_64_translation_pages_are_written_back() {
-    let mut core = Setup { logical_pages: 66 * ENTRIES, ..setup() }.core();
+    let mut core = Setup { logical_units: 66 * ENTRIES, ..setup() }.core();
     let mut mapping = mapping(&core, 8);
     for page in (0..63).map(Tvpn) {
         mapping.write_back(&mut core, page);
@@ -211,17 +212,17 @@ fn map_changes_of_a_job_are_written_back_once_when_the_job_ends() {
     Map::keep_entry(&mut mapping, &mut core, Lpn(ENTRIES));
     // Two entries of translation page 0, one of page 2, and one of page 1, which is the only cached entry.
     for lpn in [0, 3, 2 * ENTRIES, ENTRIES] {
-        Map::on_moved(&mut mapping, &mut core, PLANE, Lpn(lpn), true);
+        Map::on_moved(&mut mapping, &mut core, LANE, Lpn(lpn), true);
     }
     assert_eq!(core.pool.live(), 0, "no write-back before the end of the job");
-    Map::end_job(&mut mapping, &mut core, PLANE);
+    Map::end_job(&mut mapping, &mut core, LANE);
     let mut mapping = mapping.unwrap();
     run(&mut mapping, &mut core);
     assert_eq!(mapping_operations(&core), [0, 2]);
     assert!([0, 2].into_iter().all(|page| !mapping.demand.has_changes(Tvpn(page))));
     assert!(
         mapping.demand.has_changes(Tvpn(1)),
-        "the change of page 1 remains in the cached entry until its eviction"
+        "the change of translation page 1 remains in the cached entry until its eviction"
     );
     mapping.audit_at_rest().unwrap();
 }
@@ -244,7 +245,7 @@ fn a_change_made_while_its_translation_page_is_programmed_is_written_back_again(
 }
 
 #[test]
-fn a_written_page_has_read_level_1() {
+fn a_written_unit_has_read_level_1() {
     let mut core = setup().core();
     let mut mapping = Some(mapping(&core, 1));
     Map::keep_entry(&mut mapping, &mut core, Lpn(0));
@@ -256,39 +257,39 @@ fn a_written_page_has_read_level_1() {
 
 #[test]
 fn a_write_back_leaves_a_job_the_room_for_its_translation_pages() {
-    let mut core = Setup { blocks: 4, ..setup() }.core();
+    let mut core = Setup { superblocks: 4, ..setup() }.core();
     let mapping = mapping(&core, 1);
-    // Block 0 has eight translation pages. Block 1 has new versions of five of them and three erased pages. GC's pages
-    // fill the other two blocks.
+    // Superblock 0 has eight translation pages. Superblock 1 has new versions of five of them and three erased units.
+    // GC's units fill the other two superblocks.
     for page in (0..8).chain(0..5) {
         put_in_flash(&mut core, &mapping, page);
     }
     fill(&mut core, WriteStream::Gc, 0..16);
-    assert_eq!((core.ftl.planes[0].free.len(), core.valid_pages(BlockId(0))), (0, 3));
-    assert!(core.has_mapping_room(PLANE), "no job needs the three pages");
-    core.room.works[0].victim = Some(BlockId(0));
-    assert!(!core.has_mapping_room(PLANE), "the job needs all three pages");
+    assert_eq!((core.ftl.lanes[0].free.len(), core.valid_units(SuperblockId(0))), (0, 3));
+    assert!(core.has_mapping_room(LANE), "no job needs the three units");
+    core.room.works[0].victim = Some(SuperblockId(0));
+    assert!(!core.has_mapping_room(LANE), "the job needs all three units");
     unmap(&mut core, mapping.demand.lpn_of(Tvpn(5)).0);
-    assert!(core.has_mapping_room(PLANE), "the job needs two of the three pages");
+    assert!(core.has_mapping_room(LANE), "the job needs two of the three units");
 }
 
 #[test]
 fn a_write_that_has_waited_for_room_brings_its_evicted_entry_back() {
-    let mut core = Setup { blocks: 4, ..setup() }.core();
+    let mut core = Setup { superblocks: 4, ..setup() }.core();
     let mut mapping = Some(mapping(&core, 1));
     let mut writes = Writes::new(true, &core.geometry);
     let mut host = Host::new(None, 0, MS, &setup().core().geometry);
     let (lpn, owner) = (Lpn(6 * ENTRIES), Owner::Request(RequestId(0)));
     fill(&mut core, WriteStream::Gc, 0..24);
     assert!(Map::has_entry(&mut mapping, &mut core, lpn, owner, Wants::Write));
-    writes.program_page(&mut core, &mut host, &mut mapping, None::<&mut Caching>, owner, lpn);
+    writes.program_unit(&mut core, &mut host, &mut mapping, None::<&mut Caching>, owner, lpn);
     assert_eq!(writes.count, 1);
     Map::keep_entry(&mut mapping, &mut core, Lpn(7 * ENTRIES));
     assert!(!mapping.as_ref().unwrap().demand.cache.contains(lpn));
-    // Of the three free blocks two are the reserve.
-    clear(&mut core, BlockId(0));
-    clear(&mut core, BlockId(1));
-    writes.resume(&mut core, &mut host, &mut mapping, None::<&mut Caching>, PLANE);
+    // Of the three free superblocks two are the reserve.
+    clear(&mut core, SuperblockId(0));
+    clear(&mut core, SuperblockId(1));
+    writes.resume(&mut core, &mut host, &mut mapping, None::<&mut Caching>, LANE);
     assert_eq!(writes.count, 0);
     let mapping = mapping.unwrap();
     assert!(mapping.demand.cache.contains(lpn) && mapping.demand.has_changes(Tvpn(6)));

@@ -1,13 +1,13 @@
 //! The audit of a drive: its parts agree with each other.
 
 use super::Drive;
-use crate::base::geometry::{Lpn, PlaneId};
+use crate::base::geometry::{LaneId, Lpn};
 use crate::demand_map::Mapping;
 use crate::flash::Stamp;
 use crate::probe::Probe;
 
 impl<P: Probe> Drive<P> {
-    /// Audits the whole drive. If nothing is under way, also checks that no pins, waiting pages, flushes or jobs are
+    /// Audits the whole drive. If nothing is under way, also checks that no pins, waiting units, flushes or jobs are
     /// left, and that the link is empty.
     ///
     /// # Errors
@@ -22,9 +22,9 @@ impl<P: Probe> Drive<P> {
             caching.cache.audit()?;
         }
         if self.core.array.keeps_sequences() {
-            for lpn in (0..self.core.geometry.logical_pages).map(Lpn) {
+            for lpn in (0..self.core.geometry.logical_units).map(Lpn) {
                 let stamp =
-                    self.core.ftl.map.get(lpn).map_or(Stamp::default(), |ppn| self.core.array.stamp(ppn));
+                    self.core.ftl.map.get(lpn).map_or(Stamp::default(), |unit| self.core.array.stamp(unit));
                 if stamp.sequence > self.core.sequence
                     || stamp.corrected > self.core.physics.age_clock.at(self.core.now)
                 {
@@ -38,14 +38,14 @@ impl<P: Probe> Drive<P> {
         if self.core.array.keeps_copied() {
             let now = self.core.age_stamp_now();
             let mapped =
-                (0..self.core.geometry.logical_pages).filter_map(|lpn| self.core.ftl.map.get(Lpn(lpn)));
-            for ppn in mapped {
-                let Some(copied) = self.core.array.copied(ppn) else { continue };
-                let corrected = self.core.array.stamp(ppn).corrected;
+                (0..self.core.geometry.logical_units).filter_map(|lpn| self.core.ftl.map.get(Lpn(lpn)));
+            for unit in mapped {
+                let Some(copied) = self.core.array.copied(unit) else { continue };
+                let corrected = self.core.array.stamp(unit).corrected;
                 if !(0.0..=0.5).contains(&copied.rber) || !(corrected..=now).contains(&copied.programmed) {
-                    let page = self.core.geometry.show(ppn);
+                    let shown = self.core.geometry.show(unit);
                     return Err(format!(
-                        "{page} has impossible errors: {copied:?}, corrected at {corrected:?}"
+                        "{shown} has impossible errors: {copied:?}, corrected at {corrected:?}"
                     ));
                 }
             }
@@ -56,11 +56,11 @@ impl<P: Probe> Drive<P> {
         self.background.audit(&self.core)?;
         let is_at_rest = self.is_at_rest();
         if let Some(caching) = self.caching.as_ref().filter(|_| self.path.host.is_backed) {
-            let (cache, trims) = (&caching.cache, self.path.host.trim_pages(&self.core));
+            let (cache, trims) = (&caching.cache, self.path.host.trim_units(&self.core));
             if cache.unflushed() + trims > cache.budget() {
                 return Err(format!(
-                    "{} pages with unflushed acknowledged writes and {trims} pages of TRIM records exceed the budget \
-                     of {} pages",
+                    "{} units with unflushed acknowledged writes and {trims} units of TRIM records exceed the budget \
+                     of {} units",
                     cache.unflushed(),
                     cache.budget()
                 ));
@@ -73,13 +73,13 @@ impl<P: Probe> Drive<P> {
             cache.audit(&self.core)?;
         }
         if is_at_rest {
-            if let Some(block) = self.core.array.blocks.iter().position(|b| b.pins > 0) {
-                return Err(format!("block {block} is pinned though no operation is under way"));
+            if let Some(superblock) = self.core.array.superblocks.iter().position(|b| b.pins > 0) {
+                return Err(format!("superblock {superblock} is pinned though no operation is under way"));
             }
             // A job that is ahead of the host may wait, and others for it, until the host has written more or is idle.
-            let planes = || (0..self.core.geometry.planes).map(PlaneId);
-            let may_wait = |plane| !self.core.state.is_idle && self.background.is_ahead(plane);
-            let are_served = !planes().any(may_wait);
+            let lanes = || (0..self.core.geometry.lanes).map(LaneId);
+            let may_wait = |lane| !self.core.state.is_idle && self.background.is_ahead(lane);
+            let are_served = !lanes().any(may_wait);
             if are_served && self.path.writes.count > 0
                 || !self.path.host.merging.is_empty()
                 || are_served && !self.path.map.as_ref().is_none_or(Mapping::is_idle)
@@ -98,11 +98,11 @@ impl<P: Probe> Drive<P> {
             if self.link().is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
                 return Err("a request is on the link though none is outstanding".to_owned());
             }
-            for plane in planes() {
-                if self.core.has_job(plane) && !may_wait(plane) || self.core.emptied(plane).is_some() {
+            for lane in lanes() {
+                if self.core.has_job(lane) && !may_wait(lane) || self.core.emptied(lane).is_some() {
                     return Err(format!(
-                        "plane {} has a background job without an operation under way",
-                        plane.0
+                        "lane {} has a background job without an operation under way",
+                        lane.0
                     ));
                 }
             }

@@ -1,7 +1,7 @@
 //! Makes the configurations of core, FTL and dirty budget from the spec. The mechanisms are made directly from their
 //! sections of the spec.
 
-use super::spec::block_needs;
+use super::spec::superblock_needs;
 use super::spec::{DirtyBudget, MapSpec, Spec, TranslationLevel};
 use crate::background::gc;
 use crate::background::spec::GcForeground;
@@ -51,18 +51,18 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
 
 /// The FTL of a drive with the flash array `array`.
 pub(super) fn ftl(spec: &Spec, geometry: &Geometry, array: &Array) -> Ftl {
-    let context = gc::Context { planes: geometry.planes, stream: Stream::new(spec.seed, "gc.victim") };
+    let context = gc::Context { lanes: geometry.lanes, stream: Stream::new(spec.seed, "gc.victim") };
     let config = ftl::Config {
         allocation: spec.ftl.allocation,
         levelling: spec.ftl.wear_levelling,
         victim: gc::make(&spec.gc.victim, context),
-        needs: block_needs(spec),
+        needs: superblock_needs(spec),
         translation_pages: match spec.ftl.map {
             MapSpec::Page => 0,
-            MapSpec::Demand { .. } => DemandMap::pages_of(geometry.logical_pages, geometry.page_bytes),
+            MapSpec::Demand { .. } => DemandMap::pages_of(geometry.logical_units, geometry.unit_bytes),
         },
-        // The largest number of combination pages at a time, an assumption: a quarter of all pages.
-        combination_pages: if spec.refresh.policy.partial().is_some() { geometry.pages / 4 } else { 0 },
+        // The largest number of combination pages at a time, an assumption: a quarter of all units.
+        combination_pages: if spec.refresh.policy.partial().is_some() { geometry.units / 4 } else { 0 },
     };
     Ftl::new(config, geometry, array)
 }

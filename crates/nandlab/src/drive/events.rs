@@ -7,20 +7,20 @@
 use super::together::Path;
 use super::{Drive, Failure};
 use crate::background::IN_VAIN_MAX;
-use crate::base::geometry::{BlockId, DieId, PlaneId};
+use crate::base::geometry::{DieId, LaneId, SuperblockId};
 use crate::base::steps::step;
 use crate::base::units::Time;
 use crate::capacitor::Stage;
 use crate::core::Wake;
-use crate::flash::BlockState;
+use crate::flash::SuperblockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Ended, FlashOp, NEVER, Owner, Slot, Transaction};
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
-    /// No event is left and a page waits for room. Tries again to make room in every plane. If no plane gets room,
-    /// fails the writes that wait for worn-out planes and gives up write-backs of translation pages. Returns `false` if
-    /// the drive cannot continue after all this and has failed.
+    /// No event is left and a unit waits for room. Tries again to make room in every lane. If no lane gets room, fails
+    /// the writes that wait for worn-out lanes and gives up write-backs of translation pages. Returns `false` if the
+    /// drive cannot continue after all this and has failed.
     pub(super) fn give_up(&mut self) -> bool {
         // A job that waits for the host goes on: the host may wait for what the job keeps.
         if self.with_background(|jobs, core, path, around| jobs.catch_up_everywhere(core, path, around)) {
@@ -31,10 +31,10 @@ impl<P: Probe> Drive<P> {
             return false;
         }
         self.core.look_at_wear();
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            self.check_space(plane);
-            self.resume_write_backs(plane);
-            self.resume_writes(plane);
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            self.check_space(lane);
+            self.resume_write_backs(lane);
+            self.resume_writes(lane);
         }
         self.serve();
         let (time, clock) = self.core.agenda.first();
@@ -47,25 +47,25 @@ impl<P: Probe> Drive<P> {
         }
         self.path.writes.fail_worn_out(&mut self.core, &mut self.path.host, self.caching.as_mut());
         self.serve();
-        // After a failed write another page may wait for room, such as a page that waited for the write cache before.
+        // After a failed write another unit may wait for room, such as a unit that waited for the write cache before.
         let has_failed_some = self.given_up() > before;
         let (time, clock) = self.core.agenda.first();
-        if !has_failed_some && self.is_stuck_at(time, clock) {
+        if !has_failed_some && self.is_rest(time, clock) && self.is_stuck() {
             self.failure = Some(Box::new(self.shortage()));
         }
         self.failure.is_none()
     }
 
-    /// Returns the number of failed pages plus the number of write-backs of translation pages that have been given up.
+    /// Returns the number of failed units plus the number of write-backs of translation pages that have been given up.
     fn given_up(&self) -> u64 {
         let of_map = self.path.map.as_ref().map_or(0, |mapping| mapping.stats.given_up);
         self.path.writes.counters.failed_pages + of_map
     }
 
-    /// Lets translation pages that wait for room in `plane` continue, as far as there is room.
-    fn resume_write_backs(&mut self, plane: PlaneId) {
+    /// Lets translation pages that wait for room in `lane` continue, as far as there is room.
+    fn resume_write_backs(&mut self, lane: LaneId) {
         if let Some(mapping) = &mut self.path.map {
-            let has_resumed = mapping.resume_write_backs(&mut self.core, plane);
+            let has_resumed = mapping.resume_write_backs(&mut self.core, lane);
             // A write that waits may still get nothing, because translation pages take all room that GC makes.
             if has_resumed && self.path.writes.count == 0 {
                 self.path.writes.erases_in_vain = 0;
@@ -73,100 +73,100 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    pub(super) fn check_space(&mut self, plane: PlaneId) {
-        self.with_background(|jobs, core, path, around| jobs.check_space(core, path, around, plane));
+    pub(super) fn check_space(&mut self, lane: LaneId) {
+        self.with_background(|jobs, core, path, around| jobs.check_space(core, path, around, lane));
     }
 
-    /// A page of the job of a plane that waited for its refresh stays where it is.
-    fn on_refreshed(&mut self, plane: PlaneId) {
-        self.with_background(|jobs, core, path, around| jobs.on_refreshed(core, path, around, plane));
+    /// A unit of the job of a lane that waited for its refresh stays where it is.
+    fn on_refreshed(&mut self, lane: LaneId) {
+        self.with_background(|jobs, core, path, around| jobs.on_refreshed(core, path, around, lane));
     }
 
-    /// A job of a plane has copied one of its pages.
-    pub(super) fn on_copied(&mut self, plane: PlaneId, done: &Transaction) {
-        self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, plane, done));
+    /// A job of a lane has copied one of its units.
+    pub(super) fn on_copied(&mut self, lane: LaneId, done: &Transaction) {
+        self.with_background(|jobs, core, path, around| jobs.on_copied(core, path, around, lane, done));
     }
 
-    /// The job of a plane has ended without an erase: the next job may begin.
-    pub(super) fn after_job(&mut self, plane: PlaneId) {
-        self.with_power(|power, core, kept| power.on_job_over(core, kept, plane));
-        // Free blocks that were reserved for the job and not used are available again.
-        self.resume_write_backs(plane);
-        self.resume_writes(plane);
-        self.next_job(plane);
+    /// The job of a lane has ended without an erase: the next job may begin.
+    pub(super) fn after_job(&mut self, lane: LaneId) {
+        self.with_power(|power, core, kept| power.on_job_over(core, kept, lane));
+        // Free superblocks that were reserved for the job and not used are available again.
+        self.resume_write_backs(lane);
+        self.resume_writes(lane);
+        self.next_job(lane);
     }
 
-    /// Starts the next job of a plane, if the plane has no job and needs one.
-    fn next_job(&mut self, plane: PlaneId) {
-        if !self.core.has_job(plane) {
+    /// Starts the next job of a lane, if the lane has no job and needs one.
+    fn next_job(&mut self, lane: LaneId) {
+        if !self.core.has_job(lane) {
             self.with_background(|jobs, core, path, around| {
-                jobs.continue_background(core, path, around, plane);
+                jobs.continue_background(core, path, around, lane);
             });
         }
     }
 
-    /// A job has erased its block on a die. When it is erased on all, the job ends, and pages that wait for room
-    /// continue.
+    /// A job has erased its superblock on a die. When the superblock is erased on all its dies, the job ends, and units
+    /// that wait for room continue.
     #[inline(never)]
-    fn on_erased(&mut self, plane: PlaneId, done: &Transaction) {
-        let block = self.core.geometry.block_of(done.ppn);
-        if !self.core.end_erase(done.ppn, done.cause) {
+    fn on_erased(&mut self, lane: LaneId, done: &Transaction) {
+        let superblock = self.core.geometry.superblock_of(done.unit);
+        if !self.core.end_erase(done.unit, done.cause) {
             return;
         }
-        self.background.end_job(&mut self.core, plane);
-        self.forget_block(block);
+        self.background.end_job(&mut self.core, lane);
+        self.forget_superblock(superblock);
         if done.cause == Cause::Refresh {
-            self.schemes.refreshing.refresh.on_erased(&mut self.core, block);
+            self.schemes.refreshing.refresh.on_erased(&mut self.core, superblock);
         }
-        self.with_power(|power, core, kept| power.on_job_over(core, kept, plane));
-        self.after_erase(plane);
+        self.with_power(|power, core, kept| power.on_job_over(core, kept, lane));
+        self.after_erase(lane);
     }
 
-    /// A dead block has been erased on a die.
+    /// A dead superblock has been erased on a die.
     #[inline(never)]
-    fn on_dead_erased(&mut self, plane: PlaneId, done: &Transaction) {
-        let block = self.core.geometry.block_of(done.ppn);
-        if !self.core.end_erase(done.ppn, done.cause) {
+    fn on_dead_erased(&mut self, lane: LaneId, done: &Transaction) {
+        let superblock = self.core.geometry.superblock_of(done.unit);
+        if !self.core.end_erase(done.unit, done.cause) {
             return;
         }
-        let is_retired = self.core.array.block(block).state == BlockState::Retired;
-        let had_emptied = self.core.emptied(plane).is_some();
-        self.background.end_dead(&mut self.core, block, is_retired);
-        self.forget_block(block);
-        let is_over = had_emptied && self.core.emptied(plane).is_none();
-        if is_over && !self.core.has_job(plane) {
-            self.with_power(|power, core, kept| power.on_job_over(core, kept, plane));
+        let is_retired = self.core.array.superblock(superblock).state == SuperblockState::Retired;
+        let had_emptied = self.core.emptied(lane).is_some();
+        self.background.end_dead(&mut self.core, superblock, is_retired);
+        self.forget_superblock(superblock);
+        let is_over = had_emptied && self.core.emptied(lane).is_none();
+        if is_over && !self.core.has_job(lane) {
+            self.with_power(|power, core, kept| power.on_job_over(core, kept, lane));
         } else {
             self.with_power(|power, core, kept| power.on_room(core, kept));
         }
-        self.after_erase(plane);
+        self.after_erase(lane);
         if is_over {
-            self.with_background(|jobs, core, path, around| jobs.go_on(core, path, around, plane));
+            self.with_background(|jobs, core, path, around| jobs.go_on(core, path, around, lane));
         }
     }
 
-    /// Drops the links and the read level of an erased block.
-    fn forget_block(&mut self, block: BlockId) {
-        self.schemes.refreshing.on_erased(&mut self.core, block);
-        self.core.levels.set_block(block, 0);
+    /// Drops the links and the read level of an erased superblock.
+    fn forget_superblock(&mut self, superblock: SuperblockId) {
+        self.schemes.refreshing.on_erased(&mut self.core, superblock);
+        self.core.levels.set_superblock(superblock, 0);
     }
 
-    /// A block of a plane has been erased: pages that wait for room continue, and the next job may begin.
-    fn after_erase(&mut self, plane: PlaneId) {
+    /// A superblock of a lane has been erased: units that wait for room continue, and the next job may begin.
+    fn after_erase(&mut self, lane: LaneId) {
         self.path.writes.erases_in_vain += u64::from(self.is_stuck());
-        self.resume_write_backs(plane);
-        self.resume_writes(plane);
+        self.resume_write_backs(lane);
+        self.resume_writes(lane);
         let erases = self.path.writes.erases_in_vain;
-        if erases > IN_VAIN_MAX * u64::from(self.core.geometry.good_blocks()) {
+        if erases > IN_VAIN_MAX * u64::from(self.core.geometry.good_superblocks()) {
             self.failure.get_or_insert_with(|| Box::new(Failure::InVain { erases }));
         }
-        self.next_job(plane);
+        self.next_job(lane);
     }
 
-    /// Lets writes that wait for room in `plane` continue, as far as there is room.
-    pub(super) fn resume_writes(&mut self, plane: PlaneId) {
+    /// Lets writes that wait for room in `lane` continue, as far as there is room.
+    pub(super) fn resume_writes(&mut self, lane: LaneId) {
         let Path { host, map, writes } = &mut self.path;
-        writes.resume(&mut self.core, host, map, self.caching.as_mut(), plane);
+        writes.resume(&mut self.core, host, map, self.caching.as_mut(), lane);
         // The writes start before the next operations of GC.
         self.core.start_dies();
     }
@@ -186,25 +186,25 @@ impl<P: Probe> Drive<P> {
     fn serve_next(&mut self) {
         match self.core.wakes.pop() {
             None => {}
-            Some(Wake::Space(plane)) => self.check_space(plane),
-            Some(Wake::Resume(plane)) => {
-                self.resume_writes(plane);
-                self.check_space(plane);
+            Some(Wake::Space(lane)) => self.check_space(lane),
+            Some(Wake::Resume(lane)) => {
+                self.resume_writes(lane);
+                self.check_space(lane);
             }
-            Some(Wake::Emptied(plane)) => self.background.on_emptied(&mut self.core, &mut self.path, plane),
-            Some(Wake::Dead(block)) => {
-                self.background.erase_dead(&mut self.core, &mut self.path, block);
+            Some(Wake::Emptied(lane)) => self.background.on_emptied(&mut self.core, &mut self.path, lane),
+            Some(Wake::Dead(superblock)) => {
+                self.background.erase_dead(&mut self.core, &mut self.path, superblock);
             }
-            Some(Wake::PageDone(plane)) => self.on_refreshed(plane),
-            Some(Wake::Due(plane)) => {
-                self.with_background(|jobs, core, path, around| jobs.on_due(core, path, around, plane))
+            Some(Wake::UnitDone(lane)) => self.on_refreshed(lane),
+            Some(Wake::Due(lane)) => {
+                self.with_background(|jobs, core, path, around| jobs.on_due(core, path, around, lane))
             }
-            Some(Wake::Hurry(block)) => self.hurry(block),
-            Some(Wake::WriteElsewhere { plane, read }) => self.write_elsewhere(plane, &read),
-            Some(Wake::Refreshed(block)) => {
-                self.schemes.refreshing.refresh.end_partial(&mut self.core, block)
+            Some(Wake::Hurry(superblock)) => self.hurry(superblock),
+            Some(Wake::WriteElsewhere { lane, read }) => self.write_elsewhere(lane, &read),
+            Some(Wake::Refreshed(superblock)) => {
+                self.schemes.refreshing.refresh.end_partial(&mut self.core, superblock)
             }
-            Some(Wake::JobOver(plane)) => self.after_job(plane),
+            Some(Wake::JobOver(lane)) => self.after_job(lane),
             Some(Wake::MapEntry { waiter, is_lost }) => self.on_map_entry(&waiter, is_lost),
             Some(Wake::ReadMiss(slot)) => self.read_into_cache(slot),
             Some(Wake::SectorsArrived { slot, sequence, is_lost }) => {
@@ -298,12 +298,12 @@ impl<P: Probe> Drive<P> {
                             while let Some(slot) = more {
                                 let unit = self.core.pool.remove(slot);
                                 more = unit.more;
-                                self.on_page_programmed(&unit);
+                                self.on_unit_programmed(&unit);
                             }
                         }
-                        (FlashOp::Erase, Owner::Job(plane)) => self.on_erased(plane, &done),
-                        (FlashOp::Erase, Owner::DeadBlock(plane)) => self.on_dead_erased(plane, &done),
-                        _ => unreachable!("reads end page by page, and only jobs and dead blocks erase"),
+                        (FlashOp::Erase, Owner::Job(lane)) => self.on_erased(lane, &done),
+                        (FlashOp::Erase, Owner::DeadSuperblock(lane)) => self.on_dead_erased(lane, &done),
+                        _ => unreachable!("reads end unit by unit, and only jobs and dead superblocks erase"),
                     }
                 }
             }
@@ -325,8 +325,8 @@ impl<P: Probe> Drive<P> {
         let is_measured = self.power.is_draining();
         self.core.count_ended(done.kind, done.cause);
         match done.owner {
-            Owner::Job(plane) if done.is_in_place() => self.on_reprogrammed(plane, done),
-            _ => self.on_page_programmed(done),
+            Owner::Job(lane) if done.is_in_place() => self.on_reprogrammed(lane, done),
+            _ => self.on_unit_programmed(done),
         }
         if self.power.stage != Stage::Charged {
             self.on_programmed_uncharged(done, is_measured);
@@ -336,9 +336,9 @@ impl<P: Probe> Drive<P> {
     /// A reprogram in place has ended.
     #[cold]
     #[inline(never)]
-    fn on_reprogrammed(&mut self, plane: PlaneId, done: &Transaction) {
+    fn on_reprogrammed(&mut self, lane: LaneId, done: &Transaction) {
         self.schemes.refreshing.refresh.on_reprogrammed(&mut self.core, &mut self.path.map, done);
-        self.on_refreshed(plane);
+        self.on_refreshed(lane);
     }
 
     /// A program has ended while the capacitor is being measured or recharged.
@@ -351,77 +351,77 @@ impl<P: Probe> Drive<P> {
         self.core.wake(Wake::Detection);
     }
 
-    /// A page has been sensed: prefetches into the CPU's cache what is needed once the page has been transferred and
+    /// A read has been sensed: prefetches into the CPU's cache what is needed once its unit has been transferred and
     /// decoded.
     #[inline]
     fn prefetch_sensed(&self, slot: Slot) {
         let read = &self.core.pool[slot];
         self.core.ftl.map.prefetch(read.lpn);
-        if self.core.has_page_state {
-            self.core.prefetch_state(read.ppn);
+        if self.core.has_unit_state {
+            self.core.prefetch_state(read.unit);
         }
         match (read.owner, &self.path.map) {
-            (Owner::TranslationPage(page), Some(mapping)) => {
-                mapping.prefetch_waiting(&self.core, page, false);
+            (Owner::TranslationPage(tvpn), Some(mapping)) => {
+                mapping.prefetch_waiting(&self.core, tvpn, false);
             }
-            // The write cache has fetched the page in order to write it back.
-            (Owner::CachePage(_), Some(mapping)) => mapping.prefetch_write(read.lpn),
+            // The write cache has fetched the unit in order to write it back.
+            (Owner::CacheUnit(_), Some(mapping)) => mapping.prefetch_write(read.lpn),
             _ => {}
         }
     }
 
     #[inline]
-    fn on_page_programmed(&mut self, done: &Transaction) {
-        let block = self.core.geometry.block_of(done.ppn);
+    fn on_unit_programmed(&mut self, done: &Transaction) {
+        let superblock = self.core.geometry.superblock_of(done.unit);
         if done.kind == FlashOp::Copyback {
             self.on_copied_back(done);
         }
-        let mut programmed = self.core.array.program(block, done.page);
+        let mut programmed = self.core.array.program(superblock, done.index);
         let is_first = programmed == 1;
         if done.skips > 0 {
-            programmed = self.core.array.skip_after(block, done.page, u32::from(done.skips));
+            programmed = self.core.array.skip_after(superblock, done.index, u32::from(done.skips));
         }
-        let is_closed = programmed == self.core.geometry.pages_per_block;
+        let is_closed = programmed == self.core.geometry.units_per_superblock;
         if is_closed {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, self.core.now);
         }
-        self.core.read_counts.reset(done.ppn);
+        self.core.read_counts.reset(done.unit);
         if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.on_programmed(&mut self.core, &mut self.path.map, done);
         }
         if let Some(old) = done.replaces {
-            self.schemes.refreshing.on_page_obsolete(&mut self.core, old);
-            self.core.unpin(self.core.geometry.block_of(old));
+            self.schemes.refreshing.on_unit_obsolete(&mut self.core, old);
+            self.core.unpin(self.core.geometry.superblock_of(old));
         }
         match done.owner {
             Owner::Request(id) | Owner::Merge(id) => self.on_host_programmed(id, done),
-            Owner::CachePage(slot) => {
+            Owner::CacheUnit(slot) => {
                 self.with_cache(|cache, core, path| cache.on_written_back(core, path, slot, done));
             }
             Owner::Buffered(slot) => self.path.host.on_buffered_programmed(&mut self.core, slot, done),
-            Owner::TranslationPage(page) => {
+            Owner::TranslationPage(tvpn) => {
                 let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
-                mapping.end_write_back(&mut self.core, page);
+                mapping.end_write_back(&mut self.core, tvpn);
             }
-            Owner::Job(plane) => self.on_copied(plane, done),
+            Owner::Job(lane) => self.on_copied(lane, done),
             Owner::Rewrite(_) | Owner::Dummy => self.on_rewritten(done),
-            // `partial.on_programmed` has served combination pages, padding has no owner, flush pages are programmed
-            // only while power fails, dead blocks are erased, and a miss only reads.
+            // `partial.on_programmed` has served combination pages, padding has no owner, flush units are programmed
+            // only while power fails, dead superblocks are erased, and a miss only reads.
             Owner::CombinationPage
             | Owner::Padding
-            | Owner::FlushPage(_)
-            | Owner::DeadBlock(_)
+            | Owner::FlushUnit(_)
+            | Owner::DeadSuperblock(_)
             | Owner::Miss(_) => {}
         }
         if is_closed {
-            self.core.look_if_dead(block);
+            self.core.look_if_dead(superblock);
             if let Some(partial) = &mut self.schemes.refreshing.partial {
-                partial.look_at_free_blocks(&mut self.core);
+                partial.look_at_free_superblocks(&mut self.core);
             }
-            self.core.wake(Wake::Space(self.core.geometry.plane_of(block)));
+            self.core.wake(Wake::Space(self.core.geometry.lane_of(superblock)));
         }
         if self.schemes.refreshing.refresh.is_on() && (is_first || done.kind == FlashOp::Copyback) {
-            self.keep_age(block, done, is_first);
+            self.keep_age(superblock, done, is_first);
         }
     }
 
@@ -432,18 +432,18 @@ impl<P: Probe> Drive<P> {
         self.with_power(|power, core, kept| power.on_rewritten(core, kept, done));
     }
 
-    /// Sets the age of a block's data for refresh: at the first program of the block, or from the data copied back to
-    /// it.
+    /// Sets the age of a superblock's data for refresh: at the first program of the superblock, or from the data copied
+    /// back to it.
     #[inline(never)]
-    fn keep_age(&mut self, block: BlockId, done: &Transaction, is_first: bool) {
+    fn keep_age(&mut self, superblock: SuperblockId, done: &Transaction, is_first: bool) {
         if is_first {
-            self.schemes.refreshing.refresh.age_from_now(&mut self.core, block);
+            self.schemes.refreshing.refresh.age_from_now(&mut self.core, superblock);
         }
         if done.kind == FlashOp::Copyback
             && let Some(source) = done.replaces
         {
-            let source = self.core.geometry.block_of(source);
-            self.schemes.refreshing.refresh.age_as(&mut self.core, block, source);
+            let source = self.core.geometry.superblock_of(source);
+            self.schemes.refreshing.refresh.age_as(&mut self.core, superblock, source);
         }
     }
 }

@@ -2,47 +2,47 @@
 //! come to rest.
 
 use super::Drive;
-use crate::base::geometry::PlaneId;
+use crate::base::geometry::LaneId;
 use crate::base::units::{Span, Time};
 use crate::base::words::duration;
-use crate::flash::BlockState;
+use crate::flash::SuperblockState;
 use crate::probe::Probe;
 use crate::sched::Cause;
 
 /// Why a drive cannot continue, or does not come to rest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// Pages wait for room in a plane in which GC can gain no page.
+    /// Units wait for room in a lane in which GC can gain no unit.
     Shortage {
-        /// The plane without room.
-        plane: PlaneId,
-        /// Free blocks of the plane.
+        /// The lane without room.
+        lane: LaneId,
+        /// Free superblocks of the lane.
         free: u32,
-        /// Free blocks of the plane that host writes may not take.
+        /// Free superblocks of the lane that host writes may not take.
         reserve: u32,
-        /// Valid pages of the plane.
+        /// Valid units of the lane.
         valid: u32,
-        /// Largest number of valid pages at which the plane still has the space that its mechanisms need.
+        /// Largest number of valid units at which the lane still has the space that its mechanisms need.
         valid_max: u64,
     },
-    /// GC erases blocks, but no waiting host page gets room.
+    /// GC erases superblocks, but no waiting host unit gets room.
     InVain {
-        /// Number of blocks erased since a host page last got room.
+        /// Number of superblocks erased since a host unit last got room.
         erases: u64,
     },
-    /// Preconditioning has worn the drive out: a plane has no room for a page, and no garbage.
+    /// Preconditioning has worn the drive out: a lane has no room for a unit, and no garbage.
     WornOut {
-        /// The plane without room.
-        plane: PlaneId,
-        /// Blocks of the plane that have reached the endurance.
+        /// The lane without room.
+        lane: LaneId,
+        /// Superblocks of the lane that have reached the endurance.
         retired: u32,
-        /// Blocks of the plane that are not bad from the factory.
-        blocks: u32,
-        /// P/E cycles after which a block retires.
+        /// Superblocks of the lane that are not bad from the factory.
+        superblocks: u32,
+        /// P/E cycles after which a superblock retires.
         endurance: u32,
         /// P/E cycles with which the drive started.
         pe_cycles: u32,
-        /// Pages written since the drive was empty or filled, as a share of its logical pages.
+        /// Units written since the drive was empty or filled, as a share of its logical units.
         drive_writes: f64,
     },
     /// Simulated time has ended.
@@ -62,21 +62,21 @@ pub enum Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Shortage { plane, free, reserve, valid, valid_max } => write!(
+            Self::Shortage { lane, free, reserve, valid, valid_max } => write!(
                 f,
-                "a write waits for plane {}, where GC can gain no page: expected more than {reserve} free blocks, found \
-                 {free}; expected at most {valid_max} valid pages, found {valid}",
-                plane.0
+                "a write waits for lane {}, where GC can gain no unit: expected more than {reserve} free superblocks, \
+                 found {free}; expected at most {valid_max} valid units, found {valid}",
+                lane.0
             ),
             Self::InVain { erases } => {
-                write!(f, "GC has erased {erases} blocks, but no waiting host page has got room")
+                write!(f, "GC has erased {erases} superblocks, but no waiting host unit has got room")
             }
-            Self::WornOut { plane, retired, blocks, endurance, pe_cycles, drive_writes } => write!(
+            Self::WornOut { lane, retired, superblocks, endurance, pe_cycles, drive_writes } => write!(
                 f,
-                "preconditioning wears the drive out: after {drive_writes:.3} drive writes plane {} has no room for the \
-                 next page; of its {blocks} blocks, {retired} reached the endurance of {endurance} P/E cycles, of \
-                 which the drive starts with {pe_cycles}",
-                plane.0
+                "preconditioning wears the drive out: after {drive_writes:.3} drive writes lane {} has no room for the \
+                 next unit; of its {superblocks} superblocks, {retired} reached the endurance of {endurance} P/E cycles, \
+                 of which the drive starts with {pe_cycles}",
+                lane.0
             ),
             Self::TimeIsOver { end: Time::LIMIT } => {
                 write!(f, "simulated time ends 2^62 ns (146 years) after the start")
@@ -103,36 +103,37 @@ impl<P: Probe> Drive<P> {
         self.failure.get_or_insert_with(|| Box::new(Failure::TimeIsOver { end: self.core.end }));
     }
 
-    /// Preconditioning has found no room in a plane: the drive fails.
+    /// Preconditioning has found no room in a lane: the drive fails.
     #[cold]
-    pub(super) fn wear_out(&mut self, plane: PlaneId) {
+    pub(super) fn wear_out(&mut self, lane: LaneId) {
         let geometry = &self.core.geometry;
-        let of_plane = &self.core.array.blocks[geometry.blocks_of(plane)];
-        let in_state = |state| of_plane.iter().filter(|block| block.state == state).count() as u32;
+        let of_lane = &self.core.array.superblocks[geometry.superblocks_of(lane)];
+        let in_state = |state| of_lane.iter().filter(|superblock| superblock.state == state).count() as u32;
         let failure = Failure::WornOut {
-            plane,
-            retired: in_state(BlockState::Retired),
-            blocks: of_plane.len() as u32 - in_state(BlockState::Bad),
+            lane,
+            retired: in_state(SuperblockState::Retired),
+            superblocks: of_lane.len() as u32 - in_state(SuperblockState::Bad),
             endurance: self.core.room.endurance,
             pe_cycles: self.spec.reliability.pe_cycles,
-            drive_writes: self.core.sequence as f64 / f64::from(geometry.logical_pages),
+            drive_writes: self.core.sequence as f64 / f64::from(geometry.logical_units),
         };
         self.failure.get_or_insert_with(|| Box::new(failure));
     }
 
-    /// The shortage of the first plane in which a page waits for room.
+    /// The shortage of the first lane in which a unit waits for room.
     pub(super) fn shortage(&self) -> Failure {
-        let mut planes = (0..self.core.geometry.planes).map(PlaneId);
-        let plane = planes.find(|&plane| self.path.waits_in::<P>(plane)).unwrap_or(PlaneId(0));
+        let mut lanes = (0..self.core.geometry.lanes).map(LaneId);
+        let lane = lanes.find(|&lane| self.path.waits_in::<P>(lane)).unwrap_or(LaneId(0));
         let ftl = &self.core.ftl;
-        let state = &ftl.planes[plane.index()];
-        let needed = ftl.needs.blocks() * ftl.needs.pages_per_block;
+        let state = &ftl.lanes[lane.index()];
+        let needed = ftl.needs.superblocks() * ftl.needs.units_per_superblock;
         Failure::Shortage {
-            plane,
+            lane,
             free: state.free.len(),
-            reserve: ftl.reserve_blocks,
+            reserve: ftl.reserve_superblocks,
             valid: state.valid,
-            valid_max: (u64::from(state.usable_blocks) * ftl.needs.pages_per_block).saturating_sub(needed),
+            valid_max: (u64::from(state.usable_superblocks) * ftl.needs.units_per_superblock)
+                .saturating_sub(needed),
         }
     }
 
@@ -146,7 +147,7 @@ impl<P: Probe> Drive<P> {
         }
         for cause in Cause::ALL {
             if let Some(verb) = cause.job_verb().filter(|_| count(cause) > 0) {
-                what.push(format!("{} planes are being {verb}", count(cause)));
+                what.push(format!("{} lanes are being {verb}", count(cause)));
             }
         }
         if let Some(load) = self.refresh_load().filter(|&load| load > 1.0) {

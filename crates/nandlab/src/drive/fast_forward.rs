@@ -2,27 +2,27 @@
 //!
 //! The window lies between two points in simulated time. A fast-forward by `times` windows has these effects:
 //!
-//! - All planes together get `times` the P/E cycles that they got in the window. A plane's share of these cycles is its
-//!   share of all erases simulated so far, and is spread evenly over its active blocks. A block is active if it is
-//!   not retired and, unless wear levelling is static, not cold. A block counts as cold if it was not erased while its
-//!   plane performed twice as many erases as the plane has blocks.
+//! - All lanes together get `times` the P/E cycles that they got in the window. A lane's share of these cycles is its
+//!   share of all erases simulated so far, and is spread evenly over its active superblocks. A superblock is active if
+//!   it is not retired and, unless wear levelling is static, not cold. A superblock counts as cold if it was not erased
+//!   while its lane performed twice as many erases as the lane has superblocks.
 //! - The capacitor ages by `times` the duration of the window and gets one discharge for each detection that would have
 //!   taken place; a detection that would have come due in the skipped time is due now.
-//! - All data keeps its age, and each block keeps the elapsed part of its refresh interval: in a steady state the
-//!   distribution of ages does not change. A block that would be due after the fast-forward, because wear has shortened
-//!   its interval or because the block was due before, gets a random age within its interval.
+//! - All data keeps its age, and each superblock keeps the elapsed part of its refresh interval: in a steady state the
+//!   distribution of ages does not change. A superblock that would be due after the fast-forward, because wear has
+//!   shortened its interval or because the superblock was due before, gets a random age within its interval.
 
 use super::Drive;
 use super::spec::{DirtyBudget, WearLevelling};
-use crate::base::geometry::{BlockId, PlaneId, Ppn};
+use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::base::rng::Stream;
-use crate::flash::{Block, BlockState};
+use crate::flash::{Superblock, SuperblockState};
 use crate::probe::Probe;
 
-/// A block that was not erased while its plane performed this many erases per block counts as cold.
+/// A superblock that was not erased while its lane performed this many erases per superblock counts as cold.
 const COLD_AFTER: u64 = 2;
 
-/// Number of windows that every block must still last after a fast-forward.
+/// Number of windows that every superblock must still last after a fast-forward.
 const WINDOWS_LEFT: f64 = 1.5;
 
 /// The age and the wear of a drive at a point in time.
@@ -30,18 +30,18 @@ const WINDOWS_LEFT: f64 = 1.5;
 pub struct Lived {
     /// The scaled clock, in seconds.
     seconds: f64,
-    /// By plane: sum of the P/E cycles of its blocks.
+    /// By lane: sum of the P/E cycles of its superblocks.
     cycles: Box<[u64]>,
 }
 
-/// The distribution of the simulated erases over planes and blocks.
+/// The distribution of the simulated erases over lanes and superblocks.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// By block: its P/E cycles after the last fast-forward, and the number of erases of its plane since the block's
-    /// last erase.
-    blocks: Box<[(u32, u64)]>,
-    /// By plane: number of simulated erases.
-    planes: Box<[u64]>,
+    /// By superblock: its P/E cycles after the last fast-forward, and the number of erases of its lane since the
+    /// superblock's last erase.
+    superblocks: Box<[(u32, u64)]>,
+    /// By lane: number of simulated erases.
+    lanes: Box<[u64]>,
 }
 
 impl Lived {
@@ -59,43 +59,47 @@ impl<P: Probe> Drive<P> {
 
     /// The age and the wear of the drive now.
     pub fn lived(&self) -> Lived {
-        let planes = (0..self.core.geometry.planes).map(PlaneId);
-        let cycles = planes.map(|plane| self.cycles_of(plane)).collect();
+        let lanes = (0..self.core.geometry.lanes).map(LaneId);
+        let cycles = lanes.map(|lane| self.cycles_of(lane)).collect();
         Lived { seconds: self.lived_s(), cycles }
     }
 
-    /// Sum of the P/E cycles of a plane's blocks.
-    fn cycles_of(&self, plane: PlaneId) -> u64 {
-        self.core.array.blocks[self.core.geometry.blocks_of(plane)]
+    /// Sum of the P/E cycles of a lane's superblocks.
+    fn cycles_of(&self, lane: LaneId) -> u64 {
+        self.core.array.superblocks[self.core.geometry.superblocks_of(lane)]
             .iter()
-            .map(|block| u64::from(block.pe_cycles))
+            .map(|superblock| u64::from(superblock.pe_cycles))
             .sum()
     }
 
-    /// Whether no request, operation or waiting page is left. Idle-time work may still begin.
+    /// Whether no request, operation or waiting unit is left. Idle-time work may still begin.
     pub fn is_at_rest(&self) -> bool {
         self.outstanding() == 0 && self.core.pool.live() == 0 && self.core.waiters.live() == 0
     }
 
-    /// The largest number of windows to fast-forward after which every block still lasts [`WINDOWS_LEFT`] windows
-    /// before it reaches its endurance. `gained`: P/E cycles per window, by plane.
+    /// The largest number of windows to fast-forward after which every superblock still lasts [`WINDOWS_LEFT`] windows
+    /// before it reaches its endurance. `gained`: P/E cycles per window, by lane.
     fn fast_forward_max(&self, gained: &[f64]) -> f64 {
         let endurance = self.spec.drive.endurance;
-        let of_plane = |plane: PlaneId| {
-            let blocks = self.active_blocks(plane);
-            let worst =
-                blocks.iter().map(|&block| self.core.array.blocks[block].pe_cycles).max().unwrap_or(0);
+        let of_lane = |lane: LaneId| {
+            let superblocks = self.active_superblocks(lane);
+            let worst = superblocks
+                .iter()
+                .map(|&superblock| self.core.array.superblocks[superblock].pe_cycles)
+                .max()
+                .unwrap_or(0);
             // One cycle less allows for rounding.
-            let left = f64::from(endurance.saturating_sub(worst).saturating_sub(1)) * blocks.len() as f64;
-            let gained = gained[plane.index()];
+            let left =
+                f64::from(endurance.saturating_sub(worst).saturating_sub(1)) * superblocks.len() as f64;
+            let gained = gained[lane.index()];
             if gained == 0.0 { f64::INFINITY } else { left / gained - WINDOWS_LEFT }
         };
-        (0..self.core.geometry.planes).map(PlaneId).map(of_plane).fold(f64::INFINITY, f64::min)
+        (0..self.core.geometry.lanes).map(LaneId).map(of_lane).fold(f64::INFINITY, f64::min)
     }
 
-    /// Fast-forwards the drive by `times` windows, or by fewer if blocks would get too close to their endurance. The
-    /// window is the time from `then` to `until`. Returns the number of windows skipped. The comment at the top of this
-    /// file describes the effects.
+    /// Fast-forwards the drive by `times` windows, or by fewer if superblocks would get too close to their endurance.
+    /// The window is the time from `then` to `until`. Returns the number of windows skipped. The comment at the top of
+    /// this file describes the effects.
     ///
     /// # Panics
     /// If the drive is not at rest ([`Drive::is_at_rest`]).
@@ -103,24 +107,24 @@ impl<P: Probe> Drive<P> {
         assert!(self.is_at_rest(), "a drive can be fast-forwarded only while nothing is under way");
         self.update_pace();
         let all: u64 = until.cycles.iter().zip(&then.cycles).map(|(until, then)| until - then).sum();
-        let simulated: u64 = self.pace.planes.iter().sum();
-        let share = |&plane: &u64| all as f64 * plane as f64 / simulated.max(1) as f64;
-        let by_plane: Vec<f64> = self.pace.planes.iter().map(share).collect();
-        let times = times.min(self.fast_forward_max(&by_plane)).max(0.0);
-        let mut gained = vec![0; self.core.geometry.blocks as usize];
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            let cycles = libm::round(by_plane[plane.index()] * times) as u64;
-            self.share_cycles(plane, cycles, &mut gained);
+        let simulated: u64 = self.pace.lanes.iter().sum();
+        let share = |&lane: &u64| all as f64 * lane as f64 / simulated.max(1) as f64;
+        let by_lane: Vec<f64> = self.pace.lanes.iter().map(share).collect();
+        let times = times.min(self.fast_forward_max(&by_lane)).max(0.0);
+        let mut gained = vec![0; self.core.geometry.superblocks as usize];
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            let cycles = libm::round(by_lane[lane.index()] * times) as u64;
+            self.share_cycles(lane, cycles, &mut gained);
         }
-        for ((block, pace), &more) in
-            self.core.array.blocks.iter_mut().zip(&mut self.pace.blocks).zip(&gained)
+        for ((superblock, pace), &more) in
+            self.core.array.superblocks.iter_mut().zip(&mut self.pace.superblocks).zip(&gained)
         {
-            block.pe_cycles += more;
-            pace.0 = block.pe_cycles;
+            superblock.pe_cycles += more;
+            pace.0 = superblock.pe_cycles;
         }
         self.core.ftl.on_worn(&self.core.geometry, &self.core.array);
-        let pages = self.core.geometry.pages_per_block;
-        let worn = |base: Ppn| gained[(base.0 / pages) as usize];
+        let units = self.core.geometry.units_per_superblock;
+        let worn = |base: UnitId| gained[(base.0 / units) as usize];
         if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.on_worn(worn);
         }
@@ -137,69 +141,77 @@ impl<P: Probe> Drive<P> {
 
     /// Adds the erases since the last fast-forward to [`Pace`].
     fn update_pace(&mut self) {
-        if self.pace.blocks.is_empty() {
+        if self.pace.superblocks.is_empty() {
             let first = self.spec.reliability.pe_cycles;
-            self.pace.blocks = vec![(first, 0); self.core.geometry.blocks as usize].into();
-            self.pace.planes = vec![0; self.core.geometry.planes as usize].into();
+            self.pace.superblocks = vec![(first, 0); self.core.geometry.superblocks as usize].into();
+            self.pace.lanes = vec![0; self.core.geometry.lanes as usize].into();
         }
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            let range = self.core.geometry.blocks_of(plane);
-            let (blocks, pace) = (&self.core.array.blocks[range.clone()], &mut self.pace.blocks[range]);
-            // The blocks of a loaded drive may have had other P/E cycles at the start than the spec gives.
-            let more = |block: &Block, pace: &(u32, u64)| u64::from(block.pe_cycles.saturating_sub(pace.0));
-            let erases = blocks.iter().zip(&*pace).map(|(block, pace)| more(block, pace)).sum::<u64>();
-            for (pace, block) in pace.iter_mut().zip(blocks) {
-                pace.1 = if block.pe_cycles > pace.0 { 0 } else { pace.1 + erases };
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            let range = self.core.geometry.superblocks_of(lane);
+            let (superblocks, pace) =
+                (&self.core.array.superblocks[range.clone()], &mut self.pace.superblocks[range]);
+            // The superblocks of a loaded drive may have had other P/E cycles at the start than the spec gives.
+            let more = |superblock: &Superblock, pace: &(u32, u64)| {
+                u64::from(superblock.pe_cycles.saturating_sub(pace.0))
+            };
+            let erases =
+                superblocks.iter().zip(&*pace).map(|(superblock, pace)| more(superblock, pace)).sum::<u64>();
+            for (pace, superblock) in pace.iter_mut().zip(superblocks) {
+                pace.1 = if superblock.pe_cycles > pace.0 { 0 } else { pace.1 + erases };
             }
-            self.pace.planes[plane.index()] += erases;
+            self.pace.lanes[lane.index()] += erases;
         }
     }
 
-    /// The active blocks of a plane, over which its wear is spread: all blocks under static wear levelling, otherwise
-    /// those that are not cold. Retired blocks are never active.
-    fn active_blocks(&self, plane: PlaneId) -> Vec<usize> {
+    /// The active superblocks of a lane, over which its wear is spread: all superblocks under static wear levelling,
+    /// otherwise those that are not cold. Retired superblocks are never active.
+    fn active_superblocks(&self, lane: LaneId) -> Vec<usize> {
         let is_static = self.spec.ftl.wear_levelling == WearLevelling::Static;
-        let is_active = |&block: &usize| {
-            let is_warm =
-                || self.pace.blocks[block].1 < COLD_AFTER * u64::from(self.core.geometry.blocks_in(plane));
-            self.core.array.blocks[block].state != BlockState::Retired && (is_static || is_warm())
+        let is_active = |&superblock: &usize| {
+            let is_warm = || {
+                self.pace.superblocks[superblock].1
+                    < COLD_AFTER * u64::from(self.core.geometry.superblocks_in(lane))
+            };
+            self.core.array.superblocks[superblock].state != SuperblockState::Retired
+                && (is_static || is_warm())
         };
-        self.core.geometry.blocks_of(plane).filter(is_active).collect()
+        self.core.geometry.superblocks_of(lane).filter(is_active).collect()
     }
 
-    /// Spreads `cycles` P/E cycles evenly over the active blocks of a plane; the remainder goes to the least worn
-    /// blocks.
-    fn share_cycles(&self, plane: PlaneId, cycles: u64, gained: &mut [u32]) {
-        let mut blocks = self.active_blocks(plane);
-        blocks.sort_by_key(|&block| (self.core.array.blocks[block].pe_cycles, block));
-        let count = blocks.len().max(1) as u64;
-        for (at, &block) in blocks.iter().enumerate() {
-            gained[block] = (cycles / count) as u32 + u32::from((at as u64) < cycles % count);
+    /// Spreads `cycles` P/E cycles evenly over the active superblocks of a lane; the remainder goes to the least worn
+    /// superblocks.
+    fn share_cycles(&self, lane: LaneId, cycles: u64, gained: &mut [u32]) {
+        let mut superblocks = self.active_superblocks(lane);
+        superblocks
+            .sort_by_key(|&superblock| (self.core.array.superblocks[superblock].pe_cycles, superblock));
+        let count = superblocks.len().max(1) as u64;
+        for (at, &superblock) in superblocks.iter().enumerate() {
+            gained[superblock] = (cycles / count) as u32 + u32::from((at as u64) < cycles % count);
         }
     }
 
-    /// Gives a random age within its interval to each block that would be due now, for example because wear has
-    /// shortened the interval. Otherwise all these blocks would be due at once.
+    /// Gives a random age within its interval to each superblock that would be due now, for example because wear has
+    /// shortened the interval. Otherwise all these superblocks would be due at once.
     fn spread_overdue(&mut self) {
         if !self.schemes.refreshing.refresh.has_begun() {
             return;
         }
         let now = self.core.physics.age_clock.at(self.core.now);
-        for block in (0..self.core.geometry.blocks).map(BlockId) {
-            let state = self.core.array.block(block);
+        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+            let state = self.core.array.superblock(superblock);
             let interval_s = self.schemes.refreshing.refresh.interval_s(state.pe_cycles);
             if state.programmed == 0
-                || now.later_s_than(self.schemes.refreshing.refresh.since(block)) < interval_s
+                || now.later_s_than(self.schemes.refreshing.refresh.since(superblock)) < interval_s
             {
                 continue;
             }
-            let seed = self.spec.seed ^ u64::from(block.0) << 32 ^ u64::from(state.pe_cycles);
+            let seed = self.spec.seed ^ u64::from(superblock.0) << 32 ^ u64::from(state.pe_cycles);
             let age_s = (Stream::new(seed, "fast-forward").unit() * f64::from(interval_s)) as u32;
             let since = now.minus_s(age_s);
-            self.schemes.refreshing.refresh.set_since(block, since);
+            self.schemes.refreshing.refresh.set_since(superblock, since);
             let programmed = state.programmed;
-            for page in 0..programmed {
-                self.core.array.correct_since(self.core.geometry.page(block, page), since);
+            for unit in 0..programmed {
+                self.core.array.correct_since(self.core.geometry.unit(superblock, unit), since);
             }
         }
     }

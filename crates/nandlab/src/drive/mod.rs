@@ -107,7 +107,7 @@ pub struct Drive<P: Probe = NoProbe> {
     pace: Pace,
     /// The failure of the drive itself, after which no further event is simulated.
     failure: Option<Box<Failure>>,
-    /// The background job of each plane.
+    /// The background job of each lane.
     background: Background,
     spec: Spec,
 }
@@ -147,9 +147,9 @@ impl<P: Probe> Drive<P> {
         let geometry = &core.geometry;
         let schemes = Schemes::new(spec, &core);
         let mut caching = Caching::new(&spec.cache, geometry);
-        let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.page_bytes);
+        let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
         if schemes.copyback.watches_buffer() {
-            let window = core.device.timing().block_write_ns(geometry.pages_per_block);
+            let window = core.device.timing().superblock_write_ns(geometry.units_per_superblock);
             let occupancy = spec.migration.policy.occupancy;
             if let Some(caching) = &mut caching {
                 caching.watch_load(window, occupancy);
@@ -159,12 +159,12 @@ impl<P: Probe> Drive<P> {
             }
         }
         let vsm_pages = spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages);
-        let vsm_programs = vsm_pages.div_ceil(geometry.flash_pages_per_program);
+        let vsm_programs = vsm_pages.div_ceil(geometry.pages_per_program);
         let (cut_at, clock_scale) = (spec.power.cut_at_ns, spec.reliability.clock_scale);
-        // Pages wait for the others of their programming unit, so copies are counted in programming units. Each die of a
-        // block has its own.
-        let copies = spec.migration.in_flight.saturating_mul(geometry.pages_per_program);
-        let copies = copies.saturating_mul(geometry.dies_per_block);
+        // Units wait for the others of their programming unit, so copies are counted in programming units. Each die of
+        // a superblock has its own.
+        let copies = spec.migration.in_flight.saturating_mul(geometry.units_per_program);
+        let copies = copies.saturating_mul(geometry.dies_per_lane);
         let copies_back = spec.migration.policy.copybacks_max() > 0;
         let (ftl, gc) = (&spec.ftl, &spec.gc);
         let buffered = buffer.as_ref().map_or(0, Buffer::capacity);
@@ -196,7 +196,7 @@ impl<P: Probe> Drive<P> {
                     promises: core
                         .array
                         .keeps_sequences()
-                        .then(|| Box::new(Promises::new(geometry.logical_pages))),
+                        .then(|| Box::new(Promises::new(geometry.logical_units))),
                     ..Host::new(
                         spec.host.link.as_ref(),
                         spec.power.cut_after_requests,
@@ -284,7 +284,7 @@ impl<P: Probe> Drive<P> {
         Inner { array, ftl, parts, demand, links }
     }
 
-    /// The partially refreshed pages and the combination pages with their susceptible bits; `None` without partial
+    /// The partially refreshed units and the combination pages with their susceptible bits; `None` without partial
     /// refresh.
     pub fn links(&self) -> Option<Linked<'_>> {
         self.schemes.refreshing.partial.as_ref().map(|partial| partial.linked(&self.core))
@@ -344,23 +344,23 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Prefetches into the processor's cache the state that a coming request needs: its map entries, or in a later call
-    /// with `pages` the state of its pages. Has no effect on the simulation.
+    /// with `units` the state of its units. Has no effect on the simulation.
     #[inline]
-    pub fn prefetch(&self, request: &Request, pages: bool) {
+    pub fn prefetch(&self, request: &Request, units: bool) {
         if matches!(request.op, Op::Read | Op::Write) {
             let geometry = &self.core.geometry;
-            let first = geometry.page_at(request.offset);
-            // Eight pages are enough: the processor prefetches the following pages of longer requests by itself.
+            let first = geometry.unit_at(request.offset);
+            // Eight units are enough: the processor prefetches the following units of longer requests by itself.
             let last =
-                geometry.page_at(request.offset.saturating_add(request.len).saturating_sub(1)).min(first + 7);
-            for lpn in first..(last + 1).min(u64::from(geometry.logical_pages)) {
+                geometry.unit_at(request.offset.saturating_add(request.len).saturating_sub(1)).min(first + 7);
+            for lpn in first..(last + 1).min(u64::from(geometry.logical_units)) {
                 let (core, lpn) = (&self.core, Lpn(lpn as u32));
-                self.caching.iter().for_each(|caching| caching.cache.prefetch(lpn, pages));
+                self.caching.iter().for_each(|caching| caching.cache.prefetch(lpn, units));
                 if let Some(mapping) = &self.path.map {
-                    mapping.prefetch(lpn, pages);
+                    mapping.prefetch(lpn, units);
                 }
-                if pages {
-                    core.prefetch_page(lpn, request.op == Op::Read);
+                if units {
+                    core.prefetch_unit(lpn, request.op == Op::Read);
                 } else {
                     core.ftl.map.prefetch(lpn);
                 }
@@ -378,29 +378,21 @@ impl<P: Probe> Drive<P> {
     /// the drive has failed.
     pub fn advance_some(&mut self, to: Time, events: u64) -> bool {
         let mut events_left = events;
-        loop {
-            let (time, clock) = self.core.agenda.first();
-            if self.is_stuck_at(time, clock) {
-                if !self.give_up() {
-                    return true;
-                }
-                continue;
-            }
-            if time > to || time == NEVER {
-                break;
-            }
+        while let Some((time, clock)) = self.next_event(true)
+            && time <= to
+        {
             if events_left == 0 {
                 return false;
             }
             events_left -= 1;
             self.step(time, clock);
-            if self.failure.is_some() {
-                return true;
-            }
+        }
+        if self.failure.is_some() {
+            return true;
         }
         if to > self.core.end {
             self.end_time();
-        } else if self.failure.is_none() {
+        } else {
             // What follows at this time is not part of the rows that end before it.
             if to >= self.recorder.sample_at() {
                 self.sample(to);
@@ -410,50 +402,44 @@ impl<P: Probe> Drive<P> {
         true
     }
 
-    /// Simulates until at least one request has been completed, no event is left, or time `limit` is reached. Returns
+    /// Simulates until at least one request has been completed, the drive is at rest, or time `limit` is reached. Returns
     /// whether a request has been completed.
     pub fn advance_to_completion(&mut self, limit: Time) -> bool {
         while self.path.host.completions.is_empty() {
-            let (time, clock) = self.core.agenda.first();
-            if self.is_stuck_at(time, clock) {
-                if !self.give_up() {
-                    return false;
-                }
-                continue;
+            match self.next_event(false) {
+                Some((time, clock)) if time <= limit => self.step(time, clock),
+                _ => return false,
             }
-            if time > limit || self.is_rest(time, clock) {
-                return false;
-            }
-            self.step(time, clock);
         }
         true
     }
 
     /// Simulates the next event if it is not later than `limit`; returns whether an event was simulated. The present
-    /// time becomes the time of the event, not `limit`. With the limit [`Time::NEVER`], later budget detections and
-    /// refreshes do not count as events, as in [`Drive::run_until_idle`].
+    /// time becomes the time of the event, not `limit`. Budget detections and refreshes to come are events, so a drive that
+    /// has them always has a next event.
     pub fn advance_by_event(&mut self, limit: Time) -> bool {
-        loop {
-            let (time, clock) = self.core.agenda.first();
-            if self.is_stuck_at(time, clock) {
-                if !self.give_up() {
-                    return false;
-                }
-                continue;
+        match self.next_event(true) {
+            Some((time, clock)) if time <= limit => {
+                self.step(time, clock);
+                self.failure.is_none()
             }
-            if time > limit || time == NEVER || limit == NEVER && self.is_rest(time, clock) {
-                return false;
-            }
-            self.step(time, clock);
-            return self.failure.is_none();
+            _ => false,
         }
+    }
+
+    /// Simulates the next event of a drive that is not at rest ([`Drive::run_until_idle`]); returns whether an event was
+    /// simulated.
+    pub fn advance_unless_at_rest(&mut self) -> bool {
+        let Some((time, clock)) = self.next_event(false) else { return false };
+        self.step(time, clock);
+        self.failure.is_none()
     }
 
     /// Simulates until the drive is at rest: all requests completed, no background work left.
     ///
     /// # Errors
     /// When the drive is not at rest after `limit` of simulated time ([`IDLE_LIMIT`] is enough for most drives), for
-    /// example because blocks are due for refresh again before all are refreshed; and when the drive has failed.
+    /// example because superblocks are due for refresh again before all are refreshed; and when the drive has failed.
     pub fn run_until_idle(&mut self, limit: Span) -> Result<(), Failure> {
         self.run_some_until_idle(self.core.now, limit, u64::MAX).map(|_| ())
     }
@@ -466,27 +452,35 @@ impl<P: Probe> Drive<P> {
     pub fn run_some_until_idle(&mut self, began: Time, limit: Span, events: u64) -> Result<bool, Failure> {
         let until = began.saturating_add(limit);
         let mut events_left = events;
+        while let Some((time, clock)) = self.next_event(false) {
+            if time > until {
+                // If nothing but the time at which the drive counts as idle is still to come, nothing is under way.
+                return if clock == self.core.idle_clock() { Ok(true) } else { Err(self.restless(limit)) };
+            }
+            if events_left == 0 {
+                return Ok(false);
+            }
+            events_left -= 1;
+            self.step(time, clock);
+        }
+        self.failure().map_or(Ok(true), |failure| Err(failure.clone()))
+    }
+
+    /// The drive's next event: its time and its clock. `None` if the drive has failed, if no event is left, and, unless
+    /// `recurs`, if the drive is at rest. Gives up the units that wait for room if no event can make room.
+    #[inline]
+    fn next_event(&mut self, recurs: bool) -> Option<(Time, u32)> {
         loop {
             let (time, clock) = self.core.agenda.first();
-            if let Some(failure) = self.failure() {
-                return Err(failure.clone());
-            } else if self.is_rest(time, clock) {
-                if !self.is_stuck() {
-                    return Ok(true);
-                }
-                if !self.give_up() {
-                    return Err(self.failure().expect("give_up has set the failure").clone());
-                }
-            } else if time > until && clock == self.core.idle_clock() {
-                // Nothing is under way; only the time at which the drive counts as idle is still to come.
-                return Ok(true);
-            } else if time > until {
-                return Err(self.restless(limit));
-            } else if events_left == 0 {
-                return Ok(false);
-            } else {
-                events_left -= 1;
-                self.step(time, clock);
+            if !self.is_rest(time, clock) {
+                return Some((time, clock));
+            }
+            if !self.is_stuck() {
+                let has_event = recurs && time != NEVER && self.failure.is_none();
+                return has_event.then_some((time, clock));
+            }
+            if !self.give_up() {
+                return None;
             }
         }
     }
@@ -512,13 +506,7 @@ impl<P: Probe> Drive<P> {
         power_waits && self.core.agenda.is_unset_below(self.core.power_clock())
     }
 
-    /// Whether a page waits for room and no further event can make room.
-    #[inline]
-    fn is_stuck_at(&self, time: Time, clock: u32) -> bool {
-        self.is_rest(time, clock) && self.is_stuck()
-    }
-
-    /// Whether a page waits for room.
+    /// Whether a unit waits for room.
     fn is_stuck(&self) -> bool {
         self.path.is_stuck::<P>()
     }

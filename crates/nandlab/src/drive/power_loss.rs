@@ -1,5 +1,5 @@
 //! The steps of a power loss, in order. The code in `power_loss/` ends or tears the operations under way and saves
-//! dirty pages in an emergency flush; this file also aborts the outstanding requests.
+//! dirty units in an emergency flush; this file also aborts the outstanding requests.
 
 use super::Drive;
 use super::spec::{EnergySpec, FlushOrder};
@@ -60,7 +60,7 @@ impl<P: Probe> Drive<P> {
         let mut in_ram = self.lost_earlier();
         let in_flight = self.abort_requests();
         self.core.device.drop_queues(&self.core.pool);
-        self.core.units.forget();
+        self.core.gathering.forget();
         self.core.array.forget_skips();
         for clock in self.core.geometry.dies..=self.core.refresh_clock() {
             self.core.agenda.set(clock, NEVER);
@@ -74,36 +74,36 @@ impl<P: Probe> Drive<P> {
         self.core.device.stop(self.core.now);
         self.core.agenda.clear();
         self.core.probe.on_power_off(loss.at, self.core.now);
-        in_ram.extend(dirty.iter().filter(|page| page.has_unflushed && !page.is_saved).map(|page| page.lpn));
+        in_ram.extend(dirty.iter().filter(|unit| unit.has_unflushed && !unit.is_saved).map(|unit| unit.lpn));
         self.losses.at_risk =
             AtRisk { in_ram, destroyed: std::mem::take(&mut loss.destroyed), trims, in_flight };
         self.losses.down_ns += self.core.now - loss.at;
         self.losses.list.push(loss);
     }
 
-    /// The deallocations that the capacitor backs up become durable if the flush has written all pages of their
+    /// The deallocations that the capacitor backs up become durable if the flush has written all units of their
     /// records. Returns those that are not durable.
     fn end_trims(&mut self, dirty: &[Dirty]) -> Vec<(Lpn, u64)> {
         let host = &mut self.path.host;
-        if host.is_backed && dirty.iter().all(|page| page.is_saved || !page.is_trims()) {
+        if host.is_backed && dirty.iter().all(|unit| unit.is_saved || !unit.is_trims()) {
             host.trims.make_durable();
         }
         host.trims.take_pending()
     }
 
-    /// Returns the pages whose acknowledged writes were lost earlier, because their write-back failed or an earlier
-    /// recovery could not complete them. The list of these pages is in RAM, which power loss destroys. Pages marked as
+    /// Returns the units whose acknowledged writes were lost earlier, because their write-back failed or an earlier
+    /// recovery could not complete them. The list of these units is in RAM, which power loss destroys. Units marked as
     /// lost in the OOB are left out, because flash keeps the mark.
     fn lost_earlier(&mut self) -> Vec<Lpn> {
         let Self { caching, core, .. } = self;
         let Core { ftl, array, .. } = core;
         let lost = caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
-        let is_marked = |lpn: Lpn| ftl.map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
+        let is_marked = |lpn: Lpn| ftl.map.get(lpn).is_some_and(|unit| array.is_lost(unit));
         let lost = lost.into_iter().flatten().filter(|&(_, acknowledged)| acknowledged != 0);
         lost.map(|(lpn, _)| Lpn(lpn)).filter(|&lpn| !is_marked(lpn)).collect()
     }
 
-    /// Lets operations under way end, and programs dirty pages and lines of the VSM until all are saved or the energy
+    /// Lets operations under way end, and programs dirty units and lines of the VSM until all are saved or the energy
     /// is used up.
     fn flush_on_capacitor(&mut self, dirty: &mut [Dirty], loss: &mut PowerLoss) {
         let capacitor = self.power.capacitor.clone().expect("a flush needs a capacitor");
@@ -119,7 +119,7 @@ impl<P: Probe> Drive<P> {
             // An erase makes older deallocations durable.
             self.path.host.trims.make_durable();
             let Core { ftl, geometry, room, .. } = &self.core;
-            let gain_min = ftl.garbage_per_block(geometry, room.foreground_free);
+            let gain_min = ftl.garbage_per_superblock(geometry, room.foreground_free);
             let EnergySpec { read_j, erase_j, .. } = self.spec.energy;
             GcMeans { read_j, erase_j, gain_min }
         });
@@ -131,21 +131,21 @@ impl<P: Probe> Drive<P> {
         self.power.capacitor.as_mut().expect("a flush needs a capacitor").cycle(1);
     }
 
-    /// Returns the pages to be flushed in their order: first the pages of records of deallocations, because one such
-    /// page saves the most; then the dirty pages. If programs under way end (`finishes`), pages whose dirty sectors are
+    /// Returns the units to be flushed in their order: first the units of records of deallocations, because one such
+    /// unit saves the most; then the dirty units. If programs under way end (`finishes`), units whose dirty sectors are
     /// all in such a program are left out.
     fn dirty_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
         let Some(caching) = &self.caching else { return self.buffered_at_power_loss(finishes, loss) };
         let cache = &caching.cache;
         let capacitor = &self.spec.capacitor;
-        let metadata = self.metadata_pages();
+        let metadata = self.metadata_units();
         let is_first = |lpn: Lpn| capacitor.flush_order == FlushOrder::Metadata && lpn.0 < metadata;
         let order = cache.flush_order(capacitor.flush_order == FlushOrder::Newest, is_first);
         (loss.dirty_pages, loss.unflushed_pages) = (order.len() as u32, cache.unflushed());
         let mut is_programming = vec![false; cache.slots_used()];
         if finishes {
             for transaction in power_loss::under_way(&self.core) {
-                if let (FlashOp::Program, Owner::CachePage(slot)) = (transaction.kind, transaction.owner) {
+                if let (FlashOp::Program, Owner::CacheUnit(slot)) = (transaction.kind, transaction.owner) {
                     is_programming[slot.index()] = true;
                 }
             }
@@ -166,28 +166,28 @@ impl<P: Probe> Drive<P> {
                 is_saved: false,
             }
         };
-        loss.trim_pages = self.path.host.trim_pages(&self.core);
+        loss.trim_pages = self.path.host.trim_units(&self.core);
         let trims = (0..loss.trim_pages).map(|_| Dirty::trims());
         trims.chain(order.into_iter().filter(needs_flush).map(dirty)).collect()
     }
 
-    /// Returns the pages of the write buffer that are not in flash, in the order in which they are flushed. If programs
-    /// under way end (`finishes`), pages in such a program are left out.
+    /// Returns the units of the write buffer that are not in flash, in the order in which they are flushed. If programs
+    /// under way end (`finishes`), units in such a program are left out.
     fn buffered_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
         let Some(buffer) = &self.path.host.buffer else { return Vec::new() };
         let unflushed = buffer.unflushed(&self.core);
         (loss.dirty_pages, loss.unflushed_pages) = (unflushed.len() as u32, unflushed.len() as u32);
-        let stamp = |ppn| self.core.array.stamp(ppn).sequence;
+        let stamp = |unit| self.core.array.stamp(unit).sequence;
         let under_way = if finishes { power_loss::under_way(&self.core) } else { Vec::new() };
-        let programs = under_way.iter().filter(|page| page.kind == FlashOp::Program);
-        let ending: BTreeSet<u64> = programs.map(|page| stamp(page.ppn)).collect();
-        let mut pages: Vec<(u64, Lpn)> =
+        let programs = under_way.iter().filter(|transaction| transaction.kind == FlashOp::Program);
+        let ending: BTreeSet<u64> = programs.map(|transaction| stamp(transaction.unit)).collect();
+        let mut units: Vec<(u64, Lpn)> =
             unflushed.into_iter().map(|(lpn, sequence)| (sequence, Lpn(lpn))).collect();
-        pages.retain(|(sequence, _)| !ending.contains(sequence));
-        pages.sort_by_key(|&(sequence, lpn)| match self.spec.capacitor.flush_order {
+        units.retain(|(sequence, _)| !ending.contains(sequence));
+        units.sort_by_key(|&(sequence, lpn)| match self.spec.capacitor.flush_order {
             FlushOrder::Oldest => (true, sequence),
             FlushOrder::Newest => (true, u64::MAX - sequence),
-            FlushOrder::Metadata => (lpn.0 >= self.metadata_pages(), sequence),
+            FlushOrder::Metadata => (lpn.0 >= self.metadata_units(), sequence),
         });
         let dirty = |(sequence, lpn)| Dirty {
             lpn,
@@ -197,22 +197,22 @@ impl<P: Probe> Drive<P> {
             is_lost: false,
             is_saved: false,
         };
-        pages.into_iter().map(dirty).collect()
+        units.into_iter().map(dirty).collect()
     }
 
-    /// The number of pages at the start of the logical space that `capacitor.flush_order = "metadata"` flushes first.
-    fn metadata_pages(&self) -> u32 {
-        (self.spec.capacitor.metadata_bytes / u64::from(self.core.geometry.page_bytes)) as u32
+    /// The number of units at the start of the logical space that `capacitor.flush_order = "metadata"` flushes first.
+    fn metadata_units(&self) -> u32 {
+        (self.spec.capacitor.metadata_bytes / u64::from(self.core.geometry.unit_bytes)) as u32
     }
 
-    /// Ends all outstanding requests with [`FailReason::PowerLost`]. Returns, by LPN, the pages of their writes.
+    /// Ends all outstanding requests with [`FailReason::PowerLost`]. Returns, by LPN, the units of their writes.
     fn abort_requests(&mut self) -> BTreeMap<u32, InFlight> {
         let aborted = self.path.host.requests.take_all();
         let open = self.path.host.epochs.open();
-        let pages = |work: &InWork| Host::pages(&self.core, &work.request);
+        let units = |work: &InWork| Host::units(&self.core, &work.request);
         let promises =
             self.path.host.promises.as_mut().expect("a drive with sequence numbers keeps promises");
-        let in_flight = promises.on_power_loss(&aborted, open, pages);
+        let in_flight = promises.on_power_loss(&aborted, open, units);
         if let Some(link) = &mut self.path.host.link {
             link.clear(self.core.now);
         }

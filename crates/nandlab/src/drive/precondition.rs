@@ -5,7 +5,7 @@
 
 use super::Drive;
 use super::spec::{FillOrder, PreconditionSpec};
-use crate::base::geometry::{Lpn, PlaneId};
+use crate::base::geometry::{LaneId, Lpn};
 use crate::base::rng::Stream;
 use crate::core::Core;
 use crate::demand_map::Mapping;
@@ -14,7 +14,7 @@ use crate::ftl::WriteStream;
 use crate::host::steady_state;
 use crate::probe::Probe;
 
-/// Number of pages between two calls of [`Watch`].
+/// Number of units between two calls of [`Watch`].
 const STRIDE: u32 = 1 << 16;
 
 /// Callback, called from time to time with the share done (0 to 1). If it returns `false`, the work stops.
@@ -56,7 +56,7 @@ impl<P: Probe> Drive<P> {
         self.core.sequence == 0 && self.core.ftl.map.mapped() == 0
     }
 
-    /// Returns a callback that notifies the demand map of a page that was mapped without simulating time.
+    /// Returns a callback that notifies the demand map of a unit that was mapped without simulating time.
     fn on_mapped(map: &mut Option<Mapping>) -> impl FnMut(Lpn) {
         move |lpn| {
             if let Some(mapping) = map {
@@ -69,57 +69,58 @@ impl<P: Probe> Drive<P> {
     pub(super) fn note_at_rest(&mut self) {
         if let Some(promises) = &mut self.path.host.promises {
             let Core { ftl, array, .. } = &self.core;
-            promises.note_at_rest(&ftl.map, |ppn| array.stamp(ppn).sequence);
+            promises.note_at_rest(&ftl.map, |unit| array.stamp(unit).sequence);
         }
     }
 
-    /// Called after preconditioning: writes all stale translation pages, and fills with padding the flash pages that are
-    /// not full, without simulating time.
+    /// Called after preconditioning: writes all stale translation pages, and fills with padding the programming units
+    /// that are not full, without simulating time.
     pub fn settle(&mut self) {
         if self.failure.is_some() {
             return;
         }
         if let Some(mapping) = &mut self.path.map
-            && let Err(plane) = mapping.settle(&mut self.core)
+            && let Err(lane) = mapping.settle(&mut self.core)
         {
-            return self.wear_out(plane);
+            return self.wear_out(lane);
         }
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
             for stream in WriteStream::all() {
-                while self.core.ftl.is_amid_program(&self.core.geometry, plane, stream) {
-                    self.core.program_now(plane, stream, Lpn(DEAD_LPN), 0, |_| ());
+                while self.core.ftl.is_amid_program(&self.core.geometry, lane, stream) {
+                    self.core.program_now(lane, stream, Lpn(DEAD_LPN), 0, |_| ());
                 }
             }
         }
         self.note_at_rest();
     }
 
-    /// Fills a share `used` of `drive.blocks_per_plane` blocks of every plane, rounded down to whole blocks. A share
-    /// `valid` of the filled pages, at random places, is valid, but not more pages than the drive has logical pages. The
-    /// valid pages have the lowest LPNs, so that a workload that starts at address 0 finds data.
+    /// Fills a share `used` of `drive.blocks_per_plane` superblocks of every lane, rounded down to whole superblocks. A
+    /// share `valid` of the filled units, at random places, is valid, but not more units than the drive has logical
+    /// units. The valid units have the lowest LPNs, so that a workload that starts at address 0 finds data.
     fn fill(&mut self, used: f64, valid: f64, order: FillOrder, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
-        let (planes, pages) = (self.core.geometry.planes, self.core.geometry.pages_per_block);
-        // 1e-9 absorbs rounding, so that 0.29 of 100 blocks are 29.
-        let filled_blocks = (used * f64::from(self.core.geometry.blocks_per_plane) + 1e-9) as u32;
-        let filled = u64::from(filled_blocks * pages) * u64::from(planes);
-        let mapped = ((filled as f64 * valid) as u32).min(self.core.geometry.logical_pages);
-        // Consecutive flash pages of LPNs go to all planes in turn, so the flash pages of a plane have the same residue
-        // modulo the number of planes.
-        let units = self.core.geometry.units_per_page;
-        let mut residues = vec![0; planes as usize];
-        for residue in 0..planes {
-            residues[self.core.ftl.allocator.home(Lpn(residue * units), &self.core.geometry).index()] =
+        let (lanes, units_per_superblock) =
+            (self.core.geometry.lanes, self.core.geometry.units_per_superblock);
+        // 1e-9 absorbs rounding, so that 0.29 of 100 superblocks are 29.
+        let filled_superblocks = (used * f64::from(self.core.geometry.superblocks_per_lane) + 1e-9) as u32;
+        let filled = u64::from(filled_superblocks * units_per_superblock) * u64::from(lanes);
+        let mapped = ((filled as f64 * valid) as u32).min(self.core.geometry.logical_units);
+        // Consecutive pages of LPNs go to all lanes in turn, so the pages of a lane have the same residue modulo the
+        // number of lanes.
+        let per_page = self.core.geometry.units_per_page;
+        let mut residues = vec![0; lanes as usize];
+        for residue in 0..lanes {
+            residues[self.core.ftl.allocator.home(Lpn(residue * per_page), &self.core.geometry).index()] =
                 residue;
         }
-        let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(planes) as usize + units as usize);
-        for plane in (0..planes).map(PlaneId) {
-            if !watch(f64::from(plane.0) / f64::from(planes)) {
+        let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(lanes) as usize + per_page as usize);
+        for lane in (0..lanes).map(LaneId) {
+            if !watch(f64::from(lane.0) / f64::from(lanes)) {
                 return false;
             }
             lpns.clear();
-            let of_plane = (residues[plane.index()]..mapped.div_ceil(units)).step_by(planes as usize);
-            lpns.extend(of_plane.flat_map(|page| page * units..mapped.min((page + 1) * units)));
+            let of_lane = (residues[lane.index()]..mapped.div_ceil(per_page)).step_by(lanes as usize);
+            lpns.extend(of_lane.flat_map(|page| page * per_page..mapped.min((page + 1) * per_page)));
             // LPNs are taken from the end of the list.
             match order {
                 FillOrder::Sequential => lpns.reverse(),
@@ -129,18 +130,18 @@ impl<P: Probe> Drive<P> {
                     }
                 }
             }
-            // Selection sampling (Knuth, algorithm S): exactly `wanted` pages become valid, and each set of pages is
+            // Selection sampling (Knuth, algorithm S): exactly `wanted` units become valid, and each set of units is
             // equally likely.
             let mut wanted = lpns.len() as u64;
-            let of_plane = u64::from(filled_blocks * pages);
-            for pages_left in (1..=of_plane).rev() {
-                if pages_left % u64::from(STRIDE) == 0 {
-                    let of_this = 1.0 - pages_left as f64 / of_plane as f64;
-                    if !watch((f64::from(plane.0) + of_this) / f64::from(planes)) {
+            let of_lane = u64::from(filled_superblocks * units_per_superblock);
+            for units_left in (1..=of_lane).rev() {
+                if units_left % u64::from(STRIDE) == 0 {
+                    let of_this = 1.0 - units_left as f64 / of_lane as f64;
+                    if !watch((f64::from(lane.0) + of_this) / f64::from(lanes)) {
                         return false;
                     }
                 }
-                let is_valid = stream.below(pages_left) < wanted;
+                let is_valid = stream.below(units_left) < wanted;
                 let lpn = if is_valid {
                     wanted -= 1;
                     // The map is accessed at random, so its entries are prefetched.
@@ -151,21 +152,21 @@ impl<P: Probe> Drive<P> {
                 } else {
                     Lpn(DEAD_LPN)
                 };
-                self.core.program_now(plane, WriteStream::Host, lpn, 0, Self::on_mapped(&mut self.path.map));
+                self.core.program_now(lane, WriteStream::Host, lpn, 0, Self::on_mapped(&mut self.path.map));
             }
         }
         true
     }
 
-    /// SNIA PTS: writes the whole logical space once in order, then overwrites uniformly random pages in rounds of one
+    /// SNIA PTS: writes the whole logical space once in order, then overwrites uniformly random units in rounds of one
     /// logical capacity each, until the WAF of the last five rounds is steady or `rounds_max` rounds are over. Returns
     /// `None` if `watch` has stopped the preconditioning, or the drive is worn out.
     fn pts(&mut self, rounds_max: u32, watch: Watch) -> Option<PtsOutcome> {
         let mut stream = Stream::new(self.spec.seed, "precondition");
-        let pages = self.core.geometry.logical_pages;
+        let units = self.core.geometry.logical_units;
         let of_all = 1.0 / f64::from(rounds_max + 1);
-        for lpn in 0..pages {
-            if lpn % STRIDE == 0 && !watch(f64::from(lpn) / f64::from(pages) * of_all) {
+        for lpn in 0..units {
+            if lpn % STRIDE == 0 && !watch(f64::from(lpn) / f64::from(units) * of_all) {
                 return None;
             }
             self.write_if_room(Lpn(lpn))?;
@@ -173,21 +174,21 @@ impl<P: Probe> Drive<P> {
         let mut waf = Vec::new();
         let mut is_steady = false;
         while !is_steady && waf.len() < rounds_max as usize {
-            let mut programs = 0;
-            for page in 0..pages {
-                let done = (waf.len() + 1) as f64 + f64::from(page) / f64::from(pages);
-                if page % STRIDE == 0 && !watch(done * of_all) {
+            let mut programmed = 0;
+            for written in 0..units {
+                let done = (waf.len() + 1) as f64 + f64::from(written) / f64::from(units);
+                if written % STRIDE == 0 && !watch(done * of_all) {
                     return None;
                 }
-                programs += self.write_if_room(Lpn(stream.below(u64::from(pages)) as u32))?;
+                programmed += self.write_if_room(Lpn(stream.below(u64::from(units)) as u32))?;
             }
-            waf.push(programs as f64 / f64::from(pages));
+            waf.push(programmed as f64 / f64::from(units));
             is_steady = steady_state(&waf).is_some_and(|state| state.is_met);
         }
         Some(PtsOutcome { waf, is_steady })
     }
 
-    /// Writes a page without simulating time, for experiments on write amplification. Returns the number of pages
+    /// Writes a unit without simulating time, for experiments on write amplification. Returns the number of units
     /// programmed for this write, GC included.
     ///
     /// # Panics
@@ -197,29 +198,29 @@ impl<P: Probe> Drive<P> {
         self.write_if_room(lpn).expect("a drive that is not worn out has room")
     }
 
-    /// Writes a page without simulating time. Returns the number of pages programmed for this write, GC included. If the
-    /// plane of the page has no room, and no block that can be emptied with a gain, the drive fails as worn out, and the
-    /// result is `None`.
+    /// Writes a unit without simulating time. Returns the number of units programmed for this write, GC included. If
+    /// the lane of the unit has no room, and no superblock that can be emptied with a gain, the drive fails as worn
+    /// out, and the result is `None`.
     #[inline]
     pub fn write_if_room(&mut self, lpn: Lpn) -> Option<u64> {
         debug_assert!(self.core.pool.live() == 0, "write_if_room needs a drive without operations under way");
         let mut moved = 0;
-        let plane = loop {
-            let plane = self.core.ftl.choose_plane(&self.core.geometry, &self.core.device, lpn);
-            if let Some(plane) = plane.filter(|&plane| self.core.ftl.has_room(plane)) {
-                break plane;
+        let lane = loop {
+            let lane = self.core.ftl.choose_lane(&self.core.geometry, &self.core.device, lpn);
+            if let Some(lane) = lane.filter(|&lane| self.core.ftl.has_room(lane)) {
+                break lane;
             }
-            // Dynamic allocation may take any plane: the plane with the most garbage is collected.
-            let garbage = |plane: &PlaneId| {
+            // Dynamic allocation may take any lane: the lane with the most garbage is collected.
+            let garbage = |lane: &LaneId| {
                 let ftl = &self.core.ftl;
-                let pages = ftl.spare_pages(&self.core.geometry, *plane)
-                    - ftl.free_pages(&self.core.geometry, *plane);
-                (!ftl.is_overfull(&self.core.geometry, *plane), pages)
+                let units =
+                    ftl.spare_units(&self.core.geometry, *lane) - ftl.free_units(&self.core.geometry, *lane);
+                (!ftl.is_overfull(&self.core.geometry, *lane), units)
             };
-            let plane = plane.or_else(|| (0..self.core.geometry.planes).map(PlaneId).max_by_key(garbage));
-            let plane = plane.expect("a drive has planes");
-            let Some(more) = self.core.collect_now(plane, Self::on_mapped(&mut self.path.map)) else {
-                self.wear_out(plane);
+            let lane = lane.or_else(|| (0..self.core.geometry.lanes).map(LaneId).max_by_key(garbage));
+            let lane = lane.expect("a drive has lanes");
+            let Some(more) = self.core.collect_now(lane, Self::on_mapped(&mut self.path.map)) else {
+                self.wear_out(lane);
                 return None;
             };
             moved += more;
@@ -227,7 +228,7 @@ impl<P: Probe> Drive<P> {
         self.core.sequence += 1;
         let sequence = self.core.sequence;
         let opened = self.core.program_now(
-            plane,
+            lane,
             WriteStream::Host,
             lpn,
             sequence,
@@ -239,8 +240,8 @@ impl<P: Probe> Drive<P> {
         self.core.probe.on_write_admitted(None, lpn, self.core.sequence);
         self.core.probe.on_write_durable(lpn, self.core.sequence);
         self.core.probe.on_write_acknowledged(lpn, self.core.sequence);
-        while opened && self.core.is_short(plane) {
-            let Some(more) = self.core.collect_now(plane, Self::on_mapped(&mut self.path.map)) else { break };
+        while opened && self.core.is_short(lane) {
+            let Some(more) = self.core.collect_now(lane, Self::on_mapped(&mut self.path.map)) else { break };
             moved += more;
         }
         Some(moved + 1)

@@ -21,7 +21,7 @@ pub struct Preconditioned {
 }
 
 impl Preconditioned {
-    /// The mapping units of the drive.
+    /// The units of the drive.
     pub fn units(&self) -> u32 {
         self.units
     }
@@ -41,7 +41,7 @@ impl<P: Probe> Drive<P> {
         );
         Preconditioned {
             shape: self.shape(),
-            units: self.core.geometry.pages,
+            units: self.core.geometry.units,
             array: self.core.array.clone(),
             ftl: self.core.ftl.clone(),
             sequence: self.core.sequence,

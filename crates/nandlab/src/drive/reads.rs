@@ -6,15 +6,15 @@ use crate::read_levels::Reads;
 use crate::sched::{Cause, Owner, Slot, Transaction};
 
 impl<P: Probe> Drive<P> {
-    /// A page has been transferred out of its die: begins decoding.
+    /// The units of a read have been transferred out of their die: begins decoding.
     #[inline]
     pub(super) fn on_page_out(&mut self, slot: Slot) {
-        let Transaction { ppn, level, owner, .. } = self.core.pool[slot];
-        if let (Owner::TranslationPage(page), Some(mapping)) = (owner, &self.path.map) {
-            mapping.prefetch_waiting(&self.core, page, true);
+        let Transaction { unit, level, owner, .. } = self.core.pool[slot];
+        if let (Owner::TranslationPage(tvpn), Some(mapping)) = (owner, &self.path.map) {
+            mapping.prefetch_waiting(&self.core, tvpn, true);
         }
         let decoded = self.reads.on_page_out(&mut self.core, slot);
-        self.schemes.on_read(&mut self.core, ppn, level);
+        self.schemes.on_read(&mut self.core, unit, level);
         if let Some(slot) = decoded {
             self.on_decoded(slot);
         }
@@ -38,7 +38,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// The read of a page has ended: notifies the owner.
+    /// The read of a unit has ended: notifies the owner.
     #[inline]
     fn on_read(&mut self, read: &Transaction) {
         if self.core.physics.ecc.has_levels() {
@@ -47,26 +47,26 @@ impl<P: Probe> Drive<P> {
             {
                 cache.on_decoded(&mut self.core, &mut self.path.map, read);
             }
-            self.core.unpin(self.core.geometry.block_of(read.ppn));
+            self.core.unpin(self.core.geometry.superblock_of(read.unit));
         }
         match read.owner {
             Owner::Request(_) | Owner::Merge(_) => self.on_host_read(read),
-            Owner::TranslationPage(page) => {
+            Owner::TranslationPage(tvpn) => {
                 let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
-                mapping.on_translation_read(&mut self.core, page, read);
+                mapping.on_translation_read(&mut self.core, tvpn, read);
             }
             Owner::Miss(miss) => {
                 let mapping = self.path.map.as_mut().expect("only a demand map has misses");
                 mapping.on_miss_read(&mut self.core, miss, read);
             }
-            Owner::CachePage(slot) => {
-                let sequence = self.core.array.stamp(read.ppn).sequence;
+            Owner::CacheUnit(slot) => {
+                let sequence = self.core.array.stamp(read.unit).sequence;
                 self.with_cache(|cache, core, path| {
                     cache.on_fetched(core, path, slot, Some(sequence), read.is_uncorrectable());
                 });
             }
-            Owner::Job(plane) => self.with_background(|jobs, core, path, around| {
-                jobs.on_background_read(core, path, around, plane, read);
+            Owner::Job(lane) => self.with_background(|jobs, core, path, around| {
+                jobs.on_background_read(core, path, around, lane, read);
             }),
             other => unreachable!("{other:?} queues no reads"),
         }

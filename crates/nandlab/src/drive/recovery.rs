@@ -1,7 +1,7 @@
 //! The steps of recovery after power has returned, in order.
 
 use super::{Drive, build};
-use crate::base::geometry::{BlockId, Lpn, PlaneId, Tvpn};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId, Tvpn};
 use crate::base::lost::{Content, Recovered};
 use crate::base::units::Span;
 use crate::core::{Core, Wake};
@@ -12,9 +12,9 @@ use crate::power_loss::{AtRisk, Recovery};
 use crate::probe::Probe;
 use std::collections::BTreeMap;
 
-/// What a power loss may have destroyed of a page.
+/// What a power loss may have destroyed of a unit.
 #[derive(Default)]
-struct PageAtRisk {
+struct UnitAtRisk {
     /// Whether data of acknowledged writes, or the record of a TRIM, was only in RAM or has been destroyed.
     is_at_risk: bool,
     /// The writes that have been destroyed in flash, by their sequence numbers.
@@ -32,14 +32,14 @@ impl<P: Probe> Drive<P> {
         assert!(std::mem::take(&mut self.core.state.is_off), "power is on");
         let mut recovery = Recovery::default();
         let torn_erases = std::mem::take(&mut self.losses.torn_erases);
-        for block in &mut *self.core.array.blocks {
-            (block.valid, block.pins, block.linked) = (0, 0, 0);
+        for superblock in &mut *self.core.array.superblocks {
+            (superblock.valid, superblock.pins, superblock.linked) = (0, 0, 0);
         }
         let mut busy_ns = vec![Span::ZERO; self.core.geometry.dies as usize];
         let channel_ns_per_byte = self.spec.timing.channel_ns_per_byte;
         let (mut found, scan_ns) = self.with_return(&mut busy_ns, &mut recovery, |on_return, trims| {
-            for block in torn_erases {
-                on_return.erase(block);
+            for superblock in torn_erases {
+                on_return.erase(superblock);
             }
             on_return.end_erases();
             let found = on_return.read_oobs(trims);
@@ -61,14 +61,14 @@ impl<P: Probe> Drive<P> {
             self.use_lsb_pages_only();
         }
         let lost = self
-            .with_return(&mut busy_ns, &mut recovery, |on_return, _| on_return.merge_partial_pages(&found));
+            .with_return(&mut busy_ns, &mut recovery, |on_return, _| on_return.merge_partial_units(&found));
         if let Some(caching) = &mut self.caching {
             caching.lost.extend(lost.iter().map(|&(lpn, sequence)| (lpn.0, sequence)));
         }
         self.losses.at_risk.in_ram.extend(lost.into_iter().map(|(lpn, _)| lpn));
         self.record_losses();
-        for block in (0..self.core.geometry.blocks).map(BlockId) {
-            self.core.look_if_dead(block);
+        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+            self.core.look_if_dead(superblock);
         }
         recovery.ns = scan_ns + busy_ns.iter().copied().max().unwrap_or(Span::ZERO);
         self.core.now += recovery.ns;
@@ -76,9 +76,9 @@ impl<P: Probe> Drive<P> {
         if self.power.capacitor.is_some() {
             let recharge_ns = self.spec.capacitor.recharge_ns;
             self.power.begin_recharge(&mut self.core, recharge_ns);
-            // Recovery may have collected blocks, whose copies are the only ones.
-            for plane in (0..self.core.geometry.planes).map(PlaneId) {
-                self.core.end_wordlines(plane);
+            // Recovery may have collected superblocks, whose copies are the only ones.
+            for lane in (0..self.core.geometry.lanes).map(LaneId) {
+                self.core.end_wordlines(lane);
             }
             if let Some(caching) = &mut self.caching {
                 caching.cache.set_budget(0);
@@ -93,24 +93,24 @@ impl<P: Probe> Drive<P> {
         self.power.set_clock(&mut self.core);
         self.schemes.refreshing.refresh.begin(&mut self.core);
         recovery.stale_translation_pages = stale.len() as u32;
-        for page in stale {
-            self.write_back(page);
+        for tvpn in stale {
+            self.write_back(tvpn);
         }
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            self.core.wake(Wake::Space(plane));
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            self.core.wake(Wake::Space(lane));
         }
         self.serve();
         let loss = self.losses.list.last_mut().expect("power has failed");
         loss.recovery = Some(recovery);
     }
 
-    /// Lists the pages about which the power loss has broken a promise to the host, and notifies the probe.
+    /// Lists the units about which the power loss has broken a promise to the host, and notifies the probe.
     fn record_losses(&mut self) {
         let Self { path, core, losses, caching, .. } = self;
         let Core { ftl, array, probe, geometry, .. } = core;
         let promises = path.host.promises.as_mut().expect("a drive with sequence numbers keeps promises");
         let AtRisk { in_ram, destroyed, trims, in_flight } = std::mem::take(&mut losses.at_risk);
-        let sequence = |lpn: Lpn| ftl.map.get(lpn).map(|ppn| array.stamp(ppn).sequence);
+        let sequence = |lpn: Lpn| ftl.map.get(lpn).map(|unit| array.stamp(unit).sequence);
         let is_unreadable =
             |lpn: Lpn| caching.as_ref().is_some_and(|caching| caching.lost.contains_key(&lpn.0));
         let content = |lpn: Lpn| {
@@ -119,31 +119,31 @@ impl<P: Probe> Drive<P> {
             }
             sequence(lpn).map_or(Content::Nothing, Content::Write)
         };
-        let mut pages: BTreeMap<u32, PageAtRisk> = BTreeMap::new();
+        let mut units: BTreeMap<u32, UnitAtRisk> = BTreeMap::new();
         for lpn in in_ram {
-            pages.entry(lpn.0).or_default().is_at_risk = true;
+            units.entry(lpn.0).or_default().is_at_risk = true;
         }
         for &(lpn, sequence) in &destroyed {
-            let page = pages.entry(lpn.0).or_default();
-            page.is_at_risk = true;
-            page.destroyed.push(sequence);
+            let unit = units.entry(lpn.0).or_default();
+            unit.is_at_risk = true;
+            unit.destroyed.push(sequence);
         }
         for (lpn, trimmed) in trims {
             match sequence(lpn) {
                 None => path.host.trims.keep(lpn, trimmed),
                 Some(back) if back < trimmed => {
-                    let page = pages.entry(lpn.0).or_default();
-                    page.is_at_risk = true;
-                    page.undone_trims.push(trimmed);
+                    let unit = units.entry(lpn.0).or_default();
+                    unit.is_at_risk = true;
+                    unit.undone_trims.push(trimmed);
                 }
                 Some(_) => {}
             }
         }
         for &lpn in in_flight.keys() {
-            pages.entry(lpn).or_default();
+            units.entry(lpn).or_default();
         }
         let loss = losses.list.last_mut().expect("power has failed");
-        for (&lpn, page) in &pages {
+        for (&lpn, unit) in &units {
             let held = match content(Lpn(lpn)) {
                 Content::Write(sequence) => Some(sequence),
                 Content::Nothing => path.host.trims.newest(Lpn(lpn)),
@@ -152,18 +152,18 @@ impl<P: Probe> Drive<P> {
             let after = AfterLoss {
                 lpn: Lpn(lpn),
                 held,
-                is_at_risk: page.is_at_risk,
+                is_at_risk: unit.is_at_risk,
                 in_flight: in_flight.get(&lpn).copied(),
-                undone_trims: &page.undone_trims,
-                destroyed: &page.destroyed,
+                undone_trims: &unit.undone_trims,
+                destroyed: &unit.destroyed,
             };
             loss.lost.extend(promises.broken(&after));
-            if page.is_at_risk {
+            if unit.is_at_risk {
                 promises.keep(Lpn(lpn), held);
             }
         }
-        let (pages, page_bytes) = (geometry.logical_pages, geometry.page_bytes);
-        let recovered = Recovered { pages, page_bytes, destroyed: &destroyed, content: &content };
+        let (units, unit_bytes) = (geometry.logical_units, geometry.unit_bytes);
+        let recovered = Recovered { units, unit_bytes, destroyed: &destroyed, content: &content };
         probe.on_power_loss(&loss.lost, &recovered);
     }
 
@@ -175,7 +175,7 @@ impl<P: Probe> Drive<P> {
         let ftl = std::mem::replace(&mut core.ftl, fresh);
         schemes.forget(core);
         core.pool.clear();
-        core.units.forget();
+        core.gathering.forget();
         core.waiters.clear();
         core.wakes.clear();
         core.agenda.clear();
@@ -204,36 +204,36 @@ impl<P: Probe> Drive<P> {
 
     /// Marks and returns the stale translation pages: those with changes that were only in RAM, those of which recovery
     /// has found another copy than that mapped before the power loss, and those with an LPN that recovery has mapped to
-    /// another page than before the power loss.
+    /// another unit than before the power loss.
     fn find_stale_translation_pages(&mut self, before: &(Ftl, Option<Mapping>)) -> Vec<Tvpn> {
         let (before, old) = before;
         let (Some(mapping), Some(old)) = (&mut self.path.map, old) else { return Vec::new() };
         let (demand, old) = (&mut mapping.demand, &old.demand);
         demand.trust_flash(&self.core.ftl.map);
-        for page in demand.numbers() {
-            let lpn = demand.lpn_of(page);
-            if old.has_changes(page) || self.core.ftl.map.get(lpn) != before.map.get(lpn) {
-                demand.pages[page.index()].is_stale = true;
+        for tvpn in demand.numbers() {
+            let lpn = demand.lpn_of(tvpn);
+            if old.has_changes(tvpn) || self.core.ftl.map.get(lpn) != before.map.get(lpn) {
+                demand.pages[tvpn.index()].is_stale = true;
             }
         }
-        // The map of before the power loss has the pages to which the flush has mapped these LPNs.
+        // The map of before the power loss has the units to which the flush has mapped these LPNs.
         for lpn in std::mem::take(&mut self.losses.remapped) {
-            let page = demand.page_of(lpn);
-            demand.pages[page.index()].is_stale = true;
+            let tvpn = demand.page_of(lpn);
+            demand.pages[tvpn.index()].is_stale = true;
         }
-        for lpn in (0..self.core.geometry.logical_pages).map(Lpn) {
+        for lpn in (0..self.core.geometry.logical_units).map(Lpn) {
             if self.core.ftl.map.get(lpn) != before.map.get(lpn) {
-                let page = demand.page_of(lpn);
-                demand.pages[page.index()].is_stale = true;
+                let tvpn = demand.page_of(lpn);
+                demand.pages[tvpn.index()].is_stale = true;
             }
         }
-        demand.numbers().filter(|page| demand.pages[page.index()].is_stale).collect()
+        demand.numbers().filter(|tvpn| demand.pages[tvpn.index()].is_stale).collect()
     }
 
     /// Restricts the host stream to LSB pages, because programs may be torn while the capacitor is empty.
     fn use_lsb_pages_only(&mut self) {
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            self.core.ftl.set_lsb_only(&self.core.geometry, plane, WriteStream::Host, true);
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            self.core.ftl.set_lsb_only(&self.core.geometry, lane, WriteStream::Host, true);
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The path of host requests: requests are split into pages, pages become transactions, the last page completes the
+//! The path of host requests: requests are split into units, units become transactions, the last unit completes the
 //! request.
 //!
 //! Without a write cache a write is mapped when it is admitted, not when it is programmed: from its admission on it is
 //! the newest data of its LPN, and reads are answered from the controller's buffer until the program has ended. Until
-//! then the block of the replaced page is pinned, so acknowledged data is always in flash.
+//! then the superblock of the replaced unit is pinned, so acknowledged data is always in flash.
 
 use super::Drive;
 use super::together::Path;
-use crate::base::geometry::{CacheSlot, Lpn, Ppn, RequestId, Tvpn};
+use crate::base::geometry::{CacheSlot, Lpn, RequestId, Tvpn, UnitId};
 use crate::core::{Map, Read, Waiter, Wake, Wants};
 use crate::flash::DEAD_LPN;
 use crate::host::{Host, Op, Request};
@@ -60,31 +60,31 @@ impl<P: Probe> Drive<P> {
         if request.op == Op::Flush {
             self.path.host.complete_flushes(&mut self.core);
         } else {
-            self.path.host.page_done(&mut self.core, slot);
+            self.path.host.unit_done(&mut self.core, slot);
         }
     }
 
-    /// A page that has waited for its map entry continues. If the translation page `is_lost`, a page of a host request
-    /// fails; a page of the write cache continues, because the translation page is rebuilt from the OOB of the data
-    /// pages.
+    /// A unit that has waited for its map entry continues. If the translation page `is_lost`, a unit of a host request
+    /// fails; a unit of the write cache continues, because the translation page is rebuilt from the OOB of the data
+    /// units.
     #[inline(never)]
     pub(crate) fn on_map_entry(&mut self, waiter: &Waiter, is_lost: bool) {
         if is_lost && let Owner::Request(id) = waiter.owner {
-            self.path.host.fail_page(id);
+            self.path.host.fail_unit(id);
             if waiter.wants == Wants::Read {
                 self.core.probe.on_read_failed(id, waiter.lpn);
             }
-            self.path.host.page_done(&mut self.core, id);
+            self.path.host.unit_done(&mut self.core, id);
             return;
         }
         self.path.map.keep_entry(&mut self.core, waiter.lpn);
         match (waiter.owner, waiter.wants) {
-            (Owner::CachePage(slot), Wants::Read) => {
+            (Owner::CacheUnit(slot), Wants::Read) => {
                 self.with_cache(|cache, core, path| cache.fetch_mapped(core, &path.map, slot));
             }
-            (Owner::CachePage(_), _) => {
+            (Owner::CacheUnit(_), _) => {
                 let Path { host, map, writes } = &mut self.path;
-                writes.program_page(
+                writes.program_unit(
                     &mut self.core,
                     host,
                     map,
@@ -95,14 +95,14 @@ impl<P: Probe> Drive<P> {
             }
             (owner, Wants::Read) => {
                 self.read_mapped(owner.request(), waiter.lpn);
-                self.path.host.page_done(&mut self.core, owner.request());
+                self.path.host.unit_done(&mut self.core, owner.request());
             }
             (owner, wants) => self.resume_write(owner.request(), waiter.lpn, wants == Wants::PartialWrite),
         }
     }
 
     fn read(&mut self, id: RequestId, request: &Request) {
-        let (first, last) = Host::pages(&self.core, request);
+        let (first, last) = Host::units(&self.core, request);
         for lpn in (first..=last).map(Lpn) {
             self.core.probe.on_read_asked(id, lpn);
             if let Some(cache) = &mut self.caching
@@ -113,88 +113,88 @@ impl<P: Probe> Drive<P> {
             if self.path.map.has_entry(&mut self.core, lpn, Owner::Request(id), Wants::Read) {
                 self.read_mapped(id, lpn);
             } else {
-                self.path.host.requests.get(id).pages_left += 1;
+                self.path.host.requests.get(id).units_left += 1;
             }
         }
     }
 
-    /// Reads a page whose map entry is available.
+    /// Reads a unit whose map entry is available.
     #[inline]
     pub(crate) fn read_mapped(&mut self, id: RequestId, lpn: Lpn) {
-        let Some(ppn) = self.core.ftl.map.get(lpn) else {
+        let Some(unit) = self.core.ftl.map.get(lpn) else {
             self.path.host.record.counters.unmapped_reads += 1;
             self.core.probe.on_read_answered(id, lpn, None);
             return;
         };
-        if self.core.is_in_flight(ppn) {
-            if self.core.array.is_lost(ppn) {
-                self.path.host.fail_page(id);
+        if self.core.is_in_flight(unit) {
+            if self.core.array.is_lost(unit) {
+                self.path.host.fail_unit(id);
                 self.core.probe.on_read_failed(id, lpn);
             } else {
                 self.path.host.record.counters.buffered_reads += 1;
-                self.core.probe.on_read_answered(id, lpn, Some(self.core.array.stamp(ppn).sequence));
+                self.core.probe.on_read_answered(id, lpn, Some(self.core.array.stamp(unit).sequence));
             }
             return;
         }
-        self.path.host.requests.get(id).pages_left += 1;
-        self.read_for_host(ppn, lpn, Owner::Request(id));
+        self.path.host.requests.get(id).units_left += 1;
+        self.read_for_host(unit, lpn, Owner::Request(id));
     }
 
-    /// Reads the page of a read that missed the write cache from flash into the slot taken for it.
+    /// Reads the unit of a read that missed the write cache from flash into the slot taken for it.
     #[inline(never)]
     pub(super) fn read_into_cache(&mut self, slot: CacheSlot) {
         let caching = self.caching.as_ref().expect("only a write cache has slots");
         let lpn = caching.cache.entry(slot).lpn;
-        if let Some(ppn) = caching.page_to_fetch(&mut self.core, slot) {
-            self.read_for_host(ppn, lpn, Owner::CachePage(slot));
+        if let Some(unit) = caching.unit_to_fetch(&mut self.core, slot) {
+            self.read_for_host(unit, lpn, Owner::CacheUnit(slot));
             return;
         }
         let (map, counters) = (&self.core.ftl.map, &mut self.path.host.record.counters);
         match map.get(lpn) {
             None => counters.unmapped_reads += 1,
-            Some(ppn) => counters.buffered_reads += u64::from(!self.core.array.is_lost(ppn)),
+            Some(unit) => counters.buffered_reads += u64::from(!self.core.array.is_lost(unit)),
         }
     }
 
     /// Queues a read for a host request.
-    fn read_for_host(&mut self, ppn: Ppn, lpn: Lpn, owner: Owner) {
+    fn read_for_host(&mut self, unit: UnitId, lpn: Lpn, owner: Owner) {
         let (cause, class) = (Cause::Host, Class::HostRead);
-        let page_level = self.core.page_level(&self.path.map, lpn);
-        let slot = self.core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
+        let unit_level = self.core.unit_level(&self.path.map, lpn);
+        let slot = self.core.read(Read { unit, lpn, owner, cause, class, start: Start::Policy, unit_level });
         self.reads.on_host_read(&self.core, slot);
         self.schemes.refreshing.on_host_read(&mut self.core, slot);
     }
 
     /// Writes back a translation page that a deallocation has changed, or that is stale after a power loss.
-    pub(super) fn write_back(&mut self, page: Tvpn) {
+    pub(super) fn write_back(&mut self, tvpn: Tvpn) {
         let mapping = self.path.map.as_mut().expect("only a demand map has translation pages");
-        mapping.write_back(&mut self.core, page);
+        mapping.write_back(&mut self.core, tvpn);
     }
 
     fn write(&mut self, id: RequestId, request: &Request) {
-        let bytes = u64::from(self.core.geometry.page_bytes);
-        let (first, last) = Host::pages(&self.core, request);
+        let bytes = u64::from(self.core.geometry.unit_bytes);
+        let (first, last) = Host::units(&self.core, request);
         let end = request.offset + request.len;
-        self.path.host.requests.get(id).pages_left += last - first + 1;
-        for page in first..=last {
+        self.path.host.requests.get(id).units_left += last - first + 1;
+        for lpn in (first..=last).map(Lpn) {
             if let Some(cache) = &mut self.caching {
-                cache.write(&mut self.core, &mut self.path, id, Lpn(page));
+                cache.write(&mut self.core, &mut self.path, id, lpn);
                 continue;
             }
-            let start = u64::from(page) * bytes;
+            let start = u64::from(lpn.0) * bytes;
             let is_partial = request.offset > start || end < start + bytes;
-            if self.replace_buffered(id, Lpn(page), is_partial) {
+            if self.replace_buffered(id, lpn, is_partial) {
                 continue;
             }
             let wants = if is_partial { Wants::PartialWrite } else { Wants::Write };
-            if self.path.map.has_entry(&mut self.core, Lpn(page), Owner::Request(id), wants) {
-                self.write_mapped(id, Lpn(page), is_partial);
+            if self.path.map.has_entry(&mut self.core, lpn, Owner::Request(id), wants) {
+                self.write_mapped(id, lpn, is_partial);
             }
         }
     }
 
-    /// Replaces the data of a page in the write buffer by that of a write, if it can be replaced. Returns whether it has
-    /// been. Neither the old data nor the map entry is needed.
+    /// Replaces the data of a unit in the write buffer by that of a write, if it can be replaced. Returns whether it
+    /// has been. Neither the old data nor the map entry is needed.
     #[inline]
     fn replace_buffered(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) -> bool {
         let host = &mut self.path.host;
@@ -203,14 +203,14 @@ impl<P: Probe> Drive<P> {
         is_replaced
     }
 
-    /// Writes a page that has waited for its map entry or for a merge.
+    /// Writes a unit that has waited for its map entry or for a merge.
     fn resume_write(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) {
         if !self.replace_buffered(request, lpn, is_partial) {
             self.write_mapped(request, lpn, is_partial);
         }
     }
 
-    /// Writes a page whose map entry is available.
+    /// Writes a unit whose map entry is available.
     #[inline]
     fn write_mapped(&mut self, request: RequestId, lpn: Lpn, is_partial: bool) {
         if !self.path.host.merging.is_empty()
@@ -221,19 +221,19 @@ impl<P: Probe> Drive<P> {
         }
         if is_partial {
             self.path.host.record.counters.partial_writes += 1;
-            if let Some(ppn) = self.core.ftl.map.get(lpn) {
-                if !self.core.is_in_flight(ppn) {
+            if let Some(unit) = self.core.ftl.map.get(lpn) {
+                if !self.core.is_in_flight(unit) {
                     self.path.host.merging.waiting.insert(lpn.0, VecDeque::new());
-                    self.read_for_host(ppn, lpn, Owner::Merge(request));
+                    self.read_for_host(unit, lpn, Owner::Merge(request));
                     return;
                 }
-                if self.core.array.is_lost(ppn) {
+                if self.core.array.is_lost(unit) {
                     self.path.host.fail_merge(&mut self.core, request);
                     return;
                 }
             }
         }
-        self.path.writes.program_page(
+        self.path.writes.program_unit(
             &mut self.core,
             &mut self.path.host,
             &mut self.path.map,
@@ -245,8 +245,8 @@ impl<P: Probe> Drive<P> {
 
     #[inline(never)]
     fn trim(&mut self, id: RequestId, request: &Request) {
-        let bytes = u64::from(self.core.geometry.page_bytes);
-        // Only whole pages are deallocated.
+        let bytes = u64::from(self.core.geometry.unit_bytes);
+        // Only whole units are deallocated.
         let first = request.offset.div_ceil(bytes) as u32;
         let end = ((request.offset + request.len) / bytes) as u32;
         // The translation page of the last deallocated LPN. LPNs ascend, so each changed translation page is written
@@ -257,8 +257,8 @@ impl<P: Probe> Drive<P> {
             let was_cached = self.caching.as_mut().is_some_and(|cache| cache.trim(&mut self.core, host, lpn));
             let old = self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
             if let Some(old) = old {
-                self.schemes.refreshing.on_page_obsolete(&mut self.core, old);
-                self.core.look_if_dead(self.core.geometry.block_of(old));
+                self.schemes.refreshing.on_unit_obsolete(&mut self.core, old);
+                self.core.look_if_dead(self.core.geometry.superblock_of(old));
             }
             if old.is_some() || was_cached {
                 self.core.sequence += 1;
@@ -268,33 +268,33 @@ impl<P: Probe> Drive<P> {
                 if self.core.array.keeps_sequences() {
                     self.path.host.trims.add(lpn, self.core.sequence);
                 }
-                let page = self.path.map.on_unmapped(&mut self.core, lpn);
+                let tvpn = self.path.map.on_unmapped(&mut self.core, lpn);
                 if let Some(before) = changed
-                    && page.is_some_and(|page| page != before)
+                    && tvpn.is_some_and(|tvpn| tvpn != before)
                 {
                     self.write_back(before);
                 }
-                changed = page.or(changed);
+                changed = tvpn.or(changed);
             }
         }
-        if let Some(page) = changed {
-            self.write_back(page);
+        if let Some(tvpn) = changed {
+            self.write_back(tvpn);
         }
         if self.path.host.is_backed {
             self.bound_trim_records();
         } else if self.core.state.is_syncing && self.acknowledges_from_cache() {
-            // The deallocated pages may have had data that a flush or a FUA write has acknowledged from the cache. Older
-            // data must not come back.
+            // The deallocated units may have had data that a flush or a FUA write has acknowledged from the cache.
+            // Older data must not come back.
             self.path.host.trims.make_durable();
         }
-        // Deallocated pages leave room in the write cache, and flushes need not wait for them.
+        // Deallocated units leave room in the write cache, and flushes need not wait for them.
         if self.caching.is_some() {
             self.path.host.complete_flushes(&mut self.core);
             self.core.wake(Wake::CacheRoom);
         }
     }
 
-    /// The old page has been read for a partial write: programs the merged page; then the writes that waited for the
+    /// The old unit has been read for a partial write: programs the merged unit; then the writes that waited for the
     /// LPN continue.
     #[inline(never)]
     fn on_merge_read(&mut self, request: RequestId, read: &Transaction) {
@@ -303,7 +303,7 @@ impl<P: Probe> Drive<P> {
         if read.is_uncorrectable() {
             self.path.host.fail_merge(&mut self.core, request);
         } else {
-            self.path.writes.program_page(
+            self.path.writes.program_unit(
                 &mut self.core,
                 &mut self.path.host,
                 &mut self.path.map,
@@ -326,27 +326,27 @@ impl<P: Probe> Drive<P> {
             _ => unreachable!("a host read belongs to a request"),
         };
         if read.is_uncorrectable() {
-            self.path.host.fail_page(id);
+            self.path.host.fail_unit(id);
             self.core.probe.on_read_failed(id, read.lpn);
         } else if P::STAMPED {
-            // The OOB has the sequence number of the write that was read. An erased or torn page must never be read.
+            // The OOB has the sequence number of the write that was read. An erased or torn unit must never be read.
             let core = &mut self.core;
-            let lpn = core.array.lpn(read.ppn);
-            let sequence = (lpn == read.lpn).then(|| core.array.stamp(read.ppn).sequence);
-            let name = || core.geometry.show(read.ppn);
-            assert!(lpn.0 != DEAD_LPN, "a host read found the erased page {}", name());
-            assert!(!core.array.is_torn(read.ppn), "a host read found the torn page {}", name());
+            let lpn = core.array.lpn(read.unit);
+            let sequence = (lpn == read.lpn).then(|| core.array.stamp(read.unit).sequence);
+            let name = || core.geometry.show(read.unit);
+            assert!(lpn.0 != DEAD_LPN, "a host read found the erased unit {}", name());
+            assert!(!core.array.is_torn(read.unit), "a host read found the torn unit {}", name());
             core.probe.on_read_answered(id, read.lpn, sequence);
         }
         if !read.is_uncorrectable() {
             self.with_cache(|cache, core, path| cache.keep_read(core, path, read));
         }
-        self.path.host.page_done(&mut self.core, id);
+        self.path.host.unit_done(&mut self.core, id);
     }
 
     #[inline]
     pub(crate) fn on_host_programmed(&mut self, id: RequestId, done: &Transaction) {
         self.core.tell_durable(done);
-        self.path.host.page_done(&mut self.core, id);
+        self.path.host.unit_done(&mut self.core, id);
     }
 }

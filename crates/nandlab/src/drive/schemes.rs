@@ -1,7 +1,7 @@
 //! The schemes: mechanisms that take part in background jobs. What one scheme needs of another is in `together.rs`.
 
 use super::spec::Spec;
-use crate::base::geometry::{PlaneId, Ppn};
+use crate::base::geometry::{LaneId, UnitId};
 use crate::copyback::Migration;
 use crate::core::{Core, NextJob, Scheme};
 use crate::probe::Probe;
@@ -29,14 +29,14 @@ macro_rules! schemes {
 
             /// Notifies all schemes of a read; see [`Scheme::on_read`].
             #[inline(always)]
-            pub(super) fn on_read<P: Probe>(&mut self, core: &mut Core<P>, page: Ppn, level: u8) {
-                $(Scheme::on_read(&mut self.$scheme, core, page, level);)+
+            pub(super) fn on_read<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId, level: u8) {
+                $(Scheme::on_read(&mut self.$scheme, core, unit, level);)+
             }
 
-            /// The next job of a plane without a job: that of the first scheme in the list with a job for the plane.
-            pub(super) fn next_job<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
+            /// The next job of a lane without a job: that of the first scheme in the list with a job for the lane.
+            pub(super) fn next_job<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
                 $(
-                    if let Some(job) = Scheme::next_job(&mut self.$scheme, core, plane) {
+                    if let Some(job) = Scheme::next_job(&mut self.$scheme, core, lane) {
                         return Some(job);
                     }
                 )+

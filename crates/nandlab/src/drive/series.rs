@@ -15,7 +15,7 @@ pub struct Window {
     pub latency_ns: [u128; 4],
     /// Longest latency of a completed request, by operation.
     pub latency_ns_max: [Span; 4],
-    /// Pages of the completed writes; a partly written page counts as one.
+    /// Units of the completed writes; a partly written unit counts as one.
     pub pages_written: u64,
     /// Pages programmed, by cause.
     pub programs: [u64; Cause::ALL.len()],
@@ -23,7 +23,7 @@ pub struct Window {
     pub erases: u64,
     /// Victims chosen by GC.
     pub victims: u64,
-    /// Valid pages in the victims when they were chosen.
+    /// Valid units in the victims when they were chosen.
     pub victim_valid_pages: u64,
     /// Number of outstanding requests, integrated over time in nanoseconds.
     pub outstanding_ns: u128,
@@ -31,15 +31,15 @@ pub struct Window {
     pub die_busy_ns: Span,
     /// Busy time of the channels, summed over the channels.
     pub channel_busy_ns: Span,
-    /// Free share of the pages in the fullest plane when the row was added; of merged rows the lowest.
+    /// Free share of the units in the fullest lane when the row was added; of merged rows the lowest.
     pub free_share_min: f64,
-    /// Free share of the pages, mean of the planes when the row was added, times the interval in nanoseconds.
+    /// Free share of the units, mean of the lanes when the row was added, times the interval in nanoseconds.
     pub free_share_ns: f64,
-    /// Largest number of dirty pages in the write cache.
+    /// Largest number of dirty units in the write cache.
     pub dirty_pages_max: u32,
-    /// Highest dirty budget, in pages.
+    /// Highest dirty budget, in units.
     pub budget_pages_max: u32,
-    /// Pages that the full capacitor could save at the end of the interval.
+    /// Units that the full capacitor could save at the end of the interval.
     pub capacitor_pages: f64,
     /// End of the interval.
     pub end: Time,

@@ -1,20 +1,20 @@
 //! Saves and loads preconditioned drives.
 //!
-//! A snapshot contains the state that preconditioning makes: LPN and validity of every page, wear and state of every
-//! block, and the open blocks of every plane. The file is little-endian; it begins with a magic number, the geometry
-//! and the settings on which the state depends, and ends with a checksum. A drive with another geometry or another
-//! such setting refuses to load the snapshot.
+//! A snapshot contains the state that preconditioning makes: LPN and validity of every unit, wear and state of every
+//! superblock, and the open superblocks of every lane. The file is little-endian; it begins with a magic number, the
+//! geometry and the settings on which the state depends, and ends with a checksum. A drive with another geometry or
+//! another such setting refuses to load the snapshot.
 
 use super::Drive;
-use crate::base::geometry::{BlockId, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::Time;
-use crate::flash::{BlockState, DEAD_LPN, Stamp};
+use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
 use crate::ftl::{COPYBACKS_MAX, WearLevelling, WriteStream};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
-/// The largest number of pages of a block whose count of programmed pages takes 16 bits.
-const SMALL_BLOCK: u32 = 0xffff;
+/// The largest number of units of a superblock whose count of programmed units takes 16 bits.
+const SMALL_SUPERBLOCK: u32 = 0xffff;
 
 const MAGIC: [u8; 8] = *b"nandlab7";
 
@@ -64,7 +64,7 @@ pub enum SaveError {
         /// Number of outstanding requests.
         requests: u32,
     },
-    /// The write cache has this many dirty pages.
+    /// The write cache has this many dirty units.
     Dirty(u32),
 }
 
@@ -75,8 +75,8 @@ impl std::fmt::Display for SaveError {
             Self::UnderWay { requests: 0 } => write!(f, "operations are under way"),
             Self::UnderWay { requests: 1 } => write!(f, "1 request is outstanding"),
             Self::UnderWay { requests } => write!(f, "{requests} requests are outstanding"),
-            Self::Dirty(1) => write!(f, "the write cache has 1 dirty page"),
-            Self::Dirty(pages) => write!(f, "the write cache has {pages} dirty pages"),
+            Self::Dirty(1) => write!(f, "the write cache has 1 dirty unit"),
+            Self::Dirty(units) => write!(f, "the write cache has {units} dirty units"),
         }
     }
 }
@@ -142,29 +142,29 @@ impl<P: Probe> Drive<P> {
         [
             ("drive.chips_per_channel", g.chips_per_channel.into()),
             ("drive.dies_per_chip", g.dies_per_chip.into()),
-            ("drive.planes_per_die", g.flash_planes_per_die().into()),
+            ("drive.planes_per_die", g.planes_per_die().into()),
             ("ftl.mapping_unit (units of a page)", g.units_per_page.into()),
-            ("ftl.superblock (blocks)", g.flash_blocks_per_block().into()),
-            ("drive.program_order (pages of a program)", g.flash_pages_per_program.into()),
-            ("planes", g.planes.into()),
-            ("drive.blocks_per_plane", g.blocks_per_plane.into()),
-            ("drive.bad_blocks, seed (bad blocks)", g.bad.flash_blocks),
+            ("ftl.superblock (blocks)", g.blocks_per_superblock().into()),
+            ("drive.program_order (pages of a program)", g.pages_per_program.into()),
+            ("lanes", g.lanes.into()),
+            ("drive.blocks_per_plane", g.superblocks_per_lane.into()),
+            ("drive.bad_blocks, seed (bad blocks)", g.bad.blocks),
             ("drive.bad_blocks, seed (hash of the bad blocks by plane)", g.bad.fingerprint()),
-            ("drive.pages_per_block", g.rows_per_block().into()),
-            ("drive.page_size (bytes)", g.flash_page_bytes().into()),
-            ("logical pages", g.logical_pages.into()),
+            ("drive.pages_per_block", g.rows_per_superblock().into()),
+            ("drive.page_size (bytes)", g.page_bytes().into()),
+            ("logical units", g.logical_units.into()),
             ("translation pages (ftl.map)", self.demand_map().map_or(0, |demand| demand.pages.len() as u64)),
             ("drive.channels", g.channels.into()),
             ("static allocation order", self.core.ftl.allocator.order_hash()),
         ]
     }
 
-    /// Whether this drive ever writes pages to `stream`.
+    /// Whether this drive ever writes units to `stream`.
     fn uses(&self, stream: WriteStream) -> bool {
         let spec = self.spec();
         match stream {
             WriteStream::Host => true,
-            WriteStream::Gc => !self.core.ftl.shares_first_block,
+            WriteStream::Gc => !self.core.ftl.shares_first_superblock,
             WriteStream::Wear => spec.ftl.wear_levelling == WearLevelling::Static,
             WriteStream::Mapping => self.demand_map().is_some(),
             WriteStream::Combination => spec.refresh.policy.partial().is_some(),
@@ -175,13 +175,13 @@ impl<P: Probe> Drive<P> {
     /// Checks that a snapshot by [`Drive::save`] would contain all data of the drive.
     ///
     /// # Errors
-    /// While operations are under way, and while the write cache has dirty pages.
+    /// While operations are under way, and while the write cache has dirty units.
     pub fn may_save(&self) -> Result<(), SaveError> {
-        let mut planes = (0..self.core.geometry.planes).map(PlaneId);
-        if !self.is_at_rest() || planes.any(|plane| self.core.has_job(plane)) {
+        let mut lanes = (0..self.core.geometry.lanes).map(LaneId);
+        if !self.is_at_rest() || lanes.any(|lane| self.core.has_job(lane)) {
             return Err(SaveError::UnderWay { requests: self.outstanding() });
         }
-        match self.cache_pages() {
+        match self.cache_units() {
             [_, _, 0] => Ok(()),
             [_, _, dirty] => Err(SaveError::Dirty(dirty)),
         }
@@ -190,7 +190,7 @@ impl<P: Probe> Drive<P> {
     /// Writes the drive's state.
     ///
     /// # Errors
-    /// When writing fails, while operations are under way, and while the write cache has dirty pages.
+    /// When writing fails, while operations are under way, and while the write cache has dirty units.
     pub fn save(&self, out: impl Write) -> Result<(), SaveError> {
         self.may_save()?;
         let mut out = Numbers::new(io::BufWriter::with_capacity(1 << 20, out));
@@ -199,29 +199,31 @@ impl<P: Probe> Drive<P> {
             out.put(value)?;
         }
         out.put(self.core.sequence)?;
-        // Blocks are saved in the order in which they were closed, because some policies depend on this order.
-        let mut order: Vec<u32> = (0..self.core.geometry.blocks).collect();
-        order.sort_by_key(|&block| (self.core.array.blocks[block as usize].closed_at, block));
+        // Superblocks are saved in the order in which they were closed, because some policies depend on this order.
+        let mut order: Vec<u32> = (0..self.core.geometry.superblocks).collect();
+        order.sort_by_key(|&superblock| {
+            (self.core.array.superblocks[superblock as usize].closed_at, superblock)
+        });
         for id in order {
-            let block = self.core.array.block(BlockId(id));
+            let superblock = self.core.array.superblock(SuperblockId(id));
             out.put_u32(id)?;
-            out.put_u32(block.pe_cycles)?;
-            let copybacks = u32::from(block.copybacks) << 24;
-            let programmed = self.pages_before_next(BlockId(id));
-            out.put_u32(copybacks | (programmed & 0xffff) << 8 | block.state as u32)?;
-            if self.core.geometry.pages_per_block > SMALL_BLOCK {
+            out.put_u32(superblock.pe_cycles)?;
+            let copybacks = u32::from(superblock.copybacks) << 24;
+            let programmed = self.units_before_next(SuperblockId(id));
+            out.put_u32(copybacks | (programmed & 0xffff) << 8 | superblock.state as u32)?;
+            if self.core.geometry.units_per_superblock > SMALL_SUPERBLOCK {
                 out.put_u32(programmed >> 16)?;
             }
-            for page in 0..programmed {
-                let ppn = self.core.geometry.page(BlockId(id), page);
+            for index in 0..programmed {
+                let unit = self.core.geometry.unit(SuperblockId(id), index);
                 // Links are not saved, so combination pages are saved as invalid.
-                let is_valid = self.core.ftl.is_valid(&self.core.geometry, ppn)
-                    && !self.core.ftl.is_combination(self.core.array.lpn(ppn));
-                out.put_u32(if is_valid { self.core.array.lpn(ppn).0 } else { DEAD_LPN })?;
+                let is_valid = self.core.ftl.is_valid(&self.core.geometry, unit)
+                    && !self.core.ftl.is_combination(self.core.array.lpn(unit));
+                out.put_u32(if is_valid { self.core.array.lpn(unit).0 } else { DEAD_LPN })?;
             }
         }
-        for plane in self.core.ftl.planes.iter() {
-            for next in plane.open_blocks() {
+        for lane in self.core.ftl.lanes.iter() {
+            for next in lane.open_superblocks() {
                 out.put(next)?;
             }
         }
@@ -230,18 +232,20 @@ impl<P: Probe> Drive<P> {
         Ok(out.inner.flush()?)
     }
 
-    /// The pages of a block that have been programmed or skipped. In an open block on several dies with LSB pages only some
-    /// dies have skipped more pages than those before the next one of the stream.
-    fn pages_before_next(&self, block: BlockId) -> u32 {
+    /// The units of a superblock that have been programmed or skipped. In an open superblock on several dies with LSB
+    /// pages only some dies have skipped more units than those before the next one of the stream.
+    fn units_before_next(&self, superblock: SuperblockId) -> u32 {
         let Self { core, .. } = self;
-        let programmed = core.array.block(block).programmed;
-        if core.geometry.dies_per_block == 1 || core.array.block(block).state != BlockState::Open {
+        let programmed = core.array.superblock(superblock).programmed;
+        if core.geometry.dies_per_lane == 1
+            || core.array.superblock(superblock).state != SuperblockState::Open
+        {
             return programmed;
         }
-        let streams = core.ftl.planes[core.geometry.plane_of(block).index()].open_blocks();
-        let nexts = streams.iter().filter_map(|&next| next.checked_sub(1)).map(|next| Ppn(next as u32));
+        let streams = core.ftl.lanes[core.geometry.lane_of(superblock).index()].open_superblocks();
+        let nexts = streams.iter().filter_map(|&next| next.checked_sub(1)).map(|next| UnitId(next as u32));
         let mut splits = nexts.map(|next| core.geometry.split(next));
-        splits.find(|&(of, _)| of == block).map_or(programmed, |(_, next)| next)
+        splits.find(|&(of, _)| of == superblock).map_or(programmed, |(_, next)| next)
     }
 
     /// Loads a saved state into a fresh drive.
@@ -267,74 +271,74 @@ impl<P: Probe> Drive<P> {
         }
         self.core.sequence = input.get()?;
         let mut closed = Vec::new();
-        for _ in 0..self.core.geometry.blocks {
+        for _ in 0..self.core.geometry.superblocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
             let (copybacks, mut programmed, state) =
                 ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
-            if self.core.geometry.pages_per_block > SMALL_BLOCK {
+            if self.core.geometry.units_per_superblock > SMALL_SUPERBLOCK {
                 programmed |= input.get_u32()? << 16;
             }
-            let is_in_range = id < self.core.geometry.blocks && copybacks <= COPYBACKS_MAX;
-            if !is_in_range || programmed > self.core.geometry.pages_per_block {
-                return Err(SnapshotError::Damaged("a block is out of range"));
+            let is_in_range = id < self.core.geometry.superblocks && copybacks <= COPYBACKS_MAX;
+            if !is_in_range || programmed > self.core.geometry.units_per_superblock {
+                return Err(SnapshotError::Damaged("a superblock is out of range"));
             }
             let state = match state {
-                0 => BlockState::Free,
-                1 => BlockState::Open,
-                2 => BlockState::Full,
-                4 => BlockState::Retired,
-                5 => BlockState::Bad,
-                _ => return Err(SnapshotError::Damaged("a block is in an impossible state")),
+                0 => SuperblockState::Free,
+                1 => SuperblockState::Open,
+                2 => SuperblockState::Full,
+                4 => SuperblockState::Retired,
+                5 => SuperblockState::Bad,
+                _ => return Err(SnapshotError::Damaged("a superblock is in an impossible state")),
             };
-            let id = BlockId(id);
-            let block = self.core.array.block_mut(id);
-            if (state == BlockState::Bad) != (block.state == BlockState::Bad) {
-                return Err(SnapshotError::Damaged("a bad block is in use"));
+            let id = SuperblockId(id);
+            let superblock = self.core.array.superblock_mut(id);
+            if (state == SuperblockState::Bad) != (superblock.state == SuperblockState::Bad) {
+                return Err(SnapshotError::Damaged("a bad superblock is in use"));
             }
-            block.pe_cycles = pe_cycles;
-            block.copybacks = copybacks;
-            block.state = state;
+            superblock.pe_cycles = pe_cycles;
+            superblock.copybacks = copybacks;
+            superblock.state = state;
             self.core.array.skip_to(id, programmed);
             let corrected = self.core.physics.initial_ages.of(id);
-            for page in 0..programmed {
-                let (lpn, ppn) = (Lpn(input.get_u32()?), self.core.geometry.page(id, page));
-                self.core.array.stage(ppn, lpn, Stamp { sequence: 0, corrected });
+            for index in 0..programmed {
+                let (lpn, unit) = (Lpn(input.get_u32()?), self.core.geometry.unit(id, index));
+                self.core.array.stage(unit, lpn, Stamp { sequence: 0, corrected });
                 if lpn.0 == DEAD_LPN {
                     continue;
                 }
                 if lpn.0 >= self.core.ftl.map.len() || self.core.ftl.map.get(lpn).is_some() {
                     return Err(SnapshotError::Damaged("an LPN is out of range or mapped twice"));
                 }
-                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, ppn);
+                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, unit);
             }
-            if state == BlockState::Full {
+            if state == SuperblockState::Full {
                 closed.push(id);
             }
         }
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
             let mut open = [0; crate::ftl::STREAMS];
             for next in &mut open {
                 *next = input.get()?;
             }
             let (first, end) = (
-                u64::from(self.core.geometry.page(self.core.geometry.first_block(plane), 0).0),
-                u64::from(self.core.geometry.pages_per_plane),
+                u64::from(self.core.geometry.unit(self.core.geometry.first_superblock(lane), 0).0),
+                u64::from(self.core.geometry.units_per_lane),
             );
             if open.iter().any(|&next| next != 0 && !(first + 1..first + end + 1).contains(&next)) {
-                return Err(SnapshotError::Damaged("an open block is in another plane"));
+                return Err(SnapshotError::Damaged("an open superblock is in another lane"));
             }
-            let mut at = open.map(|next| next.checked_sub(1).map(|ppn| Ppn(ppn as u32)));
+            let mut at = open.map(|next| next.checked_sub(1).map(|unit| UnitId(unit as u32)));
             for stream in WriteStream::all() {
-                // A block to which no page will be written any more is closed.
+                // A superblock to which no unit will be written any more is closed.
                 if !self.uses(stream)
                     && let Some(next) = at[stream.index()].take()
                 {
-                    let block = self.core.geometry.block_of(next);
-                    self.core.array.skip_to(block, self.core.geometry.pages_per_block);
-                    closed.push(block);
+                    let superblock = self.core.geometry.superblock_of(next);
+                    self.core.array.skip_to(superblock, self.core.geometry.units_per_superblock);
+                    closed.push(superblock);
                 }
             }
-            self.core.ftl.restore_plane(&self.core.geometry, &self.core.array, plane, at);
+            self.core.ftl.restore_lane(&self.core.geometry, &self.core.array, lane, at);
         }
         let sum = input.sum;
         let mut end = [0; 8];
@@ -345,8 +349,8 @@ impl<P: Probe> Drive<P> {
         if io::copy(&mut input.inner.take(1), &mut io::sink())? > 0 {
             return Err(SnapshotError::Damaged("bytes follow its end"));
         }
-        for block in closed {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, Time::START);
+        for superblock in closed {
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, Time::START);
         }
         if let Some(mapping) = &mut self.path.map {
             mapping.demand.trust_flash(&self.core.ftl.map);

@@ -18,7 +18,7 @@ use super::series::{DieSeries, Series, Window};
 use super::spec::Arrival;
 use super::warm_up::Beginning;
 use crate::base::counters::{CounterSet, Declared};
-use crate::base::geometry::{DieId, Geometry, PlaneId};
+use crate::base::geometry::{DieId, Geometry, LaneId};
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
 use crate::capacitor::PowerBackup;
@@ -35,7 +35,7 @@ use std::ops::Deref;
 pub struct PowerStats<'a> {
     /// Power losses, in order.
     pub losses: &'a [PowerLoss],
-    /// Detections of the dirty page budget, in order.
+    /// Detections of the dirty budget, in order.
     pub detections: &'a [Detection],
     /// Total time from power losses until the drive was ready again.
     pub down_ns: Span,
@@ -86,7 +86,7 @@ counted! {
     reclaim: ReclaimStats, in "reclaim" = |drive| drive.schemes.reclaim.stats.clone();
     suspensions: SuspendStats, in "suspensions" = |drive| drive.core.device.suspensions();
     migration: MigrationStats, in "migration" = |drive| drive.schemes.copyback.stats.clone();
-    units: UnitsStats, in "units" = |drive| drive.core.units.stats.clone();
+    units: UnitsStats, in "units" = |drive| drive.core.gathering.stats.clone();
     buffer: BufferStats, in "buffer" = |drive| {
         drive.path.host.buffer.as_ref().map_or_else(BufferStats::default, |buffer| buffer.stats.clone())
     };
@@ -138,7 +138,7 @@ impl Stats<'_> {
         Operations(self.flash).programmed()
     }
 
-    /// Mapping units of all pages programmed, used or not.
+    /// Units of all pages programmed, used or not.
     pub fn units_programmed(&self) -> u64 {
         self.pages_programmed() * u64::from(self.geometry.units_per_page)
     }
@@ -150,7 +150,7 @@ impl Stats<'_> {
 
     /// Bytes programmed.
     pub fn bytes_programmed(&self) -> u64 {
-        self.pages_programmed() * u64::from(self.geometry.flash_page_bytes())
+        self.pages_programmed() * u64::from(self.geometry.page_bytes())
     }
 
     /// Write amplification: bytes programmed per byte of completed host writes; `None` if no host write completed.
@@ -158,8 +158,8 @@ impl Stats<'_> {
         per(self.bytes_programmed(), self.host[Op::Write as usize].bytes)
     }
 
-    /// Write amplification in mapping units (by default pages): units of the pages programmed per unit of completed
-    /// host writes, a partly written unit counted as one; `None` if no host write completed.
+    /// Write amplification in units: units of the pages programmed per unit of completed host writes, a partly written
+    /// unit counted as one; `None` if no host write completed.
     pub fn waf_pages(&self) -> Option<f64> {
         per(self.units_programmed(), self.counters.host_pages_written)
     }
@@ -170,9 +170,9 @@ impl Stats<'_> {
 pub(super) struct Told {
     pub(super) operations: Operations,
     pub(super) channel_busy_ns: Span,
-    pub(super) pages_written: u64,
+    pub(super) units_written: u64,
     pub(super) victims: u64,
-    pub(super) victim_valid_pages: u64,
+    pub(super) victim_valid_units: u64,
 }
 
 /// The run over time.
@@ -309,10 +309,10 @@ impl Sampled<'_> {
             caching.as_mut().map_or([0; 2], |caching| caching.take_window());
         let span = end - recorder.series.end_ns();
         let (mut sum, mut least) = (0.0, f64::INFINITY);
-        for plane in (0..geometry.planes).map(PlaneId) {
-            let free = core.ftl.free_pages(geometry, plane);
-            let pages = geometry.blocks_in(plane) * geometry.pages_per_block;
-            let share = ratio(f64::from(free), f64::from(pages));
+        for lane in (0..geometry.lanes).map(LaneId) {
+            let free = core.ftl.free_units(geometry, lane);
+            let units = geometry.superblocks_in(lane) * geometry.units_per_superblock;
+            let share = ratio(f64::from(free), f64::from(units));
             sum += share;
             least = least.min(share);
         }
@@ -323,9 +323,9 @@ impl Sampled<'_> {
         let now = Told {
             operations: *operations,
             channel_busy_ns: of_channels,
-            pages_written: record.counters.host_pages_written,
+            units_written: record.counters.host_pages_written,
             victims: victims.victims,
-            victim_valid_pages: victims.victim_valid_pages,
+            victim_valid_units: victims.victim_valid_pages,
         };
         let programs =
             Cause::ALL.map(|cause| operations.programmed_for(cause) - told.operations.programmed_for(cause));
@@ -334,19 +334,19 @@ impl Sampled<'_> {
             bytes: host.bytes,
             latency_ns: host.latency_ns,
             latency_ns_max: host.latency_ns_max,
-            pages_written: now.pages_written - told.pages_written,
+            pages_written: now.units_written - told.units_written,
             programs,
             erases: operations.total(FlashOp::Erase) - told.operations.total(FlashOp::Erase),
             victims: now.victims - told.victims,
-            victim_valid_pages: now.victim_valid_pages - told.victim_valid_pages,
+            victim_valid_pages: now.victim_valid_units - told.victim_valid_units,
             outstanding_ns: host.outstanding_ns,
             die_busy_ns: recorder.dies.push(busy),
             channel_busy_ns: now.channel_busy_ns.saturating_sub(told.channel_busy_ns),
             free_share_min: least,
-            free_share_ns: sum / f64::from(geometry.planes) * span.ns() as f64,
+            free_share_ns: sum / f64::from(geometry.lanes) * span.ns() as f64,
             dirty_pages_max,
             budget_pages_max,
-            capacitor_pages: power.capability_pages(end),
+            capacitor_pages: power.capability_units(end),
             end,
         };
         recorder.told = now;

@@ -7,12 +7,12 @@ use super::schemes::Schemes;
 use super::spec::FlushTo;
 use super::stats::Sampled;
 use crate::background::{Around, Background};
-use crate::base::geometry::{BlockId, CacheSlot, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{CacheSlot, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::Span;
 use crate::capacitor::{Kept, PowerBackup};
 use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
-use crate::ftl::{AllocatedPage, WriteStream};
+use crate::ftl::{AllocatedUnit, WriteStream};
 use crate::host::{Buffer, DataPath, Host, Trims};
 use crate::power_loss::{self, Outage, Recovery, Return};
 use crate::probe::Probe;
@@ -20,7 +20,7 @@ use crate::refresh::{Partial, Refreshing};
 use crate::sched::{Owner, Transaction};
 use crate::write_cache::Caching;
 
-/// The path of a page between host and flash, with the demand map of this drive.
+/// The path of a unit between host and flash, with the demand map of this drive.
 pub(super) type Path = DataPath<Option<Mapping>>;
 
 /// The mechanisms that background jobs query.
@@ -30,16 +30,16 @@ pub(super) struct Jobs<'a> {
 }
 
 impl<P: Probe> Around<P> for Jobs<'_> {
-    fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
-        self.schemes.next_job(core, plane)
+    fn next_job(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
+        self.schemes.next_job(core, lane)
     }
 
-    fn refresh_page(&mut self, core: &mut Core<P>, plane: PlaneId, read: &Transaction) -> Refreshed {
-        self.schemes.refreshing.refresh_page(core, plane, read)
+    fn refresh_unit(&mut self, core: &mut Core<P>, lane: LaneId, read: &Transaction) -> Refreshed {
+        self.schemes.refreshing.refresh_unit(core, lane, read)
     }
 
-    fn end_staying(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) {
-        self.schemes.refreshing.end_staying(core, plane, block);
+    fn end_staying(&mut self, core: &mut Core<P>, lane: LaneId, superblock: SuperblockId) {
+        self.schemes.refreshing.end_staying(core, lane, superblock);
     }
 
     /// The policy `rcopyback` decides by the load of the write buffer: the write cache or `ftl.buffer`.
@@ -47,8 +47,8 @@ impl<P: Probe> Around<P> for Jobs<'_> {
         &mut self,
         core: &mut Core<P>,
         host: &mut Host,
-        plane: PlaneId,
-        victim: BlockId,
+        lane: LaneId,
+        victim: SuperblockId,
         job: &NextJob,
     ) -> Option<WriteStream> {
         let Self { schemes, caching } = self;
@@ -57,11 +57,11 @@ impl<P: Probe> Around<P> for Jobs<'_> {
             (None, Some(buffer)) => buffer.load(core.now),
             (None, None) => 0.0,
         };
-        schemes.copyback.copyback_stream(core, plane, victim, job, buffer)
+        schemes.copyback.copyback_stream(core, lane, victim, job, buffer)
     }
 
-    fn may_copy_back(&mut self, core: &mut Core<P>, plane: PlaneId, stream: WriteStream, page: Ppn) -> bool {
-        self.schemes.copyback.may_copy_back(core, plane, stream, page)
+    fn may_copy_back(&mut self, core: &mut Core<P>, lane: LaneId, stream: WriteStream, unit: UnitId) -> bool {
+        self.schemes.copyback.may_copy_back(core, lane, stream, unit)
     }
 
     fn on_left_over(&mut self) {
@@ -73,7 +73,7 @@ impl<P: Probe> Around<P> for Jobs<'_> {
     }
 
     /// A combination page has moved: its entries now belong to its new place.
-    fn on_moved(&mut self, _core: &mut Core<P>, lpn: Lpn, to: Ppn) {
+    fn on_moved(&mut self, _core: &mut Core<P>, lpn: Lpn, to: UnitId) {
         if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.stage(lpn, to);
         }
@@ -91,28 +91,28 @@ pub(super) struct Saved<'a> {
 }
 
 impl<P: Probe> Kept<P> for Saved<'_> {
-    fn cache_pages(&self) -> u32 {
+    fn cache_units(&self) -> u32 {
         let buffer = self.path.host.buffer.as_ref();
         let of_buffer = buffer.map_or(0, Buffer::capacity);
         self.caching.as_ref().map_or(of_buffer, |caching| caching.cache.capacity())
     }
 
-    fn budget_pages(&self, share: f64) -> Option<u32> {
+    fn budget_units(&self, share: f64) -> Option<u32> {
         let Some(Caching { cache, .. }) = &*self.caching else {
             return self.path.host.buffer.as_ref().map(Buffer::capacity);
         };
-        Some(if cache.sync().keeps_budget() { cache.pages_of(share) } else { cache.capacity() })
+        Some(if cache.sync().keeps_budget() { cache.units_of(share) } else { cache.capacity() })
     }
 
     /// A budget above 0 is set only while the capacitor is charged.
-    fn set_budget(&mut self, core: &mut Core<P>, pages: u32) {
+    fn set_budget(&mut self, core: &mut Core<P>, units: u32) {
         if let Some(buffer) = &mut self.path.host.buffer {
-            buffer.set_budget(pages);
+            buffer.set_budget(units);
         }
         if let Some(caching) = self.caching {
-            caching.set_budget(pages);
+            caching.set_budget(units);
             if self.acknowledges {
-                self.path.host.set_backed(core, pages > 0);
+                self.path.host.set_backed(core, units > 0);
             }
         }
     }
@@ -137,7 +137,7 @@ impl<P: Probe> Kept<P> for Saved<'_> {
         let (cache, whole) = (&mut caching.cache, caching.whole);
         let slot = cache.next_clean(next_slot, whole)?;
         let epoch = self.path.host.epochs.open();
-        self.path.host.epochs.join_page(epoch);
+        self.path.host.epochs.join_unit(epoch);
         cache.begin_rewrite(slot, epoch);
         let (lpn, sequence) = (cache.entry(slot).lpn, cache.entry(slot).sequence);
         self.path.map.keep_entry(core, lpn);
@@ -166,12 +166,12 @@ pub(super) struct Off<'a> {
 }
 
 impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
-    fn on_first_program(&mut self, core: &mut Core<P>, block: BlockId) {
-        self.schemes.refreshing.refresh.age_from_power_loss(core, block);
+    fn on_first_program(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
+        self.schemes.refreshing.refresh.age_from_power_loss(core, superblock);
     }
 
     /// Data that has been copied back keeps its age.
-    fn on_copied_back(&mut self, to: BlockId, from: BlockId) {
+    fn on_copied_back(&mut self, to: SuperblockId, from: SuperblockId) {
         self.schemes.refreshing.refresh.age_as_from_power_loss(to, from);
     }
 
@@ -179,15 +179,15 @@ impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
         self.schemes.copyback.stats.on_copyback(in_a_row);
     }
 
-    fn on_erased(&mut self, core: &mut Core<P>, block: BlockId) {
-        self.schemes.refreshing.on_erased(core, block);
+    fn on_erased(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
+        self.schemes.refreshing.on_erased(core, superblock);
     }
 
-    fn on_page_obsolete(&mut self, core: &mut Core<P>, page: Ppn) {
-        self.schemes.refreshing.on_page_obsolete(core, page);
+    fn on_unit_obsolete(&mut self, core: &mut Core<P>, unit: UnitId) {
+        self.schemes.refreshing.on_unit_obsolete(core, unit);
     }
 
-    fn on_blank(&mut self, first: Ppn, end: Ppn) {
+    fn on_blank(&mut self, first: UnitId, end: UnitId) {
         if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.links.blank(first, end);
         }
@@ -201,11 +201,11 @@ impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
             .map_or_else(Vec::new, |partial| partial.lines_at_power_loss(under_way))
     }
 
-    fn place_lines(&mut self, core: &mut Core<P>) -> Option<AllocatedPage> {
+    fn place_lines(&mut self, core: &mut Core<P>) -> Option<AllocatedUnit> {
         Partial::place_lines_at_power_loss(core)
     }
 
-    fn stage(&mut self, lpn: Lpn, to: Ppn) {
+    fn stage(&mut self, lpn: Lpn, to: UnitId) {
         if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.stage(lpn, to);
         }
@@ -246,13 +246,13 @@ impl<P: Probe> Drive<P> {
     }
 
     /// Deallocations have been recorded while the capacitor backs up the write cache. Makes them durable if their
-    /// records fill a page, or if the dirty budget has no room for their page.
+    /// records fill a unit, or if the dirty budget has no room for their unit.
     pub(super) fn bound_trim_records(&mut self) {
         let host = &mut self.path.host;
-        let page_bytes = self.core.geometry.page_bytes;
+        let unit_bytes = self.core.geometry.unit_bytes;
         let has_room =
-            self.caching.as_ref().is_some_and(|cache| cache.has_room_for_trims(host.trims.pages(page_bytes)));
-        if host.trims.fill_page(page_bytes) || !has_room {
+            self.caching.as_ref().is_some_and(|cache| cache.has_room_for_trims(host.trims.units(unit_bytes)));
+        if host.trims.fill_unit(unit_bytes) || !has_room {
             host.trims.make_durable();
         }
     }
@@ -285,52 +285,50 @@ impl<P: Probe> Drive<P> {
         work(&mut Return { core, schemes, is_guarded, busy_ns, recovery }, &path.host.trims)
     }
 
-    /// A copyback has ended: changes the map, and moves the known errors to the new page.
+    /// A copyback has ended: changes the map, and moves the known errors to the new unit.
     #[inline(never)]
     pub(super) fn on_copied_back(&mut self, done: &Transaction) {
         let Self { core, path, schemes, .. } = self;
         let source = done.replaces.expect("a copyback has a source");
-        let (from, page) = core.geometry.split(source);
-        let to = core.geometry.block_of(done.ppn);
-        if core.geometry.first_unit(done.ppn) == done.ppn {
-            schemes.copyback.stats.on_copyback(core.array.block(to).copybacks);
-            core.array.read(&core.geometry, from, page);
+        let (from, index) = core.geometry.split(source);
+        let to = core.geometry.superblock_of(done.unit);
+        if core.geometry.first_of_page(done.unit) == done.unit {
+            schemes.copyback.stats.on_copyback(core.array.superblock(to).copybacks);
+            core.array.read(&core.geometry, from, index);
         }
-        core.take_over_errors(source, done.ppn);
+        core.take_over_errors(source, done.unit);
         // If the host has written the LPN meanwhile, or had done so before, the copy is invalid.
         if done.owner != Owner::Padding && core.ftl.map.get(done.lpn) == Some(source) {
-            core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.ppn);
-            let plane = core.geometry.plane_of(from);
-            path.map.on_moved(core, plane, done.lpn, false);
+            core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.unit);
+            let lane = core.geometry.lane_of(from);
+            path.map.on_moved(core, lane, done.lpn, false);
             if let Some(cache) = &mut schemes.refreshing.error_cache {
-                cache.move_page(&mut core.physics.known, source, done.ppn);
+                cache.move_unit(&mut core.physics.known, source, done.unit);
             }
         }
     }
 
-    /// A page of a block that is refreshed without an erase has to be written elsewhere.
-    pub(super) fn write_elsewhere(&mut self, plane: PlaneId, read: &Transaction) {
-        self.with_background(|jobs, core, path, around| {
-            jobs.write_elsewhere(core, path, around, plane, read)
-        });
+    /// A unit of a superblock that is refreshed without an erase has to be written elsewhere.
+    pub(super) fn write_elsewhere(&mut self, lane: LaneId, read: &Transaction) {
+        self.with_background(|jobs, core, path, around| jobs.write_elsewhere(core, path, around, lane, read));
     }
 
-    /// At least half of the grace of a due block is over. Programs the susceptible bits of the block that are in the
-    /// VSM, and promotes the job that refreshes the block. If the plane has no job, tries to start one.
-    pub(super) fn hurry(&mut self, block: BlockId) {
+    /// At least half of the grace of a due superblock is over. Programs the susceptible bits of the superblock that are
+    /// in the VSM, and promotes the job that refreshes the superblock. If the lane has no job, tries to start one.
+    pub(super) fn hurry(&mut self, superblock: SuperblockId) {
         let Self { core, background, schemes, .. } = self;
         let refreshing = &mut schemes.refreshing;
-        let plane = core.geometry.plane_of(block);
+        let lane = core.geometry.lane_of(superblock);
         if let Some(partial) = &mut refreshing.partial
-            && partial.holds_up(core, block)
+            && partial.holds_up(core, superblock)
         {
             partial.empty_vsm(core);
         }
-        let is_next = core.victim(plane) == Some(block) || refreshing.refresh.is_next(plane, block);
-        if background.hurry(core, plane, is_next) {
+        let is_next = core.victim(lane) == Some(superblock) || refreshing.refresh.is_next(lane, superblock);
+        if background.hurry(core, lane, is_next) {
             refreshing.refresh.on_promoted();
-        } else if !core.has_job(plane) && !core.is_short(plane) {
-            core.wake(crate::core::Wake::Due(plane));
+        } else if !core.has_job(lane) && !core.is_short(lane) {
+            core.wake(crate::core::Wake::Due(lane));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Queries of a drive's state, and the events of the power clock and of the link's clock.
 
 use super::Drive;
-use crate::base::geometry::{BlockId, PlaneId, Ppn};
+use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::capacitor::{CapacitorState, Stage};
 use crate::core::Part;
 use crate::host::{LinkEnd, LinkState};
@@ -11,9 +11,9 @@ use crate::sched::Transaction;
 use crate::write_cache::Caching;
 
 impl<P: Probe> Drive<P> {
-    /// The write cache in pages: its size, its dirty budget, and its dirty pages. All are 0 without a write cache.
-    pub fn cache_pages(&self) -> [u32; 3] {
-        self.caching.as_ref().map_or([0; 3], Caching::pages)
+    /// The write cache in units: its size, its dirty budget, and its dirty units. All are 0 without a write cache.
+    pub fn cache_units(&self) -> [u32; 3] {
+        self.caching.as_ref().map_or([0; 3], Caching::units)
     }
 }
 
@@ -40,14 +40,14 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// The planes in which the last copies of a victim gather in a programming unit, and those of them in which copies of
-    /// the next victim have joined them.
+    /// The lanes in which the last copies of a victim gather in a programming unit, and those of them in which copies
+    /// of the next victim have joined them.
     pub fn open_programs_of_gc(&self) -> [u32; 2] {
-        let planes = (0..self.core.geometry.planes).map(PlaneId);
-        let victims = planes.filter_map(|plane| {
-            let emptied = self.core.emptied(plane)?.block;
-            let of_page = |page: &Transaction| page.replaces.map(|old| self.core.geometry.block_of(old));
-            let mut victims = self.core.gathering_of_jobs(plane).map(of_page);
+        let lanes = (0..self.core.geometry.lanes).map(LaneId);
+        let victims = lanes.filter_map(|lane| {
+            let emptied = self.core.emptied(lane)?.superblock;
+            let of_unit = |unit: &Transaction| unit.replaces.map(|old| self.core.geometry.superblock_of(old));
+            let mut victims = self.core.gathering_of_jobs(lane).map(of_unit);
             (victims.next() == Some(Some(emptied))).then(|| victims.any(|victim| victim != Some(emptied)))
         });
         victims.fold([0; 2], |[open, shared], is_shared| [open + 1, shared + u32::from(is_shared)])
@@ -93,31 +93,32 @@ impl<P: Probe> Drive<P> {
         })
     }
 
-    /// Number of pages that the capacitor could save now if it were full, by Eq. 1 to 5 of the aging-capacitor paper,
+    /// Number of units that the capacitor could save now if it were full, by Eq. 1 to 5 of the aging-capacitor paper,
     /// with the pages and the concurrency of the flush method. 0 without a capacitor.
-    pub fn capability_pages(&self) -> f64 {
-        self.power.capability_pages(self.core.now)
+    pub fn capability_units(&self) -> f64 {
+        self.power.capability_units(self.core.now)
     }
 }
 
 impl<P: Probe> Drive<P> {
-    /// The load of refresh: the rate at which blocks come due divided by the rate at which they have been refreshed so
-    /// far. For a plane this is the mean duration of a refresh job divided by the interval, summed over the blocks with
-    /// valid data. Returns the highest load of a plane; `None` before the first refresh.
+    /// The load of refresh: the rate at which superblocks come due divided by the rate at which they have been
+    /// refreshed so far. For a lane this is the mean duration of a refresh job divided by the interval, summed over the
+    /// superblocks with valid data. Returns the highest load of a lane; `None` before the first refresh.
     pub fn refresh_load(&self) -> Option<f64> {
         self.schemes.refreshing.refresh.load(&self.core)
     }
 
-    /// A block with valid data that is overdue by more than its grace, for tests; `None` if there is no such block.
+    /// A superblock with valid data that is overdue by more than its grace, for tests; `None` if there is no such
+    /// superblock.
     #[doc(hidden)]
-    pub fn overdue(&self) -> Option<BlockId> {
+    pub fn overdue(&self) -> Option<SuperblockId> {
         self.schemes.refreshing.refresh.overdue(&self.core).next()
     }
 
-    /// Number of blocks with valid data that are overdue by more than their grace.
-    pub fn overdue_blocks(&self) -> u32 {
+    /// Number of superblocks with valid data that are overdue by more than their grace.
+    pub fn overdue_superblocks(&self) -> u32 {
         let refresh = &self.schemes.refreshing.refresh;
-        // Before the first event of the refresh clock the ages of blocks are not set.
+        // Before the first event of the refresh clock the ages of superblocks are not set.
         if refresh.is_on() && refresh.has_begun() {
             self.schemes.refreshing.refresh.overdue(&self.core).count() as u32
         } else {
@@ -133,10 +134,10 @@ impl<P: Probe> Drive<P> {
         Some(cache.state())
     }
 
-    /// The RBER of a page's known errors; `None` if EC-Cache has no entry of the page.
-    pub fn cached_rber(&self, ppn: Ppn) -> Option<f64> {
+    /// The RBER of a unit's known errors; `None` if EC-Cache has no entry of the unit.
+    pub fn cached_rber(&self, unit: UnitId) -> Option<f64> {
         let cache = self.schemes.refreshing.error_cache.as_ref()?;
-        cache.knows(ppn).then(|| self.core.physics.known.of(ppn))
+        cache.knows(unit).then(|| self.core.physics.known.of(unit))
     }
 }
 
@@ -162,7 +163,7 @@ impl<P: Probe> Drive<P> {
                 self.begin(id, &request);
             }
             (LinkEnd::Host, id) => {
-                host.requests.get(id).pages_left = 0;
+                host.requests.get(id).units_left = 0;
                 host.report(&mut self.core, id);
             }
         }

@@ -63,7 +63,8 @@ impl<P: Probe> Drive<P> {
         self.path.host.requests.completed()
     }
 
-    /// Page operations so far, those of the warm-up included: page reads (each try counts), page programs and copybacks.
+    /// Page operations so far, those of the warm-up included: page reads (each try counts), page programs and
+    /// copybacks.
     pub fn page_operations(&self) -> u64 {
         let operations = &self.core.operations;
         operations.total(FlashOp::Read) + self.reads.stats.retries + operations.programmed()
@@ -79,7 +80,7 @@ impl<P: Probe> Drive<P> {
         self.core.operations.0.iter().any(|kind| kind[cause as usize] > 0)
     }
 
-    /// Whether a die has executed an operation on several planes.
+    /// Whether a die has executed an operation on the planes of several transactions.
     pub(crate) fn has_used_several_planes(&self) -> bool {
         self.core.device.has_used_several_planes()
     }
@@ -131,12 +132,12 @@ impl<P: Probe> Drive<P> {
     #[inline(never)]
     pub(super) fn begin_results(&mut self) {
         // The maxima of counters begin again: the largest value since the beginning cannot follow from two values.
-        let dirty_pages = self.caching.as_mut().map_or(0, |caching| {
+        let dirty_units = self.caching.as_mut().map_or(0, |caching| {
             caching.take_window();
-            caching.cache.dirty_pages()
+            caching.cache.dirty_units()
         });
         if let Some(caching) = &mut self.caching {
-            caching.stats.dirty_pages_max = dirty_pages;
+            caching.stats.dirty_pages_max = dirty_units;
         }
         self.schemes.refreshing.refresh.stats.overdue_max_s = 0;
 
@@ -146,9 +147,9 @@ impl<P: Probe> Drive<P> {
         let told = Told {
             operations,
             channel_busy_ns,
-            pages_written: 0,
+            units_written: 0,
             victims: gc.victims,
-            victim_valid_pages: gc.victim_valid_pages,
+            victim_valid_units: gc.victim_valid_pages,
         };
         let counted = Counted { counters: self.path.writes.counters.clone(), ..Counted::of(self) };
         let beginning = Beginning {

@@ -1,10 +1,10 @@
-//! Ages: the time since a page's data was last corrected, measured on the age clock.
+//! Ages: the time since a unit's data was last corrected, measured on the age clock.
 //!
-//! The age clock runs `reliability.clock_scale` times as fast as simulated time. Each page has four bytes for seconds
-//! on the age clock. The error models need no finer unit: Eq. 1 of LaLDPC has the term ln(1 + t / 1 h).
+//! The age clock runs `reliability.clock_scale` times as fast as simulated time. An age stamp has four bytes for
+//! seconds on the age clock. The error models need no finer resolution: Eq. 1 of LaLDPC has the term ln(1 + t / 1 h).
 
 use super::reliability::Retention;
-use crate::base::geometry::BlockId;
+use crate::base::geometry::SuperblockId;
 use crate::base::rng::Stream;
 use crate::base::units::{SECOND, Span, Time};
 
@@ -97,17 +97,17 @@ impl AgeClock {
     }
 }
 
-/// The ages of the data on the drive at the start of the run. All data of a block has the same age.
+/// The ages of the data on the drive at the start of the run. All data of a superblock has the same age.
 #[derive(Clone, Debug)]
 pub struct InitialAges {
-    /// Age stamps with cumulative shares: the share of all blocks that have this age stamp or the age stamp of an
+    /// Age stamps with cumulative shares: the share of all superblocks that have this age stamp or the age stamp of an
     /// earlier entry. Empty if the ages are spread evenly.
     shares: Box<[(AgeStamp, f64)]>,
     /// Lowest and highest age, if the ages are spread evenly.
     spread: Option<(Span, Span)>,
     seed: u64,
-    /// The block of the last [`InitialAges::of_next`], and its age stamp.
-    last: Option<(BlockId, AgeStamp)>,
+    /// The superblock of the last [`InitialAges::of_next`], and its age stamp.
+    last: Option<(SuperblockId, AgeStamp)>,
 }
 
 impl InitialAges {
@@ -130,26 +130,28 @@ impl InitialAges {
         }
     }
 
-    /// [`InitialAges::of`] where successive calls often ask for the same block: a draw takes longer than a program.
+    /// [`InitialAges::of`] where successive calls often ask for the same superblock: a draw takes longer than a
+    /// program.
     #[inline]
-    pub fn of_next(&mut self, block: BlockId) -> AgeStamp {
+    pub fn of_next(&mut self, superblock: SuperblockId) -> AgeStamp {
         match self.last {
-            Some((last, stamp)) if last == block => stamp,
+            Some((last, stamp)) if last == superblock => stamp,
             _ => {
-                let stamp = self.of(block);
-                self.last = Some((block, stamp));
+                let stamp = self.of(superblock);
+                self.last = Some((superblock, stamp));
                 stamp
             }
         }
     }
 
-    /// The age stamp of the data that `block` holds at the start of the run.
-    pub fn of(&self, block: BlockId) -> AgeStamp {
+    /// The age stamp of the data that `superblock` holds at the start of the run.
+    pub fn of(&self, superblock: SuperblockId) -> AgeStamp {
         if let [(age, _)] = *self.shares {
             return age;
         }
-        // The draw is a hash of the block number. So the age of a block does not depend on the blocks queried before.
-        let draw = Stream::new(self.seed ^ u64::from(block.0), "block").unit();
+        // The draw is a hash of the superblock number. So the age of a superblock does not depend on the superblocks
+        // queried before.
+        let draw = Stream::new(self.seed ^ u64::from(superblock.0), "block").unit();
         if let Some((from, until)) = self.spread {
             let more = Span::from_ns(((until - from).ns() as f64 * draw) as u64);
             return AgeStamp::before_start(from + more);
@@ -198,24 +200,26 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_blocks_of_an_age_is_as_in_the_spec() {
+    fn the_share_of_superblocks_of_an_age_is_as_in_the_spec() {
         let ages = InitialAges::new(&Retention::Shares(vec![(7 * DAY, 0.25), (365 * DAY, 0.75)]), 1);
-        let young =
-            (0..4000).filter(|&block| ages.of(BlockId(block)) == AgeStamp::before_start(7 * DAY)).count();
+        let young = (0..4000)
+            .filter(|&superblock| ages.of(SuperblockId(superblock)) == AgeStamp::before_start(7 * DAY))
+            .count();
         assert!((900..1100).contains(&young), "{young} of 4000");
-        assert_eq!(ages.of(BlockId(17)), ages.of(BlockId(17)));
+        assert_eq!(ages.of(SuperblockId(17)), ages.of(SuperblockId(17)));
     }
 
     #[test]
     fn spread_ages_are_uniform_between_their_limits() {
         let ages = InitialAges::new(&Retention::Spread { from: 2 * DAY, until: 12 * DAY }, 1);
-        let days = |block| f64::from(ages.of(BlockId(block)).age_s(AgeStamp::START)) / 86_400.0;
+        let days =
+            |superblock| f64::from(ages.of(SuperblockId(superblock)).age_s(AgeStamp::START)) / 86_400.0;
         let of_tenth = |tenth: u32| (0..4000).map(days).filter(|&age| age as u32 == 2 + tenth).count();
         for tenth in 0..10 {
             // 400 of 4000, with a standard deviation of 19.
             assert!((320..480).contains(&of_tenth(tenth)), "{} of 4000 in tenth {tenth}", of_tenth(tenth));
         }
         assert!((0..4000).map(days).all(|age| (2.0..=12.0).contains(&age)));
-        assert_eq!(ages.of(BlockId(17)), ages.of(BlockId(17)));
+        assert_eq!(ages.of(SuperblockId(17)), ages.of(SuperblockId(17)));
     }
 }

@@ -1,531 +1,548 @@
-//! The flash array: the state of each block and the OOB of each page.
+//! The flash array: the state of each superblock and the OOB of each unit.
 //!
-//! The array enforces the rules of NAND flash. After an erase the pages of a block on a die are programmed in order, each
-//! once. An exception is a program in place, which programs a programmed page again with its own data. An unprogrammed page
-//! cannot be read. An operation that breaks a rule is a bug in the controller and panics.
+//! The array enforces the rules of NAND flash. After an erase the units of a superblock on a die are programmed in
+//! order, each once. An exception is a program in place, which programs a programmed unit again with its own data. An
+//! unprogrammed unit cannot be read. An operation that breaks a rule is a bug in the controller and panics.
 
 use super::AgeStamp;
-use super::block::{Block, BlockState, Copied, DEAD_LPN, Keeps, Rare, Stamp};
 use super::on_dies::OnDies;
-use crate::base::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
+use super::superblock::{Copied, DEAD_LPN, Keeps, Rare, Stamp, Superblock, SuperblockState};
+use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// All blocks and the OOB of all pages.
+/// All superblocks and the OOB of all units.
 #[derive(Clone, Debug)]
 pub struct Array {
-    /// The state of each block.
-    pub blocks: Huge<Block>,
-    /// The rare state of each block.
+    /// The state of each superblock.
+    pub superblocks: Huge<Superblock>,
+    /// The rare state of each superblock.
     rare: Huge<Rare>,
-    /// The progress of each block on each of its dies; `None` if each block is on one die.
+    /// The progress of each superblock on each of its dies; `None` if each superblock is on one die.
     on_dies: Option<Box<OnDies>>,
-    /// Page reads of each flash block since its last erase; empty if each is a block, whose [`Block::reads`] counts them.
+    /// Page reads of each block since its last erase; empty if each block is a superblock, whose [`Superblock::reads`]
+    /// counts them.
     reads: Huge<u32>,
-    /// OOB: the LPN of each page.
+    /// OOB: the LPN of each unit.
     lpn: Huge<u32>,
-    /// OOB: the sequence number of each page; empty unless [`Keeps::sequences`].
+    /// OOB: the sequence number of each unit; empty unless [`Keeps::sequences`].
     sequences: Huge<u64>,
-    /// OOB: the age stamp at which the data of pages was last corrected; empty unless [`Keeps::ages`].
+    /// OOB: the age stamp at which the data of units was last corrected; empty unless [`Keeps::ages`].
     corrected: Huge<AgeStamp>,
-    /// What the last copyback has done to pages, since their last correction; empty unless [`Keeps::copied`].
+    /// What the last copyback has done to units, since their last correction; empty unless [`Keeps::copied`].
     copied: Huge<Copied>,
-    /// The binary logarithm of [`Keeps::pages_per_age`].
+    /// The binary logarithm of [`Keeps::units_per_age`].
     age_shift: u32,
-    /// Pages that hold lost data, if several pages have a common age stamp. Usually empty.
+    /// Units that hold lost data, if several units have a common age stamp. Usually empty.
     lost: BTreeSet<u32>,
-    /// Unreadable pages: power failed during the program of the page or of another page of its wordline. Usually empty.
+    /// Unreadable units: power failed during the program of the unit's page or of another page of its wordline. Usually
+    /// empty.
     torn: BTreeSet<u32>,
-    /// OOB: pages that hold only the sectors that were dirty when power failed. Usually empty.
+    /// OOB: units that hold only the sectors that were dirty when power failed. Usually empty.
     partial: BTreeSet<u32>,
 }
 
 impl Array {
-    /// An erased array whose blocks have gone through `pe_cycles` P/E cycles.
+    /// An erased array whose superblocks have gone through `pe_cycles` P/E cycles.
     pub fn new(geometry: &Geometry, pe_cycles: u32, keeps: Keeps) -> Self {
-        let block = Block { pe_cycles, ..Block::default() };
-        let pages = geometry.pages as usize;
+        let superblock = Superblock { pe_cycles, ..Superblock::default() };
+        let units = geometry.units as usize;
         assert!(
-            keeps.pages_per_age.is_power_of_two() && geometry.pages.is_multiple_of(keeps.pages_per_age),
-            "an age stamp of {} pages",
-            keeps.pages_per_age
+            keeps.units_per_age.is_power_of_two() && geometry.units.is_multiple_of(keeps.units_per_age),
+            "an age stamp of {} units",
+            keeps.units_per_age
         );
-        let ages = pages >> keeps.pages_per_age.ilog2();
-        let is_apart = geometry.flash_blocks_per_block() > 1;
-        let mut blocks = Huge::filled(block, geometry.blocks as usize);
-        for plane in (0..geometry.planes).map(PlaneId) {
-            let (good, first) = (geometry.blocks_of(plane), geometry.first_block(plane).index());
-            for block in &mut blocks[good.end..first + geometry.blocks_per_plane as usize] {
-                block.state = BlockState::Bad;
+        let ages = units >> keeps.units_per_age.ilog2();
+        let is_apart = geometry.blocks_per_superblock() > 1;
+        let mut superblocks = Huge::filled(superblock, geometry.superblocks as usize);
+        for lane in (0..geometry.lanes).map(LaneId) {
+            let (good, first) = (geometry.superblocks_of(lane), geometry.first_superblock(lane).index());
+            for superblock in &mut superblocks[good.end..first + geometry.superblocks_per_lane as usize] {
+                superblock.state = SuperblockState::Bad;
             }
         }
         Self {
-            reads: Huge::zeroed(if is_apart { geometry.flash_blocks() as usize } else { 0 }),
-            blocks,
-            rare: Huge::filled(Rare::default(), geometry.blocks as usize),
-            on_dies: (geometry.dies_per_block > 1).then(|| Box::new(OnDies::new(geometry))),
-            // Recovery may read the OOB of any page, so the OOB of an unprogrammed page must state that the page is
+            reads: Huge::zeroed(if is_apart { geometry.blocks() as usize } else { 0 }),
+            superblocks,
+            rare: Huge::filled(Rare::default(), geometry.superblocks as usize),
+            on_dies: (geometry.dies_per_lane > 1).then(|| Box::new(OnDies::new(geometry))),
+            // Recovery may read the OOB of any unit, so the OOB of an unprogrammed unit must state that the unit is
             // empty.
-            lpn: if keeps.sequences { Huge::filled(DEAD_LPN, pages) } else { Huge::zeroed(pages) },
-            sequences: Huge::zeroed(if keeps.sequences { pages } else { 0 }),
+            lpn: if keeps.sequences { Huge::filled(DEAD_LPN, units) } else { Huge::zeroed(units) },
+            sequences: Huge::zeroed(if keeps.sequences { units } else { 0 }),
             corrected: Huge::filled(AgeStamp::LOST, if keeps.ages { ages } else { 0 }),
             copied: Huge::filled(Copied::default(), if keeps.copied { ages } else { 0 }),
-            age_shift: keeps.pages_per_age.ilog2(),
+            age_shift: keeps.units_per_age.ilog2(),
             lost: BTreeSet::new(),
             torn: BTreeSet::new(),
             partial: BTreeSet::new(),
         }
     }
 
-    /// The fields of [`Keeps`] in their order; instead of the pages of an age stamp their binary logarithm.
+    /// The fields of [`Keeps`] in their order; instead of the units of an age stamp their binary logarithm.
     pub(crate) fn keeps(&self) -> (bool, bool, bool, u32) {
         (self.keeps_sequences(), self.keeps_ages(), self.keeps_copied(), self.age_shift)
     }
 
-    /// The blocks that the drive has, worn-out ones included.
-    pub fn good_blocks(&self) -> impl Iterator<Item = &Block> + Clone {
-        self.blocks.iter().filter(|block| block.state != BlockState::Bad)
+    /// The superblocks that the drive has, worn-out ones included.
+    pub fn good_superblocks(&self) -> impl Iterator<Item = &Superblock> + Clone {
+        self.superblocks.iter().filter(|superblock| superblock.state != SuperblockState::Bad)
     }
 
-    /// The state of a block.
+    /// The state of a superblock.
     #[inline(always)]
-    pub fn block(&self, block: BlockId) -> &Block {
-        &self.blocks[block.index()]
+    pub fn superblock(&self, superblock: SuperblockId) -> &Superblock {
+        &self.superblocks[superblock.index()]
     }
 
-    /// The state of a block, mutable.
+    /// The state of a superblock, mutable.
     #[inline(always)]
-    pub fn block_mut(&mut self, block: BlockId) -> &mut Block {
-        &mut self.blocks[block.index()]
+    pub fn superblock_mut(&mut self, superblock: SuperblockId) -> &mut Superblock {
+        &mut self.superblocks[superblock.index()]
     }
 
-    /// The rare state of a block.
+    /// The rare state of a superblock.
     #[inline]
-    pub fn rare(&self, block: BlockId) -> &Rare {
-        &self.rare[block.index()]
+    pub fn rare(&self, superblock: SuperblockId) -> &Rare {
+        &self.rare[superblock.index()]
     }
 
-    /// The rare state of a block, mutable.
+    /// The rare state of a superblock, mutable.
     #[inline]
-    pub fn rare_mut(&mut self, block: BlockId) -> &mut Rare {
-        &mut self.rare[block.index()]
+    pub fn rare_mut(&mut self, superblock: SuperblockId) -> &mut Rare {
+        &mut self.rare[superblock.index()]
     }
 
-    /// Whether page `page` of `block` has been programmed or skipped since the last erase.
+    /// Whether unit `unit` of `superblock` has been programmed or skipped since the last erase.
     #[inline(always)]
-    pub fn is_programmed(&self, block: BlockId, page: u32) -> bool {
+    pub fn is_programmed(&self, superblock: SuperblockId, unit: u32) -> bool {
         match &self.on_dies {
-            None => page < self.block(block).programmed,
-            Some(on_dies) => on_dies.is_programmed(block, page),
+            None => unit < self.superblock(superblock).programmed,
+            Some(on_dies) => on_dies.is_programmed(superblock, unit),
         }
     }
 
-    /// Prefetches the state of a page, without its LPN, into the CPU's cache.
+    /// Prefetches the state of a unit, without its LPN, into the CPU's cache.
     #[inline(always)]
-    pub fn prefetch_state(&self, ppn: Ppn) {
-        self.corrected.prefetch_if_kept(self.age_index(ppn));
-        self.copied.prefetch_if_kept(self.age_index(ppn));
-        self.sequences.prefetch_if_kept(ppn.index());
+    pub fn prefetch_state(&self, unit: UnitId) {
+        self.corrected.prefetch_if_kept(self.age_index(unit));
+        self.copied.prefetch_if_kept(self.age_index(unit));
+        self.sequences.prefetch_if_kept(unit.index());
     }
 
-    /// Prefetches the LPN in a page's OOB into the CPU's cache.
+    /// Prefetches the LPN in a unit's OOB into the CPU's cache.
     #[inline(always)]
-    pub fn prefetch_lpn(&self, ppn: Ppn) {
-        self.lpn.prefetch(ppn.index());
+    pub fn prefetch_lpn(&self, unit: UnitId) {
+        self.lpn.prefetch(unit.index());
     }
 
-    /// The LPN in a page's OOB.
+    /// The LPN in a unit's OOB.
     #[inline(always)]
-    pub fn lpn(&self, ppn: Ppn) -> Lpn {
-        Lpn(self.lpn[ppn.index()])
+    pub fn lpn(&self, unit: UnitId) -> Lpn {
+        Lpn(self.lpn[unit.index()])
     }
 
-    /// The stamp in a page's OOB; a field that is not kept has its default.
+    /// The stamp in a unit's OOB; a field that is not kept has its default.
     #[inline(always)]
-    pub fn stamp(&self, ppn: Ppn) -> Stamp {
+    pub fn stamp(&self, unit: UnitId) -> Stamp {
         Stamp {
-            sequence: self.sequences.get(ppn.index()).copied().unwrap_or_default(),
-            corrected: self.corrected(ppn),
+            sequence: self.sequences.get(unit.index()).copied().unwrap_or_default(),
+            corrected: self.corrected(unit),
         }
     }
 
-    /// The index in `corrected` and `copied` of a page.
+    /// The index in `corrected` and `copied` of a unit.
     #[inline(always)]
-    fn age_index(&self, ppn: Ppn) -> usize {
-        (ppn.0 >> self.age_shift) as usize
+    fn age_index(&self, unit: UnitId) -> usize {
+        (unit.0 >> self.age_shift) as usize
     }
 
-    /// [`Stamp::corrected`] of a page.
+    /// [`Stamp::corrected`] of a unit.
     #[inline(always)]
-    fn corrected(&self, ppn: Ppn) -> AgeStamp {
-        if !self.lost.is_empty() && self.is_among_lost(ppn) {
+    fn corrected(&self, unit: UnitId) -> AgeStamp {
+        if !self.lost.is_empty() && self.is_among_lost(unit) {
             return AgeStamp::LOST;
         }
-        self.corrected.get(self.age_index(ppn)).copied().unwrap_or_default()
+        self.corrected.get(self.age_index(unit)).copied().unwrap_or_default()
     }
 
     #[cold]
-    fn is_among_lost(&self, ppn: Ppn) -> bool {
-        self.lost.contains(&ppn.0)
+    fn is_among_lost(&self, unit: UnitId) -> bool {
+        self.lost.contains(&unit.0)
     }
 
-    /// Sets [`Stamp::corrected`] of a page.
+    /// Sets [`Stamp::corrected`] of a unit.
     #[inline(always)]
-    fn set_corrected(&mut self, ppn: Ppn, stamp: AgeStamp) {
-        let index = self.age_index(ppn);
+    fn set_corrected(&mut self, unit: UnitId, stamp: AgeStamp) {
+        let index = self.age_index(unit);
         if self.age_shift > 0 {
             if stamp == AgeStamp::LOST {
-                self.lost.insert(ppn.0);
+                self.lost.insert(unit.0);
                 return;
             }
             if !self.lost.is_empty() {
-                self.lost.remove(&ppn.0);
+                self.lost.remove(&unit.0);
             }
         }
         self.corrected[index] = stamp;
     }
 
-    /// Whether a page holds data that could not be corrected when it was moved.
+    /// Whether a unit holds data that could not be corrected when it was moved.
     #[inline(always)]
-    pub fn is_lost(&self, ppn: Ppn) -> bool {
-        self.keeps_ages() && self.corrected(ppn) == AgeStamp::LOST
+    pub fn is_lost(&self, unit: UnitId) -> bool {
+        self.keeps_ages() && self.corrected(unit) == AgeStamp::LOST
     }
 
-    /// Whether a page is unreadable because power failed while it, or another page of its wordline, was programmed.
+    /// Whether a unit is unreadable because power failed while its page, or another page of its wordline, was
+    /// programmed.
     #[inline(always)]
-    pub fn is_torn(&self, ppn: Ppn) -> bool {
-        !self.torn.is_empty() && self.torn.contains(&ppn.0)
+    pub fn is_torn(&self, unit: UnitId) -> bool {
+        !self.torn.is_empty() && self.torn.contains(&unit.0)
     }
 
-    /// Makes a page unreadable.
-    pub fn tear(&mut self, ppn: Ppn) {
-        self.torn.insert(ppn.0);
+    /// Makes a unit unreadable.
+    pub fn tear(&mut self, unit: UnitId) {
+        self.torn.insert(unit.0);
     }
 
-    /// Makes every torn page readable. Only for the test that proves that such a wrong drive is detected.
+    /// Makes every torn unit readable. Only for the test that proves that such a wrong drive is detected.
     #[doc(hidden)]
     pub fn forget_torn(&mut self) {
         self.torn.clear();
     }
 
-    /// Replaces the sequence number in a page's OOB. Only for the tests that prove that recovery needs this number.
+    /// Replaces the sequence number in a unit's OOB. Only for the tests that prove that recovery needs this number.
     #[doc(hidden)]
-    pub fn set_sequence(&mut self, ppn: Ppn, sequence: u64) {
-        self.sequences[ppn.index()] = sequence;
+    pub fn set_sequence(&mut self, unit: UnitId, sequence: u64) {
+        self.sequences[unit.index()] = sequence;
     }
 
-    /// Whether a page holds only the sectors that were dirty when power failed.
-    pub fn is_partial(&self, ppn: Ppn) -> bool {
-        self.partial.contains(&ppn.0)
+    /// Whether a unit holds only the sectors that were dirty when power failed.
+    pub fn is_partial(&self, unit: UnitId) -> bool {
+        self.partial.contains(&unit.0)
     }
 
-    /// Marks a page, before its program, as a page that holds only the sectors that were dirty when power failed.
-    pub fn mark_partial(&mut self, ppn: Ppn) {
-        self.partial.insert(ppn.0);
+    /// Marks a unit, before its program, as a unit that holds only the sectors that were dirty when power failed.
+    pub fn mark_partial(&mut self, unit: UnitId) {
+        self.partial.insert(unit.0);
     }
 
-    /// The pages that hold only the sectors that were dirty when power failed.
-    pub fn partial_pages(&self) -> impl Iterator<Item = Ppn> + '_ {
-        self.partial.iter().copied().map(Ppn)
+    /// The units that hold only the sectors that were dirty when power failed.
+    pub fn partial_units(&self) -> impl Iterator<Item = UnitId> + '_ {
+        self.partial.iter().copied().map(UnitId)
     }
 
-    /// Whether the OOB of each page has a sequence number.
+    /// Whether the OOB of each unit has a sequence number.
     pub fn keeps_sequences(&self) -> bool {
         !self.sequences.is_empty()
     }
 
-    /// Whether the OOB of each page has an age stamp.
+    /// Whether the OOB of each unit has an age stamp.
     pub fn keeps_ages(&self) -> bool {
         !self.corrected.is_empty()
     }
 
-    /// Whether the array keeps what copybacks have done to pages.
+    /// Whether the array keeps what copybacks have done to units.
     pub fn keeps_copied(&self) -> bool {
         !self.copied.is_empty()
     }
 
-    /// What the last copyback has done to a page; `None` if the data has been corrected since, or is not kept.
+    /// What the last copyback has done to a unit; `None` if the data has been corrected since, or is not kept.
     #[inline(always)]
-    pub fn copied(&self, ppn: Ppn) -> Option<Copied> {
-        self.copied.get(self.age_index(ppn)).copied().filter(|copied| copied.programmed != AgeStamp::LOST)
+    pub fn copied(&self, unit: UnitId) -> Option<Copied> {
+        self.copied.get(self.age_index(unit)).copied().filter(|copied| copied.programmed != AgeStamp::LOST)
     }
 
-    /// The age stamp from which the retention of a page's cells counts.
+    /// The age stamp from which the retention of a unit's cells counts.
     #[inline(always)]
-    pub fn cells_since(&self, ppn: Ppn) -> AgeStamp {
-        self.copied(ppn).map_or_else(|| self.stamp(ppn).corrected, |copied| copied.programmed)
+    pub fn cells_since(&self, unit: UnitId) -> AgeStamp {
+        self.copied(unit).map_or_else(|| self.stamp(unit).corrected, |copied| copied.programmed)
     }
 
-    /// Records what a copyback has done to a page. Of pages with a common age stamp the data that is not lost counts.
-    pub fn set_copied(&mut self, ppn: Ppn, copied: Copied) {
-        if self.age_shift == 0 || !self.is_lost(ppn) {
-            let index = self.age_index(ppn);
+    /// Records what a copyback has done to a unit. Of units with a common age stamp the data that is not lost counts.
+    pub fn set_copied(&mut self, unit: UnitId, copied: Copied) {
+        if self.age_shift == 0 || !self.is_lost(unit) {
+            let index = self.age_index(unit);
             self.copied[index] = copied;
         }
     }
 
-    /// The data of a page has been corrected in place.
-    fn forget_copied(&mut self, ppn: Ppn) {
-        let index = self.age_index(ppn);
+    /// The data of a unit has been corrected in place.
+    fn forget_copied(&mut self, unit: UnitId) {
+        let index = self.age_index(unit);
         if let Some(copied) = self.copied.get_mut(index) {
             *copied = Copied::default();
         }
     }
 
-    /// Writes the OOB of `ppn` before the program of this page.
+    /// Writes the OOB of `unit` before the program of this unit.
     #[inline(always)]
-    pub fn stage(&mut self, ppn: Ppn, lpn: Lpn, stamp: Stamp) {
-        self.lpn[ppn.index()] = lpn.0;
+    pub fn stage(&mut self, unit: UnitId, lpn: Lpn, stamp: Stamp) {
+        self.lpn[unit.index()] = lpn.0;
         if !self.sequences.is_empty() {
-            self.sequences[ppn.index()] = stamp.sequence;
+            self.sequences[unit.index()] = stamp.sequence;
         }
         if !self.corrected.is_empty() {
-            self.set_corrected(ppn, stamp.corrected);
+            self.set_corrected(unit, stamp.corrected);
         }
     }
 
-    /// Counts the program of page `page` of `block`, which has ended. Returns the number of pages programmed or skipped
-    /// so far.
+    /// Counts the program of unit `unit` of `superblock`, which has ended. Returns the number of units programmed or
+    /// skipped so far.
     #[inline(always)]
-    pub fn program(&mut self, block: BlockId, page: u32) -> u32 {
+    pub fn program(&mut self, superblock: SuperblockId, unit: u32) -> u32 {
         if self.on_dies.is_some() {
-            return self.program_on_die(block, page);
+            return self.program_on_die(superblock, unit);
         }
-        let state = self.block_mut(block);
+        let state = self.superblock_mut(superblock);
         assert!(
-            state.programmed == page && state.state == BlockState::Open,
-            "illegal program of page {page} of block {} ({:?}, next page {})",
-            block.0,
+            state.programmed == unit && state.state == SuperblockState::Open,
+            "illegal program of unit {unit} of superblock {} ({:?}, next unit {})",
+            superblock.0,
             state.state,
             state.programmed,
         );
         state.programmed += 1;
-        page + 1
+        unit + 1
     }
 
-    /// [`Array::program`] in a block on several dies.
+    /// [`Array::program`] in a superblock on several dies.
     #[inline(never)]
-    fn program_on_die(&mut self, block: BlockId, page: u32) -> u32 {
-        let on_dies = self.on_dies.as_mut().expect("the block is on several dies");
-        let state = &mut self.blocks[block.index()];
-        let counted = on_dies.count(block, page).filter(|_| state.state == BlockState::Open);
+    fn program_on_die(&mut self, superblock: SuperblockId, unit: u32) -> u32 {
+        let on_dies = self.on_dies.as_mut().expect("the superblock is on several dies");
+        let state = &mut self.superblocks[superblock.index()];
+        let counted = on_dies.count(superblock, unit).filter(|_| state.state == SuperblockState::Open);
         state.programmed += counted.unwrap_or_else(|| {
             panic!(
-                "illegal program of page {page} of block {} ({:?}), which is not the next on its die",
-                block.0, state.state,
+                "illegal program of unit {unit} of superblock {} ({:?}), which is not the next on its die",
+                superblock.0, state.state,
             )
         });
         state.programmed
     }
 
-    /// Records that a page of `source` has been copied back to `block`. The copy keeps the errors that reads and
-    /// programs in place have caused, so each of these counts of `block` becomes at least that of `source`.
-    pub fn copy_errors(&mut self, block: BlockId, source: BlockId) {
-        let (reads, reprograms) = (self.block(source).reads, self.rare(source).reprograms);
-        let state = self.block_mut(block);
+    /// Records that a unit of `source` has been copied back to `superblock`. The copy keeps the errors that reads and
+    /// programs in place have caused, so each of these counts of `superblock` becomes at least that of `source`.
+    pub fn copy_errors(&mut self, superblock: SuperblockId, source: SuperblockId) {
+        let (reads, reprograms) = (self.superblock(source).reads, self.rare(source).reprograms);
+        let state = self.superblock_mut(superblock);
         state.reads = state.reads.max(reads);
-        let rare = self.rare_mut(block);
+        let rare = self.rare_mut(superblock);
         rare.reprograms = rare.reprograms.max(reprograms);
     }
 
-    /// Records that page `page` of `block`, at `ppn`, has been programmed in place with its own corrected data.
-    pub fn reprogram(&mut self, block: BlockId, page: u32, ppn: Ppn, corrected: AgeStamp) {
+    /// Records that `unit`, number `index` in `superblock`, has been programmed in place with its own corrected data.
+    pub fn reprogram(&mut self, superblock: SuperblockId, index: u32, unit: UnitId, corrected: AgeStamp) {
         assert!(
-            self.is_programmed(block, page),
-            "reprogram of unprogrammed page {page} of block {}",
-            block.0
+            self.is_programmed(superblock, index),
+            "reprogram of unprogrammed unit {index} of superblock {}",
+            superblock.0
         );
-        let rare = self.rare_mut(block);
+        let rare = self.rare_mut(superblock);
         rare.reprograms = rare.reprograms.saturating_add(1);
-        self.forget_copied(ppn);
+        self.forget_copied(unit);
         if self.keeps_ages() {
-            self.set_corrected(ppn, corrected);
+            self.set_corrected(unit, corrected);
         }
     }
 
-    /// Clears the LPNs, sequence numbers and marks in the OOBs of the unprogrammed pages of `block`. These OOBs were staged
-    /// for programs that power loss prevented.
-    pub fn blank_unprogrammed(&mut self, geometry: &Geometry, block: BlockId) {
-        let first = geometry.page(block, 0).index();
-        for range in self.unprogrammed(geometry, block) {
-            let pages = first + range.start as usize..first + range.end as usize;
-            self.lpn[pages.clone()].fill(DEAD_LPN);
+    /// Clears the LPNs, sequence numbers and marks in the OOBs of the unprogrammed units of `superblock`. These OOBs
+    /// were staged for programs that power loss prevented.
+    pub fn blank_unprogrammed(&mut self, geometry: &Geometry, superblock: SuperblockId) {
+        let first = geometry.unit(superblock, 0).index();
+        for range in self.unprogrammed(geometry, superblock) {
+            let units = first + range.start as usize..first + range.end as usize;
+            self.lpn[units.clone()].fill(DEAD_LPN);
             if self.keeps_sequences() {
-                self.sequences[pages.clone()].fill(0);
+                self.sequences[units.clone()].fill(0);
             }
-            for page in pages {
-                self.partial.remove(&(page as u32));
+            for unit in units {
+                self.partial.remove(&(unit as u32));
             }
         }
     }
 
-    /// The pages of a block that have been programmed or skipped since the last erase, in ascending order.
-    pub fn programmed(&self, geometry: &Geometry, block: BlockId) -> impl Iterator<Item = u32> + use<'_> {
-        let pages = 0..self.end(block).min(geometry.pages_per_block);
-        pages.filter(move |&page| self.is_programmed(block, page))
+    /// The units of a superblock that have been programmed or skipped since the last erase, in ascending order.
+    pub fn programmed(
+        &self,
+        geometry: &Geometry,
+        superblock: SuperblockId,
+    ) -> impl Iterator<Item = u32> + use<'_> {
+        let units = 0..self.end(superblock).min(geometry.units_per_superblock);
+        units.filter(move |&unit| self.is_programmed(superblock, unit))
     }
 
-    /// The other pages of a block, as ranges in ascending order. Only the last range, which ends with the block, may have
-    /// more than one page.
-    pub fn unprogrammed(&self, geometry: &Geometry, block: BlockId) -> Vec<Range<u32>> {
-        let end = self.end(block);
+    /// The other units of a superblock, as ranges in ascending order. Only the last range, which ends with the
+    /// superblock, may have more than one unit.
+    pub fn unprogrammed(&self, geometry: &Geometry, superblock: SuperblockId) -> Vec<Range<u32>> {
+        let end = self.end(superblock);
         let before = if self.on_dies.is_some() { end } else { 0 };
-        let gaps = (0..before).filter(|&page| !self.is_programmed(block, page)).map(|page| page..page + 1);
-        gaps.chain(std::iter::once(end..geometry.pages_per_block)).collect()
+        let gaps =
+            (0..before).filter(|&unit| !self.is_programmed(superblock, unit)).map(|unit| unit..unit + 1);
+        gaps.chain(std::iter::once(end..geometry.units_per_superblock)).collect()
     }
 
-    /// The number of the page after the last page of `block` that has been programmed or skipped.
-    pub fn end(&self, block: BlockId) -> u32 {
-        self.on_dies.as_ref().map_or_else(|| self.block(block).programmed, |on_dies| on_dies.end(block))
+    /// The number of the unit after the last unit of `superblock` that has been programmed or skipped.
+    pub fn end(&self, superblock: SuperblockId) -> u32 {
+        self.on_dies
+            .as_ref()
+            .map_or_else(|| self.superblock(superblock).programmed, |on_dies| on_dies.end(superblock))
     }
 
-    /// The number of pages of `block` on die number `die` of its dies that have been programmed or skipped.
-    pub fn programmed_on(&self, block: BlockId, die: u32) -> u32 {
-        let of_die = |on_dies: &OnDies| on_dies.of(block)[die as usize];
-        self.on_dies.as_deref().map_or_else(|| self.block(block).programmed, of_die)
+    /// The number of units of `superblock` on die number `die` of its dies that have been programmed or skipped.
+    pub fn programmed_on(&self, superblock: SuperblockId, die: u32) -> u32 {
+        let of_die = |on_dies: &OnDies| on_dies.of(superblock)[die as usize];
+        self.on_dies.as_deref().map_or_else(|| self.superblock(superblock).programmed, of_die)
     }
 
-    /// Advances the age stamp of a page's data to `stamp`: the data has been corrected in between. A later age stamp
+    /// Advances the age stamp of a unit's data to `stamp`: the data has been corrected in between. A later age stamp
     /// and the mark of lost data remain.
-    pub fn correct_since(&mut self, ppn: Ppn, stamp: AgeStamp) {
+    pub fn correct_since(&mut self, unit: UnitId, stamp: AgeStamp) {
         if self.keeps_ages() {
-            let corrected = self.corrected(ppn);
+            let corrected = self.corrected(unit);
             if corrected != AgeStamp::LOST && corrected < stamp {
-                self.set_corrected(ppn, stamp);
-                self.forget_copied(ppn);
+                self.set_corrected(unit, stamp);
+                self.forget_copied(unit);
             }
         }
     }
 
-    /// Skips the `pages` pages from `page` on of an open block: they remain erased and cannot be programmed before the next
-    /// erase of the block. In a block on one die all earlier pages are programmed; otherwise a die skips its pages once those
-    /// before them are. No later page is allocated. Returns the number of pages programmed or skipped so far.
-    pub fn skip(&mut self, block: BlockId, page: u32, pages: u32) -> u32 {
-        let state = &mut self.blocks[block.index()];
+    /// Skips the `units` units from unit `unit` on of an open superblock: they remain erased and cannot be programmed
+    /// before the next erase of the superblock. In a superblock on one die all earlier units are programmed; otherwise
+    /// a die skips its units once those before them are. No later unit is allocated. Returns the number of units
+    /// programmed or skipped so far.
+    pub fn skip(&mut self, superblock: SuperblockId, unit: u32, units: u32) -> u32 {
+        let state = &mut self.superblocks[superblock.index()];
         state.programmed += match &mut self.on_dies {
-            None => pages,
-            Some(on_dies) => (page..page + pages).map(|page| on_dies.skip(block, page)).sum(),
+            None => units,
+            Some(on_dies) => (unit..unit + units).map(|unit| on_dies.skip(superblock, unit)).sum(),
         };
         state.programmed
     }
 
-    /// Power loss: pages that were to be skipped after others are no longer.
+    /// Power loss: units that were to be skipped after others are no longer to be skipped.
     pub fn forget_skips(&mut self) {
         if let Some(on_dies) = &mut self.on_dies {
             on_dies.forget_ahead();
         }
     }
 
-    /// Skips the next `pages` pages on the die of page `page`, which is the last one programmed on this die, like
+    /// Skips the next `units` units on the die of unit `unit`, which is the last one programmed on this die, like
     /// [`Array::skip`].
     #[inline(always)]
-    pub fn skip_after(&mut self, block: BlockId, page: u32, pages: u32) -> u32 {
-        let state = &mut self.blocks[block.index()];
+    pub fn skip_after(&mut self, superblock: SuperblockId, unit: u32, units: u32) -> u32 {
+        let state = &mut self.superblocks[superblock.index()];
         state.programmed += match &mut self.on_dies {
-            None => pages,
-            Some(on_dies) => on_dies.skip_after(block, page, pages),
+            None => units,
+            Some(on_dies) => on_dies.skip_after(superblock, unit, units),
         };
         state.programmed
     }
 
-    /// Skips all pages before page `end` that are not programmed, on every die. No page from `end` on is programmed.
-    pub fn skip_to(&mut self, block: BlockId, end: u32) {
+    /// Skips all units before unit `end` that are not programmed, on every die. No unit from `end` on is programmed.
+    pub fn skip_to(&mut self, superblock: SuperblockId, end: u32) {
         if let Some(on_dies) = &mut self.on_dies {
-            on_dies.skip_to(block, end);
+            on_dies.skip_to(superblock, end);
         }
-        self.block_mut(block).programmed = end;
+        self.superblock_mut(superblock).programmed = end;
     }
 
-    /// Counts the erase of the flash blocks of `block` on the die of page `page`, and returns whether all flash blocks of
-    /// the block are erased now.
+    /// Counts the erase of the blocks of `superblock` on the die of unit `unit`, and returns whether all blocks of the
+    /// superblock are erased now.
     #[inline]
-    pub fn erase_on_die(&mut self, block: BlockId, page: u32) -> bool {
-        self.on_dies.as_mut().is_none_or(|on_dies| on_dies.erase(block, page))
+    pub fn erase_on_die(&mut self, superblock: SuperblockId, unit: u32) -> bool {
+        self.on_dies.as_mut().is_none_or(|on_dies| on_dies.erase(superblock, unit))
     }
 
-    /// Whether the flash blocks of `block` on some of its dies have been erased, and on others not.
-    pub fn is_partly_erased(&self, block: BlockId) -> bool {
+    /// Whether the blocks of `superblock` on some of its dies have been erased, and on others not.
+    pub fn is_partly_erased(&self, superblock: SuperblockId) -> bool {
         let on_dies = self.on_dies.as_ref();
-        on_dies.is_some_and(|on_dies| on_dies.of(block).iter().sum::<u32>() != self.block(block).programmed)
+        on_dies.is_some_and(|on_dies| {
+            on_dies.of(superblock).iter().sum::<u32>() != self.superblock(superblock).programmed
+        })
     }
 
-    /// Whether the programmed pages of the dies of `block` add up to those of the block. While the block is being erased,
-    /// some of its dies have no programmed pages.
-    pub fn adds_up(&self, block: BlockId) -> bool {
-        self.block(block).state == BlockState::Victim || !self.is_partly_erased(block)
+    /// Whether the programmed units of the dies of `superblock` add up to those of the superblock. While the superblock
+    /// is being erased, some of its dies have no programmed units.
+    pub fn adds_up(&self, superblock: SuperblockId) -> bool {
+        self.superblock(superblock).state == SuperblockState::Victim || !self.is_partly_erased(superblock)
     }
 
-    /// Counts the sensing of page `page` of `block`.
+    /// Counts the sensing of the page of unit `unit` of `superblock`.
     #[inline(always)]
-    pub fn read(&mut self, geometry: &Geometry, block: BlockId, page: u32) {
-        assert!(self.is_programmed(block, page), "read of unprogrammed page {page} of block {}", block.0);
-        let state = &mut self.blocks[block.index()];
+    pub fn read(&mut self, geometry: &Geometry, superblock: SuperblockId, unit: u32) {
+        assert!(
+            self.is_programmed(superblock, unit),
+            "read of unprogrammed unit {unit} of superblock {}",
+            superblock.0
+        );
+        let state = &mut self.superblocks[superblock.index()];
         if self.reads.is_empty() {
             state.reads += 1;
         } else {
-            let reads = &mut self.reads[flash_block(geometry, block, page)];
+            let reads = &mut self.reads[block(geometry, superblock, unit)];
             *reads += 1;
             state.reads = state.reads.max(*reads);
         }
     }
 
-    /// Page reads of the flash block of page `page` of `block` since its last erase.
+    /// Page reads of the block of unit `unit` of `superblock` since the last erase.
     #[inline(always)]
-    pub fn reads_of(&self, geometry: &Geometry, block: BlockId, page: u32) -> u32 {
+    pub fn reads_of(&self, geometry: &Geometry, superblock: SuperblockId, unit: u32) -> u32 {
         if self.reads.is_empty() {
-            self.block(block).reads
+            self.superblock(superblock).reads
         } else {
-            self.reads[flash_block(geometry, block, page)]
+            self.reads[block(geometry, superblock, unit)]
         }
     }
 
-    /// Counts the erase of `block`, which has ended, and makes its pages readable and unmarked. If the array keeps sequence
-    /// numbers, also clears the LPN and the sequence number of each page.
-    pub fn erase(&mut self, geometry: &Geometry, block: BlockId) {
-        let state = self.block_mut(block);
+    /// Counts the erase of `superblock`, which has ended, and makes its units readable and unmarked. If the array keeps
+    /// sequence numbers, also clears the LPN and the sequence number of each unit.
+    pub fn erase(&mut self, geometry: &Geometry, superblock: SuperblockId) {
+        let state = self.superblock_mut(superblock);
         assert!(
             state.valid == 0 && state.pins == 0 && state.linked == 0,
-            "erase of block {} in use",
-            block.0
+            "erase of superblock {} in use",
+            superblock.0
         );
         state.pe_cycles += 1;
         state.reads = 0;
         state.programmed = 0;
         state.copybacks = 0;
-        *self.rare_mut(block) = Rare::default();
+        *self.rare_mut(superblock) = Rare::default();
         if let Some(on_dies) = &mut self.on_dies {
-            on_dies.of_mut(block).fill(0);
+            on_dies.of_mut(superblock).fill(0);
         }
         if !self.reads.is_empty() {
-            let first = flash_block(geometry, block, 0);
-            self.reads[first..first + geometry.flash_blocks_per_block() as usize].fill(0);
+            let first = block(geometry, superblock, 0);
+            self.reads[first..first + geometry.blocks_per_superblock() as usize].fill(0);
         }
-        let first = geometry.page(block, 0).index();
-        let pages = first..first + geometry.pages_per_block as usize;
+        let first = geometry.unit(superblock, 0).index();
+        let units = first..first + geometry.units_per_superblock as usize;
         if self.keeps_sequences() {
-            // So a read of an erased page is detected, and recovery finds no data in pages that remain erased.
-            self.lpn[pages.clone()].fill(DEAD_LPN);
-            self.sequences[pages.clone()].fill(0);
+            // So a read of an erased unit is detected, and recovery finds no data in units that remain erased.
+            self.lpn[units.clone()].fill(DEAD_LPN);
+            self.sequences[units.clone()].fill(0);
         }
         if self.keeps_copied() {
-            self.copied[pages.start >> self.age_shift..pages.end >> self.age_shift].fill(Copied::default());
+            self.copied[units.start >> self.age_shift..units.end >> self.age_shift].fill(Copied::default());
         }
         if !self.torn.is_empty() || !self.partial.is_empty() || !self.lost.is_empty() {
-            let first = geometry.page(block, 0).0;
-            for page in first..first + geometry.pages_per_block {
-                self.torn.remove(&page);
-                self.partial.remove(&page);
-                self.lost.remove(&page);
+            let first = geometry.unit(superblock, 0).0;
+            for unit in first..first + geometry.units_per_superblock {
+                self.torn.remove(&unit);
+                self.partial.remove(&unit);
+                self.lost.remove(&unit);
             }
         }
     }
 }
 
-/// The index of the flash block of page `page` of `block`.
+/// The index of the block of unit `unit` of `superblock`.
 #[inline(always)]
-fn flash_block(geometry: &Geometry, block: BlockId, page: u32) -> usize {
-    (block.0 * geometry.flash_blocks_per_block() + geometry.member(page)) as usize
+fn block(geometry: &Geometry, superblock: SuperblockId, unit: u32) -> usize {
+    (superblock.0 * geometry.blocks_per_superblock() + geometry.member(unit)) as usize
 }
 
 #[cfg(test)]
@@ -533,50 +550,50 @@ mod tests {
     use super::*;
     use crate::core::testing::Setup;
 
-    /// An array whose first block has a page of LPN 7 with this stamp.
-    fn with_page(stamp: Stamp) -> (Geometry, Array) {
+    /// An array whose first superblock has a unit of LPN 7 with this stamp.
+    fn with_unit(stamp: Stamp) -> (Geometry, Array) {
         let geometry = Setup::default().core().geometry;
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: true, ..Keeps::default() });
-        array.block_mut(BlockId(0)).state = BlockState::Open;
-        array.stage(Ppn(0), Lpn(7), stamp);
-        array.program(BlockId(0), 0);
+        array.superblock_mut(SuperblockId(0)).state = SuperblockState::Open;
+        array.stage(UnitId(0), Lpn(7), stamp);
+        array.program(SuperblockId(0), 0);
         (geometry, array)
     }
 
     #[test]
-    fn an_erase_clears_lpn_and_sequence_number_of_every_page() {
-        let (geometry, mut array) = with_page(Stamp { sequence: 5, corrected: AgeStamp::START });
-        assert_eq!((array.lpn(Ppn(0)), array.stamp(Ppn(0)).sequence), (Lpn(7), 5));
-        array.erase(&geometry, BlockId(0));
-        assert_eq!((array.lpn(Ppn(0)), array.stamp(Ppn(0)).sequence), (Lpn(DEAD_LPN), 0));
+    fn an_erase_clears_lpn_and_sequence_number_of_every_unit() {
+        let (geometry, mut array) = with_unit(Stamp { sequence: 5, corrected: AgeStamp::START });
+        assert_eq!((array.lpn(UnitId(0)), array.stamp(UnitId(0)).sequence), (Lpn(7), 5));
+        array.erase(&geometry, SuperblockId(0));
+        assert_eq!((array.lpn(UnitId(0)), array.stamp(UnitId(0)).sequence), (Lpn(DEAD_LPN), 0));
     }
 
     #[test]
-    fn pages_with_a_common_age_have_the_stamp_of_the_last_one_but_lose_their_data_alone() {
+    fn units_with_a_common_age_have_the_stamp_of_the_last_one_but_lose_their_data_alone() {
         let geometry = Setup::default().core().geometry;
-        let keeps = Keeps { sequences: true, ages: true, copied: true, pages_per_age: 4 };
+        let keeps = Keeps { sequences: true, ages: true, copied: true, units_per_age: 4 };
         let mut array = Array::new(&geometry, 0, keeps);
         let after = |seconds| AgeStamp::START.plus_s(seconds);
-        let stamp = |array: &Array, ppn| array.stamp(Ppn(ppn)).corrected;
-        array.block_mut(BlockId(0)).state = BlockState::Open;
+        let stamp = |array: &Array, unit| array.stamp(UnitId(unit)).corrected;
+        array.superblock_mut(SuperblockId(0)).state = SuperblockState::Open;
         let stamps = [after(3), AgeStamp::LOST, after(4), AgeStamp::LOST, after(9)];
-        for (page, corrected) in (0..).zip(stamps) {
-            array.stage(Ppn(page), Lpn(7), Stamp { sequence: 1, corrected });
-            array.program(BlockId(0), page);
+        for (index, corrected) in (0..).zip(stamps) {
+            array.stage(UnitId(index), Lpn(7), Stamp { sequence: 1, corrected });
+            array.program(SuperblockId(0), index);
         }
-        let of_pages = [0, 1, 2, 3, 4].map(|ppn| stamp(&array, ppn));
-        assert_eq!(of_pages, [after(4), AgeStamp::LOST, after(4), AgeStamp::LOST, after(9)]);
-        assert!((0..5).filter(|&ppn| array.is_lost(Ppn(ppn))).eq([1, 3]));
+        let of_units = [0, 1, 2, 3, 4].map(|unit| stamp(&array, unit));
+        assert_eq!(of_units, [after(4), AgeStamp::LOST, after(4), AgeStamp::LOST, after(9)]);
+        assert!((0..5).filter(|&unit| array.is_lost(UnitId(unit))).eq([1, 3]));
         // The errors of a copy of lost data do not hide those of the others.
-        array.set_copied(Ppn(0), Copied { rber: 0.25, programmed: after(5) });
-        array.set_copied(Ppn(1), Copied { rber: 0.0, programmed: after(5) });
-        assert_eq!(array.copied(Ppn(2)).map(|copied| copied.rber), Some(0.25));
-        array.correct_since(Ppn(2), after(6));
-        assert_eq!((stamp(&array, 0), array.copied(Ppn(0))), (after(6), None));
-        // After an erase no data is lost, and a page is staged anew.
-        array.erase(&geometry, BlockId(0));
-        assert!(!array.is_lost(Ppn(1)) && !array.is_lost(Ppn(3)));
-        array.stage(Ppn(1), Lpn(7), Stamp { sequence: 2, corrected: after(20) });
+        array.set_copied(UnitId(0), Copied { rber: 0.25, programmed: after(5) });
+        array.set_copied(UnitId(1), Copied { rber: 0.0, programmed: after(5) });
+        assert_eq!(array.copied(UnitId(2)).map(|copied| copied.rber), Some(0.25));
+        array.correct_since(UnitId(2), after(6));
+        assert_eq!((stamp(&array, 0), array.copied(UnitId(0))), (after(6), None));
+        // After an erase no data is lost, and a unit is staged anew.
+        array.erase(&geometry, SuperblockId(0));
+        assert!(!array.is_lost(UnitId(1)) && !array.is_lost(UnitId(3)));
+        array.stage(UnitId(1), Lpn(7), Stamp { sequence: 2, corrected: after(20) });
         assert_eq!((stamp(&array, 1), stamp(&array, 3), stamp(&array, 4)), (after(20), after(20), after(9)));
     }
 
@@ -588,9 +605,9 @@ mod tests {
             (after(20), after(10), after(20)),
             (AgeStamp::LOST, after(10), AgeStamp::LOST),
         ] {
-            let (_, mut array) = with_page(Stamp { sequence: 1, corrected });
-            array.correct_since(Ppn(0), since);
-            assert_eq!(array.stamp(Ppn(0)).corrected, then);
+            let (_, mut array) = with_unit(Stamp { sequence: 1, corrected });
+            array.correct_since(UnitId(0), since);
+            assert_eq!(array.stamp(UnitId(0)).corrected, then);
         }
     }
 }

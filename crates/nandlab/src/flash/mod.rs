@@ -1,16 +1,15 @@
-//! The flash: the contents of pages, the wear of blocks and the rules for operations; the growth of bit errors with
-//! age, wear and reads; the read levels that decode them.
+//! The flash: the contents of units, the wear of superblocks and the rules for operations; the growth of bit errors
+//! with age, wear and reads; the read levels that decode them.
 
 mod age;
 mod array;
-mod block;
 mod ecc;
 mod on_dies;
 pub mod reliability;
+mod superblock;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
 pub use array::Array;
-pub use block::{Block, BlockState, Copied, DEAD_LPN, Keeps, Rare, Stamp};
 pub use ecc::{
     Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
 };
@@ -19,3 +18,4 @@ pub use reliability::{
     Condition, CopybackErrors, PageVariation, RberSpec, RberTable, References, Reliability, ReliabilitySpec,
     Retention, VthSpec, VthTlcSpec,
 };
+pub use superblock::{Copied, DEAD_LPN, Keeps, Rare, Stamp, Superblock, SuperblockState};

@@ -1,62 +1,64 @@
-//! The progress of blocks on several dies (`ftl.superblock = "drive"`): each die programs its pages of a block in order.
+//! The progress of superblocks on several dies (`ftl.superblock = "drive"`): each die programs its units of a
+//! superblock in order.
 
-use crate::base::geometry::{BlockId, Geometry, Stripes};
+use crate::base::geometry::{Geometry, Stripes, SuperblockId};
 use crate::base::huge::Huge;
 use std::collections::BTreeMap;
 
-/// By block and die, the number of pages programmed or skipped since the last erase.
+/// By superblock and die, the number of units programmed or skipped since the last erase.
 #[derive(Clone, Debug)]
 pub(super) struct OnDies {
     programmed: Huge<u32>,
-    /// Pages that a die skips once the pages before them are programmed: their first number on the die, and the first number
-    /// behind them, by the index in `programmed`. Usually empty.
+    /// Units that a die skips once the units before them are programmed: the number of the first of them among the
+    /// units on the die, and the number behind the last, by the index in `programmed`. Usually empty.
     ahead: BTreeMap<usize, (u32, u32)>,
     stripes: Stripes,
 }
 
 impl OnDies {
     pub(super) fn new(geometry: &Geometry) -> Self {
-        let dies = (geometry.blocks * geometry.dies_per_block) as usize;
+        let dies = (geometry.superblocks * geometry.dies_per_lane) as usize;
         Self { programmed: Huge::zeroed(dies), ahead: BTreeMap::new(), stripes: geometry.stripes }
     }
 
-    /// The index in `programmed` of the die of page `page` of `block`, and the page's number among those on this die.
-    fn place(&self, block: BlockId, page: u32) -> (usize, u32) {
-        let (die, place) = self.stripes.split(page);
-        ((block.0 * self.stripes.dies + die) as usize, place)
+    /// The index in `programmed` of the die of unit `unit` of `superblock`, and the unit's number among those on this
+    /// die.
+    fn place(&self, superblock: SuperblockId, unit: u32) -> (usize, u32) {
+        let (die, place) = self.stripes.split(unit);
+        ((superblock.0 * self.stripes.dies + die) as usize, place)
     }
 
-    fn range(&self, block: BlockId) -> std::ops::Range<usize> {
-        let first = (block.0 * self.stripes.dies) as usize;
+    fn range(&self, superblock: SuperblockId) -> std::ops::Range<usize> {
+        let first = (superblock.0 * self.stripes.dies) as usize;
         first..first + self.stripes.dies as usize
     }
 
-    /// The numbers of programmed pages of a block, by die.
-    pub(super) fn of(&self, block: BlockId) -> &[u32] {
-        &self.programmed[self.range(block)]
+    /// By die, the number of units of a superblock that have been programmed or skipped.
+    pub(super) fn of(&self, superblock: SuperblockId) -> &[u32] {
+        &self.programmed[self.range(superblock)]
     }
 
-    /// The numbers of programmed pages of a block, by die, mutable.
-    pub(super) fn of_mut(&mut self, block: BlockId) -> &mut [u32] {
-        let range = self.range(block);
+    /// [`OnDies::of`], mutable.
+    pub(super) fn of_mut(&mut self, superblock: SuperblockId) -> &mut [u32] {
+        let range = self.range(superblock);
         &mut self.programmed[range]
     }
 
-    /// Whether page `page` of `block` has been programmed or skipped since the last erase.
+    /// Whether unit `unit` of `superblock` has been programmed or skipped since the last erase.
     #[inline(never)]
-    pub(super) fn is_programmed(&self, block: BlockId, page: u32) -> bool {
-        let (on_die, place) = self.place(block, page);
+    pub(super) fn is_programmed(&self, superblock: SuperblockId, unit: u32) -> bool {
+        let (on_die, place) = self.place(superblock, unit);
         place < self.programmed[on_die]
     }
 
-    /// Counts the `pages` pages from number `place` on of a die, and those that the die skips behind them. Returns the number
-    /// of pages counted, or `None` if the page with number `place` is not the next one.
-    fn count_on(&mut self, on_die: usize, place: u32, pages: u32) -> Option<u32> {
+    /// Counts the `units` units from number `place` on of a die, and those that the die skips behind them. Returns the
+    /// number of units counted, or `None` if the unit with number `place` is not the next one.
+    fn count_on(&mut self, on_die: usize, place: u32, units: u32) -> Option<u32> {
         let programmed = &mut self.programmed[on_die];
         if *programmed != place {
             return None;
         }
-        *programmed += pages;
+        *programmed += units;
         if !self.ahead.is_empty()
             && let Some(&(from, to)) = self.ahead.get(&on_die)
             && from == *programmed
@@ -67,63 +69,69 @@ impl OnDies {
         Some(*programmed - place)
     }
 
-    /// Counts page `page` of `block` as programmed. Returns the number of pages counted, with those that are skipped behind
-    /// it, or `None` if the page is not the next one on its die.
-    pub(super) fn count(&mut self, block: BlockId, page: u32) -> Option<u32> {
-        let (on_die, place) = self.place(block, page);
+    /// Counts unit `unit` of `superblock` as programmed. Returns the number of units counted, with those that are
+    /// skipped behind it, or `None` if the unit is not the next one on its die.
+    pub(super) fn count(&mut self, superblock: SuperblockId, unit: u32) -> Option<u32> {
+        let (on_die, place) = self.place(superblock, unit);
         self.count_on(on_die, place, 1)
     }
 
-    /// Counts the next `pages` pages of `block` on the die of page `page`, which is the last one counted, as skipped. Returns
-    /// the number of pages counted, with those that are skipped behind them.
-    pub(super) fn skip_after(&mut self, block: BlockId, page: u32, pages: u32) -> u32 {
-        let (on_die, place) = self.place(block, page);
-        let counted = self.count_on(on_die, place + 1, pages);
+    /// Counts the next `units` units of `superblock` on the die of unit `unit`, which is the last one counted, as
+    /// skipped. Returns the number of units counted, with those that are skipped behind them.
+    pub(super) fn skip_after(&mut self, superblock: SuperblockId, unit: u32, units: u32) -> u32 {
+        let (on_die, place) = self.place(superblock, unit);
+        let counted = self.count_on(on_die, place + 1, units);
         counted.unwrap_or_else(|| {
-            panic!("pages after page {page} of block {} are skipped out of order", block.0)
+            panic!("units after unit {unit} of superblock {} are skipped out of order", superblock.0)
         })
     }
 
-    /// Skips page `page` of `block`, now or once the pages before it on its die are programmed. No later page on its die is
-    /// allocated. Returns the number of pages counted now.
-    pub(super) fn skip(&mut self, block: BlockId, page: u32) -> u32 {
-        let (on_die, place) = self.place(block, page);
+    /// Skips unit `unit` of `superblock`, now or once the units before it on its die are programmed. No later unit on
+    /// its die is allocated. Returns the number of units counted now.
+    pub(super) fn skip(&mut self, superblock: SuperblockId, unit: u32) -> u32 {
+        let (on_die, place) = self.place(superblock, unit);
         if let Some(counted) = self.count_on(on_die, place, 1) {
             return counted;
         }
         let (_, to) = self.ahead.entry(on_die).or_insert((place, place));
-        assert!(*to == place, "page {page} of block {} is skipped out of order", block.0);
+        assert!(*to == place, "unit {unit} of superblock {} is skipped out of order", superblock.0);
         *to += 1;
         0
     }
 
-    /// Power loss: the pages before those that were to be skipped may never be programmed.
+    /// Power loss: the units before those that were to be skipped may never be programmed.
     pub(super) fn forget_ahead(&mut self) {
         self.ahead.clear();
     }
 
-    /// The number of the page after the last one of `block` that has been programmed or skipped.
-    pub(super) fn end(&self, block: BlockId) -> u32 {
+    /// The number of the unit after the last one of `superblock` that has been programmed or skipped.
+    pub(super) fn end(&self, superblock: SuperblockId) -> u32 {
         let last = |(die, &programmed): (u32, &u32)| {
-            programmed.checked_sub(1).map_or(0, |place| self.stripes.page(die, place) + 1)
+            programmed.checked_sub(1).map_or(0, |place| self.stripes.unit(die, place) + 1)
         };
-        (0..).zip(self.of(block)).map(last).max().unwrap_or(0)
+        (0..).zip(self.of(superblock)).map(last).max().unwrap_or(0)
     }
 
-    /// Counts the pages of `block` before page `end` as skipped, unless they are programmed. No page from `end` on is.
-    pub(super) fn skip_to(&mut self, block: BlockId, end: u32) {
+    /// Counts the units of `superblock` before unit `end` as skipped, unless they are programmed. No unit from `end` on
+    /// is programmed.
+    pub(super) fn skip_to(&mut self, superblock: SuperblockId, end: u32) {
         let stripes = self.stripes;
-        for (die, programmed) in (0..).zip(self.of_mut(block)) {
+        for (die, programmed) in (0..).zip(self.of_mut(superblock)) {
             let before = stripes.before(end, die);
-            assert!(*programmed <= before, "a page of block {} from page {end} on is programmed", block.0);
+            assert!(
+                *programmed <= before,
+                "a unit of superblock {} from unit {end} on is programmed",
+                superblock.0
+            );
             *programmed = before;
         }
     }
 
-    /// The flash blocks of `block` on the die of page `page` have been erased. Returns whether those on all dies are.
-    pub(super) fn erase(&mut self, block: BlockId, page: u32) -> bool {
-        let (on_die, _) = self.place(block, page);
+    /// The blocks of `superblock` on the die of unit `unit` have been erased. Returns whether the blocks on all dies
+    /// are.
+    pub(super) fn erase(&mut self, superblock: SuperblockId, unit: u32) -> bool {
+        let (on_die, _) = self.place(superblock, unit);
         self.programmed[on_die] = 0;
-        self.of(block).iter().all(|&programmed| programmed == 0)
+        self.of(superblock).iter().all(|&programmed| programmed == 0)
     }
 }

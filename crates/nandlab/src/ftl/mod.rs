@@ -1,132 +1,132 @@
-//! The state of the flash translation layer: the map, the blocks of the planes and their valid pages, the allocation of
-//! pages to writes, and the room that a plane has and needs.
+//! The state of the flash translation layer: the map, the superblocks of the lanes and their valid units, the
+//! allocation of units to writes, and the room that a lane has and needs.
 //!
 //! The FTL executes no flash operations and has no clock. The core adds the transactions that belong to a change of the
 //! FTL. Preconditioning changes the FTL without transactions.
 
 pub mod allocation;
 mod audit;
-mod flush_pages;
-mod free_blocks;
+mod flush_programs;
+mod free_superblocks;
+mod lane;
 pub mod needs;
-mod page_map;
-mod plane;
 mod room;
 pub(crate) mod spec;
+mod unit_map;
 mod victim;
 
-pub use flush_pages::{FlushMethod, FlushPages, lsb_only_wordlines, programs_per_row};
-pub use free_blocks::{FreeBlocks, WearLevelling};
-pub use page_map::PageMap;
-pub use plane::{AllocatedPage, COPYBACKS_MAX, Plane, STREAMS, WriteStream};
+pub use flush_programs::{FlushMethod, FlushPrograms, lsb_only_wordlines, programs_per_row};
+pub use free_superblocks::{FreeSuperblocks, WearLevelling};
+pub use lane::{AllocatedUnit, COPYBACKS_MAX, Lane, STREAMS, WriteStream};
+pub use unit_map::UnitMap;
 use victim::Picks;
 pub use victim::{Candidates, CopyPolicy, LeastValid, VictimPolicy};
 
-use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::Time;
-use crate::flash::{Array, BlockState};
+use crate::flash::{Array, SuperblockState};
 use allocation::Allocator;
-use needs::BlockNeeds;
-use plane::OpenBlock;
+use lane::OpenSuperblock;
+use needs::SuperblockNeeds;
 
 /// The configuration of the FTL of a drive.
 #[derive(Debug)]
 pub struct Config {
-    /// The choice of the plane for a host write.
+    /// The choice of the lane for a host write.
     pub allocation: allocation::Allocation,
-    /// The choice of the free block that is opened next.
+    /// The choice of the free superblock that is opened next.
     pub levelling: WearLevelling,
-    /// The choice of the block that is emptied next.
+    /// The choice of the superblock that is emptied next.
     pub victim: Box<dyn VictimPolicy>,
-    /// The blocks that every plane needs beyond the pages of its LPNs.
-    pub needs: BlockNeeds,
+    /// The superblocks that every lane needs beyond the units of its LPNs.
+    pub needs: SuperblockNeeds,
     /// The number of LPNs of translation pages, which follow those of the host.
     pub translation_pages: u32,
     /// The number of LPNs of combination pages, which follow those of translation pages.
     pub combination_pages: u32,
 }
 
-/// The map, the planes and their policies.
+/// The map, the lanes and their policies.
 #[derive(Clone, Debug)]
 pub struct Ftl {
     /// LPN to PPN: the newest mapping of every LPN. The LPNs of translation pages follow those of the host, and the
     /// LPNs of combination pages follow those of translation pages.
-    pub map: PageMap,
+    pub map: UnitMap,
     /// The first LPN of translation pages, the first LPN of combination pages, and the number of combination pages.
     first_translation: u32,
     first_combination: u32,
     combination_pages: u32,
-    /// All planes.
-    pub planes: Box<[Plane]>,
-    /// The choice of the plane for a host write.
+    /// All lanes.
+    pub lanes: Box<[Lane]>,
+    /// The choice of the lane for a host write.
     pub allocator: Allocator,
     pub(crate) picks: Picks,
     index: LeastValid,
-    /// Valid pages, one bit each; every block starts a new word.
+    /// Valid units, one bit each; every superblock starts a new word.
     valid: Huge<u64>,
-    words_per_block: usize,
+    words_per_superblock: usize,
     levelling: WearLevelling,
-    /// The blocks that every plane needs beyond the pages of its LPNs.
-    pub needs: BlockNeeds,
-    /// Whether GC moves pages to the open block of the host.
-    pub shares_first_block: bool,
-    /// Free blocks of a plane that only internal streams and the emergency flush may take.
-    pub reserve_blocks: u32,
-    /// The part of `reserve_blocks` that is kept for an emergency flush.
-    flush_reserve_blocks: u32,
-    /// The part of `reserve_blocks` that the job under way may take.
-    job_blocks: u32,
-    /// Blocks of a plane that GC cannot collect while the host waits: those kept free, and those open for internal
+    /// The superblocks that every lane needs beyond the units of its LPNs.
+    pub needs: SuperblockNeeds,
+    /// Whether GC moves units to the open superblock of the host.
+    pub shares_first_superblock: bool,
+    /// Free superblocks of a lane that only internal streams and the emergency flush may take.
+    pub reserve_superblocks: u32,
+    /// The part of `reserve_superblocks` that is kept for an emergency flush.
+    flush_reserve_superblocks: u32,
+    /// The part of `reserve_superblocks` that the job under way may take.
+    job_superblocks: u32,
+    /// Superblocks of a lane that GC cannot collect while the host waits: those kept free, and those open for internal
     /// streams.
-    taken_blocks: u32,
+    taken_superblocks: u32,
 }
 
-/// Free blocks that an emergency flush leaves for GC's first job after power returns.
-const FLUSH_KEEPS_BLOCKS: u32 = 1;
+/// Free superblocks that an emergency flush leaves for GC's first job after power returns.
+const FLUSH_KEEPS_SUPERBLOCKS: u32 = 1;
 
 impl Ftl {
     /// Creates the FTL of an erased drive.
     pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
-        let words_per_block = (geometry.pages_per_block as usize).div_ceil(64);
+        let words_per_superblock = (geometry.units_per_superblock as usize).div_ceil(64);
         let Config { allocation, levelling, victim, needs, translation_pages, combination_pages } = config;
-        let plane = |plane: u32| {
-            let mut free = FreeBlocks::default();
-            let blocks = geometry.blocks_of(PlaneId(plane));
-            for (within, block) in (0..).zip(&array.blocks[blocks]) {
-                free.push(levelling, within, block.pe_cycles);
+        let lane = |lane: u32| {
+            let mut free = FreeSuperblocks::default();
+            let superblocks = geometry.superblocks_of(LaneId(lane));
+            for (within, superblock) in (0..).zip(&array.superblocks[superblocks]) {
+                free.push(levelling, within, superblock.pe_cycles);
             }
-            Plane {
-                free_pages: free.len() * geometry.pages_per_block,
+            Lane {
+                free_units: free.len() * geometry.units_per_superblock,
                 free,
                 open: Default::default(),
                 valid: 0,
                 combinations: 0,
-                promised_blocks: 0,
-                promised_pages: 0,
+                promised_superblocks: 0,
+                promised_units: 0,
                 is_worn_out: false,
-                usable_blocks: geometry.blocks_in(PlaneId(plane)),
+                usable_superblocks: geometry.superblocks_in(LaneId(lane)),
                 erases_unchecked: 0,
             }
         };
-        let first_combination = geometry.logical_pages + translation_pages;
+        let first_combination = geometry.logical_units + translation_pages;
         Self {
-            map: PageMap::new(first_combination + combination_pages),
-            first_translation: geometry.logical_pages,
+            map: UnitMap::new(first_combination + combination_pages),
+            first_translation: geometry.logical_units,
             first_combination,
             combination_pages,
-            planes: (0..geometry.planes).map(plane).collect(),
+            lanes: (0..geometry.lanes).map(lane).collect(),
             allocator: Allocator::new(allocation, geometry),
             picks: Picks::new(victim),
-            index: LeastValid::new(geometry.planes, geometry.blocks_per_plane),
-            valid: Huge::zeroed(words_per_block * geometry.blocks as usize),
-            words_per_block,
+            index: LeastValid::new(geometry.lanes, geometry.superblocks_per_lane),
+            valid: Huge::zeroed(words_per_superblock * geometry.superblocks as usize),
+            words_per_superblock,
             levelling,
-            shares_first_block: needs.gc.open == 0,
-            reserve_blocks: needs.free() as u32,
-            flush_reserve_blocks: needs.flush.free as u32,
-            job_blocks: needs.job() as u32,
-            taken_blocks: (needs.free() + needs.open()) as u32,
+            shares_first_superblock: needs.gc.open == 0,
+            reserve_superblocks: needs.free() as u32,
+            flush_reserve_superblocks: needs.flush.free as u32,
+            job_superblocks: needs.job() as u32,
+            taken_superblocks: (needs.free() + needs.open()) as u32,
             needs,
         }
     }
@@ -136,210 +136,214 @@ impl Ftl {
         (self.first_combination, self.combination_pages)
     }
 
-    /// The index in [`Plane::open`] of the open block of a stream.
+    /// The index in [`Lane::open`] of the open superblock of a stream.
     #[inline(always)]
     fn open_of(&self, stream: WriteStream) -> usize {
-        if self.shares_first_block && stream == WriteStream::Gc {
+        if self.shares_first_superblock && stream == WriteStream::Gc {
             WriteStream::Host.index()
         } else {
             stream.index()
         }
     }
 
-    /// Allocates the next page of `stream` in `plane`, if necessary in a newly opened block. The host's stream leaves
-    /// the plane its reserve and, in a block shared with GC, the pages for copies ([`Plane::has_room`]). `None` if the
-    /// stream has no page left and may not take a free block.
+    /// Allocates the next unit of `stream` in `lane`, if necessary in a newly opened superblock. The host's stream
+    /// leaves the lane its reserve and, in a superblock shared with GC, the units for copies ([`Lane::has_room`]).
+    /// `None` if the stream has no unit left and may not take a free superblock.
     #[inline]
     pub fn allocate(
         &mut self,
         geometry: &Geometry,
         array: &mut Array,
-        plane: PlaneId,
+        lane: LaneId,
         stream: WriteStream,
-    ) -> Option<AllocatedPage> {
-        let state = &self.planes[plane.index()];
+    ) -> Option<AllocatedUnit> {
+        let state = &self.lanes[lane.index()];
         let mut keep = 0;
         if stream == WriteStream::Host {
-            if self.shares_first_block && !state.has_room(self.reserve_blocks, true) {
+            if self.shares_first_superblock && !state.has_room(self.reserve_superblocks, true) {
                 return None;
             }
-            keep = self.reserve_blocks + state.promised_blocks;
+            keep = self.reserve_superblocks + state.promised_superblocks;
         }
-        self.allocate_keeping(geometry, array, plane, stream, keep)
+        self.allocate_keeping(geometry, array, lane, stream, keep)
     }
 
-    /// Allocates the next page of `stream` in `plane`, and leaves the plane at least `keep` free blocks.
+    /// Allocates the next unit of `stream` in `lane`, and leaves the lane at least `keep` free superblocks.
     #[inline]
     fn allocate_keeping(
         &mut self,
         geometry: &Geometry,
         array: &mut Array,
-        plane: PlaneId,
+        lane: LaneId,
         stream: WriteStream,
         keep: u32,
-    ) -> Option<AllocatedPage> {
+    ) -> Option<AllocatedUnit> {
         let index = self.open_of(stream);
-        let state = &mut self.planes[plane.index()];
+        let state = &mut self.lanes[lane.index()];
         let opened = state.open[index].is_full();
         if opened {
             if state.free.len() <= keep {
                 return None;
             }
-            let block =
+            let superblock =
                 if stream == WriteStream::Wear { state.free.pop_most_worn() } else { state.free.pop() }?;
-            let block = BlockId(geometry.first_block(plane).0 + block);
-            let of_block = array.block_mut(block);
-            (of_block.state, of_block.copybacks) = (BlockState::Open, stream.copybacks());
-            state.begin(index, geometry.page(block, 0), geometry.pages_per_block);
+            let superblock = SuperblockId(geometry.first_superblock(lane).0 + superblock);
+            let of_superblock = array.superblock_mut(superblock);
+            (of_superblock.state, of_superblock.copybacks) = (SuperblockState::Open, stream.copybacks());
+            state.begin(index, geometry.unit(superblock, 0), geometry.units_per_superblock);
         }
-        Some(AllocatedPage { opened, ..state.take(index, geometry) })
+        Some(AllocatedUnit { opened, ..state.take(index, geometry) })
     }
 
-    /// At power failure, takes back the pages allocated to programs that will never begin, in the streams to which the
-    /// flush writes. `programmed` returns the number of pages of a block that will have been programmed.
-    pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(BlockId) -> u32) {
-        for plane in &mut self.planes {
+    /// At power failure, takes back the units allocated to programs that will never begin, in the streams to which the
+    /// flush writes. `programmed` returns the number of units of a superblock that will have been programmed.
+    pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(SuperblockId) -> u32) {
+        for lane in &mut self.lanes {
             for stream in [WriteStream::Host, WriteStream::Combination, WriteStream::Gc] {
-                let open = &mut plane.open[stream.index()];
-                // A block whose pages are all allocated may have been erased and opened for another stream by now.
+                let open = &mut lane.open[stream.index()];
+                // A superblock whose units are all allocated may have been erased and opened for another stream by now.
                 if !open.is_full() {
-                    let first = open.end - geometry.pages_per_block;
-                    let next = first + programmed(geometry.block_of(Ppn(first)));
-                    plane.free_pages += open.next.saturating_sub(next);
+                    let first = open.end - geometry.units_per_superblock;
+                    let next = first + programmed(geometry.superblock_of(UnitId(first)));
+                    lane.free_units += open.next.saturating_sub(next);
                     open.next = open.next.min(next);
                 }
             }
         }
     }
 
-    /// The plane of `die` to which a plain emergency flush writes next: the one with the most room.
-    pub fn flush_plane(&self, geometry: &Geometry, die: DieId) -> Option<PlaneId> {
-        let room = |plane: &PlaneId| self.flush_room(geometry, *plane);
-        geometry.planes_of(die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
+    /// The lane of `die` to which a plain emergency flush writes next: the one with the most room.
+    pub fn flush_lane(&self, geometry: &Geometry, die: DieId) -> Option<LaneId> {
+        let room = |lane: &LaneId| self.flush_room(geometry, *lane);
+        geometry.lanes_of(die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
     }
 
-    /// The pages of a plane that a plain emergency flush can write.
-    pub fn flush_room(&self, geometry: &Geometry, plane: PlaneId) -> u32 {
-        let open = self.planes[plane.index()].open[WriteStream::Host.index()];
-        open.room(geometry.pages_per_full_row()) + self.flush_blocks(plane) * geometry.pages_per_block
+    /// The units of a lane that a plain emergency flush can write.
+    pub fn flush_room(&self, geometry: &Geometry, lane: LaneId) -> u32 {
+        let open = self.lanes[lane.index()].open[WriteStream::Host.index()];
+        open.room(geometry.units_per_full_row())
+            + self.flush_superblocks(lane) * geometry.units_per_superblock
     }
 
-    /// Allocates a flash page for an emergency flush from the host's stream, in [`Ftl::flush_plane`] of `die`. Returns its
-    /// first page, with the pages after the flash page that remain erased. The stream must not be amid a flash page. `None`
-    /// also if the next flash page of a block on several dies is on another die.
+    /// Allocates a programming unit for an emergency flush from the host's stream, in [`Ftl::flush_lane`] of `die`.
+    /// Returns its first unit, with the units after the programming unit that remain erased. The stream must not be
+    /// amid a programming unit. `None` also if the next programming unit of a superblock on several dies is on another
+    /// die.
     pub fn allocate_for_flush(
         &mut self,
         geometry: &Geometry,
         array: &mut Array,
         die: DieId,
-    ) -> Option<AllocatedPage> {
-        let plane = self.flush_plane(geometry, die)?;
-        if self.next_die(geometry, plane, WriteStream::Host)? != die {
+    ) -> Option<AllocatedUnit> {
+        let lane = self.flush_lane(geometry, die)?;
+        if self.next_die(geometry, lane, WriteStream::Host)? != die {
             return None;
         }
-        self.allocate_program(geometry, array, (plane, WriteStream::Host), FLUSH_KEEPS_BLOCKS)
+        self.allocate_program(geometry, array, (lane, WriteStream::Host), FLUSH_KEEPS_SUPERBLOCKS)
     }
 
-    /// Allocates what one program writes, and leaves the plane at least `keep` free blocks. Returns its first page, with the
-    /// pages after the program that remain erased. The stream must not be amid a programming unit.
+    /// Allocates a programming unit, and leaves the lane at least `keep` free superblocks. Returns its first unit, with
+    /// the units after the programming unit that remain erased. The stream must not be amid a programming unit.
     pub fn allocate_program(
         &mut self,
         geometry: &Geometry,
         array: &mut Array,
-        (plane, stream): (PlaneId, WriteStream),
+        (lane, stream): (LaneId, WriteStream),
         keep: u32,
-    ) -> Option<AllocatedPage> {
-        let mut page = self.allocate_keeping(geometry, array, plane, stream, keep)?;
-        debug_assert!(geometry.place_in_program(page.ppn) == 0, "the stream is amid a programming unit");
+    ) -> Option<AllocatedUnit> {
+        let mut first = self.allocate_keeping(geometry, array, lane, stream, keep)?;
+        debug_assert!(geometry.place_in_program(first.unit) == 0, "the stream is amid a programming unit");
         let index = self.open_of(stream);
-        for _ in 1..geometry.pages_per_program {
-            page.skips = self.planes[plane.index()].take(index, geometry).skips;
+        for _ in 1..geometry.units_per_program {
+            first.skips = self.lanes[lane.index()].take(index, geometry).skips;
         }
-        Some(page)
+        Some(first)
     }
 
-    /// Takes a free block for an emergency flush, from the plane of `die` that has the most free blocks.
-    pub fn take_flush_block(
+    /// Takes a free superblock for an emergency flush, from the lane of `die` that has the most free superblocks.
+    pub fn take_flush_superblock(
         &mut self,
         geometry: &Geometry,
         array: &mut Array,
         die: DieId,
-    ) -> Option<BlockId> {
-        let blocks = |plane: &PlaneId| self.flush_blocks(*plane);
-        let plane = geometry.planes_of(die).reduce(|a, b| if blocks(&b) > blocks(&a) { b } else { a })?;
-        if self.flush_blocks(plane) == 0 {
+    ) -> Option<SuperblockId> {
+        let superblocks = |lane: &LaneId| self.flush_superblocks(*lane);
+        let lane =
+            geometry.lanes_of(die).reduce(|a, b| if superblocks(&b) > superblocks(&a) { b } else { a })?;
+        if self.flush_superblocks(lane) == 0 {
             return None;
         }
-        let state = &mut self.planes[plane.index()];
+        let state = &mut self.lanes[lane.index()];
         let within = state.free.pop()?;
-        state.free_pages -= geometry.pages_per_block;
-        let block = BlockId(geometry.first_block(plane).0 + within);
-        array.block_mut(block).state = BlockState::Open;
-        Some(block)
+        state.free_units -= geometry.units_per_superblock;
+        let superblock = SuperblockId(geometry.first_superblock(lane).0 + within);
+        array.superblock_mut(superblock).state = SuperblockState::Open;
+        Some(superblock)
     }
 
-    /// Makes the stream that fills `block` continue in another block, unless a page of `block` is allocated and not
-    /// among its first `programmed` pages. Returns whether the stream has left the block.
-    pub fn leave_open_block(
+    /// Makes the stream that fills `superblock` continue in another superblock, unless a unit of `superblock` is
+    /// allocated and not among its first `programmed` units. Returns whether the stream has left the superblock.
+    pub fn leave_open_superblock(
         &mut self,
         geometry: &Geometry,
-        plane: PlaneId,
-        block: BlockId,
+        lane: LaneId,
+        superblock: SuperblockId,
         programmed: u32,
     ) -> bool {
-        let first = geometry.page(block, 0).0;
-        let end = first + geometry.pages_per_block;
-        let state = &mut self.planes[plane.index()];
+        let first = geometry.unit(superblock, 0).0;
+        let end = first + geometry.units_per_superblock;
+        let state = &mut self.lanes[lane.index()];
         match state.open.iter_mut().find(|open| !open.is_full() && open.end == end) {
             Some(open) if open.next == first + programmed => {
-                state.free_pages -= open.left();
+                state.free_units -= open.left();
                 open.next = open.end;
                 true
             }
-            // A page is allocated but not programmed, or the block belongs to an emergency flush.
+            // A unit is allocated but not programmed, or the superblock belongs to an emergency flush.
             _ => false,
         }
     }
 
-    /// Returns a block from [`Ftl::take_flush_block`] to the free blocks. No page of the block may be programmed.
-    pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
-        let plane = geometry.plane_of(block);
-        let of_block = array.block_mut(block);
-        of_block.state = BlockState::Free;
-        let within = block.0 - geometry.first_block(plane).0;
-        let state = &mut self.planes[plane.index()];
-        state.free.push(self.levelling, within, of_block.pe_cycles);
-        state.free_pages += geometry.pages_per_block;
+    /// Returns a superblock from [`Ftl::take_flush_superblock`] to the free superblocks. No unit of the superblock may
+    /// be programmed.
+    pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, superblock: SuperblockId) {
+        let lane = geometry.lane_of(superblock);
+        let of_superblock = array.superblock_mut(superblock);
+        of_superblock.state = SuperblockState::Free;
+        let within = superblock.0 - geometry.first_superblock(lane).0;
+        let state = &mut self.lanes[lane.index()];
+        state.free.push(self.levelling, within, of_superblock.pe_cycles);
+        state.free_units += geometry.units_per_superblock;
     }
 
     /// Whether a stream uses only LSB pages.
-    pub fn is_lsb_only(&self, plane: PlaneId, stream: WriteStream) -> bool {
-        self.planes[plane.index()].open[self.open_of(stream)].skips > 0
+    pub fn is_lsb_only(&self, lane: LaneId, stream: WriteStream) -> bool {
+        self.lanes[lane.index()].open[self.open_of(stream)].skips > 0
     }
 
-    /// Whether pages of a wordline that a stream has not filled are allocated, and other pages depend on them
+    /// Whether pages of a wordline that a stream has not filled are allocated, and its other pages depend on them
     /// ([`Geometry::left_in_wordlines`]).
-    pub fn is_amid_wordline(&self, geometry: &Geometry, plane: PlaneId, stream: WriteStream) -> bool {
-        let open = self.planes[plane.index()].open[self.open_of(stream)];
-        !open.is_full() && geometry.left_in_wordlines(geometry.split(Ppn(open.next)).1) > 0
+    pub fn is_amid_wordline(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream) -> bool {
+        let open = self.lanes[lane.index()].open[self.open_of(stream)];
+        !open.is_full() && geometry.left_in_wordlines(geometry.split(UnitId(open.next)).1) > 0
     }
 
     /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a
     /// wordline ([`Ftl::is_amid_wordline`]).
-    pub fn set_lsb_only(&mut self, geometry: &Geometry, plane: PlaneId, stream: WriteStream, is_on: bool) {
+    pub fn set_lsb_only(&mut self, geometry: &Geometry, lane: LaneId, stream: WriteStream, is_on: bool) {
         debug_assert!(
-            !is_on || !self.is_amid_wordline(geometry, plane, stream),
+            !is_on || !self.is_amid_wordline(geometry, lane, stream),
             "the stream is amid a wordline"
         );
         let index = self.open_of(stream);
         let skips = if is_on { geometry.dependent_pages() - 1 } else { 0 };
-        self.planes[plane.index()].open[index].set_skips(skips, geometry.pages_per_full_row());
+        self.lanes[lane.index()].open[index].set_skips(skips, geometry.units_per_full_row());
     }
 
     /// Whether an LPN is the LPN of a combination page.
     #[inline(always)]
     pub fn is_combination(&self, lpn: Lpn) -> bool {
-        // `DEAD_LPN`, which a page without data has, is beyond all LPNs.
+        // `DEAD_LPN`, which a unit without data has, is beyond all LPNs.
         lpn.0.wrapping_sub(self.first_combination) < self.combination_pages
     }
 
@@ -349,7 +353,7 @@ impl Ftl {
         (self.first_translation..self.first_combination).contains(&lpn.0)
     }
 
-    /// The stream to which a job moves a page of `lpn` off-chip.
+    /// The stream to which a job moves a unit of `lpn` off-chip.
     #[inline]
     pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> WriteStream {
         if lpn.0 >= self.first_translation {
@@ -362,51 +366,52 @@ impl Ftl {
         if is_wear { WriteStream::Wear } else { WriteStream::Gc }
     }
 
-    /// The stream to which a job moves the pages of `block` off-chip. It follows from one page, because translation
-    /// pages and data never share a block.
+    /// The stream to which a job moves the units of `superblock` off-chip. It follows from one unit, because
+    /// translation pages and data never share a superblock.
     pub fn emptying_stream(
         &self,
         geometry: &Geometry,
         array: &Array,
-        block: BlockId,
+        superblock: SuperblockId,
         is_wear: bool,
     ) -> WriteStream {
-        let page = self.next_valid(geometry, block, 0);
-        let lpn = page.map_or(Lpn(0), |page| array.lpn(geometry.page(block, page)));
+        let index = self.next_valid(geometry, superblock, 0);
+        let lpn = index.map_or(Lpn(0), |index| array.lpn(geometry.unit(superblock, index)));
         self.copy_stream(lpn, is_wear)
     }
 
-    /// The number of mapped logical pages of the host.
-    pub fn host_pages_mapped(&self) -> u32 {
+    /// The number of mapped logical units of the host.
+    pub fn host_units_mapped(&self) -> u32 {
         let others = (self.first_translation..self.map.len()).filter(|&lpn| self.map.get(Lpn(lpn)).is_some());
         self.map.mapped() - others.count() as u32
     }
 
     #[inline(always)]
-    fn bit(&self, block: BlockId, page: u32) -> (usize, u64) {
-        (block.index() * self.words_per_block + page as usize / 64, 1 << (page % 64))
+    fn bit(&self, superblock: SuperblockId, unit: u32) -> (usize, u64) {
+        (superblock.index() * self.words_per_superblock + unit as usize / 64, 1 << (unit % 64))
     }
 
-    /// Prefetches into the CPU's cache whether a page is valid.
+    /// Prefetches into the CPU's cache whether a unit is valid.
     #[inline(always)]
-    pub(crate) fn prefetch_valid(&self, block: BlockId, page: u32) {
-        self.valid.prefetch(self.bit(block, page).0);
+    pub(crate) fn prefetch_valid(&self, superblock: SuperblockId, unit: u32) {
+        self.valid.prefetch(self.bit(superblock, unit).0);
     }
 
-    /// Whether a page is valid.
+    /// Whether a unit is valid.
     #[inline(always)]
-    pub fn is_valid(&self, geometry: &Geometry, ppn: Ppn) -> bool {
-        let (block, page) = geometry.split(ppn);
-        let (word, bit) = self.bit(block, page);
+    pub fn is_valid(&self, geometry: &Geometry, unit: UnitId) -> bool {
+        let (superblock, index) = geometry.split(unit);
+        let (word, bit) = self.bit(superblock, index);
         self.valid[word] & bit != 0
     }
 
-    /// The first valid page of `block` at or after page `from`.
+    /// The first valid unit of `superblock` at or after unit `from`.
     #[inline]
-    pub fn next_valid(&self, geometry: &Geometry, block: BlockId, from: u32) -> Option<u32> {
-        let words = &self.valid[block.index() * self.words_per_block..][..self.words_per_block];
+    pub fn next_valid(&self, geometry: &Geometry, superblock: SuperblockId, from: u32) -> Option<u32> {
+        let words =
+            &self.valid[superblock.index() * self.words_per_superblock..][..self.words_per_superblock];
         let mut word = from as usize / 64;
-        if from >= geometry.pages_per_block {
+        if from >= geometry.units_per_superblock {
             return None;
         }
         let mut bits = words[word] & (!0 << (from % 64));
@@ -417,40 +422,46 @@ impl Ftl {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// Maps `lpn` to `ppn`, which becomes valid. Returns the page to which `lpn` was mapped before; this page is now
+    /// Maps `lpn` to `unit`, which becomes valid. Returns the unit to which `lpn` was mapped before; this unit is now
     /// invalid.
     #[inline]
-    pub fn remap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
-        let old = self.map.set(lpn, ppn);
-        let (block, page) = geometry.split(ppn);
-        let (word, bit) = self.bit(block, page);
+    pub fn remap(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        lpn: Lpn,
+        unit: UnitId,
+    ) -> Option<UnitId> {
+        let old = self.map.set(lpn, unit);
+        let (superblock, index) = geometry.split(unit);
+        let (word, bit) = self.bit(superblock, index);
         self.valid[word] |= bit;
-        array.block_mut(block).valid += 1;
-        self.planes[geometry.plane_of(block).index()].valid += 1;
+        array.superblock_mut(superblock).valid += 1;
+        self.lanes[geometry.lane_of(superblock).index()].valid += 1;
         if let Some(old) = old {
             self.invalidate(geometry, array, old);
         }
         if self.is_combination(lpn) {
-            self.count_combination(geometry, Some(ppn), old);
+            self.count_combination(geometry, Some(unit), old);
         }
         old
     }
 
     /// Counts a combination page as valid at `now`, and no longer as valid at `before`.
     #[cold]
-    fn count_combination(&mut self, geometry: &Geometry, now: Option<Ppn>, before: Option<Ppn>) {
-        let plane = |ppn: Ppn| geometry.plane_of(geometry.block_of(ppn)).index();
-        if let Some(ppn) = now {
-            self.planes[plane(ppn)].combinations += 1;
+    fn count_combination(&mut self, geometry: &Geometry, now: Option<UnitId>, before: Option<UnitId>) {
+        let lane = |unit: UnitId| geometry.lane_of(geometry.superblock_of(unit)).index();
+        if let Some(unit) = now {
+            self.lanes[lane(unit)].combinations += 1;
         }
-        if let Some(ppn) = before {
-            self.planes[plane(ppn)].combinations -= 1;
+        if let Some(unit) = before {
+            self.lanes[lane(unit)].combinations -= 1;
         }
     }
 
-    /// Unmaps `lpn`. Returns the page to which `lpn` was mapped; this page is now invalid.
+    /// Unmaps `lpn`. Returns the unit to which `lpn` was mapped; this unit is now invalid.
     #[inline]
-    pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<Ppn> {
+    pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<UnitId> {
         let old = self.map.clear(lpn)?;
         self.invalidate(geometry, array, old);
         if self.is_combination(lpn) {
@@ -460,141 +471,148 @@ impl Ftl {
     }
 
     #[inline]
-    fn invalidate(&mut self, geometry: &Geometry, array: &mut Array, ppn: Ppn) -> BlockId {
-        let (block, page) = geometry.split(ppn);
-        let (word, bit) = self.bit(block, page);
+    fn invalidate(&mut self, geometry: &Geometry, array: &mut Array, unit: UnitId) -> SuperblockId {
+        let (superblock, index) = geometry.split(unit);
+        let (word, bit) = self.bit(superblock, index);
         debug_assert!(
             self.valid[word] & bit != 0,
-            "page {} to be invalidated is invalid already",
-            geometry.show(ppn)
+            "unit {} to be invalidated is invalid already",
+            geometry.show(unit)
         );
         self.valid[word] &= !bit;
-        let plane = geometry.plane_of(block);
-        self.planes[plane.index()].valid -= 1;
-        let state = array.block_mut(block);
+        let lane = geometry.lane_of(superblock);
+        self.lanes[lane.index()].valid -= 1;
+        let state = array.superblock_mut(superblock);
         state.valid -= 1;
-        if state.state == BlockState::Full {
-            self.index.lower(plane, block.0 - geometry.first_block(plane).0, state.valid);
+        if state.state == SuperblockState::Full {
+            self.index.lower(lane, superblock.0 - geometry.first_superblock(lane).0, state.valid);
         }
-        block
+        superblock
     }
 
-    /// Closes `block`: the block becomes full, a candidate for GC.
-    pub fn close(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId, now: Time) {
-        let plane = geometry.plane_of(block);
-        let within = block.0 - geometry.first_block(plane).0;
-        let state = array.block_mut(block);
-        state.state = BlockState::Full;
+    /// Closes `superblock`: the superblock becomes full, a candidate for GC.
+    pub fn close(&mut self, geometry: &Geometry, array: &mut Array, superblock: SuperblockId, now: Time) {
+        let lane = geometry.lane_of(superblock);
+        let within = superblock.0 - geometry.first_superblock(lane).0;
+        let state = array.superblock_mut(superblock);
+        state.state = SuperblockState::Full;
         state.closed_at = now;
-        self.index.lower(plane, within, state.valid);
-        self.picks.on_closed(plane, within);
+        self.index.lower(lane, within, state.valid);
+        self.picks.on_closed(lane, within);
     }
 
-    /// Whether GC can gain pages in `plane`, because a full block has a programming unit's worth of invalid pages.
-    pub fn has_garbage(&self, geometry: &Geometry, plane: PlaneId) -> bool {
-        self.index.fewest(plane).saturating_add(geometry.pages_per_program) <= geometry.pages_per_block
+    /// Whether GC can gain units in `lane`, because a full superblock has a programming unit's worth of invalid units.
+    pub fn has_garbage(&self, geometry: &Geometry, lane: LaneId) -> bool {
+        self.index.fewest(lane).saturating_add(geometry.units_per_program) <= geometry.units_per_superblock
     }
 
-    /// The victim that the policy picks; `None` if no full block has an invalid page. The policy may pick a full block
-    /// without invalid pages, as `fifo` does.
+    /// The victim that the policy picks; `None` if no full superblock has an invalid unit. The policy may pick a full
+    /// superblock without invalid units, as `fifo` does.
     pub fn pick_victim(
         &mut self,
         geometry: &Geometry,
         array: &Array,
-        plane: PlaneId,
+        lane: LaneId,
         now: Time,
-    ) -> Option<BlockId> {
-        if !self.has_garbage(geometry, plane) {
+    ) -> Option<SuperblockId> {
+        if !self.has_garbage(geometry, lane) {
             return None;
         }
-        let candidates = Self::candidates(geometry, array, plane, now, &self.index);
+        let candidates = Self::candidates(geometry, array, lane, now, &self.index);
         let within = self.picks.pick(&candidates)?;
-        Some(BlockId(geometry.first_block(plane).0 + within))
+        Some(SuperblockId(geometry.first_superblock(lane).0 + within))
     }
 
-    /// The full block with the fewest valid pages, which the policy `greedy` picks; `None` without full blocks.
+    /// The full superblock with the fewest valid units, which the policy `greedy` picks; `None` without full
+    /// superblocks.
     pub fn least_valid(
         &self,
         geometry: &Geometry,
         array: &Array,
-        plane: PlaneId,
+        lane: LaneId,
         now: Time,
-    ) -> Option<BlockId> {
-        let within = Self::candidates(geometry, array, plane, now, &self.index).least_valid()?;
-        Some(BlockId(geometry.first_block(plane).0 + within))
+    ) -> Option<SuperblockId> {
+        let within = Self::candidates(geometry, array, lane, now, &self.index).least_valid()?;
+        Some(SuperblockId(geometry.first_superblock(lane).0 + within))
     }
 
     fn candidates<'a>(
         geometry: &Geometry,
         array: &'a Array,
-        plane: PlaneId,
+        lane: LaneId,
         now: Time,
         index: &'a LeastValid,
     ) -> Candidates<'a> {
-        let blocks = &array.blocks[geometry.blocks_of(plane)];
-        Candidates { plane, blocks, pages_per_block: geometry.pages_per_block, now, index }
+        let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
+        Candidates { lane, superblocks, units_per_superblock: geometry.units_per_superblock, now, index }
     }
 
-    /// Makes `block` a victim: it is no longer a candidate.
-    pub fn begin_emptying(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId) {
-        array.block_mut(block).state = BlockState::Victim;
-        let plane = geometry.plane_of(block);
-        let first = geometry.first_block(plane);
-        let blocks = &array.blocks[geometry.blocks_of(plane)];
-        self.index.leave(plane, block.0 - first.0, blocks);
+    /// Makes `superblock` a victim: it is no longer a candidate.
+    pub fn begin_emptying(&mut self, geometry: &Geometry, array: &mut Array, superblock: SuperblockId) {
+        array.superblock_mut(superblock).state = SuperblockState::Victim;
+        let lane = geometry.lane_of(superblock);
+        let first = geometry.first_superblock(lane);
+        let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
+        self.index.leave(lane, superblock.0 - first.0, superblocks);
     }
 
-    /// Makes `block`, which has been erased, free. Retires it instead if it has reached `endurance` P/E cycles.
-    pub fn release(&mut self, geometry: &Geometry, array: &mut Array, block: BlockId, endurance: u32) {
-        let plane = geometry.plane_of(block);
-        let within = block.0 - geometry.first_block(plane).0;
-        let state = &mut self.planes[plane.index()];
+    /// Makes `superblock`, which has been erased, free. Retires it instead if it has reached `endurance` P/E cycles.
+    pub fn release(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        superblock: SuperblockId,
+        endurance: u32,
+    ) {
+        let lane = geometry.lane_of(superblock);
+        let within = superblock.0 - geometry.first_superblock(lane).0;
+        let state = &mut self.lanes[lane.index()];
         state.erases_unchecked += 1;
-        let block = array.block_mut(block);
-        if block.pe_cycles >= endurance {
-            block.state = BlockState::Retired;
-            state.usable_blocks -= 1;
+        let superblock = array.superblock_mut(superblock);
+        if superblock.pe_cycles >= endurance {
+            superblock.state = SuperblockState::Retired;
+            state.usable_superblocks -= 1;
         } else {
-            block.state = BlockState::Free;
-            state.free.push(self.levelling, within, block.pe_cycles);
-            state.free_pages += geometry.pages_per_block;
+            superblock.state = SuperblockState::Free;
+            state.free.push(self.levelling, within, superblock.pe_cycles);
+            state.free_units += geometry.units_per_superblock;
             state.is_worn_out = false;
         }
     }
 
-    /// Updates the order of the free blocks after their P/E cycles have risen without an erase.
+    /// Updates the order of the free superblocks after their P/E cycles have risen without an erase.
     pub fn on_worn(&mut self, geometry: &Geometry, array: &Array) {
-        for (plane, state) in (0..geometry.planes).map(PlaneId).zip(&mut self.planes) {
-            let blocks = &array.blocks[geometry.blocks_of(plane)];
-            state.free.on_worn(self.levelling, |within| blocks[within as usize].pe_cycles);
+        for (lane, state) in (0..geometry.lanes).map(LaneId).zip(&mut self.lanes) {
+            let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
+            state.free.on_worn(self.levelling, |within| superblocks[within as usize].pe_cycles);
         }
     }
 
-    /// Rebuilds a plane's free list from the states of its blocks, for a loaded drive, and sets its open blocks. `open`
-    /// has the next page of each stream.
-    pub fn restore_plane(
+    /// Rebuilds a lane's free list from the states of its superblocks, for a loaded drive, and sets its open
+    /// superblocks. `open` has the next unit of each stream.
+    pub fn restore_lane(
         &mut self,
         geometry: &Geometry,
         array: &Array,
-        plane: PlaneId,
-        open: [Option<Ppn>; STREAMS],
+        lane: LaneId,
+        open: [Option<UnitId>; STREAMS],
     ) {
-        let blocks = &array.blocks[geometry.blocks_of(plane)];
-        let state = &mut self.planes[plane.index()];
-        state.free = FreeBlocks::default();
-        for (within, block) in blocks.iter().enumerate() {
-            if block.state == BlockState::Free {
-                state.free.push(self.levelling, within as u32, block.pe_cycles);
+        let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
+        let state = &mut self.lanes[lane.index()];
+        state.free = FreeSuperblocks::default();
+        for (within, superblock) in superblocks.iter().enumerate() {
+            if superblock.state == SuperblockState::Free {
+                state.free.push(self.levelling, within as u32, superblock.pe_cycles);
             }
         }
-        state.usable_blocks = blocks.iter().filter(|b| b.state.is_usable()).count() as u32;
+        state.usable_superblocks = superblocks.iter().filter(|b| b.state.is_usable()).count() as u32;
         state.open = open.map(|next| {
-            next.map_or(OpenBlock::default(), |next| {
-                let (block, _) = geometry.split(next);
-                let end = geometry.page(block, 0).0 + geometry.pages_per_block;
-                OpenBlock { next: next.0, end, ..OpenBlock::default() }
+            next.map_or(OpenSuperblock::default(), |next| {
+                let (superblock, _) = geometry.split(next);
+                let end = geometry.unit(superblock, 0).0 + geometry.units_per_superblock;
+                OpenSuperblock { next: next.0, end, ..OpenSuperblock::default() }
             })
         });
-        state.free_pages = state.count_free_pages(geometry.pages_per_block);
+        state.free_units = state.count_free_units(geometry.units_per_superblock);
     }
 }

@@ -1,52 +1,53 @@
-//! The blocks that a plane needs beyond the pages of its LPNs, by mechanism. The FTL, the spec check, the emergency
+//! The superblocks that a lane needs beyond the units of its LPNs, by mechanism. The FTL, the spec check, the emergency
 //! flush and `avail_spare` all use the same needs.
 //!
-//! A host write waits when the host's stream has no page left and the only free blocks are those kept from the host.
-//! All other blocks are then full, or open for an internal stream. An open block may hold garbage, which cannot be
-//! collected before the block is full. With a shared first block a write also waits while the pages left in the open block
-//! are promised to GC's job; this ends with the job. So GC can gain pages if, beyond the valid pages, a plane has the blocks that are
-//! kept free, a block for each internal stream that may have an open block, and one block's worth of garbage.
+//! A host write waits when the host's stream has no unit left and the only free superblocks are those kept from the
+//! host. All other superblocks are then full, or open for an internal stream. An open superblock may hold garbage,
+//! which cannot be collected before the superblock is full. With a shared first superblock a write also waits while the
+//! units left in the open superblock are promised to GC's job; this ends with the job. So GC can gain units if, beyond
+//! the valid units, a lane has the superblocks that are kept free, a superblock for each internal stream that may have
+//! an open superblock, and one superblock's worth of garbage.
 
-use crate::base::bad_blocks::{BadBlocks, FlashPlanes};
-use crate::base::geometry::logical_pages;
+use crate::base::bad_blocks::{BadBlocks, Planes};
+use crate::base::geometry::logical_units;
 
-/// Bytes of an entry of a translation page: one physical page number.
+/// Bytes of an entry of a translation page: one physical unit number.
 pub const MAP_ENTRY_BYTES: u64 = 4;
 
-/// The need of one mechanism in every plane.
+/// The need of one mechanism in every lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
     /// The name of the mechanism in errors.
     pub what: &'static str,
-    /// Blocks that the streams of the mechanism may have open while the host waits.
+    /// Superblocks that the streams of the mechanism may have open while the host waits.
     pub open: u64,
-    /// Free blocks that the host's stream leaves to the mechanism.
+    /// Free superblocks that the host's stream leaves to the mechanism.
     pub free: u64,
-    /// The largest number of valid pages that the mechanism adds to those of the host.
-    pub valid_pages: u64,
+    /// The largest number of valid units that the mechanism adds to those of the host.
+    pub valid_units: u64,
 }
 
 /// The values of a spec from which the needs follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Demands {
-    /// Planes of the drive; planes whose blocks form superblocks are one.
-    pub planes: u64,
-    /// Flash blocks of a block.
-    pub flash_blocks_per_block: u64,
-    /// Share of the flash blocks that are bad from the factory.
+    /// Lanes of the drive.
+    pub lanes: u64,
+    /// Blocks of a superblock.
+    pub blocks_per_superblock: u64,
+    /// Share of the blocks that are bad from the factory.
     pub bad_blocks: f64,
-    /// The seed from which the bad flash blocks are drawn.
+    /// The seed from which the bad blocks are drawn.
     pub seed: u64,
-    /// Pages of a block.
-    pub pages_per_block: u64,
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Pages (mapping units) of a programming unit.
-    pub pages_per_program: u64,
-    /// Logical pages of the drive.
-    pub logical_pages: u64,
-    /// Whether GC moves pages to the open block of the host (`migration.first_block = "shared"`).
-    pub shares_first_block: bool,
+    /// Units of a superblock.
+    pub units_per_superblock: u64,
+    /// Bytes of a unit.
+    pub unit_bytes: u64,
+    /// Units of a programming unit.
+    pub units_per_program: u64,
+    /// Logical units of the drive.
+    pub logical_units: u64,
+    /// Whether GC moves units to the open superblock of the host (`migration.first_block = "shared"`).
+    pub shares_first_superblock: bool,
     /// Whether static wear levelling is on.
     pub levels_wear: bool,
     /// Whether the map is in flash.
@@ -55,87 +56,88 @@ pub struct Demands {
     pub copybacks_max: u64,
     /// Whether partial refresh writes combination pages.
     pub has_combinations: bool,
-    /// Pages of the write cache, or of the write buffer, if a capacitor provides the energy to flush them at power loss.
-    pub flushed_pages: Option<u64>,
+    /// Units of the write cache, or of the write buffer, if a capacitor provides the energy to flush them at power
+    /// loss.
+    pub flushed_units: Option<u64>,
 }
 
 impl Demands {
     /// The values of the same drive with `blocks_per_plane` blocks per plane and over-provisioning `op`.
     pub fn at(&self, blocks_per_plane: u64, op: f64) -> Self {
-        let pages = self.planes * blocks_per_plane * self.pages_per_block;
-        Self { logical_pages: logical_pages(pages, op), ..*self }
+        let units = self.lanes * blocks_per_plane * self.units_per_superblock;
+        Self { logical_units: logical_units(units, op), ..*self }
     }
 
-    /// The bad flash blocks of the drive with `blocks_per_plane` blocks per plane.
+    /// The bad blocks of the drive with `blocks_per_plane` blocks per plane.
     pub fn bad(&self, blocks_per_plane: u64) -> BadBlocks {
-        let planes = FlashPlanes {
-            count: (self.planes * self.flash_blocks_per_block) as u32,
+        let planes = Planes {
+            count: (self.lanes * self.blocks_per_superblock) as u32,
             blocks: blocks_per_plane as u32,
-            per_plane: self.flash_blocks_per_block as u32,
+            per_lane: self.blocks_per_superblock as u32,
         };
         BadBlocks::draw(self.bad_blocks, self.seed, planes)
     }
 }
 
-/// The needs of every mechanism in a plane.
+/// The needs of every mechanism in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockNeeds {
-    /// GC: an open block for the pages that it moves, unless it shares the host's, and a free block for the job under
-    /// way.
+pub struct SuperblockNeeds {
+    /// GC: an open superblock for the units that it moves, unless it shares the host's, and a free superblock for the
+    /// job under way.
     pub gc: Need,
-    /// Static wear levelling: an open block for the pages that it moves. Its job takes the free block of GC.
+    /// Static wear levelling: an open superblock for the units that it moves. Its job takes the free superblock of GC.
     pub wear: Need,
-    /// The demand map: an open block for translation pages, a free block so that write-backs continue while the host
-    /// waits, and the translation pages themselves as valid pages.
+    /// The demand map: an open superblock for translation pages, a free superblock so that write-backs continue while
+    /// the host waits, and the translation pages themselves as valid units.
     pub mapping: Need,
-    /// Copybacks: an open block for every count of consecutive copybacks, and a free block, so that a job may open both
-    /// a block for copybacks and a block for pages that it moves off-chip.
+    /// Copybacks: an open superblock for every count of consecutive copybacks, and a free superblock, so that a job may
+    /// open both a superblock for copybacks and a superblock for units that it moves off-chip.
     pub copyback: Need,
-    /// Partial refresh: an open and a free block for combination pages.
+    /// Partial refresh: an open and a free superblock for combination pages.
     pub combination: Need,
-    /// The emergency flush: free blocks for the pages of the write cache, spread over the planes, and one more free
-    /// block in place of the block that the job under way has taken when power fails.
+    /// The emergency flush: free superblocks for the units of the write cache, spread over the lanes, and one more free
+    /// superblock in place of the superblock that the job under way has taken when power fails.
     pub flush: Need,
-    /// The largest number of valid pages of the host.
-    pub host_pages: u64,
-    /// Pages of a block.
-    pub pages_per_block: u64,
-    /// Pages (mapping units) of a programming unit.
-    pub pages_per_program: u64,
+    /// The largest number of valid units of the host.
+    pub host_units: u64,
+    /// Units of a superblock.
+    pub units_per_superblock: u64,
+    /// Units of a programming unit.
+    pub units_per_program: u64,
 }
 
-/// The garbage, in blocks, that GC always needs in order to gain pages.
-pub const GAIN_BLOCKS: u64 = 1;
+/// The garbage, in superblocks, that GC always needs in order to gain units.
+pub const GAIN_SUPERBLOCKS: u64 = 1;
 
-impl BlockNeeds {
+impl SuperblockNeeds {
     /// The needs that follow from `d`.
     pub fn new(d: &Demands) -> Self {
         let need = |what, is_there: bool, open, free| {
             let on = u64::from(is_there);
-            Need { what, open: on * open, free: on * free, valid_pages: 0 }
+            Need { what, open: on * open, free: on * free, valid_units: 0 }
         };
-        let map_pages = d.logical_pages.div_ceil(d.page_bytes / MAP_ENTRY_BYTES).div_ceil(d.planes);
-        // A cache never holds more pages than the drive has.
-        let flushed_pages = d.flushed_pages.map(|pages| pages.min(d.logical_pages));
-        let row_pages = d.planes * d.pages_per_block;
-        let flush_blocks = flushed_pages.map_or(0, |pages| pages.div_ceil(row_pages) + 1);
+        let map_units = d.logical_units.div_ceil(d.unit_bytes / MAP_ENTRY_BYTES).div_ceil(d.lanes);
+        // A cache never holds more units than the drive has.
+        let flushed_units = d.flushed_units.map(|units| units.min(d.logical_units));
+        let one_of_each_lane = d.lanes * d.units_per_superblock;
+        let flush_superblocks = flushed_units.map_or(0, |units| units.div_ceil(one_of_each_lane) + 1);
         Self {
-            gc: need("GC", true, u64::from(!d.shares_first_block), 1),
+            gc: need("GC", true, u64::from(!d.shares_first_superblock), 1),
             wear: need("static wear levelling", d.levels_wear, 1, 0),
             mapping: Need {
-                valid_pages: if d.has_demand_map { map_pages } else { 0 },
+                valid_units: if d.has_demand_map { map_units } else { 0 },
                 ..need("translation pages", d.has_demand_map, 1, 1)
             },
             copyback: need("copybacks", d.copybacks_max > 0, d.copybacks_max, 1),
             combination: need("combination pages of partial refresh", d.has_combinations, 1, 1),
-            flush: need("the emergency flush", flush_blocks > 0, 0, flush_blocks),
-            host_pages: d.logical_pages.div_ceil(d.planes),
-            pages_per_block: d.pages_per_block,
-            pages_per_program: d.pages_per_program,
+            flush: need("the emergency flush", flush_superblocks > 0, 0, flush_superblocks),
+            host_units: d.logical_units.div_ceil(d.lanes),
+            units_per_superblock: d.units_per_superblock,
+            units_per_program: d.units_per_program,
         }
     }
 
-    /// The names of the mechanisms in results, in the order of [`BlockNeeds::all`].
+    /// The names of the mechanisms in results, in the order of [`SuperblockNeeds::all`].
     pub const NAMES: [&str; 6] = ["gc", "wear", "mapping", "copyback", "combination", "flush"];
 
     /// The needs of all mechanisms.
@@ -143,67 +145,72 @@ impl BlockNeeds {
         [self.gc, self.wear, self.mapping, self.copyback, self.combination, self.flush]
     }
 
-    /// Blocks that internal streams may have open while the host waits.
+    /// Superblocks that internal streams may have open while the host waits.
     pub fn open(&self) -> u64 {
         self.all().iter().map(|need| need.open).sum()
     }
 
-    /// Free blocks that the host's stream leaves to the mechanisms.
+    /// Free superblocks that the host's stream leaves to the mechanisms.
     pub fn free(&self) -> u64 {
         self.all().iter().map(|need| need.free).sum()
     }
 
-    /// Free blocks that the job under way may take: one for pages moved off-chip and, with copybacks, one for pages
-    /// copied back.
+    /// Free superblocks that the job under way may take: one for units moved off-chip and, with copybacks, one for
+    /// units copied back.
     pub fn job(&self) -> u64 {
         self.gc.free + self.copyback.free
     }
 
-    /// The largest number of valid pages of a plane: those of the host and the translation pages.
-    pub fn valid_pages(&self) -> u64 {
-        self.host_pages + self.all().iter().map(|need| need.valid_pages).sum::<u64>()
+    /// The largest number of valid units of a lane: those of the host and the translation pages.
+    pub fn valid_units(&self) -> u64 {
+        self.host_units + self.all().iter().map(|need| need.valid_units).sum::<u64>()
     }
 
-    /// The room of a plane for valid pages and garbage: its pages without those of the open and free blocks that the
-    /// mechanisms need.
-    pub fn usable_pages(&self, blocks_per_plane: u64) -> u64 {
-        (blocks_per_plane * self.pages_per_block)
-            .saturating_sub((self.open() + self.free()) * self.pages_per_block)
+    /// The room of a lane of `superblocks` superblocks for valid units and garbage: its units without those of the open
+    /// and free superblocks that the mechanisms need.
+    pub fn usable_units(&self, superblocks: u64) -> u64 {
+        (superblocks * self.units_per_superblock)
+            .saturating_sub((self.open() + self.free()) * self.units_per_superblock)
     }
 
-    /// Effective over-provisioning of a plane of `blocks_per_plane` blocks: usable pages beyond the valid pages, as a
-    /// share of the valid pages. Negative if the usable pages are fewer than the valid pages.
-    pub fn spare_share(&self, blocks_per_plane: u64) -> f64 {
-        let valid = self.valid_pages().max(1) as f64;
-        (self.usable_pages(blocks_per_plane) as f64 - valid) / valid
+    /// Effective over-provisioning of a lane of `superblocks` superblocks: usable units beyond the valid units, as a
+    /// share of the valid units. Negative if the usable units are fewer than the valid units.
+    pub fn spare_share(&self, superblocks: u64) -> f64 {
+        let valid = self.valid_units().max(1) as f64;
+        (self.usable_units(superblocks) as f64 - valid) / valid
     }
 
-    /// [`BlockNeeds::spare_share`], mean of the planes of a drive with bad flash blocks.
+    /// [`SuperblockNeeds::spare_share`], mean of the lanes of a drive with `blocks_per_plane` blocks per plane, of
+    /// which `bad` are bad.
     pub fn spare_share_mean(&self, blocks_per_plane: u64, bad: &BadBlocks) -> f64 {
-        let of_plane = |missing: u32| Some(self.spare_share(blocks_per_plane - u64::from(missing)));
-        bad.mean(of_plane).unwrap_or(0.0)
+        let of_lane = |missing: u32| Some(self.spare_share(blocks_per_plane - u64::from(missing)));
+        bad.mean(of_lane).unwrap_or(0.0)
     }
 
-    /// [`waf_uniform_fifo`], mean of the planes of a drive with bad flash blocks, to which the host writes equally.
+    /// [`waf_uniform_fifo`], mean of the lanes of a drive as in [`SuperblockNeeds::spare_share_mean`], to which the
+    /// host writes equally.
     pub fn waf_uniform_fifo(&self, blocks_per_plane: u64, bad: &BadBlocks) -> Option<f64> {
         bad.mean(|missing| waf_uniform_fifo(self.spare_share(blocks_per_plane - u64::from(missing))))
     }
 
-    /// Blocks that a plane needs beyond its valid pages.
-    pub fn blocks(&self) -> u64 {
-        self.open() + self.free() + GAIN_BLOCKS
+    /// Superblocks that a lane needs beyond its valid units.
+    pub fn superblocks(&self) -> u64 {
+        self.open() + self.free() + GAIN_SUPERBLOCKS
     }
 
-    /// Garbage, in pages, that may be spread so thinly over the `blocks_per_plane` blocks of a plane that no block has a
-    /// programming unit's worth, without which emptying a block gains nothing. 0 if a program writes one page.
-    pub fn thin_pages(&self, blocks_per_plane: u64) -> u64 {
-        blocks_per_plane * (self.pages_per_program - 1)
+    /// Garbage, in units, that may be spread so thinly over the `superblocks` superblocks of a lane that no superblock
+    /// has a programming unit's worth, without which emptying a superblock gains nothing. 0 if a program writes one
+    /// unit.
+    pub fn thin_units(&self, superblocks: u64) -> u64 {
+        superblocks * (self.units_per_program - 1)
     }
 
-    /// Whether a plane of `blocks_per_plane` blocks has room for the valid pages and all needs.
-    pub fn fit(&self, blocks_per_plane: u64) -> bool {
-        blocks_per_plane * self.pages_per_block
-            >= self.valid_pages() + self.blocks() * self.pages_per_block + self.thin_pages(blocks_per_plane)
+    /// Whether a lane of `superblocks` superblocks has room for the valid units and all needs.
+    pub fn fit(&self, superblocks: u64) -> bool {
+        superblocks * self.units_per_superblock
+            >= self.valid_units()
+                + self.superblocks() * self.units_per_superblock
+                + self.thin_units(superblocks)
     }
 }
 
@@ -254,39 +261,43 @@ pub struct Fitted {
 
 /// Scales a drive to a workload of `bytes` bytes: the largest drive whose spare bytes are at most `bytes / times`. The
 /// drive has at most `blocks_per_plane` blocks per plane, and at least the effective over-provisioning of the given
-/// drive ([`BlockNeeds::spare_share_mean`]). `None` if `bytes` is too small for any such drive.
+/// drive ([`SuperblockNeeds::spare_share_mean`]). `None` if `bytes` is too small for any such drive.
 pub fn fit(demands: &Demands, blocks_per_plane: u32, op: f64, bytes: u64, times: f64) -> Option<Fitted> {
     let given = u64::from(blocks_per_plane);
-    let share = BlockNeeds::new(demands).spare_share_mean(given, &demands.bad(given));
+    let share = SuperblockNeeds::new(demands).spare_share_mean(given, &demands.bad(given));
     let fitted = |blocks_per_plane: u32, op: f64| {
-        let blocks = demands.planes * u64::from(blocks_per_plane);
+        let superblocks = demands.lanes * u64::from(blocks_per_plane);
         let bad = demands.bad(blocks_per_plane.into()).missing;
-        let logical = logical_pages(blocks * demands.pages_per_block, op);
-        let spare_pages = ((blocks - bad) * demands.pages_per_block).saturating_sub(logical);
-        let spare_bytes = spare_pages * demands.page_bytes;
+        let logical = logical_units(superblocks * demands.units_per_superblock, op);
+        let spare_units = ((superblocks - bad) * demands.units_per_superblock).saturating_sub(logical);
+        let spare_bytes = spare_units * demands.unit_bytes;
         let fitted = Fitted { blocks_per_plane, op, spare_bytes };
         (spare_bytes as f64 * times <= bytes as f64).then_some(fitted)
     };
     let smaller = |blocks_per_plane: u32| {
-        let blocks = u64::from(blocks_per_plane);
-        let bad = demands.bad(blocks);
-        let fewest = blocks - u64::from(bad.most_missing);
+        let superblocks = u64::from(blocks_per_plane);
+        let bad = demands.bad(superblocks);
+        let fewest = superblocks - u64::from(bad.most_missing);
         let is_enough =
-            |needs: &BlockNeeds| needs.fit(fewest) && needs.spare_share_mean(blocks, &bad) >= share;
-        fitted(blocks_per_plane, least_op(demands, blocks, is_enough)?)
+            |needs: &SuperblockNeeds| needs.fit(fewest) && needs.spare_share_mean(superblocks, &bad) >= share;
+        fitted(blocks_per_plane, least_op(demands, superblocks, is_enough)?)
     };
     // Fewer blocks have fewer spare bytes. With too few blocks no over-provisioning meets the needs.
     fitted(blocks_per_plane, op).or_else(|| (1..blocks_per_plane).rev().find_map(smaller))
 }
 
-/// The least over-provisioning, in steps of 0.001, at which a drive with `blocks_per_plane` blocks per plane has pages
+/// The least over-provisioning, in steps of 0.001, at which a drive with `blocks_per_plane` blocks per plane has units
 /// for the host and its needs meet the condition `enough`. `None` if no over-provisioning up to 100 meets it.
-fn least_op(demands: &Demands, blocks_per_plane: u64, enough: impl Fn(&BlockNeeds) -> bool) -> Option<f64> {
+fn least_op(
+    demands: &Demands,
+    blocks_per_plane: u64,
+    enough: impl Fn(&SuperblockNeeds) -> bool,
+) -> Option<f64> {
     const STEPS_MAX: u64 = 100_000;
     let op = |step: u64| step as f64 / 1e3;
     let is_enough = |step: u64| {
-        let needs = BlockNeeds::new(&demands.at(blocks_per_plane, op(step)));
-        needs.host_pages > 0 && enough(&needs)
+        let needs = SuperblockNeeds::new(&demands.at(blocks_per_plane, op(step)));
+        needs.host_units > 0 && enough(&needs)
     };
     if !is_enough(STEPS_MAX) {
         return None;

@@ -3,8 +3,12 @@
 use super::allocation::Allocation;
 use crate::spec::{FromVal, Key, Policy, Val, ValueKind, key, plain};
 
-pub(crate) const ALLOCATION: Key =
-    key("ftl.allocation", ValueKind::Slot(&ALLOCATIONS), "\"CWDP\"", "the plane of a host write");
+pub(crate) const ALLOCATION: Key = key(
+    "ftl.allocation",
+    ValueKind::Slot(&ALLOCATIONS),
+    "\"CWDP\"",
+    "the lane of a host write, by default a plane",
+);
 
 const DYNAMIC: &str = "dynamic";
 

@@ -1,23 +1,23 @@
-//! `ftl.buffer`: a write buffer, which gathers the mapping units of small host writes until they fill a flash page.
+//! `ftl.buffer`: a write buffer, which gathers the units of small host writes until they fill a programming unit.
 //!
-//! A page of a host write is in the buffer from its admission until its program has ended. It is acknowledged as soon as
-//! the buffer has room for it. The flash page that it shares with others is programmed when it is full; before that,
-//! when a flush asks for it, when the host is idle (`gc.idle_after`), when GC waits for a page that it replaces, or when
-//! the buffer is full of pages whose flash pages are not. FUA writes do not use the buffer, and no write does while a flush
-//! is outstanding.
+//! A unit of a host write is in the buffer from its admission until its program has ended. It is acknowledged as soon
+//! as the buffer has room for it. The programming unit that it shares with others is programmed when it is full; before
+//! that, when a flush asks for it, when the host is idle (`gc.idle_after`), when GC waits for a unit that it replaces,
+//! or when the buffer is full of units whose programming units are not. FUA writes do not use the buffer, and no write
+//! does while a flush is outstanding.
 //!
-//! A write of a page that is in the buffer, and whose program its die has not begun, replaces the data in place: the page
-//! keeps its PPN and its place in the buffer, and gets the sequence number of the new write. Neither flash nor the map
-//! entry is read, also if the new write is of only part of the page. If the page waits for room, the new write is
-//! acknowledged together with the older one. Both writes are in the same flush epoch, since no flush is outstanding, so a
-//! flush that follows waits for the program that now has the newer data.
+//! A write of a unit that is in the buffer, and whose program its die has not begun, replaces the data in place: the
+//! unit keeps its PPN and its place in the buffer, and gets the sequence number of the new write. Neither flash nor the
+//! map entry is read, also if the new write is of only part of the unit. If the unit waits for room, the new write is
+//! acknowledged together with the older one. Both writes are in the same flush epoch, since no flush is outstanding, so
+//! a flush that follows waits for the program that now has the newer data.
 //!
-//! The buffer is volatile: power loss destroys the acknowledged pages whose program has not ended, unless a capacitor has
-//! the energy to flush them. While the capacitor is empty, no page is acknowledged before its program has ended.
+//! The buffer is volatile: power loss destroys the acknowledged units whose program has not ended, unless a capacitor
+//! has the energy to flush them. While the capacitor is empty, no unit is acknowledged before its program has ended.
 
 use super::{BufferLoad, Host};
 use crate::base::counters::counters;
-use crate::base::geometry::{Lpn, Ppn, RequestId};
+use crate::base::geometry::{Lpn, RequestId, UnitId};
 use crate::base::list::{Link, List, ListLinks};
 use crate::base::number_map::NumberMap;
 use crate::base::slab::{Fifo, Id, Node, Slab};
@@ -30,42 +30,42 @@ use std::collections::BTreeMap;
 counters! {
     /// The write buffer (`ftl.buffer`).
     pub struct BufferStats {
-        /// Mapping units of host writes that replaced the data of a unit in the write buffer before its program began.
+        /// Units of host writes that replaced the data of a unit in the write buffer before its program began.
         pub replaced: u64, sum of units;
     }
 }
 
-/// The pages in the write buffer, and those that wait for room in it.
+/// The units in the write buffer, and those that wait for room in it.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// The number of pages for which the buffer has room.
+    /// The number of units for which the buffer has room.
     capacity: u32,
-    /// The largest number of acknowledged pages whose program has not ended: the capacity, or less while the capacitor
+    /// The largest number of acknowledged units whose program has not ended: the capacity, or less while the capacitor
     /// could not save so many.
     budget: u32,
-    /// The number of these pages.
-    pages: u32,
-    /// The pages whose program has not ended; [`Owner::Buffered`] has the slot.
+    /// The number of these units.
+    units: u32,
+    /// The units whose program has not ended; [`Owner::Buffered`] has the slot.
     slots: Slab<Buffered>,
     /// The slots by PPN.
     of: NumberMap<Id<Buffered>>,
-    /// The pages that found the buffer full. The page admitted first is the last.
+    /// The units that found the buffer full. The unit admitted first is the last.
     waiting: List,
-    /// The writes of the pages that wait.
+    /// The writes of the units that wait.
     writes: Slab<Write>,
-    /// The moving average of `pages`; `None` if no policy uses it.
+    /// The moving average of `units`; `None` if no policy uses it.
     load: Option<Box<BufferLoad>>,
     pub(crate) stats: BufferStats,
 }
 
-/// A page of a host write from its admission until its program has ended.
+/// A unit of a host write from its admission until its program has ended.
 #[derive(Clone, Copy, Debug)]
 struct Buffered {
     lpn: Lpn,
-    ppn: Ppn,
+    unit: UnitId,
     /// The flush epoch of the writes.
     epoch: u32,
-    /// The writes that are acknowledged once the buffer has room for the page; empty if it has.
+    /// The writes that are acknowledged once the buffer has room for the unit; empty if it has.
     writes: Fifo<Write>,
     /// The neighbours in [`Buffer::waiting`].
     link: Link,
@@ -74,7 +74,7 @@ struct Buffered {
 
 impl Node for Buffered {
     const EMPTY: Self =
-        Self { lpn: Lpn(0), ppn: Ppn(0), epoch: 0, writes: Fifo::EMPTY, link: Link::FREE, next: None };
+        Self { lpn: Lpn(0), unit: UnitId(0), epoch: 0, writes: Fifo::EMPTY, link: Link::FREE, next: None };
 
     #[inline(always)]
     fn next(&mut self) -> &mut Option<Id<Self>> {
@@ -107,13 +107,13 @@ impl ListLinks for Slab<Buffered> {
 }
 
 impl Buffer {
-    /// A buffer of `bytes` bytes; `None` if it has no room for a page of `page_bytes` bytes.
-    pub(crate) fn new(bytes: u64, page_bytes: u32) -> Option<Self> {
-        let capacity = u32::try_from(bytes / u64::from(page_bytes)).unwrap_or(u32::MAX);
+    /// A buffer of `bytes` bytes; `None` if it has no room for a unit of `unit_bytes` bytes.
+    pub(crate) fn new(bytes: u64, unit_bytes: u32) -> Option<Self> {
+        let capacity = u32::try_from(bytes / u64::from(unit_bytes)).unwrap_or(u32::MAX);
         (capacity > 0).then(|| Self {
             capacity,
             budget: capacity,
-            pages: 0,
+            units: 0,
             slots: Slab::default(),
             of: NumberMap::default(),
             waiting: List::default(),
@@ -123,13 +123,13 @@ impl Buffer {
         })
     }
 
-    /// The number of pages for which the buffer has room.
+    /// The number of units for which the buffer has room.
     pub(crate) fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// From now on keeps a moving average of the number of acknowledged pages whose program has not ended, over the time
-    /// `window`.
+    /// From now on keeps a moving average of the number of acknowledged units whose program has not ended, over the
+    /// time `window`.
     pub(crate) fn watch_load(&mut self, window: Span) {
         self.load = Some(Box::new(BufferLoad::new(window)));
     }
@@ -142,59 +142,59 @@ impl Buffer {
     #[inline]
     fn update_load(&mut self, now: Time) {
         if let Some(load) = &mut self.load {
-            load.set(now, self.pages);
+            load.set(now, self.units);
         }
     }
 
-    /// Sets the largest number of acknowledged pages whose program has not ended.
-    pub(crate) fn set_budget(&mut self, pages: u32) {
-        self.budget = pages;
+    /// Sets the largest number of acknowledged units whose program has not ended.
+    pub(crate) fn set_budget(&mut self, units: u32) {
+        self.budget = units;
     }
 
-    /// Checks the numbers of pages that wait and of acknowledged pages.
+    /// Checks the numbers of units that wait and of acknowledged units.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
         let (mut waiting, mut acknowledged) = (0, 0);
-        for page in core.pages_to_program() {
-            let Owner::Buffered(slot) = page.owner else { continue };
+        for &Transaction { owner, lpn, unit, .. } in core.units_to_program() {
+            let Owner::Buffered(slot) = owner else { continue };
             let buffered = &self.slots[Id::new(slot as usize)];
-            let is_found = self.of.get(&page.ppn.0).is_some_and(|found| found.index() == slot as usize);
-            if !is_found || (buffered.lpn, buffered.ppn) != (page.lpn, page.ppn) {
-                return Err(format!("the slot of LPN {} of the write buffer has {buffered:?}", page.lpn.0));
+            let is_found = self.of.get(&unit.0).is_some_and(|found| found.index() == slot as usize);
+            if !is_found || (buffered.lpn, buffered.unit) != (lpn, unit) {
+                return Err(format!("the slot of LPN {} of the write buffer has {buffered:?}", lpn.0));
             }
             *(if buffered.writes.is_empty() { &mut acknowledged } else { &mut waiting }) += 1;
         }
         let counts = [
             (waiting, self.waiting.len()),
-            (acknowledged, self.pages),
+            (acknowledged, self.units),
             (waiting + acknowledged, self.slots.live()),
             (waiting + acknowledged, self.of.len() as u32),
         ];
         if counts.iter().any(|(found, expected)| found != expected) {
             return Err(format!(
-                "waiting, acknowledged, all and known pages of the write buffer, found and counted: {counts:?}"
+                "waiting, acknowledged, all and known units of the write buffer, found and counted: {counts:?}"
             ));
         }
         Ok(())
     }
 
-    /// If the buffer has room, takes the first page out of those that wait for room. Returns its LPN and its writes.
+    /// If the buffer has room, takes the first unit out of those that wait for room. Returns its LPN and its writes.
     fn take_waiting(&mut self) -> Option<(Lpn, Fifo<Write>)> {
-        let slot = self.waiting.last().filter(|_| self.pages < self.budget)?;
+        let slot = self.waiting.last().filter(|_| self.units < self.budget)?;
         self.waiting.remove(&mut self.slots, slot);
-        self.pages += 1;
-        let page = &mut self.slots[Id::new(slot as usize)];
-        Some((page.lpn, std::mem::take(&mut page.writes)))
+        self.units += 1;
+        let buffered = &mut self.slots[Id::new(slot as usize)];
+        Some((buffered.lpn, std::mem::take(&mut buffered.writes)))
     }
 
-    /// Lets a write wait until the buffer has room for its page.
-    fn wait(&mut self, page: Id<Buffered>, request: RequestId, sequence: u64) {
+    /// Lets a write wait until the buffer has room for its unit.
+    fn wait(&mut self, slot: Id<Buffered>, request: RequestId, sequence: u64) {
         let write = self.writes.insert(Write { request, sequence, next: None });
-        self.slots[page].writes.push(&mut self.writes, write);
+        self.slots[slot].writes.push(&mut self.writes, write);
     }
 
     /// Power loss: the buffer is empty.
     pub(crate) fn forget(&mut self, now: Time) {
-        self.pages = 0;
+        self.units = 0;
         self.update_load(now);
         self.slots.clear();
         self.of.clear();
@@ -206,13 +206,13 @@ impl Buffer {
     /// newest write is in flash, or which has been deallocated since, has none.
     pub(crate) fn unflushed<P: Probe>(&self, core: &Core<P>) -> BTreeMap<u32, u64> {
         let mut newest = BTreeMap::new();
-        for page in core.pages_to_program() {
-            let Owner::Buffered(slot) = page.owner else { continue };
+        for &Transaction { owner, lpn, unit, .. } in core.units_to_program() {
+            let Owner::Buffered(slot) = owner else { continue };
             let is_acknowledged = self.slots[Id::new(slot as usize)].writes.is_empty();
-            let sequence = core.array.stamp(page.ppn).sequence;
-            let is_in_ram = core.ftl.map.get(page.lpn).is_some_and(|ppn| core.is_in_flight(ppn));
+            let sequence = core.array.stamp(unit).sequence;
+            let is_in_ram = core.ftl.map.get(lpn).is_some_and(|unit| core.is_in_flight(unit));
             if is_in_ram && is_acknowledged {
-                let newest = newest.entry(page.lpn.0).or_insert(sequence);
+                let newest = newest.entry(lpn.0).or_insert(sequence);
                 *newest = sequence.max(*newest);
             }
         }
@@ -221,32 +221,33 @@ impl Buffer {
 }
 
 impl Host {
-    /// Whether a page of a write goes through the write buffer.
+    /// Whether a unit of a write goes through the write buffer.
     #[inline]
     fn is_buffered(&self, request: RequestId) -> bool {
-        // While a flush is outstanding, the pages that it waits for do not wait for others.
+        // While a flush is outstanding, the units that it waits for do not wait for others.
         self.buffer.is_some() && self.flushes == 0 && !self.requests.request(request).fua
     }
 
-    /// The owner of the program of a page: the write buffer instead of the request, if the page goes through the
-    /// buffer. The page then joins the open flush epoch.
+    /// The owner of the program of a unit: the write buffer instead of the request, if the unit goes through the
+    /// buffer. The unit then joins the open flush epoch.
     #[inline]
-    pub(super) fn buffered_owner(&mut self, owner: Owner, lpn: Lpn, ppn: Ppn) -> Owner {
+    pub(super) fn buffered_owner(&mut self, owner: Owner, lpn: Lpn, unit: UnitId) -> Owner {
         match owner {
             Owner::Request(id) if self.is_buffered(id) => {
                 let epoch = self.epochs.open();
-                self.epochs.join_page(epoch);
-                let buffer = self.buffer.as_mut().expect("the page goes through the buffer");
-                let slot = buffer.slots.insert(Buffered { lpn, ppn, epoch: epoch as u32, ..Buffered::EMPTY });
-                buffer.of.insert(ppn.0, slot);
+                self.epochs.join_unit(epoch);
+                let buffer = self.buffer.as_mut().expect("the unit goes through the buffer");
+                let slot =
+                    buffer.slots.insert(Buffered { lpn, unit, epoch: epoch as u32, ..Buffered::EMPTY });
+                buffer.of.insert(unit.0, slot);
                 Owner::Buffered(slot.index() as u32)
             }
             other => other,
         }
     }
 
-    /// If the newest data of `lpn` is in the write buffer, and its die has not begun its program, replaces this data by that
-    /// of a page of request `id`. Returns whether it has been replaced.
+    /// If the newest data of `lpn` is in the write buffer, and its die has not begun its program, replaces this data by
+    /// that of a unit of request `id`. Returns whether it has been replaced.
     #[inline]
     pub(crate) fn replace_buffered<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId, lpn: Lpn) -> bool {
         self.buffer.is_some() && self.try_to_replace(core, id, lpn)
@@ -257,14 +258,14 @@ impl Host {
         if !self.is_buffered(id) {
             return false;
         }
-        let (Some(buffer), Some(ppn)) = (&mut self.buffer, core.ftl.map.get(lpn)) else { return false };
-        let Some(&slot) = buffer.of.get(&ppn.0) else { return false };
-        if core.has_begun_program(ppn) {
+        let (Some(buffer), Some(unit)) = (&mut self.buffer, core.ftl.map.get(lpn)) else { return false };
+        let Some(&slot) = buffer.of.get(&unit.0) else { return false };
+        if core.has_begun_program(unit) {
             return false;
         }
         buffer.stats.replaced += 1;
         let stamp = core.next_stamp();
-        core.array.stage(ppn, lpn, stamp);
+        core.array.stage(unit, lpn, stamp);
         let waits = !buffer.slots[slot].writes.is_empty();
         if waits {
             buffer.wait(slot, id, stamp.sequence);
@@ -277,7 +278,7 @@ impl Host {
         true
     }
 
-    /// The page in `slot`, of request `id`, has been admitted with this sequence number: acknowledges the page if the
+    /// The unit in `slot`, of request `id`, has been admitted with this sequence number: acknowledges the unit if the
     /// buffer has room.
     #[inline(never)]
     pub(super) fn on_buffered<P: Probe>(
@@ -287,9 +288,9 @@ impl Host {
         id: RequestId,
         sequence: u64,
     ) {
-        let buffer = self.buffer.as_mut().expect("the page is in the write buffer");
-        if buffer.pages < buffer.budget {
-            buffer.pages += 1;
+        let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");
+        if buffer.units < buffer.budget {
+            buffer.units += 1;
             buffer.update_load(core.now);
             let lpn = buffer.slots[Id::new(slot as usize)].lpn;
             self.acknowledge(core, id, lpn, sequence);
@@ -300,12 +301,12 @@ impl Host {
         self.make_room(core);
     }
 
-    /// If pages wait for room in the buffer and no program will make room, because the flash page of every page in the
-    /// buffer is not full, closes the oldest flash page.
+    /// If units wait for room in the buffer and no program will make room, because the programming unit of every unit
+    /// in the buffer is not full, closes the oldest programming unit.
     fn make_room<P: Probe>(&self, core: &mut Core<P>) {
         if let Some(buffer) = &self.buffer
             && buffer.waiting.len() > 0
-            && core.units.buffered() == buffer.pages + buffer.waiting.len()
+            && core.gathering.buffered() == buffer.units + buffer.waiting.len()
         {
             core.close_oldest_program();
         }
@@ -313,10 +314,10 @@ impl Host {
 
     fn acknowledge<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId, lpn: Lpn, sequence: u64) {
         core.probe.on_write_acknowledged(lpn, sequence);
-        self.page_done(core, id);
+        self.unit_done(core, id);
     }
 
-    /// The program of the page in `slot` has ended.
+    /// The program of the unit in `slot` has ended.
     #[inline(never)]
     pub(crate) fn on_buffered_programmed<P: Probe>(
         &mut self,
@@ -325,21 +326,21 @@ impl Host {
         done: &Transaction,
     ) {
         if P::STAMPED {
-            core.probe.on_write_durable(done.lpn, core.array.stamp(done.ppn).sequence);
+            core.probe.on_write_durable(done.lpn, core.array.stamp(done.unit).sequence);
         }
-        let buffer = self.buffer.as_mut().expect("the page is in the write buffer");
-        let page = buffer.slots[Id::new(slot as usize)];
-        // A page that has waited until its program has ended needs no room.
-        let (lpn, mut writes) = if page.writes.is_empty() {
-            buffer.pages -= 1;
-            buffer.take_waiting().unwrap_or((page.lpn, Fifo::EMPTY))
+        let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");
+        let buffered = buffer.slots[Id::new(slot as usize)];
+        // A unit that has waited until its program has ended needs no room.
+        let (lpn, mut writes) = if buffered.writes.is_empty() {
+            buffer.units -= 1;
+            buffer.take_waiting().unwrap_or((buffered.lpn, Fifo::EMPTY))
         } else {
             buffer.waiting.remove(&mut buffer.slots, slot);
-            (page.lpn, page.writes)
+            (buffered.lpn, buffered.writes)
         };
         buffer.update_load(core.now);
         buffer.slots.remove(Id::new(slot as usize));
-        buffer.of.remove(&page.ppn.0);
+        buffer.of.remove(&buffered.unit.0);
         while let Some(buffer) = &mut self.buffer
             && let Some(write) = writes.pop(&mut buffer.writes)
         {
@@ -347,7 +348,7 @@ impl Host {
             self.acknowledge(core, request, lpn, sequence);
         }
         self.make_room(core);
-        self.epochs.leave_page(page.epoch.into());
+        self.epochs.leave_unit(buffered.epoch.into());
         self.complete_flushes(core);
     }
 }

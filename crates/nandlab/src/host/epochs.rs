@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The flush epochs that are not complete. The writes between two flushes form an epoch. A flush is complete when its
 /// epoch and all earlier epochs are complete. For a flush that is acknowledged from the write cache the write requests
-/// of these epochs are complete; their dirty pages then belong to the next epoch.
+/// of these epochs are complete; their dirty units then belong to the next epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
     /// The number of the first epoch in the list.
@@ -18,8 +18,8 @@ pub(crate) struct Epochs {
 struct Epoch {
     /// Number of write requests that are not complete.
     requests: u64,
-    /// Number of pages of the write cache with data of the epoch that is not in flash.
-    pages: u64,
+    /// Number of units of the write cache with data of the epoch that is not in flash.
+    units: u64,
     /// The flush that ends the epoch; `None`: the epoch is open.
     flush: Option<RequestId>,
 }
@@ -43,15 +43,15 @@ impl Epochs {
         self.list[(epoch - self.first) as usize].requests -= 1;
     }
 
-    /// Adds a dirty page of the write cache to `epoch`, which is not complete.
-    pub(crate) fn join_page(&mut self, epoch: u64) {
-        self.list[(epoch - self.first) as usize].pages += 1;
+    /// Adds a dirty unit of the write cache to `epoch`, which is not complete.
+    pub(crate) fn join_unit(&mut self, epoch: u64) {
+        self.list[(epoch - self.first) as usize].units += 1;
     }
 
-    /// The data of `epoch` in a page of the write cache is in flash, or no longer needed. A flush acknowledged from the
+    /// The data of `epoch` in a unit of the write cache is in flash, or no longer needed. A flush acknowledged from the
     /// cache may have ended the epoch.
-    pub(crate) fn leave_page(&mut self, epoch: u64) {
-        self.list[epoch.saturating_sub(self.first) as usize].pages -= 1;
+    pub(crate) fn leave_unit(&mut self, epoch: u64) {
+        self.list[epoch.saturating_sub(self.first) as usize].units -= 1;
     }
 
     /// Ends the open epoch with `flush`.
@@ -62,15 +62,15 @@ impl Epochs {
     }
 
     /// Removes the oldest epoch and returns its flush, if a flush ends this epoch, all its write requests are complete,
-    /// and all its pages are in flash. If flushes are acknowledged `from_cache`, the pages may still be dirty; then they
-    /// belong to the next epoch.
+    /// and all its units are in flash. If flushes are acknowledged `from_cache`, the units may still be dirty; then
+    /// they belong to the next epoch.
     pub(crate) fn done(&mut self, from_cache: bool) -> Option<RequestId> {
-        let &Epoch { requests: 0, pages, flush: Some(flush) } = self.list.front()? else { return None };
-        if pages > 0 && !from_cache {
+        let &Epoch { requests: 0, units, flush: Some(flush) } = self.list.front()? else { return None };
+        if units > 0 && !from_cache {
             return None;
         }
         self.list.pop_front();
-        self.list.front_mut().expect("an epoch is open").pages += pages;
+        self.list.front_mut().expect("an epoch is open").units += units;
         self.first += 1;
         Some(flush)
     }
@@ -80,7 +80,7 @@ impl Epochs {
 /// of the two writes would be merged with data that the other one has replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Merging {
-    /// By LPN, the waiting requests. The flag states whether the request writes only part of the page.
+    /// By LPN, the waiting requests. The flag states whether the request writes only part of the unit.
     pub(crate) waiting: BTreeMap<u32, VecDeque<(RequestId, bool)>>,
 }
 
@@ -95,22 +95,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flush_from_the_cache_leaves_its_dirty_pages_to_the_next_flush() {
+    fn a_flush_from_the_cache_leaves_its_dirty_units_to_the_next_flush() {
         let mut epochs = Epochs::default();
         let first = epochs.open();
         epochs.join(first);
-        epochs.join_page(first);
+        epochs.join_unit(first);
         epochs.end_with(RequestId(1));
         let second = epochs.open();
-        epochs.join_page(second);
+        epochs.join_unit(second);
         epochs.end_with(RequestId(2));
         assert_eq!(epochs.done(true), None, "a write request is not complete");
         epochs.leave(first);
         assert_eq!((epochs.done(false), epochs.done(true)), (None, Some(RequestId(1))));
-        // From now on flushes are acknowledged from flash: the second flush waits for both pages.
-        epochs.leave_page(second);
+        // From now on flushes are acknowledged from flash: the second flush waits for both units.
+        epochs.leave_unit(second);
         assert_eq!(epochs.done(false), None);
-        epochs.leave_page(first);
+        epochs.leave_unit(first);
         assert_eq!((epochs.done(false), epochs.done(false)), (Some(RequestId(2)), None));
     }
 }

@@ -176,7 +176,7 @@ impl Host {
     pub(crate) fn send_to_host<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let work = self.requests.get(id);
         // The request is under way until the host has its completion.
-        work.pages_left = 1;
+        work.units_left = 1;
         let route = match (work.request.op, work.failed) {
             (Op::Read, None) => Route::InOrder(work.request.len),
             _ => Route::Bypass,

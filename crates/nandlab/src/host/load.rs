@@ -6,7 +6,7 @@ use crate::base::units::{Span, Time};
 /// Number of parts of the averaging window; the window moves by whole parts.
 const PARTS: usize = 16;
 
-/// `migration.policy.rcopyback.occupancy`: the pages of the write buffer that count in its utilisation.
+/// `migration.policy.rcopyback.occupancy`: the units of the write buffer that count in its utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupancy {
     /// Those of the write cache that are being written back; none of `ftl.buffer`.

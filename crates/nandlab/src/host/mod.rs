@@ -1,5 +1,5 @@
 //! The host's side of the drive: the requests from the link to their completion, with their statistics; flushes and
-//! deallocations; the allocation of flash pages to writes; the steady-state test; the oracle.
+//! deallocations; the allocation of units to writes; the steady-state test; the oracle.
 
 mod buffer;
 mod epochs;
@@ -55,7 +55,7 @@ pub(crate) struct Host {
     /// Completions that the caller has not fetched yet.
     pub(crate) completions: Vec<Completion>,
     pub(crate) trims: Trims,
-    /// What the drive has promised about each page; `None` if the drive cannot lose power.
+    /// What the drive has promised about each unit; `None` if the drive cannot lose power.
     pub(crate) promises: Option<Box<Promises>>,
     /// Number of flushes that are not complete.
     pub(crate) flushes: u32,
@@ -100,14 +100,14 @@ impl Host {
         }
     }
 
-    /// The first and the last page of a request.
+    /// The first and the last unit of a request.
     #[inline]
-    pub(crate) fn pages<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
-        let page = |offset| core.geometry.page_at(offset) as u32;
-        (page(request.offset), page(request.offset + request.len - 1))
+    pub(crate) fn units<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
+        let unit = |offset| core.geometry.unit_at(offset) as u32;
+        (unit(request.offset), unit(request.offset + request.len - 1))
     }
 
-    /// The drive has admitted a write or TRIM of a page by request `id`.
+    /// The drive has admitted a write or TRIM of a unit by request `id`.
     #[inline]
     pub(crate) fn on_admitted(&mut self, id: RequestId, lpn: Lpn, sequence: u64) {
         if let Some(promises) = &mut self.promises {
@@ -115,26 +115,26 @@ impl Host {
         }
     }
 
-    /// Fails a partial write, because the old data that it needs is lost: a page with new and lost sectors would look
+    /// Fails a partial write, because the old data that it needs is lost: a unit with new and lost sectors would look
     /// intact.
     #[inline(never)]
     pub(crate) fn fail_merge<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId) {
-        self.fail_page(request);
-        self.page_done(core, request);
+        self.fail_unit(request);
+        self.unit_done(core, request);
     }
 
-    /// Counts a page of a request as lost. The request will complete as failed.
+    /// Counts a unit of a request as lost. The request will complete as failed.
     #[inline(never)]
-    pub(crate) fn fail_page(&mut self, request: RequestId) {
+    pub(crate) fn fail_unit(&mut self, request: RequestId) {
         self.record.counters.media_errors += 1;
         self.requests.fail(request, FailReason::Uncorrectable);
     }
 
     #[inline]
-    pub(crate) fn page_done<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
+    pub(crate) fn unit_done<P: Probe>(&mut self, core: &mut Core<P>, id: RequestId) {
         let request = self.requests.get(id);
-        request.pages_left -= 1;
-        if request.pages_left == 0 {
+        request.units_left -= 1;
+        if request.units_left == 0 {
             self.complete(core, id);
         }
     }
@@ -163,7 +163,7 @@ impl Host {
         }
         self.record.on_completed(core.now, &done.request, done.failed);
         if is_write && done.failed.is_none() {
-            let (first, last) = Self::pages(core, &done.request);
+            let (first, last) = Self::units(core, &done.request);
             self.record.on_written(core.now, last - first + 1, &core.operations);
         }
         let InWork { id: number, request, failed, .. } = done;
@@ -203,10 +203,10 @@ impl Host {
         self.complete_flushes(core);
     }
 
-    /// Number of pages of the dirty budget that records of deallocations take.
+    /// Number of units of the dirty budget that records of deallocations take.
     #[inline]
-    pub(crate) fn trim_pages<P: Probe>(&self, core: &Core<P>) -> u32 {
-        if self.is_backed { self.trims.pages(core.geometry.page_bytes) } else { 0 }
+    pub(crate) fn trim_units<P: Probe>(&self, core: &Core<P>) -> u32 {
+        if self.is_backed { self.trims.units(core.geometry.unit_bytes) } else { 0 }
     }
 
     /// Completes the flushes that need not wait any longer.
@@ -218,7 +218,7 @@ impl Host {
             }
             core.probe.on_flushed(self.requests.get(flush).id, self.is_backed);
             self.flushes -= 1;
-            self.page_done(core, flush);
+            self.unit_done(core, flush);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The oracle: a simple model of the data that the host may read, and of what the drive has promised to the host. Every
 //! read is checked against the oracle, and after a power loss every entry of the drive's lists of lost writes.
 //!
-//! The oracle has neither blocks nor a map. For each LPN it keeps the newest admitted write, the newest acknowledged
-//! write, and the newest deallocation. A read may return any write from A to B: A is the newest write acknowledged when
-//! the read reaches the drive, B is the newest write admitted when the read is answered.
+//! The oracle has neither superblocks nor a map. For each LPN it keeps the newest admitted write, the newest
+//! acknowledged write, and the newest deallocation. A read may return any write from A to B: A is the newest write
+//! acknowledged when the read reaches the drive, B is the newest write admitted when the read is answered.
 //!
 //! For each LPN the oracle also keeps the writes and deallocations about which the host may still ask, with the request
 //! of each. A request that completes acknowledges its writes and deallocations. A flush that completes covers those of
@@ -18,12 +18,12 @@
 use crate::base::geometry::{DriveSpec, Geometry, Lpn, RequestId};
 use crate::base::lost::{Content, Lost, Promise, Recovered};
 use crate::base::request::{Completion, Op, Request};
-use crate::ftl::PageMap;
+use crate::ftl::UnitMap;
 use crate::probe::Probe;
 use crate::sched::Watcher;
 use std::collections::BTreeMap;
 
-/// What the drive has promised about a version of a page.
+/// What the drive has promised about a version of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// The request is outstanding.
@@ -34,7 +34,7 @@ enum State {
     Forced,
 }
 
-/// A write or deallocation of a page.
+/// A write or deallocation of a unit.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     sequence: u64,
@@ -66,7 +66,7 @@ impl Version {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Page {
+struct Unit {
     /// Sequence number of the newest admitted write or deallocation; 0: none.
     newest: u64,
     /// Sequence number of the newest acknowledged write or deallocation; 0: none.
@@ -85,7 +85,7 @@ struct Outstanding {
     request: Request,
     /// Number of flushes submitted before the request.
     flushes: u64,
-    /// The pages that the drive has admitted, with their sequence numbers.
+    /// The units that the drive has admitted, with their sequence numbers.
     admitted: Vec<(Lpn, u64)>,
 }
 
@@ -94,7 +94,7 @@ struct Outstanding {
 #[derive(Debug, Default)]
 pub struct Oracle {
     /// The state of each LPN; grows with the largest LPN.
-    pages: Vec<Page>,
+    units: Vec<Unit>,
     /// LPNs with data from before the oracle watched the drive, one bit each.
     preconditioned: Vec<u64>,
     /// By request slot and LPN: the newest sequence number acknowledged when the read reached the drive.
@@ -111,7 +111,7 @@ pub struct Oracle {
     asked_flushes: BTreeMap<u64, u64>,
     /// The number of reads checked.
     pub checked: u64,
-    /// The number of lost pages compared with the lists of the drive.
+    /// The number of lost units compared with the lists of the drive.
     pub compared: u64,
     /// The first 16 violations.
     pub violations: Vec<String>,
@@ -119,24 +119,24 @@ pub struct Oracle {
 
 impl Oracle {
     /// Bytes of the oracle's state per LPN, and per LPN that has been written.
-    pub(crate) const BYTES_PER_LPN: u64 = size_of::<Page>() as u64;
+    pub(crate) const BYTES_PER_LPN: u64 = size_of::<Unit>() as u64;
     pub(crate) const BYTES_PER_WRITTEN_LPN: u64 = 2 * size_of::<Version>() as u64 + 16;
 
-    /// The oracle of an empty drive with `logical_pages` logical pages.
-    pub fn new(logical_pages: u32) -> Self {
-        Self { pages: vec![Page::default(); logical_pages as usize], ..Self::default() }
+    /// The oracle of an empty drive with `logical_units` logical units.
+    pub fn new(logical_units: u32) -> Self {
+        Self { units: vec![Unit::default(); logical_units as usize], ..Self::default() }
     }
 
     /// The oracle of a fresh drive.
     pub fn of(drive: &DriveSpec) -> Self {
-        Self::new(Geometry::new(drive).logical_pages)
+        Self::new(Geometry::new(drive).logical_units)
     }
 
-    fn page(&mut self, lpn: Lpn) -> &mut Page {
-        if lpn.index() >= self.pages.len() {
-            self.pages.resize((lpn.index() + 1).next_power_of_two(), Page::default());
+    fn unit(&mut self, lpn: Lpn) -> &mut Unit {
+        if lpn.index() >= self.units.len() {
+            self.units.resize((lpn.index() + 1).next_power_of_two(), Unit::default());
         }
-        &mut self.pages[lpn.index()]
+        &mut self.units[lpn.index()]
     }
 
     /// Adds what a request has written or deallocated; `None`: what is at rest in flash.
@@ -151,7 +151,7 @@ impl Oracle {
                 version(State::InFlight, asked.flushes)
             }
         };
-        let versions = &mut self.page(lpn).versions;
+        let versions = &mut self.unit(lpn).versions;
         versions.retain(|older| !older.is_replaced_by(&version));
         if versions.capacity() == versions.len() {
             versions.reserve_exact(1);
@@ -164,7 +164,7 @@ impl Oracle {
         let is_forced = ended.request.fua && ended.request.op == Op::Write;
         let state = if is_forced { State::Forced } else { State::Acknowledged };
         for &(lpn, sequence) in &ended.admitted {
-            let versions = &mut self.page(lpn).versions;
+            let versions = &mut self.unit(lpn).versions;
             let Some(at) = versions.iter().position(|version| version.sequence == sequence) else { continue };
             if has_failed {
                 versions.remove(at);
@@ -180,30 +180,30 @@ impl Oracle {
         }
     }
 
-    /// By LPN, the pages of the outstanding writes: the newest admitted write, and whether the drive has not admitted a
-    /// write of the page yet.
-    fn in_flight(&self, page_bytes: u32) -> BTreeMap<u32, (Option<u64>, bool)> {
-        let mut pages: BTreeMap<u32, (Option<u64>, bool)> = BTreeMap::new();
+    /// By LPN, the units of the outstanding writes: the newest admitted write, and whether the drive has not admitted a
+    /// write of the unit yet.
+    fn in_flight(&self, unit_bytes: u32) -> BTreeMap<u32, (Option<u64>, bool)> {
+        let mut units: BTreeMap<u32, (Option<u64>, bool)> = BTreeMap::new();
         for Outstanding { request, admitted, .. } in self.outstanding.values() {
             if request.op != Op::Write {
                 continue;
             }
-            let page = |offset: u64| (offset / u64::from(page_bytes)) as u32;
-            for lpn in page(request.offset)..=page(request.offset + request.len - 1) {
+            let unit = |offset: u64| (offset / u64::from(unit_bytes)) as u32;
+            for lpn in unit(request.offset)..=unit(request.offset + request.len - 1) {
                 let own = admitted.iter().find(|&&(of, _)| of.0 == lpn).map(|&(_, sequence)| sequence);
-                let (newest, is_unknown) = pages.entry(lpn).or_default();
+                let (newest, is_unknown) = units.entry(lpn).or_default();
                 *newest = own.max(*newest);
                 *is_unknown |= own.is_none();
             }
         }
-        pages
+        units
     }
 
-    /// The broken promise about a page, which has the data of the write or deallocation `held`; `None`: it has nothing.
+    /// The broken promise about a unit, which has the data of the write or deallocation `held`; `None`: it has nothing.
     /// `in_flight`: the newest admitted write of an outstanding request, and whether the drive has not admitted a write
     /// of an outstanding request yet. The last field of the result is not judged.
     fn broken(&self, lpn: Lpn, held: Option<u64>, in_flight: Option<(Option<u64>, bool)>) -> Option<Lost> {
-        let versions = self.pages.get(lpn.index()).map_or(&[][..], |page| &page.versions);
+        let versions = self.units.get(lpn.index()).map_or(&[][..], |unit| &unit.versions);
         let newest = |of: &dyn Fn(&Version) -> bool| {
             versions.iter().filter(|version| of(version)).max_by_key(|version| version.sequence)
         };
@@ -226,15 +226,15 @@ impl Oracle {
         (admitted.is_some() || is_unknown).then(|| lost(Promise::InFlight, admitted.unwrap_or(0), false))
     }
 
-    /// The newest write or deallocation of a page that no power loss may lose; 0: none.
+    /// The newest write or deallocation of a unit that no power loss may lose; 0: none.
     fn safe(&self, lpn: Lpn) -> u64 {
-        let Some(page) = self.pages.get(lpn.index()) else { return 0 };
-        let flushed = page.versions.iter().filter(|version| version.flushes < self.flushes_to_flash);
-        flushed.map(|version| version.sequence).fold(page.programmed, u64::max)
+        let Some(unit) = self.units.get(lpn.index()) else { return 0 };
+        let flushed = unit.versions.iter().filter(|version| version.flushes < self.flushes_to_flash);
+        flushed.map(|version| version.sequence).fold(unit.programmed, u64::max)
     }
 
-    /// Compares the list of the drive with the promises about a page that are broken.
-    /// `destroyed`: the writes of the page that torn programs have destroyed, by their sequence numbers.
+    /// Compares the list of the drive with the promises about a unit that are broken. `destroyed`: the writes of the
+    /// unit that torn programs have destroyed, by their sequence numbers.
     fn compare(
         &mut self,
         lpn: Lpn,
@@ -269,15 +269,15 @@ impl Oracle {
         }
     }
 
-    /// The page has been recovered with this content. Outstanding requests have ended without a promise. What the page
+    /// The unit has been recovered with this content. Outstanding requests have ended without a promise. What the unit
     /// has now takes over the promises about newer operations, which are broken, or about a TRIM, which is undone.
     fn recover(&mut self, lpn: Lpn, content: Content, held: Option<u64>) {
         let completed = self.flushes_completed;
-        let page = self.page(lpn);
-        page.versions.retain(|version| version.state != State::InFlight);
-        if page.versions.iter().any(|version| Some(version.sequence) > held) {
+        let unit = self.unit(lpn);
+        unit.versions.retain(|version| version.state != State::InFlight);
+        if unit.versions.iter().any(|version| Some(version.sequence) > held) {
             let newest = |is_covered: bool| {
-                let of = page.versions.iter().filter(|version| !is_covered || version.is_covered(completed));
+                let of = unit.versions.iter().filter(|version| !is_covered || version.is_covered(completed));
                 of.max_by_key(|version| version.sequence).copied()
             };
             let now_held = |version: Version| {
@@ -285,20 +285,20 @@ impl Oracle {
                 let is_trim = version.is_trim && sequence == version.sequence;
                 Some(Version { sequence, is_trim, ..version }).filter(|_| sequence != 0)
             };
-            page.versions =
+            unit.versions =
                 [newest(true), newest(false)].into_iter().flatten().filter_map(now_held).collect();
         }
         match content {
             Content::Write(sequence) => {
-                let trims = page.versions.iter().filter(|version| version.is_trim);
-                page.trimmed = trims.map(|version| version.sequence).max().unwrap_or(0);
-                (page.newest, page.acknowledged) = (sequence, sequence);
+                let trims = unit.versions.iter().filter(|version| version.is_trim);
+                unit.trimmed = trims.map(|version| version.sequence).max().unwrap_or(0);
+                (unit.newest, unit.acknowledged) = (sequence, sequence);
             }
-            Content::Nothing => (page.newest, page.acknowledged) = (page.trimmed, page.trimmed),
-            // Until the page is written again, the oracle does not know which of its sectors fail.
-            Content::Unreadable => (page.acknowledged, page.trimmed) = (0, page.newest.max(1)),
+            Content::Nothing => (unit.newest, unit.acknowledged) = (unit.trimmed, unit.trimmed),
+            // Until the unit is written again, the oracle does not know which of its sectors fail.
+            Content::Unreadable => (unit.acknowledged, unit.trimmed) = (0, unit.newest.max(1)),
         }
-        page.programmed = page.programmed.min(held.unwrap_or(0));
+        unit.programmed = unit.programmed.min(held.unwrap_or(0));
         if held.is_none()
             && let Some(word) = self.preconditioned.get_mut(lpn.index() / 64)
         {
@@ -315,8 +315,8 @@ impl Oracle {
     }
 
     /// Notes that every LPN mapped in `map` has data from before the workload, and forgets how it was written.
-    pub fn expect_preconditioned(&mut self, map: &PageMap) {
-        self.pages.iter_mut().for_each(|page| page.versions.clear());
+    pub fn expect_preconditioned(&mut self, map: &UnitMap) {
+        self.units.iter_mut().for_each(|unit| unit.versions.clear());
         self.preconditioned = vec![0; map.len().div_ceil(64) as usize];
         for lpn in (0..map.len()).filter(|&lpn| map.get(Lpn(lpn)).is_some()) {
             self.preconditioned[lpn as usize / 64] |= 1 << (lpn % 64);
@@ -363,8 +363,8 @@ impl Probe for Oracle {
     }
 
     fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
-        let page = self.page(lpn);
-        let newest = std::mem::replace(&mut page.newest, sequence);
+        let unit = self.unit(lpn);
+        let newest = std::mem::replace(&mut unit.newest, sequence);
         if newest >= sequence {
             self.violation(format!("LPN {}: write {sequence} admitted after {newest}", lpn.0));
         }
@@ -372,13 +372,13 @@ impl Probe for Oracle {
     }
 
     fn on_write_acknowledged(&mut self, lpn: Lpn, sequence: u64) {
-        let page = self.page(lpn);
-        page.acknowledged = page.acknowledged.max(sequence);
+        let unit = self.unit(lpn);
+        unit.acknowledged = unit.acknowledged.max(sequence);
     }
 
     fn on_write_durable(&mut self, lpn: Lpn, sequence: u64) {
-        let page = self.page(lpn);
-        page.programmed = page.programmed.max(sequence);
+        let unit = self.unit(lpn);
+        unit.programmed = unit.programmed.max(sequence);
     }
 
     fn on_flushed(&mut self, id: u64, from_cache: bool) {
@@ -392,7 +392,7 @@ impl Probe for Oracle {
     }
 
     fn on_power_loss(&mut self, lost: &[Lost], recovered: &Recovered<'_>) {
-        let in_flight = self.in_flight(recovered.page_bytes);
+        let in_flight = self.in_flight(recovered.unit_bytes);
         let (mut listed, mut destroyed) = (BTreeMap::new(), BTreeMap::new());
         for &lost in lost {
             listed.entry(lost.lpn).or_insert_with(Vec::new).push(lost);
@@ -400,9 +400,9 @@ impl Probe for Oracle {
         for &(lpn, sequence) in recovered.destroyed {
             destroyed.entry(lpn).or_insert_with(Vec::new).push(sequence);
         }
-        for lpn in (0..recovered.pages).map(Lpn) {
+        for lpn in (0..recovered.units).map(Lpn) {
             let content = (recovered.content)(lpn);
-            let trimmed = self.page(lpn).trimmed;
+            let trimmed = self.unit(lpn).trimmed;
             let held = match content {
                 Content::Nothing => Some(trimmed).filter(|&sequence| sequence != 0),
                 Content::Write(sequence) => Some(sequence),
@@ -415,7 +415,7 @@ impl Probe for Oracle {
             self.recover(lpn, content, held);
         }
         for lost in listed.into_values().flatten() {
-            self.violation(format!("the drive lists {lost:?}, but has no such page"));
+            self.violation(format!("the drive lists {lost:?}, but has no such unit"));
         }
         self.asked.clear();
         self.outstanding.clear();
@@ -423,13 +423,13 @@ impl Probe for Oracle {
     }
 
     fn on_trimmed(&mut self, request: RequestId, lpn: Lpn, sequence: u64) {
-        let page = self.page(lpn);
-        (page.newest, page.acknowledged, page.trimmed) = (sequence, sequence, sequence);
+        let unit = self.unit(lpn);
+        (unit.newest, unit.acknowledged, unit.trimmed) = (sequence, sequence, sequence);
         self.add_version(Some(request), lpn, sequence, true);
     }
 
     fn on_read_asked(&mut self, request: RequestId, lpn: Lpn) {
-        let acknowledged = self.pages.get(lpn.index()).map_or(0, |page| page.acknowledged);
+        let acknowledged = self.units.get(lpn.index()).map_or(0, |unit| unit.acknowledged);
         self.asked.insert((request, lpn.0), acknowledged);
     }
 
@@ -449,9 +449,9 @@ impl Probe for Oracle {
             return;
         };
         let (trimmed, newest) =
-            self.pages.get(lpn.index()).map_or((0, 0), |page| (page.trimmed, page.newest));
+            self.units.get(lpn.index()).map_or((0, 0), |unit| (unit.trimmed, unit.newest));
         let is_right = match sequence {
-            // No data is right if the page was never written, or if its newest deallocation is not older than `least`.
+            // No data is right if the unit was never written, or if its newest deallocation is not older than `least`.
             None => (least == 0 && !self.is_preconditioned(lpn)) || trimmed >= least.max(1),
             // Data from before the run is right only if nothing newer was acknowledged.
             Some(0) => least == 0 && self.is_preconditioned(lpn),

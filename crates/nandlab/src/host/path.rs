@@ -1,7 +1,7 @@
-//! The data path: the state that is needed to move a page between host and flash, for a request or for the write cache.
+//! The data path: the state that is needed to move a unit between host and flash, for a request or for the write cache.
 
 use super::{Host, Writes};
-use crate::base::geometry::PlaneId;
+use crate::base::geometry::LaneId;
 use crate::core::Map;
 use crate::probe::Probe;
 
@@ -14,7 +14,7 @@ pub(crate) struct DataPath<M> {
 }
 
 impl<M> DataPath<M> {
-    /// Whether a write or a translation page waits for room. If no event is left, this page will wait for ever.
+    /// Whether a write or a translation page waits for room. If no event is left, it will wait for ever.
     pub(crate) fn is_stuck<P: Probe>(&self) -> bool
     where
         M: Map<P>,
@@ -22,11 +22,11 @@ impl<M> DataPath<M> {
         self.writes.count > 0 || self.map.is_waiting()
     }
 
-    /// Whether a write or a translation page waits for room in a plane.
-    pub(crate) fn waits_in<P: Probe>(&self, plane: PlaneId) -> bool
+    /// Whether a write or a translation page waits for room in a lane.
+    pub(crate) fn waits_in<P: Probe>(&self, lane: LaneId) -> bool
     where
         M: Map<P>,
     {
-        self.writes.wait_in(plane) || self.map.waits_in(plane)
+        self.writes.wait_in(lane) || self.map.waits_in(lane)
     }
 }

@@ -1,22 +1,22 @@
-//! What the drive has promised to the host about each page (`base/lost.rs`), for the lists of lost writes.
+//! What the drive has promised to the host about each unit (`base/lost.rs`), for the lists of lost writes.
 //!
 //! A write or TRIM becomes a promise when its request completes. A flush covers the requests that reached the drive
 //! before the flush: those of its epoch and of all earlier epochs (`epochs.rs`; requests and flushes reach the drive in
-//! the order of their submission). So a page needs the newest operation of a completed request, the epoch of this
+//! the order of their submission). So a unit needs the newest operation of a completed request, the epoch of this
 //! request, and the newest covered operation. An operation that a newer one of a later epoch overtakes is kept in the
 //! list of its epoch until the flush of the epoch completes.
 //!
 //! A drive without sequence numbers cannot lose power and keeps no promises.
 
 use super::{InWork, Op};
-use crate::base::geometry::{Lpn, Ppn};
+use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
 use crate::base::lost::{Lost, Promise};
 use crate::base::slab::{Id, Node, Slab};
-use crate::ftl::PageMap;
+use crate::ftl::UnitMap;
 use std::collections::{BTreeMap, VecDeque};
 
-/// An operation on a page: of an outstanding request, or overtaken by a newer one.
+/// An operation on a unit: of an outstanding request, or overtaken by a newer one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     lpn: Lpn,
@@ -32,7 +32,7 @@ impl Node for Operation {
     }
 }
 
-/// The promises about a page, in the array [`Promises::pages`].
+/// The promises about a unit, in the array [`Promises::units`].
 const COVERED: usize = 0;
 const ACKNOWLEDGED: usize = 1;
 const EPOCH: usize = 2;
@@ -44,7 +44,7 @@ pub(crate) struct Promises {
     /// For each LPN the sequence number of the newest covered operation (0: none), that of the newest acknowledged
     /// operation (0: none), and the epoch of the latter. Once the flush of this epoch has completed, the acknowledged
     /// operation is covered as well.
-    pages: Huge<u64>,
+    units: Huge<u64>,
     /// LPNs with data from before the workload, one bit each.
     at_rest: Vec<u64>,
     operations: Slab<Operation>,
@@ -60,9 +60,9 @@ impl Promises {
     /// Bytes for each LPN that the host writes.
     pub(crate) const BYTES_PER_LPN: u64 = (FIELDS * size_of::<u64>()) as u64;
 
-    pub(crate) fn new(logical_pages: u32) -> Self {
+    pub(crate) fn new(logical_units: u32) -> Self {
         Self {
-            pages: Huge::zeroed(FIELDS * logical_pages as usize),
+            units: Huge::zeroed(FIELDS * logical_units as usize),
             at_rest: Vec::new(),
             operations: Slab::default(),
             overtaken: VecDeque::new(),
@@ -71,33 +71,33 @@ impl Promises {
         }
     }
 
-    fn page(&mut self, lpn: Lpn) -> &mut [u64] {
-        &mut self.pages[FIELDS * lpn.index()..][..FIELDS]
+    fn unit(&mut self, lpn: Lpn) -> &mut [u64] {
+        &mut self.units[FIELDS * lpn.index()..][..FIELDS]
     }
 
-    /// The sequence number of the newest covered operation on a page; 0: none.
+    /// The sequence number of the newest covered operation on a unit; 0: none.
     fn covered(&self, lpn: Lpn) -> u64 {
-        let page = &self.pages[FIELDS * lpn.index()..][..FIELDS];
-        if page[EPOCH] < self.flushed { page[COVERED].max(page[ACKNOWLEDGED]) } else { page[COVERED] }
+        let unit = &self.units[FIELDS * lpn.index()..][..FIELDS];
+        if unit[EPOCH] < self.flushed { unit[COVERED].max(unit[ACKNOWLEDGED]) } else { unit[COVERED] }
     }
 
     fn cover(&mut self, lpn: Lpn, sequence: u64) {
-        let page = self.page(lpn);
-        page[COVERED] = page[COVERED].max(sequence);
-        page[ACKNOWLEDGED] = page[ACKNOWLEDGED].max(sequence);
+        let unit = self.unit(lpn);
+        unit[COVERED] = unit[COVERED].max(sequence);
+        unit[ACKNOWLEDGED] = unit[ACKNOWLEDGED].max(sequence);
     }
 
     /// The workload begins: every LPN mapped in `map` has data at rest, however it got there. `sequence`: the sequence
-    /// number of the write in a flash page; 0: none.
-    pub(crate) fn note_at_rest(&mut self, map: &PageMap, sequence: impl Fn(Ppn) -> u64) {
-        let lpns = self.pages.len() / FIELDS;
-        self.pages = Huge::zeroed(self.pages.len());
+    /// number of the write in a unit; 0: none.
+    pub(crate) fn note_at_rest(&mut self, map: &UnitMap, sequence: impl Fn(UnitId) -> u64) {
+        let lpns = self.units.len() / FIELDS;
+        self.units = Huge::zeroed(self.units.len());
         self.at_rest = vec![0; lpns.div_ceil(64)];
         for lpn in (0..lpns as u32).map(Lpn) {
-            let Some(ppn) = map.get(lpn) else { continue };
+            let Some(unit) = map.get(lpn) else { continue };
             self.at_rest[lpn.index() / 64] |= 1 << (lpn.0 % 64);
             // Most data is from preconditioning, which does not number its writes: their entries stay untouched.
-            let sequence = sequence(ppn);
+            let sequence = sequence(unit);
             if sequence > 0 {
                 self.cover(lpn, sequence);
             }
@@ -108,12 +108,12 @@ impl Promises {
         self.at_rest.get(lpn.index() / 64).is_some_and(|word| word >> (lpn.0 % 64) & 1 == 1)
     }
 
-    /// A page has been written without a request: its data is at rest.
+    /// A unit has been written without a request: its data is at rest.
     pub(crate) fn on_written_now(&mut self, lpn: Lpn, sequence: u64) {
         self.cover(lpn, sequence);
     }
 
-    /// Adds an operation on a page to those of an outstanding request.
+    /// Adds an operation on a unit to those of an outstanding request.
     #[inline]
     pub(crate) fn on_admitted(&mut self, request: &mut InWork, lpn: Lpn, sequence: u64) {
         let operation = Operation { lpn, sequence, next: request.admitted };
@@ -150,14 +150,14 @@ impl Promises {
         }
     }
 
-    /// The request of an operation on a page has completed; the request was of `epoch`.
+    /// The request of an operation on a unit has completed; the request was of `epoch`.
     fn acknowledge(&mut self, lpn: Lpn, sequence: u64, epoch: u64) {
         let covered = self.covered(lpn);
-        let page = self.page(lpn);
-        page[COVERED] = covered;
-        let (before, its_epoch) = (page[ACKNOWLEDGED], page[EPOCH]);
+        let unit = self.unit(lpn);
+        unit[COVERED] = covered;
+        let (before, its_epoch) = (unit[ACKNOWLEDGED], unit[EPOCH]);
         if sequence > before {
-            (page[ACKNOWLEDGED], page[EPOCH]) = (sequence, epoch);
+            (unit[ACKNOWLEDGED], unit[EPOCH]) = (sequence, epoch);
             if before > covered && its_epoch < epoch {
                 self.overtake(lpn, before, its_epoch);
             }
@@ -190,17 +190,17 @@ impl Promises {
     }
 
     /// Power is lost: no outstanding request completes any more. `requests`: these requests; `open`: the number of the
-    /// open epoch; `pages` returns the first and the last page of a request. Returns, by LPN, the pages of the outstanding
-    /// writes.
+    /// open epoch; `units` returns the first and the last unit of a request. Returns, by LPN, the units of the
+    /// outstanding writes.
     pub(crate) fn on_power_loss(
         &mut self,
         requests: &[InWork],
         open: u64,
-        pages: impl Fn(&InWork) -> (u32, u32),
+        units: impl Fn(&InWork) -> (u32, u32),
     ) -> BTreeMap<u32, InFlight> {
         let mut in_flight: BTreeMap<u32, InFlight> = BTreeMap::new();
         for asked in requests.iter().filter(|asked| asked.request.op == Op::Write) {
-            let (first, last) = pages(asked);
+            let (first, last) = units(asked);
             let mut admitted = BTreeMap::new();
             let mut next = asked.admitted;
             while let Some(slot) = next {
@@ -209,10 +209,10 @@ impl Promises {
                 admitted.insert(lpn.0, sequence);
             }
             for lpn in first..=last {
-                let page = in_flight.entry(lpn).or_default();
+                let unit = in_flight.entry(lpn).or_default();
                 match admitted.get(&lpn) {
-                    Some(&sequence) => page.admitted = page.admitted.max(sequence),
-                    None => page.has_unadmitted = true,
+                    Some(&sequence) => unit.admitted = unit.admitted.max(sequence),
+                    None => unit.has_unadmitted = true,
                 }
             }
         }
@@ -223,7 +223,7 @@ impl Promises {
         in_flight
     }
 
-    /// Returns the strongest promise about a page that is broken. Only a page `is_at_risk` can break a promise to a
+    /// Returns the strongest promise about a unit that is broken. Only a unit `is_at_risk` can break a promise to a
     /// completed request: anything else would be an error of the recovery, which must not pass for a loss.
     pub(crate) fn broken(&self, at: &AfterLoss<'_>) -> Option<Lost> {
         let &AfterLoss { lpn, held, is_at_risk, in_flight, undone_trims, destroyed } = at;
@@ -232,12 +232,12 @@ impl Promises {
             promise,
             sequence,
             is_trim: undone_trims.contains(&sequence),
-            // In flight, 0 is a page that has not reached the drive.
+            // In flight, 0 is a unit that has not reached the drive.
             was_in_flash: (promise, sequence) != (Promise::InFlight, 0)
                 && destroyed.iter().any(|&of| of >= sequence),
         };
         let covered = self.covered(lpn);
-        let acknowledged = self.pages[FIELDS * lpn.index() + ACKNOWLEDGED];
+        let acknowledged = self.units[FIELDS * lpn.index() + ACKNOWLEDGED];
         if is_at_risk {
             if (covered > 0 || self.is_at_rest(lpn)) && Some(covered) > held {
                 return Some(lost(Promise::Covered, covered));
@@ -253,13 +253,13 @@ impl Promises {
         (is_newest || has_unadmitted).then(|| lost(Promise::InFlight, if is_newest { admitted } else { 0 }))
     }
 
-    /// What a page has after recovery takes over the promises about newer operations.
+    /// What a unit has after recovery takes over the promises about newer operations.
     pub(crate) fn keep(&mut self, lpn: Lpn, held: Option<u64>) {
         let covered = self.covered(lpn);
-        let page = self.page(lpn);
+        let unit = self.unit(lpn);
         let held_or_none = held.unwrap_or(0);
-        page[COVERED] = covered.min(held_or_none);
-        page[ACKNOWLEDGED] = page[ACKNOWLEDGED].min(held_or_none);
+        unit[COVERED] = covered.min(held_or_none);
+        unit[ACKNOWLEDGED] = unit[ACKNOWLEDGED].min(held_or_none);
         if held.is_none()
             && let Some(word) = self.at_rest.get_mut(lpn.index() / 64)
         {
@@ -268,7 +268,7 @@ impl Promises {
     }
 }
 
-/// The writes of a page by outstanding requests.
+/// The writes of a unit by outstanding requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InFlight {
     /// Sequence number of the newest write that the drive has admitted; 0: none.
@@ -277,17 +277,17 @@ pub(crate) struct InFlight {
     has_unadmitted: bool,
 }
 
-/// A page after a power loss and the recovery.
+/// A unit after a power loss and the recovery.
 #[derive(Clone, Copy)]
 pub(crate) struct AfterLoss<'a> {
     pub(crate) lpn: Lpn,
-    /// The write that the page has; without data, the newest TRIM; `None`: neither.
+    /// The write that the unit has; without data, the newest TRIM; `None`: neither.
     pub(crate) held: Option<u64>,
     /// Whether the power loss may have destroyed data of a completed request.
     pub(crate) is_at_risk: bool,
     pub(crate) in_flight: Option<InFlight>,
-    /// The TRIMs of the page that are undone, by their sequence numbers.
+    /// The TRIMs of the unit that are undone, by their sequence numbers.
     pub(crate) undone_trims: &'a [u64],
-    /// The writes of the page that a torn program or reprogram has destroyed in flash, by their sequence numbers.
+    /// The writes of the unit that a torn program or reprogram has destroyed in flash, by their sequence numbers.
     pub(crate) destroyed: &'a [u64],
 }

@@ -82,10 +82,10 @@ impl Record {
         window.latency_ns_max[op] = window.latency_ns_max[op].max(ns);
     }
 
-    /// A write of `pages` pages has completed without failure.
+    /// A write of `units` units has completed without failure.
     #[inline]
-    pub(crate) fn on_written(&mut self, now: Time, pages: u32, operations: &Operations) {
-        self.counters.host_pages_written += u64::from(pages);
+    pub(crate) fn on_written(&mut self, now: Time, units: u32, operations: &Operations) {
+        self.counters.host_pages_written += u64::from(units);
         if self.rounds.may_end(operations.host_pages()) {
             self.rounds.end(self.count(now, operations));
         }

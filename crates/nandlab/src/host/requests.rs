@@ -10,12 +10,12 @@ use crate::base::slab::Id;
 pub(crate) struct InWork {
     pub(crate) request: Request,
     pub(crate) id: u64,
-    /// Number of pages that are not finished; 1 for a request on the link.
-    pub(crate) pages_left: u32,
+    /// Number of units that are not finished; 1 for a request on the link.
+    pub(crate) units_left: u32,
     /// The flush epoch of a write, TRIM or flush that has reached the drive.
     pub(crate) epoch: u64,
     pub(crate) failed: Option<FailReason>,
-    /// The pages that the drive has admitted, as the drive keeps [promises](super::Promises).
+    /// The units that the drive has admitted, as the drive keeps [promises](super::Promises).
     pub(crate) admitted: Option<Id<Operation>>,
     next_free: u32,
 }
@@ -44,19 +44,19 @@ impl Requests {
     /// Removes and returns all requests under way, in the order of their numbers.
     pub(crate) fn take_all(&mut self) -> Vec<InWork> {
         let mut all: Vec<InWork> =
-            self.slots.iter().filter(|request| request.pages_left > 0).cloned().collect();
+            self.slots.iter().filter(|request| request.units_left > 0).cloned().collect();
         all.sort_by_key(|request| request.id);
         *self = Self { accepted: self.accepted, ..Self::default() };
         all
     }
 
-    /// Adds a request with one unfinished page. The caller finishes this page after it has started all pages of the
+    /// Adds a request with one unfinished unit. The caller finishes this unit after it has started all units of the
     /// request.
     #[inline]
     pub(crate) fn insert(&mut self, request: &Request) -> RequestId {
         let id = self.accepted;
-        let (request, pages_left, next_free) = (*request, 1, 0);
-        let entry = InWork { request, id, pages_left, epoch: 0, failed: None, admitted: None, next_free };
+        let (request, units_left, next_free) = (*request, 1, 0);
+        let entry = InWork { request, id, units_left, epoch: 0, failed: None, admitted: None, next_free };
         self.accepted += 1;
         self.live += 1;
         if self.free == 0 {

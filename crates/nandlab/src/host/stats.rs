@@ -152,26 +152,26 @@ impl Latency {
 }
 
 counters! {
-    /// Counters of host pages.
+    /// Counters of host units.
     pub struct Counters {
-        /// Pages of completed host writes; a partly written page counts as one page.
+        /// Units of completed host writes; a partly written unit counts as one unit.
         pub host_pages_written: u64, sum of pages, life "host_pages";
-        /// Pages that the host wrote only partly; 0 with a write cache, which merges such pages itself.
+        /// Units that the host wrote only partly; 0 with a write cache, which merges such units itself.
         pub partial_writes: u64, sum of pages, smart "UnalignedIO";
-        /// Flash pages read to complete a partly written page (read-modify-write); 0 with a write cache.
+        /// Units read from flash to complete a partly written unit (read-modify-write); 0 with a write cache.
         pub merge_reads: u64, sum of pages;
-        /// Page reads of LPNs without data, which are answered without a flash read.
+        /// Unit reads of LPNs without data, which are answered without a flash read.
         pub unmapped_reads: u64, sum of pages;
-        /// Page reads answered from the controller's buffer, because the program of the page was queued or under way.
+        /// Unit reads answered from the controller's buffer, because the program of the unit was queued or under way.
         pub buffered_reads: u64, sum of pages;
-        /// Pages with data, in flash or in the write cache, that TRIM has deallocated.
+        /// Units with data, in flash or in the write cache, that TRIM has deallocated.
         pub trimmed_pages: u64, sum of pages;
-        /// Page writes, of the host or of the write cache, that waited for room in flash.
+        /// Unit writes, of the host or of the write cache, that waited for room in flash.
         pub waiting_writes: u64, sum of pages;
-        /// Page writes, of the host or of the write cache, that failed because every plane that could take the page
-        /// was worn out.
+        /// Unit writes, of the host or of the write cache, that failed because every lane that could take the unit was
+        /// worn out.
         pub failed_pages: u64, sum of pages, life "failed_pages";
-        /// Pages that made host requests fail: no read level decodes their data or map entry, or the data has been
+        /// Units that made host requests fail: no read level decodes their data or map entry, or the data has been
         /// lost.
         pub media_errors: u64, sum of pages, life "media_errors";
     }

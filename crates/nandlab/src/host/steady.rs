@@ -156,12 +156,12 @@ impl Rounds {
 
     /// The rounds of a run whose results begin when the counts are `begin`.
     pub(crate) fn beginning_at(geometry: &Geometry, begin: Count) -> Self {
-        let spare = geometry.good_pages() - geometry.logical_pages;
+        let spare = geometry.good_units() - geometry.logical_units;
         let host_pages_min = u64::from(spare.div_ceil(geometry.units_per_page)).max(1);
         let mut ends = Vec::with_capacity(ROUNDS_MAX + 1);
         ends.push(begin);
-        let flash_pages = geometry.good_pages() / geometry.units_per_page;
-        let pages_min = u64::from(flash_pages).div_ceil(ROUNDS as u64);
+        let pages = geometry.good_units() / geometry.units_per_page;
+        let pages_min = u64::from(pages).div_ceil(ROUNDS as u64);
         Self { host_pages_min, pages_min, ends, due: begin.host_pages + host_pages_min }
     }
 
@@ -206,7 +206,7 @@ impl Rounds {
         if now.written == 0 {
             return None;
         }
-        let page_bytes = u64::from(geometry.flash_page_bytes());
+        let page_bytes = u64::from(geometry.page_bytes());
         let of_rounds = |value: &dyn Fn(&Count, &Count) -> f64| -> Vec<f64> {
             self.ends.windows(2).map(|pair| value(&pair[0], &pair[1])).collect()
         };
@@ -222,7 +222,7 @@ impl Rounds {
         let window = &self.ends[rounds.saturating_sub(ROUNDS)..];
         let (begin, end) = (window[0], window[window.len() - 1]);
         let erased = ratio(
-            ((end.erases - begin.erases) * u64::from(geometry.rows_per_block())) as f64,
+            ((end.erases - begin.erases) * u64::from(geometry.rows_per_superblock())) as f64,
             (end.pages - begin.pages) as f64,
         );
         let judged = |values: &[f64]| steady_state(values).expect("there are enough rounds");

@@ -1,15 +1,15 @@
 //! The record of deallocations. Only durable deallocations survive power loss. A deallocation becomes durable when the
 //! next flush completes, even if this flush was submitted before the deallocation: the flush does not wait for dirty
-//! data that has been deallocated meanwhile, so older data of the page must not come back. The same is true of a FUA write
-//! whose data has been deallocated before it had a flash page.
+//! data that has been deallocated meanwhile, so older data of the unit must not come back. The same is true of a FUA
+//! write whose data has been deallocated before a physical unit was allocated to it.
 //!
-//! The controller keeps the record in a firmware area outside the blocks that are modelled here, so the record takes no
-//! flash operations.
+//! The controller keeps the record in a firmware area outside the superblocks that are modelled here, so the record
+//! takes no flash operations.
 //!
 //! While the capacitor backs up the write cache (`cache.flush_to = "cache"`), a flush writes no record. The pending
-//! records stay in RAM, and at power loss the emergency flush writes them to flash. Their pages count in the dirty
-//! budget. The records are written to the firmware area when they fill a page, when the budget has no room for their
-//! page, before an erase, and before the capacitor stops to back up the cache. While a detection writes back what the
+//! records stay in RAM, and at power loss the emergency flush writes them to flash. Their units count in the dirty
+//! budget. The records are written to the firmware area when they fill a unit, when the budget has no room for their
+//! unit, before an erase, and before the capacitor stops to back up the cache. While a detection writes back what the
 //! cache has acknowledged, they are written at each deallocation.
 
 use crate::base::geometry::Lpn;
@@ -38,15 +38,15 @@ impl Trims {
         self.pending.push((lpn, sequence));
     }
 
-    /// Number of flash pages that the pending records take in an emergency flush.
+    /// Number of units that the pending records take in an emergency flush.
     #[inline]
-    pub(crate) fn pages(&self, page_bytes: u32) -> u32 {
-        self.records.div_ceil(page_bytes / RECORD_BYTES)
+    pub(crate) fn units(&self, unit_bytes: u32) -> u32 {
+        self.records.div_ceil(unit_bytes / RECORD_BYTES)
     }
 
-    /// Whether the pending records fill a flash page.
-    pub(crate) fn fill_page(&self, page_bytes: u32) -> bool {
-        self.records >= page_bytes / RECORD_BYTES
+    /// Whether the pending records fill a unit.
+    pub(crate) fn fill_unit(&self, unit_bytes: u32) -> bool {
+        self.records >= unit_bytes / RECORD_BYTES
     }
 
     /// The sequence number of the newest durable deallocation of `lpn`.
@@ -54,8 +54,9 @@ impl Trims {
         self.durable.get(&lpn.0).copied()
     }
 
-    /// Makes all deallocations durable. Called when a flush to flash is complete, and before a block is erased: the
-    /// block may hold the newest data of a deallocated page, and older data in another block must not come back.
+    /// Makes all deallocations durable. Called when a flush to flash is complete, and before a superblock is erased:
+    /// the superblock may hold the newest data of a deallocated unit, and older data in another superblock must not
+    /// come back.
     #[inline]
     pub(crate) fn make_durable(&mut self) {
         self.records = 0;
@@ -69,8 +70,8 @@ impl Trims {
         std::mem::take(&mut self.pending)
     }
 
-    /// Keeps a deallocation that was not durable when power failed, of a page of which flash has no data. Without data
-    /// the page reads as deallocated, with the record or without it.
+    /// Keeps a deallocation that was not durable when power failed, of a unit of which flash has no data. Without data
+    /// the unit reads as deallocated, with the record or without it.
     pub(crate) fn keep(&mut self, lpn: Lpn, sequence: u64) {
         let newest = self.durable.entry(lpn.0).or_insert(0);
         *newest = sequence.max(*newest);
@@ -86,26 +87,26 @@ impl Trims {
 mod tests {
     use super::*;
 
-    /// A page of 512 bytes has 32 records of 16 bytes.
+    /// A unit of 512 bytes has 32 records of 16 bytes.
     #[test]
     fn a_record_covers_consecutive_lpns_with_consecutive_sequence_numbers() {
         let mut trims = Trims::default();
-        assert_eq!((trims.pages(512), trims.fill_page(512)), (0, false));
+        assert_eq!((trims.units(512), trims.fill_unit(512)), (0, false));
         for (lpn, sequence) in [(4, 7), (5, 8), (6, 9), (7, 11), (9, 12), (4, 13)] {
             trims.add(Lpn(lpn), sequence);
         }
-        assert_eq!((trims.records, trims.pages(512)), (4, 1));
+        assert_eq!((trims.records, trims.units(512)), (4, 1));
         (0..28).for_each(|n| trims.add(Lpn(20 - n % 2), 20 + 2 * u64::from(n)));
-        assert_eq!((trims.records, trims.pages(512), trims.fill_page(512)), (32, 1, true));
+        assert_eq!((trims.records, trims.units(512), trims.fill_unit(512)), (32, 1, true));
         trims.add(Lpn(0), 99);
-        assert_eq!(trims.pages(512), 2);
+        assert_eq!(trims.units(512), 2);
         trims.make_durable();
-        assert_eq!((trims.pages(512), trims.take_pending()), (0, vec![]));
+        assert_eq!((trims.units(512), trims.take_pending()), (0, vec![]));
         assert!(trims.covers(Lpn(4), 12) && !trims.covers(Lpn(4), 13));
         trims.add(Lpn(4), 200);
         trims.add(Lpn(5), 201);
         assert_eq!(trims.take_pending(), [(Lpn(4), 200), (Lpn(5), 201)]);
-        assert_eq!((trims.pages(512), trims.newest(Lpn(4)), trims.newest(Lpn(6))), (0, Some(13), Some(9)));
+        assert_eq!((trims.units(512), trims.newest(Lpn(4)), trims.newest(Lpn(6))), (0, Some(13), Some(9)));
         [(4, 200), (3, 199)].into_iter().for_each(|(lpn, sequence)| trims.keep(Lpn(lpn), sequence));
         assert_eq!([3, 4].map(|lpn| trims.newest(Lpn(lpn))), [Some(199), Some(200)]);
     }

@@ -1,33 +1,33 @@
-//! The allocation of flash pages to writes of the host and of the write cache, and the writes that wait for room.
+//! The allocation of units to writes of the host and of the write cache, and the writes that wait for room.
 
 use super::{Counters, FailReason, Host};
-use crate::base::geometry::{CacheSlot, Geometry, Lpn, PlaneId};
+use crate::base::geometry::{CacheSlot, Geometry, LaneId, Lpn};
 use crate::core::{Core, Map, Maps, Program, Queue, To, Waiter, Wake, Wants};
 use crate::flash::{AgeStamp, Stamp};
-use crate::ftl::{AllocatedPage, WriteStream};
+use crate::ftl::{AllocatedUnit, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner};
 
-/// The interface to the write cache. Its write-backs are allocated flash pages in the same way as host writes.
+/// The interface to the write cache. Its write-backs are allocated units in the same way as host writes.
 pub(crate) trait WriteBacks<P: Probe> {
-    /// Whether the page in `slot` has been deallocated since its write-back began.
+    /// Whether the unit in `slot` has been deallocated since its write-back began.
     fn is_dropped(&self, slot: CacheSlot) -> bool;
 
-    /// A flash page has been allocated to a write-back. Returns the sequence number of the data, and whether some of
-    /// the data is lost.
+    /// A unit has been allocated to a write-back. Returns the sequence number of the data, and whether some of the data
+    /// is lost.
     fn on_write_back_placed(&mut self, slot: CacheSlot) -> (u64, bool);
 
-    /// Every plane that could take a write-back is worn out. The data will be lost when it leaves the cache.
+    /// Every lane that could take a write-back is worn out. The data will be lost when it leaves the cache.
     fn on_write_back_failed(&mut self, core: &mut Core<P>, host: &mut Host, slot: CacheSlot);
 }
 
 /// The writes that wait for room.
 #[derive(Debug)]
 pub(crate) struct Writes {
-    /// The waiting writes: one list per plane, or one list for the drive with dynamic allocation.
+    /// The waiting writes: one list per lane, or one list for the drive with dynamic allocation.
     pub(crate) lists: Box<[Queue]>,
     pub(crate) count: u64,
-    /// Number of erases since a write was last allocated a page or, while no write waits, a translation page; counted
+    /// Number of erases since a write was last allocated a unit or, while no write waits, a translation page; counted
     /// while a write or a translation page waits for room.
     pub(crate) erases_in_vain: u64,
     pub(crate) counters: Counters,
@@ -35,7 +35,7 @@ pub(crate) struct Writes {
 
 impl Writes {
     pub(crate) fn new(is_static: bool, geometry: &Geometry) -> Self {
-        let lists = if is_static { geometry.planes as usize } else { 1 };
+        let lists = if is_static { geometry.lanes as usize } else { 1 };
         Self {
             lists: vec![Queue::default(); lists].into(),
             count: 0,
@@ -50,9 +50,9 @@ impl Writes {
         (self.count, self.erases_in_vain) = (0, 0);
     }
 
-    /// Allocates a page to a write of a host request or of the write cache and queues its program, or lets the write
+    /// Allocates a unit to a write of a host request or of the write cache and queues its program, or lets the write
     /// wait for room.
-    pub(crate) fn program_page<P: Probe>(
+    pub(crate) fn program_unit<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         host: &mut Host,
@@ -64,13 +64,13 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let plane = self.plane_for(core, lpn);
-        let list = self.list_of(core, plane);
+        let lane = self.lane_for(core, lpn);
+        let list = self.list_of(core, lane);
         if self.lists[list].is_empty()
-            && let Some(plane) = plane
-            && let Some(page) = core.allocate(plane, WriteStream::Host)
+            && let Some(lane) = lane
+            && let Some(unit) = core.allocate(lane, WriteStream::Host)
         {
-            self.program_in(core, host, map, cache, (owner, lpn), page);
+            self.program_in(core, host, map, cache, (owner, lpn), unit);
             return;
         }
         let is_first = self.lists[list].is_empty();
@@ -79,15 +79,15 @@ impl Writes {
         self.count += 1;
         self.counters.waiting_writes += 1;
         if core.ftl.allocator.is_static() {
-            core.wakes.push_space(PlaneId(list as u32));
+            core.wakes.push_space(LaneId(list as u32));
         } else if is_first {
-            for plane in (0..core.geometry.planes).map(PlaneId) {
-                core.wakes.push_space(plane);
+            for lane in (0..core.geometry.lanes).map(LaneId) {
+                core.wakes.push_space(lane);
             }
         }
     }
 
-    /// If `owner` is a cached page that has been deallocated since its write-back began, ends the write-back and
+    /// If `owner` is a cached unit that has been deallocated since its write-back began, ends the write-back and
     /// returns `true`.
     fn ends_if_dropped<P: Probe>(
         &mut self,
@@ -96,7 +96,7 @@ impl Writes {
         owner: Owner,
     ) -> bool {
         match owner {
-            Owner::CachePage(slot) if cache.is_some_and(|cache| cache.is_dropped(slot)) => {
+            Owner::CacheUnit(slot) if cache.is_some_and(|cache| cache.is_dropped(slot)) => {
                 core.wake(Wake::WriteBackEnded(slot));
                 true
             }
@@ -104,23 +104,23 @@ impl Writes {
         }
     }
 
-    /// The plane for a write of `lpn`; `None` when dynamic allocation finds no plane with room.
+    /// The lane for a write of `lpn`; `None` when dynamic allocation finds no lane with room.
     #[inline(always)]
-    fn plane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<PlaneId> {
-        let plane = core.ftl.choose_plane(&core.geometry, &core.device, lpn)?;
-        if core.room.has_displaced && !core.ftl.has_room(plane) {
-            return Some(core.plane_in_place_of(plane, |core, plane| core.ftl.has_room(plane)));
+    fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<LaneId> {
+        let lane = core.ftl.choose_lane(&core.geometry, &core.device, lpn)?;
+        if core.room.has_displaced && !core.ftl.has_room(lane) {
+            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl.has_room(lane)));
         }
-        Some(plane)
+        Some(lane)
     }
 
-    /// The number of the list of writes that wait for room in `plane`.
+    /// The number of the list of writes that wait for room in `lane`.
     #[inline]
-    fn list_of<P: Probe>(&self, core: &Core<P>, plane: Option<PlaneId>) -> usize {
-        plane.filter(|_| core.ftl.allocator.is_static()).map_or(0, PlaneId::index)
+    fn list_of<P: Probe>(&self, core: &Core<P>, lane: Option<LaneId>) -> usize {
+        lane.filter(|_| core.ftl.allocator.is_static()).map_or(0, LaneId::index)
     }
 
-    /// Maps the page that has been allocated to a write, and queues its program.
+    /// Maps the unit that has been allocated to a write, and queues its program.
     #[inline]
     fn program_in<P: Probe>(
         &mut self,
@@ -129,10 +129,10 @@ impl Writes {
         map: &mut impl Map<P>,
         cache: Option<&mut impl WriteBacks<P>>,
         (asked_by, lpn): (Owner, Lpn),
-        page: AllocatedPage,
+        allocated: AllocatedUnit,
     ) {
-        let owner = host.buffered_owner(asked_by, lpn, page.ppn);
-        let (cause, sequence, is_lost) = if let Owner::CachePage(slot) = owner {
+        let owner = host.buffered_owner(asked_by, lpn, allocated.unit);
+        let (cause, sequence, is_lost) = if let Owner::CacheUnit(slot) = owner {
             let cache = cache.expect("the drive has a write cache");
             let (sequence, is_lost) = cache.on_write_back_placed(slot);
             (Cause::Sync, sequence, is_lost)
@@ -143,9 +143,9 @@ impl Writes {
         let corrected = if is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
         map.keep_entry(core, lpn);
         let stamp = Stamp { sequence, corrected };
-        let (to, maps, class) = (To::Allocated(page, WriteStream::Host), Maps::Now, Class::HostWrite);
+        let (to, maps, class) = (To::Allocated(allocated, WriteStream::Host), Maps::Now, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("the page is allocated");
+        queued.expect("the unit is allocated");
         self.erases_in_vain = 0;
         map.on_written(core, lpn);
         if let Owner::Request(id) = asked_by {
@@ -157,16 +157,16 @@ impl Writes {
         }
     }
 
-    /// Allocates the pages that `plane` has now to the writes that wait for them.
+    /// Allocates the units that `lane` has now to the writes that wait for them.
     pub(crate) fn resume<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         host: &mut Host,
         map: &mut impl Map<P>,
         mut cache: Option<&mut impl WriteBacks<P>>,
-        plane: PlaneId,
+        lane: LaneId,
     ) {
-        let list = self.list_of(core, Some(plane));
+        let list = self.list_of(core, Some(lane));
         while let Some(first) = self.lists[list].first() {
             let Waiter { lpn, owner, .. } = core.waiters[first];
             let is_replaced = matches!(owner, Owner::Request(id) if host.replace_buffered(core, id, lpn));
@@ -174,18 +174,18 @@ impl Writes {
                 self.remove_first(core, list);
                 continue;
             }
-            let Some(plane) = self.plane_for(core, lpn) else { return };
-            let now_in = self.list_of(core, Some(plane));
+            let Some(lane) = self.lane_for(core, lpn) else { return };
+            let now_in = self.list_of(core, Some(lane));
             if now_in != list {
-                // Other writes have used up the plane for which this write has waited.
+                // Other writes have used up the lane for which this write has waited.
                 let waiter = self.lists[list].pop(&mut core.waiters).expect("a write waits");
                 self.lists[now_in].push(&mut core.waiters, waiter);
-                core.wake(Wake::Resume(plane));
+                core.wake(Wake::Resume(lane));
                 continue;
             }
-            let Some(page) = core.allocate(plane, WriteStream::Host) else { return };
+            let Some(unit) = core.allocate(lane, WriteStream::Host) else { return };
             self.remove_first(core, list);
-            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), page);
+            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), unit);
         }
     }
 
@@ -196,14 +196,14 @@ impl Writes {
         self.count -= 1;
     }
 
-    /// Whether a write waits for room in `plane`, or under dynamic allocation in any plane.
-    pub(crate) fn wait_in(&self, plane: PlaneId) -> bool {
-        let list = self.lists.get(plane.index()).or(self.lists.first());
+    /// Whether a write waits for room in `lane`, or under dynamic allocation in any lane.
+    pub(crate) fn wait_in(&self, lane: LaneId) -> bool {
+        let list = self.lists.get(lane.index()).or(self.lists.first());
         list.is_some_and(|list| !list.is_empty())
     }
 
-    /// Called when no event is left and writes still wait for room. Fails the writes that wait for a worn-out plane. A
-    /// write that may go to several planes fails only if all of them have worn out.
+    /// Called when no event is left and writes still wait for room. Fails the writes that wait for a worn-out lane. A
+    /// write that may go to several lanes fails only if all of them have worn out.
     pub(crate) fn fail_worn_out<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -211,7 +211,7 @@ impl Writes {
         mut cache: Option<&mut impl WriteBacks<P>>,
     ) {
         for list in 0..self.lists.len() {
-            if self.lists[list].is_empty() || !core.is_worn_out(PlaneId(list as u32)) {
+            if self.lists[list].is_empty() || !core.is_worn_out(LaneId(list as u32)) {
                 continue;
             }
             let mut waiting = std::mem::take(&mut self.lists[list]);
@@ -223,15 +223,15 @@ impl Writes {
                 }
                 self.counters.failed_pages += 1;
                 match owner {
-                    Owner::CachePage(slot) => {
+                    Owner::CacheUnit(slot) => {
                         let cache = cache.as_deref_mut().expect("the drive has a write cache");
                         cache.on_write_back_failed(core, host, slot);
                     }
                     Owner::Request(id) => {
                         host.requests.fail(id, FailReason::WornOut);
-                        host.page_done(core, id);
+                        host.unit_done(core, id);
                     }
-                    _ => unreachable!("only pages of requests and of the write cache wait for room"),
+                    _ => unreachable!("only units of requests and of the write cache wait for room"),
                 }
             }
         }

@@ -1,38 +1,38 @@
 //! Power fails: operations under way end or are torn, queued operations are dropped, and an emergency flush on the
-//! capacitor's energy writes dirty pages to flash (aging-capacitor paper, Section IV-C).
+//! capacitor's energy writes dirty units to flash (aging-capacitor paper, Section IV-C).
 //!
 //! Operations under way end on energy reserved for them. Without a capacitor, or with an empty capacitor, programs,
-//! copybacks and erases in their array phase are torn, and so are suspended ones (`timing.suspend`). The flush begins at
-//! once on the idle dies. A program begins only if the remaining energy covers the program to its end, so the flush
-//! tears no page. If only a part of a page is in the cache, the valid sectors are written, with a mark in the OOB;
-//! recovery completes such a page. GC stops, unless it goes on during a plain flush (`cleaning.rs`).
+//! copybacks and erases in their array phase are torn, and so are suspended ones (`timing.suspend`). The flush begins
+//! at once on the idle dies. A program begins only if the remaining energy covers the program to its end, so the flush
+//! tears no page. If only a part of a unit is in the cache, the valid sectors are written, with a mark in the OOB;
+//! recovery completes such a unit. GC stops, unless it goes on during a plain flush (`cleaning.rs`).
 
 use super::cleaning::{Cleanings, GcMeans};
 use super::{Outage, PowerLoss, Schemes};
-use crate::base::geometry::{BlockId, Cell, DieId, Lpn, Ppn};
+use crate::base::geometry::{Cell, DieId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Maps, Program, To};
 use crate::flash::{AgeStamp, DEAD_LPN, Stamp};
-use crate::ftl::{AllocatedPage, FlushMethod, FlushPages, WriteStream};
+use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
 use std::collections::BTreeMap;
 
-/// A page to be flushed: a dirty page at the time of power loss, or a page of records of deallocations.
+/// A unit to be flushed: a dirty unit at the time of power loss, or a unit of records of deallocations.
 #[derive(Debug)]
 pub(crate) struct Dirty {
     pub(crate) lpn: Lpn,
     pub(crate) sequence: u64,
-    /// Whether the page has an acknowledged write that is not in flash.
+    /// Whether the unit has an acknowledged write that is not in flash.
     pub(crate) has_unflushed: bool,
-    /// Whether the write cache has only some of the page's sectors and flash has the others.
+    /// Whether the write cache has only some of the unit's sectors and flash has the others.
     pub(crate) is_partial: bool,
     pub(crate) is_lost: bool,
     pub(crate) is_saved: bool,
 }
 
 impl Dirty {
-    /// A page of records of deallocations, which has no LPN.
+    /// A unit of records of deallocations, which has no LPN.
     pub(crate) fn trims() -> Self {
         Self {
             lpn: Lpn(DEAD_LPN),
@@ -44,7 +44,7 @@ impl Dirty {
         }
     }
 
-    /// Whether the page has records of deallocations.
+    /// Whether the unit has records of deallocations.
     pub(crate) fn is_trims(&self) -> bool {
         self.lpn.0 == DEAD_LPN
     }
@@ -84,8 +84,8 @@ pub(crate) struct Means<'a> {
 }
 
 /// A program of the flush. It does not change the map; recovery rebuilds the map.
-fn flush_program(page: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) -> Program {
-    let (to, maps) = (To::Allocated(page, WriteStream::Host), Maps::Nothing);
+fn flush_program(allocated: AllocatedUnit, lpn: Lpn, stamp: Stamp, owner: Owner) -> Program {
+    let (to, maps) = (To::Allocated(allocated, WriteStream::Host), Maps::Nothing);
     Program { to, lpn, stamp, maps, owner, cause: Cause::Flush, class: Class::HostWrite }
 }
 
@@ -93,7 +93,7 @@ fn flush_program(page: AllocatedPage, lpn: Lpn, stamp: Stamp, owner: Owner) -> P
 pub(super) struct Needed {
     /// Time on the die, in the array and for decoding, after the transfers.
     pub(super) ns: Span,
-    /// The part of `ns` in which a page is programmed.
+    /// The part of `ns` in which the die programs.
     pub(super) program_ns: Span,
     /// Energy of a read or an erase, in joules.
     pub(super) joules: f64,
@@ -108,14 +108,14 @@ impl Needed {
 
 /// An emergency flush under way.
 pub(super) struct Flush {
-    pages: FlushPages,
-    /// Index of the next dirty page.
+    units: FlushPrograms,
+    /// Index of the next dirty unit.
     pub(super) next: usize,
-    /// Lines of the VSM, which are written after the dirty pages.
+    /// Lines of the VSM, which are written after the dirty units.
     lines: Vec<Lpn>,
     /// Number of lines whose program has begun.
     lines_begun: usize,
-    /// Number of programs of dirty pages and lines that are under way.
+    /// Number of programs of dirty units and lines that are under way.
     pub(super) under_way: u32,
     /// Time at which all programs begun so far have ended in the worst case.
     may_end: Time,
@@ -125,38 +125,39 @@ pub(super) struct Flush {
 }
 
 impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
-    /// The pages to which the flush writes. Takes back the pages allocated to queued programs that have not begun: these
-    /// pages are still erased.
-    fn pages_for(&mut self, method: FlushMethod, dirty: u32) -> FlushPages {
+    /// The units to which the flush writes. Takes back the units allocated to queued programs that have not begun:
+    /// these units are still erased.
+    fn units_for(&mut self, method: FlushMethod, dirty: u32) -> FlushPrograms {
         let mut ends = BTreeMap::new();
         for transaction in under_way(self.core) {
             if transaction.kind == FlashOp::Program {
-                let block = self.core.geometry.block_of(transaction.ppn);
-                let (_, place) = self.core.geometry.stripes.split(transaction.page);
-                ends.insert((block, transaction.die), place + 1 + u32::from(transaction.skips));
+                let superblock = self.core.geometry.superblock_of(transaction.unit);
+                let (_, place) = self.core.geometry.stripes.split(transaction.index);
+                ends.insert((superblock, transaction.die), place + 1 + u32::from(transaction.skips));
             }
         }
         let Core { ftl, array, geometry, .. } = &mut *self.core;
-        let programmed = |block: BlockId, die: DieId| {
-            let now = || array.programmed_on(block, geometry.die_in_block(die));
-            ends.get(&(block, die)).copied().unwrap_or_else(now)
+        let programmed = |superblock: SuperblockId, die: DieId| {
+            let now = || array.programmed_on(superblock, geometry.die_in_lane(die));
+            ends.get(&(superblock, die)).copied().unwrap_or_else(now)
         };
-        if geometry.dies_per_block == 1 {
-            let of_block = |block| programmed(block, geometry.die_of(geometry.plane_of(block)));
-            ftl.take_back_queued(geometry, of_block);
+        if geometry.dies_per_lane == 1 {
+            let of_superblock =
+                |superblock| programmed(superblock, geometry.die_of(geometry.lane_of(superblock)));
+            ftl.take_back_queued(geometry, of_superblock);
         }
-        let mut pages = FlushPages::new(method, geometry, ftl, dirty, None);
-        if geometry.dies_per_block > 1 && method == FlushMethod::Plain {
-            let next = ftl.planes[0].open_blocks()[WriteStream::Host.index()];
-            let open = next.checked_sub(1).map(|next| geometry.block_of(Ppn(next as u32)));
-            pages.continue_by_die(geometry, open, programmed);
+        let mut units = FlushPrograms::new(method, geometry, ftl, dirty, None);
+        if geometry.dies_per_lane > 1 && method == FlushMethod::Plain {
+            let next = ftl.lanes[0].open_superblocks()[WriteStream::Host.index()];
+            let open = next.checked_sub(1).map(|next| geometry.superblock_of(UnitId(next as u32)));
+            units.continue_by_die(geometry, open, programmed);
         }
-        pages
+        units
     }
 
-    /// Without energy: tears the programs, copybacks and erases that are in their array phase. Returns the blocks whose
-    /// erase was torn.
-    pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<BlockId> {
+    /// Without energy: tears the programs, copybacks and erases that are in their array phase. Returns the superblocks
+    /// whose erase was torn.
+    pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<SuperblockId> {
         let mut torn_erases = Vec::new();
         for transaction in under_way(self.core) {
             if !self.core.device.is_torn_now(transaction.die) {
@@ -166,20 +167,20 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 FlashOp::Read => {}
                 FlashOp::Erase => {
                     loss.torn_erases += 1;
-                    let block = self.core.geometry.block_of(transaction.ppn);
-                    if !torn_erases.contains(&block) {
-                        torn_erases.push(block);
+                    let superblock = self.core.geometry.superblock_of(transaction.unit);
+                    if !torn_erases.contains(&superblock) {
+                        torn_erases.push(superblock);
                     }
                 }
                 FlashOp::Program | FlashOp::Copyback => {
                     loss.torn_programs += u32::from(!transaction.goes_along);
                     self.end_program(&transaction);
                     if transaction.is_in_place() {
-                        self.record_torn(transaction.ppn, loss);
+                        self.record_torn(transaction.unit, loss);
                     }
-                    // Every flash page of an operation begins with a page that has a transaction.
-                    if self.core.geometry.place_in_program(transaction.ppn) == 0 {
-                        self.tear_program(transaction.ppn, loss);
+                    // Every page of an operation begins with a unit that has a transaction.
+                    if self.core.geometry.place_in_program(transaction.unit) == 0 {
+                        self.tear_program(transaction.unit, loss);
                     }
                 }
             }
@@ -187,60 +188,60 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         torn_erases
     }
 
-    /// Tears a program that was under way, with its padding: the pages of the programming unit of `first`. Also tears the
-    /// flash pages of the wordline on which they depend
-    /// ([`Geometry::depends_on`](crate::base::geometry::Geometry::depends_on)). Recovery finds out whether the pages of
+    /// Tears a program that was under way, with its padding: the units of the programming unit of `first`. Also tears
+    /// the pages of the wordline on which they depend
+    /// ([`Geometry::depends_on`](crate::base::geometry::Geometry::depends_on)). Recovery finds out whether the units of
     /// these had the newest data of their LPNs.
-    fn tear_program(&mut self, first: Ppn, loss: &mut PowerLoss) {
-        for page in 0..self.core.geometry.pages_per_program {
-            self.core.array.tear(Ppn(first.0 + page));
+    fn tear_program(&mut self, first: UnitId, loss: &mut PowerLoss) {
+        for place in 0..self.core.geometry.units_per_program {
+            self.core.array.tear(UnitId(first.0 + place));
         }
-        let (_, page) = self.core.geometry.split(first);
-        for before in 1..=self.core.geometry.depends_on(page) {
-            let partner = Ppn(first.0 - before * self.core.geometry.pages_per_full_row());
-            for partner in self.core.geometry.units(partner) {
+        let (_, index) = self.core.geometry.split(first);
+        for before in 1..=self.core.geometry.depends_on(index) {
+            let partner = UnitId(first.0 - before * self.core.geometry.units_per_full_row());
+            for partner in self.core.geometry.units_of_page(partner) {
                 self.record_torn(partner, loss);
                 self.core.array.tear(partner);
             }
         }
     }
 
-    /// Records a programmed page that is going to be torn, unless no data is lost with the page.
-    fn record_torn(&self, ppn: Ppn, loss: &mut PowerLoss) {
-        let (lpn, sequence) = (self.core.array.lpn(ppn), self.core.array.stamp(ppn).sequence);
-        // Dead pages have no LPN. A torn translation page is rebuilt from the OOB of the data pages, and a torn
+    /// Records a programmed unit that is going to be torn, unless no data is lost with the unit.
+    fn record_torn(&self, unit: UnitId, loss: &mut PowerLoss) {
+        let (lpn, sequence) = (self.core.array.lpn(unit), self.core.array.stamp(unit).sequence);
+        // Dead units have no LPN. A torn translation page is rebuilt from the OOB of the data units, and a torn
         // combination page costs only a repeated refresh.
-        let is_of_host = lpn.0 < self.core.geometry.logical_pages;
-        if !self.core.array.is_torn(ppn) && is_of_host {
+        let is_of_host = lpn.0 < self.core.geometry.logical_units;
+        if !self.core.array.is_torn(unit) && is_of_host {
             loss.destroyed.push((lpn, sequence));
         }
     }
 
-    /// A program or copyback has ended, or is torn: the page is no longer erased. A page reprogrammed in place gets a
+    /// A program or copyback has ended, or is torn: the unit is no longer erased. A unit reprogrammed in place gets a
     /// new age stamp.
     fn end_program(&mut self, program: &Transaction) {
-        let (block, page) = self.core.geometry.split(program.ppn);
+        let (superblock, index) = self.core.geometry.split(program.unit);
         if program.is_in_place() {
-            self.core.array.reprogram(block, page, program.ppn, self.core.age_stamp_now());
+            self.core.array.reprogram(superblock, index, program.unit, self.core.age_stamp_now());
             return;
         }
-        if self.core.array.block(block).programmed == 0 {
-            self.schemes.on_first_program(self.core, block);
+        if self.core.array.superblock(superblock).programmed == 0 {
+            self.schemes.on_first_program(self.core, superblock);
         }
         if program.kind == FlashOp::Copyback
             && let Some(source) = program.replaces
         {
-            self.schemes.on_copied_back(block, self.core.geometry.block_of(source));
-            self.core.take_over_errors(source, program.ppn);
+            self.schemes.on_copied_back(superblock, self.core.geometry.superblock_of(source));
+            self.core.take_over_errors(source, program.unit);
         }
-        self.core.array.program(block, page);
-        let programmed = self.core.array.skip_after(block, page, u32::from(program.skips));
-        if programmed == self.core.geometry.pages_per_block {
-            self.core.array.block_mut(block).closed_at = self.core.now;
+        self.core.array.program(superblock, index);
+        let programmed = self.core.array.skip_after(superblock, index, u32::from(program.skips));
+        if programmed == self.core.geometry.units_per_superblock {
+            self.core.array.superblock_mut(superblock).closed_at = self.core.now;
         }
     }
 
-    /// Lets operations under way end. Programs dirty pages, and then lines of the VSM, as far as the energy allows.
+    /// Lets operations under way end. Programs dirty units, and then lines of the VSM, as far as the energy allows.
     /// Calls `on_time` before simulated time moves on.
     pub(crate) fn flush(
         &mut self,
@@ -249,7 +250,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss: &mut PowerLoss,
         mut on_time: impl FnMut(&Core<P>, Time),
     ) {
-        let pages = self.pages_for(means.method, dirty.len() as u32);
+        let units = self.units_for(means.method, dirty.len() as u32);
         if means.gc.is_some() {
             self.unmap_queued();
         }
@@ -258,7 +259,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss.vsm_lines = lines.len() as u32;
         let cleanings = Cleanings::new(means.gc, self.core);
         let mut flush = Flush {
-            pages,
+            units,
             next: 0,
             lines,
             lines_begun: 0,
@@ -295,10 +296,10 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                     let mut rest = Some(first);
                     while let Some(slot) = rest {
                         rest = self.core.pool[slot].next;
-                        let mut page = Some(slot);
-                        while let Some(slot) = page {
+                        let mut unit = Some(slot);
+                        while let Some(slot) = unit {
                             let done = self.core.pool[slot];
-                            page = done.more;
+                            unit = done.more;
                             self.end_in_flush(means, &mut flush, dirty, loss, &done);
                         }
                     }
@@ -307,7 +308,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// A program, copyback or erase has ended while power fails: one page of the operation, or a block.
+    /// A program, copyback or erase has ended while power fails: one unit of the operation, or a superblock.
     fn end_in_flush(
         &mut self,
         means: &Means,
@@ -316,36 +317,36 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss: &mut PowerLoss,
         done: &Transaction,
     ) {
-        // The first page stands for the operation.
+        // The first unit stands for the operation.
         let is_first = !done.goes_along;
         if is_first {
             self.core.count_ended(done.kind, done.cause);
         }
         if done.kind == FlashOp::Erase {
-            let (block, page) = self.core.geometry.split(done.ppn);
-            if self.core.array.erase_on_die(block, page) {
-                self.schemes.on_erased(self.core, block);
+            let (superblock, index) = self.core.geometry.split(done.unit);
+            if self.core.array.erase_on_die(superblock, index) {
+                self.schemes.on_erased(self.core, superblock);
                 let Core { geometry, array, ftl, room, .. } = &mut *self.core;
-                array.erase(geometry, block);
-                ftl.release(geometry, array, block, room.endurance);
+                array.erase(geometry, superblock);
+                ftl.release(geometry, array, superblock, room.endurance);
             }
         } else {
             self.end_program(done);
         }
-        if done.kind == FlashOp::Copyback && self.core.geometry.first_unit(done.ppn) == done.ppn {
+        if done.kind == FlashOp::Copyback && self.core.geometry.first_of_page(done.unit) == done.unit {
             // The map is not changed here: recovery chooses between source and copy.
-            let block = self.core.geometry.block_of(done.ppn);
-            self.schemes.count_copyback(self.core.array.block(block).copybacks);
+            let superblock = self.core.geometry.superblock_of(done.unit);
+            self.schemes.count_copyback(self.core.array.superblock(superblock).copybacks);
         }
         match done.owner {
-            Owner::FlushPage(at) => {
+            Owner::FlushUnit(at) => {
                 dirty[at as usize].is_saved = true;
                 let item = &dirty[at as usize];
                 loss.flushed_pages += u32::from(!item.is_trims());
                 loss.trim_pages_saved += u32::from(item.is_trims());
-                // Recovery completes a partial page from the page that it replaces.
+                // Recovery completes a partial unit from the unit that it replaces.
                 if means.gc.is_some() && !item.is_partial && !item.is_trims() {
-                    self.remap(done.lpn, done.ppn);
+                    self.remap(done.lpn, done.unit);
                 }
             }
             Owner::Job(_) if flush.cleanings.has_begun(done) => {
@@ -363,7 +364,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss.flush_ns = self.core.now - loss.at;
     }
 
-    /// Begins programs of dirty pages on idle dies.
+    /// Begins programs of dirty units on idle dies.
     fn begin_flush_programs(
         &mut self,
         means: &Means,
@@ -379,44 +380,44 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let Core { geometry, array, ftl, device, .. } = &mut *self.core;
             let cleanings = &flush.cleanings;
             let is_busy = |die| device.phase(die) != Phase::Idle || cleanings.is_at(die);
-            let Some(place) = flush.pages.next(geometry, array, ftl, is_busy) else {
+            let Some(place) = flush.units.next(geometry, array, ftl, is_busy) else {
                 return;
             };
-            let (block, page) = self.core.geometry.split(place.ppn);
-            if !self.take_energy_for(means, flush, loss, page) {
+            let (superblock, index) = self.core.geometry.split(place.unit);
+            if !self.take_energy_for(means, flush, loss, index) {
                 return;
             }
-            flush.cleanings.use_gain(self.core.geometry.plane_of(block));
+            flush.cleanings.use_gain(self.core.geometry.lane_of(superblock));
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
-            let is_fast = self.is_fast(page);
-            self.core.program_unit(place, |core, page| {
+            let is_fast = self.is_fast(index);
+            self.core.fill_program(place, |core, allocated| {
                 let item = dirty.get(flush.next)?;
                 loss.fast_pages += u32::from(is_fast && !item.is_trims());
                 let corrected = if item.is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
                 let stamp = Stamp { sequence: item.sequence, corrected };
                 if item.is_partial {
-                    core.array.mark_partial(page.ppn);
+                    core.array.mark_partial(allocated.unit);
                 }
-                let owner = Owner::FlushPage(flush.next as u32);
+                let owner = Owner::FlushUnit(flush.next as u32);
                 flush.next += 1;
-                Some(flush_program(page, item.lpn, stamp, owner))
+                Some(flush_program(allocated, item.lpn, stamp, owner))
             });
-            // The flush gives pages only to idle dies, so the program begins at once.
+            // The flush writes only to idle dies, so the program begins at once.
             self.core.start_dies();
             flush.under_way += 1;
         }
     }
 
-    /// Whether the remaining energy covers the program of one more page to its end; if so, reserves the energy. If not,
-    /// the flush is over.
+    /// Whether the remaining energy covers one more program to its end; if so, reserves the energy. If not, the flush
+    /// is over. `first`: number in its superblock of the first unit that the program writes.
     pub(super) fn take_energy_for(
         &self,
         means: &Means,
         flush: &mut Flush,
         loss: &mut PowerLoss,
-        page: u32,
+        first: u32,
     ) -> bool {
-        let program_ns = self.core.device.timing().program_ns(page);
+        let program_ns = self.core.device.timing().program_ns(first);
         self.take_energy(means, flush, loss, Needed { ns: program_ns, program_ns, joules: 0.0 })
     }
 
@@ -445,34 +446,34 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         self.core.device.timing().longest_wait_ns(&self.core.geometry)
     }
 
-    /// Begins programs of lines of the VSM on idle dies. A page whose line is not saved keeps the errors that it had
+    /// Begins programs of lines of the VSM on idle dies. A unit whose line is not saved keeps the errors that it had
     /// before its refresh.
     fn begin_line_programs(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
             let Some(place) = self.schemes.place_lines(self.core) else { return };
-            let (_, page) = self.core.geometry.split(place.ppn);
-            if !self.take_energy_for(means, flush, loss, page) {
+            let (_, index) = self.core.geometry.split(place.unit);
+            if !self.take_energy_for(means, flush, loss, index) {
                 return;
             }
             let schemes = &mut *self.schemes;
-            self.core.program_unit(place, |core, page| {
+            self.core.fill_program(place, |core, allocated| {
                 let &lpn = flush.lines.get(flush.lines_begun)?;
                 flush.lines_begun += 1;
-                schemes.stage(lpn, page.ppn);
-                Some(flush_program(page, lpn, core.next_stamp(), Owner::CombinationPage))
+                schemes.stage(lpn, allocated.unit);
+                Some(flush_program(allocated, lpn, core.next_stamp(), Owner::CombinationPage))
             });
             self.core.start_dies();
             flush.under_way += 1;
         }
     }
 
-    /// Whether a page counts as fast: any SLC page, an LSB page of planar MLC or TLC, or on 3D flash a page in the faster
-    /// half of the layers.
-    fn is_fast(&self, page: u32) -> bool {
+    /// Whether the page of unit `unit` of a superblock counts as fast: any SLC page, an LSB page of planar MLC or TLC,
+    /// or on 3D flash a page in the faster half of the layers.
+    fn is_fast(&self, unit: u32) -> bool {
         match self.core.geometry.cell {
             Cell::Slc => true,
-            Cell::Mlc | Cell::Tlc => self.core.geometry.depends_on(page) == 0,
-            Cell::Mlc3d | Cell::Tlc3d => 2 * page < self.core.geometry.pages_per_block,
+            Cell::Mlc | Cell::Tlc => self.core.geometry.depends_on(unit) == 0,
+            Cell::Mlc3d | Cell::Tlc3d => 2 * unit < self.core.geometry.units_per_superblock,
         }
     }
 }

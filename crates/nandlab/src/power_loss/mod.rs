@@ -1,4 +1,4 @@
-//! Power loss: operations under way end or are torn, an emergency flush on the capacitor's energy saves dirty pages,
+//! Power loss: operations under way end or are torn, an emergency flush on the capacitor's energy saves dirty units,
 //! and when power is back the drive is rebuilt from flash. `drive/power_loss.rs` and `drive/recovery.rs` call these
 //! steps in their order.
 //!
@@ -19,10 +19,10 @@ pub(crate) use flush::{Dirty, Means, under_way};
 pub(crate) use recovery::Return;
 pub use stats::{LossCounts, LossRecord, LossSummary, PowerLoss, PowerSummary, Recovery};
 
-use crate::base::geometry::{BlockId, Lpn, Ppn};
+use crate::base::geometry::{Lpn, SuperblockId, UnitId};
 use crate::base::units::Span;
 use crate::core::Core;
-use crate::ftl::AllocatedPage;
+use crate::ftl::AllocatedUnit;
 use crate::host::InFlight;
 use crate::probe::Probe;
 use crate::sched::Transaction;
@@ -31,34 +31,34 @@ use std::collections::BTreeMap;
 /// Calls to other mechanisms. They report operations that end while power fails or during recovery, and save the lines
 /// of the VSM.
 pub(crate) trait Schemes<P: Probe> {
-    /// The first page of a block is programmed.
-    fn on_first_program(&mut self, core: &mut Core<P>, block: BlockId);
+    /// The first unit of a superblock is programmed.
+    fn on_first_program(&mut self, core: &mut Core<P>, superblock: SuperblockId);
 
-    /// A copyback from block `from` to block `to` has ended.
-    fn on_copied_back(&mut self, to: BlockId, from: BlockId);
+    /// A copyback from superblock `from` to superblock `to` has ended.
+    fn on_copied_back(&mut self, to: SuperblockId, from: SuperblockId);
 
     /// Counts a copyback that has ended; `in_a_row`: number of copybacks in a row of the page's data.
     fn count_copyback(&mut self, in_a_row: u8);
 
-    /// A block has been erased.
-    fn on_erased(&mut self, core: &mut Core<P>, block: BlockId);
+    /// A superblock has been erased.
+    fn on_erased(&mut self, core: &mut Core<P>, superblock: SuperblockId);
 
-    /// The data of a page is no longer needed.
-    fn on_page_obsolete(&mut self, core: &mut Core<P>, page: Ppn);
+    /// The data of a unit is no longer needed.
+    fn on_unit_obsolete(&mut self, core: &mut Core<P>, unit: UnitId);
 
-    /// The pages from `first` up to but excluding `end` have not been programmed.
-    fn on_blank(&mut self, first: Ppn, end: Ppn);
+    /// The units from `first` up to but excluding `end` have not been programmed.
+    fn on_blank(&mut self, first: UnitId, end: UnitId);
 
     /// Returns the LPNs of the combination pages that are only in RAM; `under_way`: the transactions that the dies have
     /// begun.
     fn lines(&mut self, under_way: &[Transaction]) -> Vec<Lpn>;
 
-    /// Allocates what one program writes, on an idle die, for combination pages. Returns its first page, with the pages
+    /// Allocates what one program writes, on an idle die, for combination pages. Returns its first unit, with the units
     /// after the program that remain erased.
-    fn place_lines(&mut self, core: &mut Core<P>) -> Option<AllocatedPage>;
+    fn place_lines(&mut self, core: &mut Core<P>) -> Option<AllocatedUnit>;
 
-    /// A program of combination page `lpn` to the page `to` has been queued.
-    fn stage(&mut self, lpn: Lpn, to: Ppn);
+    /// A program of combination page `lpn` to the unit `to` has been queued.
+    fn stage(&mut self, lpn: Lpn, to: UnitId);
 }
 
 /// The power losses of a drive.
@@ -68,9 +68,9 @@ pub(crate) struct Losses {
     pub(crate) list: Vec<PowerLoss>,
     /// Total time from power losses until the drive was ready again.
     pub(crate) down_ns: Span,
-    /// While power is off: the blocks whose erase has been torn.
-    pub(crate) torn_erases: Vec<BlockId>,
-    /// While power is off: the LPNs that the flush has mapped to another page, because GC went on
+    /// While power is off: the superblocks whose erase has been torn.
+    pub(crate) torn_erases: Vec<SuperblockId>,
+    /// While power is off: the LPNs that the flush has mapped to another unit, because GC went on
     /// (`power.gc_in_flush`).
     pub(crate) remapped: Vec<Lpn>,
     /// While power is off: what may be lost.
@@ -80,14 +80,14 @@ pub(crate) struct Losses {
 /// What a power loss may have destroyed. Recovery finds out what is lost.
 #[derive(Debug, Default)]
 pub(crate) struct AtRisk {
-    /// Pages that had data of acknowledged writes only in RAM, and were not saved.
+    /// Units that had data of acknowledged writes only in RAM, and were not saved.
     pub(crate) in_ram: Vec<Lpn>,
     /// Writes that torn programs have destroyed in flash: LPN and sequence number (0: data from before the run). Only
     /// the newest data of an LPN is a loss.
     pub(crate) destroyed: Vec<(Lpn, u64)>,
     /// TRIMs of which only RAM had the record: LPN and sequence number, in the order of the numbers.
     pub(crate) trims: Vec<(Lpn, u64)>,
-    /// By LPN, the pages of the writes that were outstanding.
+    /// By LPN, the units of the writes that were outstanding.
     pub(crate) in_flight: BTreeMap<u32, InFlight>,
 }
 
@@ -95,6 +95,6 @@ pub(crate) struct AtRisk {
 pub(crate) struct Outage<'a, P: Probe, S> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) schemes: &'a mut S,
-    /// The LPNs that the flush has mapped to another page.
+    /// The LPNs that the flush has mapped to another unit.
     pub(crate) remapped: Vec<Lpn>,
 }

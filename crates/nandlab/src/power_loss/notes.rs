@@ -7,8 +7,8 @@ use crate::base::units::Time;
 use crate::base::words::{count, duration, joules, several};
 
 /// Power loss has destroyed writes or TRIMs of completed requests: an error if a completed flush or FUA write covers
-/// them, otherwise a warning. `worn_out`: whether the capacitor is worn out; `None`: the drive has
-/// no capacitor. `has_buffer`: the drive has a write buffer, and no write cache.
+/// them, otherwise a warning. `worn_out`: whether the capacitor is worn out; `None`: the drive has no capacitor.
+/// `has_buffer`: the drive has a write buffer, and no write cache.
 pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>, has_buffer: bool) -> Option<Note> {
     let (ram, if_worn, if_small) = if has_buffer {
         ("write buffer", "Lower ftl.buffer", "or lower ftl.buffer")
@@ -38,7 +38,7 @@ pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>, has_buff
         ),
         Some(false) if total.spent_j < 0.5 * total.energy_j => "The capacitor had energy left.".to_owned(),
         Some(false) => format!(
-            "The capacitor held {}, and the flush of {} pages took {}: raise capacitor.capacitance {if_small}.",
+            "The capacitor held {}, and the flush of {} units took {}: raise capacitor.capacitance {if_small}.",
             joules(total.energy_j),
             count(total.flushed_pages),
             joules(total.spent_j)
@@ -54,8 +54,8 @@ pub(crate) fn lost_writes(losses: &[PowerLoss], worn_out: Option<bool>, has_buff
         losses.push(format!("destroyed {writes} ({})", places.join(", ")));
     }
     if total.lost_trims > 0 {
-        let pages = several(total.lost_trims, "page");
-        losses.push(format!("undid the TRIM of {pages} that a completed flush covers: older data is back"));
+        let units = several(total.lost_trims, "unit");
+        losses.push(format!("undid the TRIM of {units} that a completed flush covers: older data is back"));
     }
     let text = format!("Power loss {}; power.json lists them. {reason}", losses.join(" and "));
     if total.lost_covered > 0 { Note::error("data-lost", text) } else { Note::warning("data-lost", text) }
@@ -155,12 +155,12 @@ mod tests {
         assert!(text.contains("worn out"), "{text}");
         let text = note(&one, &two, Some(false)).expect("three writes are lost");
         assert!(text.contains("(1 only in the write cache, 2 in flash"), "{text}");
-        assert!(text.contains("the flush of 7 pages took 600 mJ"), "{text}");
+        assert!(text.contains("the flush of 7 units took 600 mJ"), "{text}");
         let loss = PowerLoss { lost: losts(&two, Promise::Covered, false, true), ..PowerLoss::default() };
         let text = lost_writes(&[loss], Some(false), false).expect("two TRIMs are lost").text;
         assert!(
             text.starts_with(
-                "Power loss undid the TRIM of 2 pages that a completed flush covers: older data"
+                "Power loss undid the TRIM of 2 units that a completed flush covers: older data"
             ),
             "{text}"
         );

@@ -1,51 +1,55 @@
 //! Power is back: the state of the drive is rebuilt from flash.
 //!
-//! The OOB of every programmed page is read. If an LPN has several pages, the page with the highest sequence number
+//! The OOB of every programmed unit is read. If an LPN has several units, the unit with the highest sequence number
 //! counts; a copy has the sequence number of its host write, so a copy never counts instead of a newer write. Torn
-//! pages are ignored. Partial pages of the emergency flush are completed from the pages that they replace. Blocks whose
-//! erase was torn are erased again. Each stream continues in at most one partly programmed block; all other partly
-//! programmed blocks are closed. In a block on several dies, pages that are still erased before a programmed page of another
-//! die remain erased. The firmware keeps a record of the P/E cycles, read counts and ages of blocks and of
-//! the durable deallocations; this record survives power loss.
+//! units are ignored. Partial units of the emergency flush are completed from the units that they replace. Superblocks
+//! whose erase was torn are erased again. Each stream continues in at most one partly programmed superblock; all other
+//! partly programmed superblocks are closed. In a superblock on several dies, units that are still erased before a
+//! programmed unit of another die remain erased. The firmware keeps a record of the P/E cycles, read counts and ages of
+//! superblocks and of the durable deallocations; this record survives power loss.
 //!
 //! Recovery takes the time of the slowest die or channel: every die senses its programmed pages one after the other,
 //! and every channel transfers the OOB of these pages. The longest time that any die takes for erases and completed
-//! pages is added.
+//! units is added.
 
 use super::Recovery;
 use super::Schemes;
-use crate::base::geometry::{BlockId, DieId, Geometry, Lpn, PlaneId, Ppn};
+use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Core;
-use crate::flash::{AgeStamp, Array, BlockState, DEAD_LPN, Stamp};
-use crate::ftl::{AllocatedPage, STREAMS, WriteStream};
+use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp, SuperblockState};
+use crate::ftl::{AllocatedUnit, STREAMS, WriteStream};
 use crate::host::Trims;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of OOB that recovery reads per page: LPN, sequence number, read count and marks.
+/// Bytes of OOB that recovery reads per unit: LPN, sequence number, read count and marks.
 const OOB_BYTES: u64 = 16;
 
-/// The result of reading the OOB of all pages.
+/// The result of reading the OOB of all units.
 pub(crate) struct Found {
-    /// For each LPN the PPN of its newest page + 1; 0: none.
-    pub(crate) pages: Huge<u32>,
-    /// For each LPN with a partial page: its newest whole page, or the partial page if there is no whole page.
-    whole: BTreeMap<u32, Ppn>,
-    /// By die: number of flash pages whose OOB was read.
+    /// For each LPN the PPN of its newest unit + 1; 0: none.
+    pub(crate) units: Huge<u32>,
+    /// For each LPN with a partial unit: its newest whole unit, or the partial unit if there is no whole unit.
+    whole: BTreeMap<u32, UnitId>,
+    /// By die: number of pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
     /// By die: time of sensing these pages.
     sensed_ns: Vec<Span>,
 }
 
-/// By LPN: pages with the same data.
-type Copies = BTreeMap<u32, Vec<Ppn>>;
+/// By LPN: units with the same data.
+type Copies = BTreeMap<u32, Vec<UnitId>>;
 
-/// The programmed pages of a block.
-fn programmed_pages(geometry: &Geometry, array: &Array, block: BlockId) -> impl Iterator<Item = Ppn> {
-    array.programmed(geometry, block).map(move |page| geometry.page(block, page))
+/// The programmed units of a superblock.
+fn programmed_units(
+    geometry: &Geometry,
+    array: &Array,
+    superblock: SuperblockId,
+) -> impl Iterator<Item = UnitId> {
+    array.programmed(geometry, superblock).map(move |unit| geometry.unit(superblock, unit))
 }
 
 /// The drive while it is rebuilt from flash.
@@ -60,55 +64,55 @@ pub(crate) struct Return<'a, P: Probe, S> {
 }
 
 impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
-    /// The rank by which the newest page of an LPN is chosen. The page with the highest sequence number counts. Of
-    /// several copies of the same write a whole page ranks above a partial page, then a page corrected later above a
-    /// page corrected earlier.
-    fn rank(&self, ppn: Ppn) -> (u64, bool, AgeStamp) {
-        let Stamp { sequence, corrected } = self.core.array.stamp(ppn);
-        (sequence, !self.core.array.is_partial(ppn), corrected)
+    /// The rank by which the newest unit of an LPN is chosen. The unit with the highest sequence number counts. Of
+    /// several copies of the same write a whole unit ranks above a partial unit, then a unit corrected later above a
+    /// unit corrected earlier.
+    fn rank(&self, unit: UnitId) -> (u64, bool, AgeStamp) {
+        let Stamp { sequence, corrected } = self.core.array.stamp(unit);
+        (sequence, !self.core.array.is_partial(unit), corrected)
     }
 
-    /// Reads the OOB of all programmed pages. Pages whose data has been deallocated (`trims`) are ignored.
+    /// Reads the OOB of all programmed units. Units whose data has been deallocated (`trims`) are ignored.
     pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
         let mut found = Found {
-            pages: Huge::zeroed(self.core.ftl.map.len() as usize),
-            whole: self.core.array.partial_pages().map(|ppn| (self.core.array.lpn(ppn).0, ppn)).collect(),
+            units: Huge::zeroed(self.core.ftl.map.len() as usize),
+            whole: self.core.array.partial_units().map(|unit| (self.core.array.lpn(unit).0, unit)).collect(),
             scanned: vec![0; self.core.geometry.dies as usize],
             sensed_ns: vec![Span::ZERO; self.core.geometry.dies as usize],
         };
-        for block in (0..self.core.geometry.blocks).map(BlockId) {
-            for ppn in programmed_pages(&self.core.geometry, &self.core.array, block) {
-                if self.core.geometry.first_unit(ppn) == ppn {
-                    let die = self.die_of_page(ppn).index();
+        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+            for unit in programmed_units(&self.core.geometry, &self.core.array, superblock) {
+                if self.core.geometry.first_of_page(unit) == unit {
+                    let die = self.die_of_unit(unit).index();
                     found.scanned[die] += 1;
-                    let (_, page) = self.core.geometry.split(ppn);
-                    found.sensed_ns[die] += self.core.device.timing().read_ns(page);
+                    let (_, index) = self.core.geometry.split(unit);
+                    found.sensed_ns[die] += self.core.device.timing().read_ns(index);
                 }
-                let lpn = self.core.array.lpn(ppn);
-                if lpn.0 == DEAD_LPN || self.core.array.is_torn(ppn) {
+                let lpn = self.core.array.lpn(unit);
+                if lpn.0 == DEAD_LPN || self.core.array.is_torn(unit) {
                     continue;
                 }
                 let (is_partial, sequence) =
-                    (self.core.array.is_partial(ppn), self.core.array.stamp(ppn).sequence);
+                    (self.core.array.is_partial(unit), self.core.array.stamp(unit).sequence);
                 if trims.covers(lpn, sequence) {
                     continue;
                 }
-                let newest = &mut found.pages[lpn.index()];
-                if newest.checked_sub(1).is_none_or(|page| self.rank(ppn) > self.rank(Ppn(page))) {
-                    *newest = ppn.0 + 1;
+                let newest = &mut found.units[lpn.index()];
+                if newest.checked_sub(1).is_none_or(|before| self.rank(unit) > self.rank(UnitId(before))) {
+                    *newest = unit.0 + 1;
                 }
                 if !is_partial
                     && let Some(whole) = found.whole.get_mut(&lpn.0)
-                    && (self.core.array.is_partial(*whole) || self.rank(ppn) > self.rank(*whole))
+                    && (self.core.array.is_partial(*whole) || self.rank(unit) > self.rank(*whole))
                 {
-                    *whole = ppn;
+                    *whole = unit;
                 }
             }
         }
         found
     }
 
-    /// Time to read all OOBs, flash page by flash page.
+    /// Time to read all OOBs, page by page.
     pub(crate) fn scan_ns(&self, found: &Found, channel_ns_per_byte: f64) -> Span {
         let timing = self.core.device.timing();
         let oob_bytes = OOB_BYTES * u64::from(self.core.geometry.units_per_page);
@@ -123,182 +127,194 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         on_die.unwrap_or_default().max(on_channel.into_iter().max().unwrap_or_default())
     }
 
-    /// In each plane with fewer free blocks than it must keep, erases blocks whose newest pages are all copies with an
-    /// intact source; the sources become the newest pages again. The reason: a job interrupted by power loss may have
-    /// taken the last free block, and torn pages in that block leave too little room for the remaining pages of the
-    /// victim.
+    /// In each lane with fewer free superblocks than it must keep, erases superblocks whose newest units are all copies
+    /// with an intact source; the sources become the newest units again. The reason: a job interrupted by power loss
+    /// may have taken the last free superblock, and torn units in that superblock leave too little room for the
+    /// remaining units of the victim.
     pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
-        let pages_per_block = self.core.geometry.pages_per_block;
-        let kept = self.core.ftl.kept_blocks() as usize;
+        let units_per_superblock = self.core.geometry.units_per_superblock;
+        let kept = self.core.ftl.kept_superblocks() as usize;
         let geometry = &self.core.geometry;
-        let needed: BTreeSet<BlockId> = found.whole.values().map(|&whole| geometry.block_of(whole)).collect();
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            let blocks = self.core.geometry.block_ids_of(plane);
-            let is_usable = |block: BlockId| self.core.array.block(block).state.is_usable();
-            let programmed = |block: BlockId| self.core.array.block(block).programmed;
-            let mut free = blocks.clone().filter(|&block| programmed(block) == 0 && is_usable(block)).count();
+        let needed: BTreeSet<SuperblockId> =
+            found.whole.values().map(|&whole| geometry.superblock_of(whole)).collect();
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            let superblocks = self.core.geometry.superblock_ids_of(lane);
+            let is_usable =
+                |superblock: SuperblockId| self.core.array.superblock(superblock).state.is_usable();
+            let programmed = |superblock: SuperblockId| self.core.array.superblock(superblock).programmed;
+            let mut free = superblocks
+                .clone()
+                .filter(|&superblock| programmed(superblock) == 0 && is_usable(superblock))
+                .count();
             if free >= kept {
                 continue;
             }
-            // The torn page may be the last page of the block that the job was filling. So full blocks are checked too,
-            // after the partly programmed blocks.
-            let (full, partly): (Vec<BlockId>, Vec<BlockId>) = blocks
+            // The torn unit may be the last unit of the superblock that the job was filling. So full superblocks are
+            // checked too, after the partly programmed superblocks.
+            let (full, partly): (Vec<SuperblockId>, Vec<SuperblockId>) = superblocks
                 .clone()
-                .filter(|&block| programmed(block) > 0)
-                .partition(|&block| programmed(block) == pages_per_block);
-            let copies = self.copies_in(plane, found);
-            for (block, is_full) in partly.iter().map(|&b| (b, false)).chain(full.iter().map(|&b| (b, true)))
+                .filter(|&superblock| programmed(superblock) > 0)
+                .partition(|&superblock| programmed(superblock) == units_per_superblock);
+            let copies = self.copies_in(lane, found);
+            for (superblock, is_full) in
+                partly.iter().map(|&b| (b, false)).chain(full.iter().map(|&b| (b, true)))
             {
                 if is_full && free >= kept {
                     break;
                 }
-                // A page from which a partial page is completed must stay.
-                if needed.contains(&block) || self.core.retires(block) {
+                // A unit from which a partial unit is completed must stay.
+                if needed.contains(&superblock) || self.core.retires(superblock) {
                     continue;
                 }
-                let Some(sources) = self.sources_of(block, &copies, found) else { continue };
+                let Some(sources) = self.sources_of(superblock, &copies, found) else { continue };
                 for (lpn, source) in sources {
-                    found.pages[lpn.index()] = source.0 + 1;
+                    found.units[lpn.index()] = source.0 + 1;
                 }
-                self.erase(block);
+                self.erase(superblock);
                 free += 1;
             }
         }
     }
 
-    /// The intact pages of a plane that have the same data as the newest page of their LPN, if that is another page of
-    /// the plane; by LPN, in the order of the blocks.
-    fn copies_in(&self, plane: PlaneId, found: &Found) -> Copies {
+    /// The intact units of a lane that have the same data as the newest unit of their LPN, if that is another unit of
+    /// the lane; by LPN, in the order of the superblocks.
+    fn copies_in(&self, lane: LaneId, found: &Found) -> Copies {
         let Core { array, geometry, .. } = &*self.core;
         let mut copies = Copies::new();
-        let blocks = geometry.block_ids_of(plane);
-        for ppn in blocks.flat_map(|block| programmed_pages(geometry, array, block)) {
-            let lpn = array.lpn(ppn).0;
-            if lpn == DEAD_LPN || found.pages[lpn as usize] == 0 {
+        let superblocks = geometry.superblock_ids_of(lane);
+        for unit in superblocks.flat_map(|superblock| programmed_units(geometry, array, superblock)) {
+            let lpn = array.lpn(unit).0;
+            if lpn == DEAD_LPN || found.units[lpn as usize] == 0 {
                 continue;
             }
-            let newest = Ppn(found.pages[lpn as usize] - 1);
-            let is_copy = newest != ppn
-                && geometry.plane_of(geometry.block_of(newest)) == plane
-                && array.stamp(newest).sequence == array.stamp(ppn).sequence;
-            if is_copy && !array.is_torn(ppn) && !array.is_partial(ppn) {
-                copies.entry(lpn).or_default().push(ppn);
+            let newest = UnitId(found.units[lpn as usize] - 1);
+            let is_copy = newest != unit
+                && geometry.lane_of(geometry.superblock_of(newest)) == lane
+                && array.stamp(newest).sequence == array.stamp(unit).sequence;
+            if is_copy && !array.is_torn(unit) && !array.is_partial(unit) {
+                copies.entry(lpn).or_default().push(unit);
             }
         }
         copies
     }
 
-    /// Returns, for each newest page in `block`, its LPN and its source: another of its copies. `None`: a page has no
-    /// source.
-    fn sources_of(&self, block: BlockId, copies: &Copies, found: &Found) -> Option<Vec<(Lpn, Ppn)>> {
+    /// Returns, for each newest unit in `superblock`, its LPN and its source: another of its copies. `None`: a unit has
+    /// no source.
+    fn sources_of(
+        &self,
+        superblock: SuperblockId,
+        copies: &Copies,
+        found: &Found,
+    ) -> Option<Vec<(Lpn, UnitId)>> {
         let Core { array, geometry, .. } = &*self.core;
-        let is_newest =
-            |ppn: &Ppn| array.lpn(*ppn).0 != DEAD_LPN && found.pages[array.lpn(*ppn).index()] == ppn.0 + 1;
-        // Blocks that have been erased meanwhile have no pages.
-        let is_source = |ppn: &Ppn| {
-            let (at, page) = geometry.split(*ppn);
-            at != block && array.is_programmed(at, page)
+        let is_newest = |unit: &UnitId| {
+            array.lpn(*unit).0 != DEAD_LPN && found.units[array.lpn(*unit).index()] == unit.0 + 1
         };
-        let source = |ppn: Ppn| {
-            let lpn = array.lpn(ppn);
+        // Superblocks that have been erased meanwhile have no programmed units.
+        let is_source = |unit: &UnitId| {
+            let (at, index) = geometry.split(*unit);
+            at != superblock && array.is_programmed(at, index)
+        };
+        let source = |unit: UnitId| {
+            let lpn = array.lpn(unit);
             let source = copies.get(&lpn.0)?.iter().rev().copied().find(is_source)?;
             Some((lpn, source))
         };
-        programmed_pages(geometry, array, block).filter(is_newest).map(source).collect()
+        programmed_units(geometry, array, superblock).filter(is_newest).map(source).collect()
     }
 
-    /// Erases the blocks whose erase has ended on some of their dies only.
+    /// Erases the superblocks whose erase has ended on some of their dies only.
     pub(crate) fn end_erases(&mut self) {
-        for block in (0..self.core.geometry.blocks).map(BlockId) {
-            if self.core.array.is_partly_erased(block) {
-                self.erase(block);
+        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+            if self.core.array.is_partly_erased(superblock) {
+                self.erase(superblock);
             }
         }
     }
 
-    /// Erases a block during recovery, on the dies where it is not erased.
-    pub(crate) fn erase(&mut self, block: BlockId) {
-        self.erase_dies(block);
-        self.core.array.erase(&self.core.geometry, block);
-        self.schemes.on_erased(self.core, block);
-        let state = self.core.array.block_mut(block);
+    /// Erases a superblock during recovery, on the dies where it is not erased.
+    pub(crate) fn erase(&mut self, superblock: SuperblockId) {
+        self.erase_dies(superblock);
+        self.core.array.erase(&self.core.geometry, superblock);
+        self.schemes.on_erased(self.core, superblock);
+        let state = self.core.array.superblock_mut(superblock);
         let is_worn_out = state.pe_cycles >= self.core.room.endurance;
-        state.state = if is_worn_out { BlockState::Retired } else { BlockState::Free };
+        state.state = if is_worn_out { SuperblockState::Retired } else { SuperblockState::Free };
         self.recovery.erased_blocks += 1;
     }
 
-    /// Counts the erases of a block on the dies where it has programmed pages.
-    fn erase_dies(&mut self, block: BlockId) {
-        for page in self.core.geometry.stripes.firsts() {
-            if self.core.array.is_programmed(block, page) {
+    /// Counts the erases of a superblock on the dies where it has programmed units.
+    fn erase_dies(&mut self, superblock: SuperblockId) {
+        for unit in self.core.geometry.stripes.firsts() {
+            if self.core.array.is_programmed(superblock, unit) {
                 self.core.count_ended(FlashOp::Erase, Cause::Gc);
-                let die = self.core.geometry.die_of_page(block, page);
+                let die = self.core.geometry.die_of_unit(superblock, unit);
                 self.busy_ns[die.index()] += self.core.device.timing().erase_ns;
             }
         }
     }
 
-    /// Rebuilds the states of the blocks, the map, and the open blocks of the streams.
+    /// Rebuilds the states of the superblocks, the map, and the open superblocks of the streams.
     pub(crate) fn rebuild_map(&mut self, found: &Found) {
-        let pages_per_block = self.core.geometry.pages_per_block;
+        let units_per_superblock = self.core.geometry.units_per_superblock;
         let mut full = Vec::new();
-        for block in (0..self.core.geometry.blocks).map(BlockId) {
-            self.core.array.blank_unprogrammed(&self.core.geometry, block);
+        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
+            self.core.array.blank_unprogrammed(&self.core.geometry, superblock);
             debug_assert!(
-                self.core.array.end(block).is_multiple_of(self.core.geometry.pages_per_program),
+                self.core.array.end(superblock).is_multiple_of(self.core.geometry.units_per_program),
                 "a programming unit is programmed as a whole"
             );
-            let first = self.core.geometry.page(block, 0).0;
-            for pages in self.core.array.unprogrammed(&self.core.geometry, block) {
-                self.schemes.on_blank(Ppn(first + pages.start), Ppn(first + pages.end));
+            let first = self.core.geometry.unit(superblock, 0).0;
+            for units in self.core.array.unprogrammed(&self.core.geometry, superblock) {
+                self.schemes.on_blank(UnitId(first + units.start), UnitId(first + units.end));
             }
-            let state = self.core.array.block_mut(block);
+            let state = self.core.array.superblock_mut(superblock);
             state.state = match state.programmed {
                 0 if !state.state.is_usable() => state.state,
                 0 => {
-                    // The block may have been opened for copybacks that had not begun when power failed.
+                    // The superblock may have been opened for copybacks that had not begun when power failed.
                     state.copybacks = 0;
-                    BlockState::Free
+                    SuperblockState::Free
                 }
-                programmed if programmed == pages_per_block => {
-                    full.push(block);
-                    BlockState::Full
+                programmed if programmed == units_per_superblock => {
+                    full.push(superblock);
+                    SuperblockState::Full
                 }
-                _ => BlockState::Open,
+                _ => SuperblockState::Open,
             };
         }
-        for (lpn, page) in (0..).map(Lpn).zip(found.pages.iter()) {
-            if let Some(page) = page.checked_sub(1) {
-                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, Ppn(page));
+        for (lpn, unit) in (0..).map(Lpn).zip(found.units.iter()) {
+            if let Some(unit) = unit.checked_sub(1) {
+                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, UnitId(unit));
             }
         }
-        for plane in (0..self.core.geometry.planes).map(PlaneId) {
-            let open = self.resume_streams(plane, &mut full);
-            self.core.ftl.restore_plane(&self.core.geometry, &self.core.array, plane, open);
+        for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            let open = self.resume_streams(lane, &mut full);
+            self.core.ftl.restore_lane(&self.core.geometry, &self.core.array, lane, open);
         }
-        full.sort_by_key(|&block| (self.core.array.block(block).closed_at, block.0));
-        for block in full {
-            let closed_at = self.core.array.block(block).closed_at;
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, closed_at);
+        full.sort_by_key(|&superblock| (self.core.array.superblock(superblock).closed_at, superblock.0));
+        for superblock in full {
+            let closed_at = self.core.array.superblock(superblock).closed_at;
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, closed_at);
         }
     }
 
-    /// Returns the page at which each stream of a plane continues; closes all other partly programmed blocks.
-    fn resume_streams(&mut self, plane: PlaneId, full: &mut Vec<BlockId>) -> [Option<Ppn>; STREAMS] {
-        let pages_per_block = self.core.geometry.pages_per_block;
-        let blocks = self.core.geometry.block_ids_of(plane);
-        let mut partly: Vec<BlockId> =
-            blocks.filter(|&b| self.core.array.block(b).state == BlockState::Open).collect();
-        // The blocks with the most free pages first.
-        partly.sort_by_key(|&block| (self.core.array.block(block).programmed, block.0));
+    /// Returns the unit at which each stream of a lane continues; closes all other partly programmed superblocks.
+    fn resume_streams(&mut self, lane: LaneId, full: &mut Vec<SuperblockId>) -> [Option<UnitId>; STREAMS] {
+        let units_per_superblock = self.core.geometry.units_per_superblock;
+        let superblocks = self.core.geometry.superblock_ids_of(lane);
+        let mut partly: Vec<SuperblockId> =
+            superblocks.filter(|&b| self.core.array.superblock(b).state == SuperblockState::Open).collect();
+        // The superblocks with the most free units first.
+        partly.sort_by_key(|&superblock| (self.core.array.superblock(superblock).programmed, superblock.0));
         let mut open = [None; STREAMS];
-        for block in partly {
+        for superblock in partly {
             // While programs may be torn, the rest of a partly programmed wordline is skipped.
-            let end = self.core.array.end(block);
+            let end = self.core.array.end(superblock);
             let left = if self.is_guarded { self.core.geometry.left_in_wordlines(end) } else { 0 };
             let next = end + left;
-            let copybacks = self.core.array.block(block).copybacks;
-            let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_page(block) {
+            let copybacks = self.core.array.superblock(superblock).copybacks;
+            let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_unit(superblock) {
                 if self.core.ftl.is_combination(lpn) {
                     &[WriteStream::Combination]
                 } else {
@@ -309,26 +325,26 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             } else if self.core.ftl.needs.wear.open > 0 {
                 &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
             } else {
-                // Without static wear levelling the wear stream is not used. A block assigned to the wear stream would
-                // never be filled, and GC cannot collect an open block.
+                // Without static wear levelling the wear stream is not used. A superblock assigned to the wear stream
+                // would never be filled, and GC cannot collect an open superblock.
                 &[WriteStream::Gc, WriteStream::Host]
             };
-            // GC without an open block of its own continues in the host's.
+            // GC without an open superblock of its own continues in the host's.
             let is_used =
-                |stream: WriteStream| stream != WriteStream::Gc || !self.core.ftl.shares_first_block;
+                |stream: WriteStream| stream != WriteStream::Gc || !self.core.ftl.shares_first_superblock;
             let is_free = |&&stream: &&WriteStream| is_used(stream) && open[stream.index()].is_none();
             let stream = wanted.iter().find(is_free);
-            match stream.filter(|_| next < pages_per_block) {
+            match stream.filter(|_| next < units_per_superblock) {
                 Some(&stream) => {
-                    self.core.array.skip_to(block, next);
-                    open[stream.index()] = Some(self.core.geometry.page(block, next));
+                    self.core.array.skip_to(superblock, next);
+                    open[stream.index()] = Some(self.core.geometry.unit(superblock, next));
                 }
                 None => {
-                    self.core.array.skip_to(block, pages_per_block);
-                    let state = self.core.array.block_mut(block);
-                    state.state = BlockState::Full;
+                    self.core.array.skip_to(superblock, units_per_superblock);
+                    let state = self.core.array.superblock_mut(superblock);
+                    state.state = SuperblockState::Full;
                     state.closed_at = self.core.now;
-                    full.push(block);
+                    full.push(superblock);
                     self.recovery.closed_blocks += 1;
                 }
             }
@@ -336,37 +352,37 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         open
     }
 
-    /// The LPN of the first translation or combination page in a block, if it has one.
-    fn first_internal_page(&self, block: BlockId) -> Option<Lpn> {
+    /// The LPN of the first translation or combination page in a superblock, if it has one.
+    fn first_internal_unit(&self, superblock: SuperblockId) -> Option<Lpn> {
         let Core { array, geometry, .. } = &*self.core;
-        let mut lpns = programmed_pages(geometry, array, block).map(|ppn| array.lpn(ppn));
-        lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_pages)
+        let mut lpns = programmed_units(geometry, array, superblock).map(|unit| array.lpn(unit));
+        lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_units)
     }
 
-    /// Completes the partial pages of the emergency flush. Returns the LPN and the sequence number of each partial page
-    /// that cannot be completed because no page is free and no block can be emptied with a gain.
-    pub(crate) fn merge_partial_pages(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
-        // All pages are read before the first page is written, because making room may erase the older pages from which
-        // the partial pages are completed.
+    /// Completes the partial units of the emergency flush. Returns the LPN and the sequence number of each partial unit
+    /// that cannot be completed because no unit is free and no superblock can be emptied with a gain.
+    pub(crate) fn merge_partial_units(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
+        // All units are read before the first unit is written, because making room may erase the older units from which
+        // the partial units are completed.
         let mut whole = Vec::new();
-        for ppn in self.core.array.partial_pages() {
-            let lpn = self.core.array.lpn(ppn);
+        for unit in self.core.array.partial_units() {
+            let lpn = self.core.array.lpn(unit);
             let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.array.is_partial(old));
-            let (true, Some(old)) = (self.core.ftl.map.get(lpn) == Some(ppn), old) else { continue };
-            self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns(ppn);
-            self.busy_ns[self.die_of_page(old).index()] += self.read_ns(old);
-            let is_lost = self.core.array.is_lost(ppn) || self.core.array.is_lost(old);
-            whole.push((lpn, ppn, self.stamp_in_recovery(ppn, is_lost)));
+            let (true, Some(old)) = (self.core.ftl.map.get(lpn) == Some(unit), old) else { continue };
+            self.busy_ns[self.die_of_unit(unit).index()] += self.read_ns(unit);
+            self.busy_ns[self.die_of_unit(old).index()] += self.read_ns(old);
+            let is_lost = self.core.array.is_lost(unit) || self.core.array.is_lost(old);
+            whole.push((lpn, unit, self.stamp_in_recovery(unit, is_lost)));
         }
         let mut lost = Vec::new();
         let mut next = None;
-        for (lpn, ppn, stamp) in whole {
-            match next.take().or_else(|| self.place_for_merge(ppn)) {
+        for (lpn, unit, stamp) in whole {
+            match next.take().or_else(|| self.place_for_merge(unit)) {
                 Some(place) => {
                     next = self.program_in_recovery(place, lpn, stamp);
                     self.recovery.merged_pages += 1;
                 }
-                // The partial page must not be taken for a whole page, so its data is lost.
+                // The partial unit must not be taken for a whole unit, so its data is lost.
                 None => lost.push((lpn, stamp.sequence)),
             }
         }
@@ -374,119 +390,118 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         lost
     }
 
-    fn die_of_page(&self, ppn: Ppn) -> DieId {
-        let (block, page) = self.core.geometry.split(ppn);
-        self.core.geometry.die_of_page(block, page)
+    fn die_of_unit(&self, unit: UnitId) -> DieId {
+        let (superblock, index) = self.core.geometry.split(unit);
+        self.core.geometry.die_of_unit(superblock, index)
     }
 
-    fn read_ns(&self, ppn: Ppn) -> Span {
+    fn read_ns(&self, unit: UnitId) -> Span {
         let timing = self.core.device.timing();
-        let read = timing.read(self.core.geometry.split(ppn).1, 1, false);
+        let read = timing.read(self.core.geometry.split(unit).1, 1, false);
         timing.command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
     }
 
-    /// The stamp of a new copy of the page at `ppn`, corrected now.
-    fn stamp_in_recovery(&self, ppn: Ppn, is_lost: bool) -> Stamp {
+    /// The stamp of a new copy of the unit at `unit`, corrected now.
+    fn stamp_in_recovery(&self, unit: UnitId, is_lost: bool) -> Stamp {
         let corrected = if is_lost { AgeStamp::LOST } else { self.core.age_stamp_now() };
-        Stamp { corrected, ..self.core.array.stamp(ppn) }
+        Stamp { corrected, ..self.core.array.stamp(unit) }
     }
 
-    /// Programs a page and maps `lpn` to the page, without simulating queues. `place` is a page of a programming
-    /// unit that is allocated as a whole. Returns the next page of this unit; `None` after its last page.
-    fn program_in_recovery(&mut self, place: AllocatedPage, lpn: Lpn, stamp: Stamp) -> Option<AllocatedPage> {
-        let (block, page) = self.core.geometry.split(place.ppn);
-        let number = self.core.geometry.place_in_program(place.ppn);
-        self.core.array.stage(place.ppn, lpn, stamp);
+    /// Programs a unit and maps `lpn` to the unit, without simulating queues. `place` is a unit of a programming unit
+    /// that is allocated as a whole. Returns the next unit of the programming unit; `None` after the last one.
+    fn program_in_recovery(&mut self, place: AllocatedUnit, lpn: Lpn, stamp: Stamp) -> Option<AllocatedUnit> {
+        let (superblock, index) = self.core.geometry.split(place.unit);
+        let number = self.core.geometry.place_in_program(place.unit);
+        self.core.array.stage(place.unit, lpn, stamp);
         if self.core.ftl.is_combination(lpn) {
-            self.schemes.stage(lpn, place.ppn);
+            self.schemes.stage(lpn, place.unit);
         }
-        if self.core.array.block(block).programmed == 0 {
-            self.schemes.on_first_program(self.core, block);
+        if self.core.array.superblock(superblock).programmed == 0 {
+            self.schemes.on_first_program(self.core, superblock);
         }
-        self.core.array.program(block, page);
-        if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.ppn) {
-            self.schemes.on_page_obsolete(self.core, old);
+        self.core.array.program(superblock, index);
+        if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.unit) {
+            self.schemes.on_unit_obsolete(self.core, old);
         }
         if number == 0 {
             self.core.count_ended(FlashOp::Program, Cause::Flush);
             let timing = self.core.device.timing();
-            self.busy_ns[self.die_of_page(place.ppn).index()] +=
-                timing.program_transfer_ns() + timing.program_ns(page);
+            self.busy_ns[self.die_of_unit(place.unit).index()] +=
+                timing.program_transfer_ns() + timing.program_ns(index);
         }
-        if number + 1 == self.core.geometry.pages_per_program {
-            self.skip_in_recovery(block, page, u32::from(place.skips));
+        if number + 1 == self.core.geometry.units_per_program {
+            self.skip_in_recovery(superblock, index, u32::from(place.skips));
             return None;
         }
-        Some(AllocatedPage { ppn: Ppn(place.ppn.0 + 1), ..place })
+        Some(AllocatedUnit { unit: UnitId(place.unit.0 + 1), ..place })
     }
 
-    /// Fills the rest of a programming unit, from the page `next` on, with padding.
-    fn pad_in_recovery(&mut self, next: Option<AllocatedPage>) {
+    /// Fills the rest of a programming unit, from the unit `next` on, with padding.
+    fn pad_in_recovery(&mut self, next: Option<AllocatedUnit>) {
         let Some(next) = next else { return };
-        let left = self.core.geometry.pages_per_program - self.core.geometry.place_in_program(next.ppn);
-        self.core.units.stats.padding += u64::from(left);
-        let (block, page) = self.core.geometry.split(next.ppn);
-        self.skip_in_recovery(block, page - 1, left + u32::from(next.skips));
+        let left = self.core.geometry.units_per_program - self.core.geometry.place_in_program(next.unit);
+        self.core.gathering.stats.padding += u64::from(left);
+        let (superblock, index) = self.core.geometry.split(next.unit);
+        self.skip_in_recovery(superblock, index - 1, left + u32::from(next.skips));
     }
 
-    /// Skips the `pages` pages after page `page` on its die, and closes the block if no page is left.
-    fn skip_in_recovery(&mut self, block: BlockId, page: u32, pages: u32) {
-        if self.core.array.skip_after(block, page, pages) == self.core.geometry.pages_per_block {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, block, self.core.now);
+    /// Skips the `units` units after unit `unit` on its die, and closes the superblock if no unit is left.
+    fn skip_in_recovery(&mut self, superblock: SuperblockId, unit: u32, units: u32) {
+        if self.core.array.skip_after(superblock, unit, units) == self.core.geometry.units_per_superblock {
+            self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, self.core.now);
         }
     }
 
-    /// Allocates a programming unit, preferably on the die of `ppn`. If no die has a free page, first collects blocks. Returns
-    /// `None` if no page can be freed.
-    fn place_for_merge(&mut self, ppn: Ppn) -> Option<AllocatedPage> {
-        let home = self.die_of_page(ppn).0;
+    /// Allocates a programming unit, preferably on the die of `unit`. If no die has room, first collects superblocks.
+    /// Returns `None` if no unit can be freed.
+    fn place_for_merge(&mut self, unit: UnitId) -> Option<AllocatedUnit> {
+        let home = self.die_of_unit(unit).0;
         loop {
             let Core { ftl, geometry, array, .. } = &mut *self.core;
             let mut dies = (0..geometry.dies).map(|step| DieId((home + step) % geometry.dies));
             if let Some(place) = dies.find_map(|die| ftl.allocate_for_flush(geometry, array, die)) {
                 return Some(place);
             }
-            let plane = (0..self.core.geometry.planes)
-                .map(PlaneId)
-                .filter(|&plane| self.core.ftl.has_garbage(&self.core.geometry, plane))
-                .max_by_key(|&plane| {
-                    (self.core.ftl.spare_pages(&self.core.geometry, plane), std::cmp::Reverse(plane.0))
+            let lane = (0..self.core.geometry.lanes)
+                .map(LaneId)
+                .filter(|&lane| self.core.ftl.has_garbage(&self.core.geometry, lane))
+                .max_by_key(|&lane| {
+                    (self.core.ftl.spare_units(&self.core.geometry, lane), std::cmp::Reverse(lane.0))
                 })?;
-            self.collect_in_recovery(plane)?;
+            self.collect_in_recovery(lane)?;
         }
     }
 
-    /// Empties and erases a block of `plane`. Returns `None` if no block can be emptied with a gain.
-    fn collect_in_recovery(&mut self, plane: PlaneId) -> Option<()> {
-        let victim =
-            self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, plane, self.core.now)?;
+    /// Empties and erases a superblock of `lane`. Returns `None` if no superblock can be emptied with a gain.
+    fn collect_in_recovery(&mut self, lane: LaneId) -> Option<()> {
+        let victim = self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, lane, self.core.now)?;
         let stream = self.core.emptying_stream(victim, false);
-        let unit = self.core.geometry.pages_per_program;
-        let valid = self.core.valid_pages(victim);
-        let programs = valid.next_multiple_of(unit);
-        if programs == self.core.geometry.pages_per_block || valid > self.core.stream_room(plane, stream) {
+        let per_program = self.core.geometry.units_per_program;
+        let valid = self.core.valid_units(victim);
+        let padded = valid.next_multiple_of(per_program);
+        if padded == self.core.geometry.units_per_superblock || valid > self.core.stream_room(lane, stream) {
             return None;
         }
         self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
         let (mut next, mut sensed, mut to) = (0, None, None);
-        while let Some(page) = self.core.ftl.next_valid(&self.core.geometry, victim, next) {
-            next = page + 1;
-            let ppn = self.core.geometry.page(victim, page);
-            let stamp = self.stamp_in_recovery(ppn, self.core.array.is_lost(ppn));
-            let (lpn, is_partial) = (self.core.array.lpn(ppn), self.core.array.is_partial(ppn));
-            let place = self.core.allocate(plane, stream)?;
-            let first = self.core.geometry.first_unit(ppn);
+        while let Some(index) = self.core.ftl.next_valid(&self.core.geometry, victim, next) {
+            next = index + 1;
+            let unit = self.core.geometry.unit(victim, index);
+            let stamp = self.stamp_in_recovery(unit, self.core.array.is_lost(unit));
+            let (lpn, is_partial) = (self.core.array.lpn(unit), self.core.array.is_partial(unit));
+            let place = self.core.allocate(lane, stream)?;
+            let first = self.core.geometry.first_of_page(unit);
             if sensed.replace(first) != Some(first) {
-                self.busy_ns[self.die_of_page(ppn).index()] += self.read_ns(ppn);
+                self.busy_ns[self.die_of_unit(unit).index()] += self.read_ns(unit);
             }
             if is_partial {
-                self.core.array.mark_partial(place.ppn);
+                self.core.array.mark_partial(place.unit);
             }
             to = self.program_in_recovery(place, lpn, stamp);
         }
         if let Some(next) = to {
-            for _ in self.core.geometry.place_in_program(next.ppn)..unit {
-                self.core.allocate(plane, stream)?;
+            for _ in self.core.geometry.place_in_program(next.unit)..per_program {
+                self.core.allocate(lane, stream)?;
             }
             self.pad_in_recovery(to);
         }

@@ -25,30 +25,30 @@ pub struct PowerLoss {
     pub capacitor_loss: f64,
     /// Requests that were outstanding when power failed; they have failed.
     pub aborted_requests: u32,
-    /// Dirty pages in the write cache, or in the write buffer, when power failed.
+    /// Dirty units in the write cache, or in the write buffer, when power failed.
     pub dirty_pages: u32,
-    /// Dirty pages with acknowledged writes that were not in flash when power failed.
+    /// Dirty units with acknowledged writes that were not in flash when power failed.
     pub unflushed_pages: u32,
-    /// Dirty pages that the emergency flush wrote.
+    /// Dirty units that the emergency flush wrote.
     pub flushed_pages: u32,
-    /// Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor.
+    /// Units of TRIM records that were only in RAM when power failed, backed up by the capacitor.
     pub trim_pages: u32,
-    /// Pages of TRIM records that the emergency flush wrote.
+    /// Units of TRIM records that the emergency flush wrote.
     pub trim_pages_saved: u32,
     /// Lines of susceptible bits in the VSM that were not in flash when power failed.
     pub vsm_lines: u32,
     /// Lines of the VSM that the emergency flush wrote. A line that is not written costs only a repeated refresh.
     pub vsm_lines_saved: u32,
-    /// Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    /// Dirty units that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
     /// pages in the faster half of the layers.
     pub fast_pages: u32,
-    /// The pages about which a promise to the host is broken, by LPN; empty while power is off.
+    /// The units about which a promise to the host is broken, by LPN; empty while power is off.
     pub lost: Vec<Lost>,
-    /// Programs that were torn: each leaves a page that cannot be read.
+    /// Programs that were torn: what they wrote cannot be read.
     pub torn_programs: u32,
     /// While power fails: LPN and sequence number of the writes that torn programs have destroyed in flash.
     pub(crate) destroyed: Vec<(Lpn, u64)>,
-    /// Erases that were torn: each leaves a block that has to be erased again.
+    /// Erases that were torn: their blocks have to be erased again.
     pub torn_erases: u32,
     /// Time from the power loss until the operations under way at the power loss had ended, in nanoseconds. These
     /// operations take energy that is reserved for them.
@@ -56,9 +56,9 @@ pub struct PowerLoss {
     /// Time from the power loss until the emergency flush, with its GC, had ended its last operation, in nanoseconds
     /// (T_total of Eq. 4).
     pub flush_ns: Span,
-    /// Sum of the program times of all pages of the emergency flush and of its GC, in nanoseconds (T_program of Eq. 5).
+    /// Sum of the times of all programs of the emergency flush and of its GC, in nanoseconds (T_program of Eq. 5).
     pub program_ns: Span,
-    /// Pages that GC moved during the emergency flush (`power.gc_in_flush`).
+    /// Units that GC moved during the emergency flush (`power.gc_in_flush`).
     pub gc_pages: u32,
     /// Blocks that GC erased during the emergency flush.
     pub gc_erases: u32,
@@ -74,7 +74,7 @@ impl PowerLoss {
         self.lost.iter().any(|lost| lost.promise != Promise::InFlight)
     }
 
-    /// LPN and sequence number of each lost page to which this promise was given.
+    /// LPN and sequence number of each lost unit to which this promise was given.
     pub fn lost_by(&self, promise: Promise) -> Vec<(Lpn, u64)> {
         self.lost_where(|lost| lost.promise == promise)
     }
@@ -105,13 +105,14 @@ impl PowerLoss {
 pub struct Recovery {
     /// Duration of the recovery, in nanoseconds.
     pub ns: Span,
-    /// Flash pages whose OOB was read.
+    /// Pages whose OOB was read.
     pub scanned_pages: u64,
-    /// Partial pages of the emergency flush, completed with the missing sectors from older pages.
+    /// Partial units of the emergency flush, completed with the missing sectors from older units.
     pub merged_pages: u32,
-    /// Blocks erased because their erase was torn, or because they had only copies of pages and free blocks were few.
+    /// Superblocks erased because their erase was torn, or because they had only copies of units and free superblocks
+    /// were few.
     pub erased_blocks: u32,
-    /// Partly programmed blocks that were closed because no stream continued in them.
+    /// Partly programmed superblocks that were closed because no stream continued in them.
     pub closed_blocks: u32,
     /// Translation pages that were out of date in flash.
     pub stale_translation_pages: u32,
@@ -122,53 +123,53 @@ counters! {
     pub struct LossCounts {
         /// Requests that were outstanding when power failed; they have failed.
         pub aborted_requests: u64, sum of requests;
-        /// Dirty pages in the write cache, or in the write buffer, when power failed.
+        /// Dirty units in the write cache, or in the write buffer, when power failed.
         pub dirty_pages: u64, sum of pages;
-        /// Dirty pages with acknowledged writes that were not in flash when power failed.
+        /// Dirty units with acknowledged writes that were not in flash when power failed.
         pub unflushed_pages: u64, sum of pages;
-        /// Dirty pages that the emergency flush wrote.
+        /// Dirty units that the emergency flush wrote.
         pub flushed_pages: u64, sum of pages;
-        /// Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor.
+        /// Units of TRIM records that were only in RAM when power failed, backed up by the capacitor.
         pub trim_pages: u64, sum of pages;
-        /// Pages of TRIM records that the emergency flush wrote.
+        /// Units of TRIM records that the emergency flush wrote.
         pub trim_pages_saved: u64, sum of pages;
         /// Lines of susceptible bits in the VSM that were not in flash when power failed.
         pub vsm_lines: u64, sum of lines;
         /// Lines of the VSM that the emergency flush wrote.
         pub vsm_lines_saved: u64, sum of lines;
-        /// Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D
+        /// Dirty units that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D
         /// flash pages in the faster half of the layers.
         pub fast_pages: u64, sum of pages;
-        /// Pages with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke.
+        /// Units with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke.
         pub lost_covered: u64, sum of pages;
-        /// Pages with a lost write whose request had completed, and which no completed flush or FUA write covers.
+        /// Units with a lost write whose request had completed, and which no completed flush or FUA write covers.
         pub lost_acknowledged: u64, sum of pages;
-        /// Pages of write requests that were outstanding, whose data is not there after recovery. They were never
+        /// Units of write requests that were outstanding, whose data is not there after recovery. They were never
         /// acknowledged.
         pub lost_in_flight: u64, sum of pages;
-        /// Pages with a lost write of a completed request that was only in RAM.
+        /// Units with a lost write of a completed request that was only in RAM.
         pub lost_pages: u64, sum of pages;
-        /// Pages with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB
+        /// Units with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB
         /// page of its wordline, or by a torn reprogram in place.
         pub lost_with_wordline: u64, sum of pages;
         /// Lost writes of completed requests: the sum of `lost_pages` and `lost_with_wordline`, and of `lost_covered`
         /// and `lost_acknowledged` less `lost_trims`.
         pub lost_writes: u64, sum of writes;
-        /// Pages whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only
+        /// Units whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only
         /// in RAM, and the capacitor should have saved it.
         pub lost_trims: u64, sum of pages;
         /// Programs torn by the power loss.
         pub torn_programs: u64, sum of pages;
         /// Erases torn by the power loss.
         pub torn_erases: u64, sum of erases;
-        /// Flash pages whose OOB was read in recovery.
+        /// Pages whose OOB was read in recovery.
         pub scanned_pages: u64, sum of pages;
-        /// Partial pages of the emergency flush that recovery completed with the missing sectors from older pages.
+        /// Partial units of the emergency flush that recovery completed with the missing sectors from older units.
         pub merged_pages: u64, sum of pages;
-        /// Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
-        /// blocks were few.
+        /// Superblocks that recovery erased because their erase was torn, or because they had only copies of units and
+        /// free superblocks were few.
         pub erased_blocks: u64, sum of blocks;
-        /// Partly programmed blocks that recovery closed because no stream continued in them.
+        /// Partly programmed superblocks that recovery closed because no stream continued in them.
         pub closed_blocks: u64, sum of blocks;
         /// Translation pages that recovery found out of date in flash.
         pub stale_translation_pages: u64, sum of pages;
@@ -177,11 +178,11 @@ counters! {
         /// Time from the power loss until the emergency flush, with its GC, had ended its last operation (T_total of
         /// Eq. 4 of the aging-capacitor paper).
         pub flush_ns: Span, sum of s, summary "flush_s";
-        /// Pages that GC moved during the emergency flush (`power.gc_in_flush`).
+        /// Units that GC moved during the emergency flush (`power.gc_in_flush`).
         pub gc_pages: u64, sum of pages;
         /// Blocks that GC erased during the emergency flush.
         pub gc_erases: u64, sum of erases;
-        /// Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the
+        /// Sum of the times of all programs of the emergency flush and of its GC (T_program of Eq. 5 of the
         /// aging-capacitor paper).
         pub program_ns: Span, sum of s, summary "program_s";
         /// Duration of the recovery.
@@ -242,14 +243,14 @@ impl PowerLoss {
         Section { counters: self.counts(), values }
     }
 
-    /// Returns the power loss as listed in `power.json`, with the lists of lost writes. `page_bytes`: page size of the
-    /// drive.
-    pub(crate) fn record(&self, page_bytes: u64) -> LossRecord {
+    /// Returns the power loss as listed in `power.json`, with the lists of lost writes. `unit_bytes`: bytes of a
+    /// unit.
+    pub(crate) fn record(&self, unit_bytes: u64) -> LossRecord {
         let writes = |promise| -> Vec<LostWrite> {
             let lost = self.lost.iter().filter(|lost| lost.promise == promise);
             lost.map(|&Lost { lpn, sequence, is_trim, was_in_flash, .. }| LostWrite {
                 lpn: lpn.0,
-                offset: u64::from(lpn.0) * page_bytes,
+                offset: u64::from(lpn.0) * unit_bytes,
                 sequence,
                 is_trim,
                 was_in_flash,
@@ -324,16 +325,16 @@ impl Beside for PowerValues {
 /// `power` of the summary.
 pub type PowerSummary = Section<LossCounts, PowerValues>;
 
-/// A page with a lost write or TRIM. A page is listed once, under the strongest promise that is broken.
+/// A unit with a lost write or TRIM. A unit is listed once, under the strongest promise that is broken.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LostWrite {
-    /// Logical page number (LPN) of the page.
+    /// Logical page number (LPN) of the unit.
     pub lpn: u32,
-    /// Offset of the first byte of the page on the drive.
+    /// Offset of the first byte of the unit on the drive.
     #[schemars(extend("unit" = "bytes"))]
     pub offset: u64,
     /// Sequence number of the newest lost write or TRIM to which the promise was given, counted from 1 in the order of
-    /// admission; 0: data from before the workload, or in flight a page that the drive had not admitted.
+    /// admission; 0: data from before the workload, or in flight a unit that the drive had not admitted.
     pub sequence: u64,
     /// Whether a TRIM is lost, so that older data is back.
     pub is_trim: bool,
@@ -352,6 +353,6 @@ pub struct LossRecord {
     pub covered: Vec<LostWrite>,
     /// Lost writes of completed requests that no completed flush or FUA write covers.
     pub acknowledged: Vec<LostWrite>,
-    /// Pages of write requests that were outstanding, whose data is not there after recovery.
+    /// Units of write requests that were outstanding, whose data is not there after recovery.
     pub in_flight: Vec<LostWrite>,
 }

@@ -1,11 +1,12 @@
-//! Power loss and recovery on a bare core with blocks of four pages; a program takes 210 us including its transfer.
+//! Power loss and recovery on a bare core with superblocks of four units; a program takes 210 us including its
+//! transfer.
 
 use super::*;
 use crate::base::geometry::{Cell, DieId};
 use crate::base::units::{MS, Span, Time, US};
-use crate::core::testing::{Event, PLANE, Setup, fill, next, start, strike};
+use crate::core::testing::{Event, LANE, Setup, fill, next, start, strike};
 use crate::core::{Maps, Program, Read, To};
-use crate::flash::{BlockState, Stamp};
+use crate::flash::{Stamp, SuperblockState};
 use crate::ftl::{FlushMethod, WriteStream};
 use crate::host::Trims;
 use crate::probe::NoProbe;
@@ -14,57 +15,57 @@ use crate::sched::{Cause, Class, FlashOp, NEVER, Owner, Phase, Start, SuspendSpe
 /// A stand-in for the other mechanisms that records the calls.
 #[derive(Debug, Default)]
 struct Others {
-    first_programs: Vec<BlockId>,
-    erased: Vec<BlockId>,
-    copied_back: Vec<(BlockId, BlockId)>,
+    first_programs: Vec<SuperblockId>,
+    erased: Vec<SuperblockId>,
+    copied_back: Vec<(SuperblockId, SuperblockId)>,
 }
 
 impl Schemes<NoProbe> for Others {
-    fn on_first_program(&mut self, _: &mut Core<NoProbe>, block: BlockId) {
-        self.first_programs.push(block);
+    fn on_first_program(&mut self, _: &mut Core<NoProbe>, superblock: SuperblockId) {
+        self.first_programs.push(superblock);
     }
 
-    fn on_copied_back(&mut self, to: BlockId, from: BlockId) {
+    fn on_copied_back(&mut self, to: SuperblockId, from: SuperblockId) {
         self.copied_back.push((to, from));
     }
 
     fn count_copyback(&mut self, _: u8) {}
 
-    fn on_erased(&mut self, _: &mut Core<NoProbe>, block: BlockId) {
-        self.erased.push(block);
+    fn on_erased(&mut self, _: &mut Core<NoProbe>, superblock: SuperblockId) {
+        self.erased.push(superblock);
     }
 
-    fn on_page_obsolete(&mut self, _: &mut Core<NoProbe>, _: Ppn) {}
+    fn on_unit_obsolete(&mut self, _: &mut Core<NoProbe>, _: UnitId) {}
 
-    fn on_blank(&mut self, _: Ppn, _: Ppn) {}
+    fn on_blank(&mut self, _: UnitId, _: UnitId) {}
 
     fn lines(&mut self, _: &[Transaction]) -> Vec<Lpn> {
         Vec::new()
     }
 
-    fn place_lines(&mut self, _: &mut Core<NoProbe>) -> Option<AllocatedPage> {
+    fn place_lines(&mut self, _: &mut Core<NoProbe>) -> Option<AllocatedUnit> {
         None
     }
 
-    fn stage(&mut self, _: Lpn, _: Ppn) {}
+    fn stage(&mut self, _: Lpn, _: UnitId) {}
 }
 
 /// Queues a program for the host.
-fn program(core: &mut Core<NoProbe>, lpn: u32) -> Ppn {
+fn program(core: &mut Core<NoProbe>, lpn: u32) -> UnitId {
     let stamp = core.next_stamp();
-    let (to, maps, owner) = (To::Stream(PLANE, WriteStream::Host), Maps::Now, Owner::Dummy);
+    let (to, maps, owner) = (To::Stream(LANE, WriteStream::Host), Maps::Now, Owner::Dummy);
     let (lpn, cause, class) = (Lpn(lpn), Cause::Host, Class::HostWrite);
-    core.program(Program { to, lpn, stamp, maps, owner, cause, class }).expect("the stream has room").ppn
+    core.program(Program { to, lpn, stamp, maps, owner, cause, class }).expect("the stream has room").unit
 }
 
-/// Programs a partial page as in an emergency flush, without simulated time.
-fn program_partial(core: &mut Core<NoProbe>, lpn: u32, sequence: u64) -> Ppn {
-    let ppn = core.allocate(PLANE, WriteStream::Host).expect("the stream has room").ppn;
-    core.array.stage(ppn, Lpn(lpn), Stamp { sequence, ..Stamp::default() });
-    core.array.mark_partial(ppn);
-    let (block, page) = core.geometry.split(ppn);
-    core.array.program(block, page);
-    ppn
+/// Programs a partial unit as in an emergency flush, without simulated time.
+fn program_partial(core: &mut Core<NoProbe>, lpn: u32, sequence: u64) -> UnitId {
+    let unit = core.allocate(LANE, WriteStream::Host).expect("the stream has room").unit;
+    core.array.stage(unit, Lpn(lpn), Stamp { sequence, ..Stamp::default() });
+    core.array.mark_partial(unit);
+    let (superblock, index) = core.geometry.split(unit);
+    core.array.program(superblock, index);
+    unit
 }
 
 /// Serves events until the array operation of the die begins.
@@ -75,8 +76,8 @@ fn reach_array(core: &mut Core<NoProbe>) {
     }
 }
 
-/// Power fails without energy; returns the blocks whose erase was torn.
-fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<BlockId> {
+/// Power fails without energy; returns the superblocks whose erase was torn.
+fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<SuperblockId> {
     let torn = Outage { core, schemes: &mut Others::default(), remapped: Vec::new() }.tear(loss);
     core.device.drop_queues(&core.pool);
     core.device.stop(core.now);
@@ -90,8 +91,8 @@ fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
 }
 
 fn recover_with(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims, schemes: &mut Others) -> Recovery {
-    for block in &mut *core.array.blocks {
-        (block.valid, block.pins) = (0, 0);
+    for superblock in &mut *core.array.superblocks {
+        (superblock.valid, superblock.pins) = (0, 0);
     }
     core.pool.clear();
     let (mut busy_ns, mut recovery) = ([Span::ZERO], Recovery::default());
@@ -101,7 +102,7 @@ fn recover_with(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims, schemes:
     let found = power.read_oobs(trims);
     power.core.ftl = ftl;
     power.rebuild_map(&found);
-    assert!(power.merge_partial_pages(&found).is_empty());
+    assert!(power.merge_partial_units(&found).is_empty());
     core.ftl.audit(&core.geometry, &core.array).unwrap();
     recovery
 }
@@ -118,7 +119,7 @@ fn a_torn_msb_page_destroys_the_lsb_page_of_its_wordline() {
         let mut loss = PowerLoss::default();
         assert!(tear(&mut core, &mut loss).is_empty());
         assert_eq!((loss.torn_programs, &loss.destroyed), (1, &lost), "{cell:?}");
-        assert_eq!([lsb, msb].map(|ppn| core.array.is_torn(ppn)), [!lost.is_empty(), true], "{cell:?}");
+        assert_eq!([lsb, msb].map(|unit| core.array.is_torn(unit)), [!lost.is_empty(), true], "{cell:?}");
         recover(&mut core, &setup, &Trims::default());
         let found = [7, 8].map(|lpn| core.ftl.map.get(Lpn(lpn)));
         assert_eq!(found, [if lost.is_empty() { Some(lsb) } else { None }, None], "{cell:?}");
@@ -129,7 +130,7 @@ fn a_torn_msb_page_destroys_the_lsb_page_of_its_wordline() {
 #[test]
 fn a_torn_page_of_planar_tlc_destroys_the_pages_of_its_wordline_before_it() {
     for before in 0..3u64 {
-        let setup = Setup { cell: Cell::Tlc, pages: 9, ..Setup::default() };
+        let setup = Setup { cell: Cell::Tlc, units: 9, ..Setup::default() };
         let mut core = setup.core();
         // The first wordline is complete.
         fill(&mut core, WriteStream::Host, 1..4 + before as u32);
@@ -142,7 +143,7 @@ fn a_torn_page_of_planar_tlc_destroys_the_pages_of_its_wordline_before_it() {
         loss.destroyed.sort_unstable();
         assert_eq!((loss.torn_programs, &loss.destroyed), (1, &lost));
         let first = torn.0 - 3 - before as u32;
-        let found: Vec<u64> = (first..=torn.0).map(|ppn| core.array.is_torn(Ppn(ppn)).into()).collect();
+        let found: Vec<u64> = (first..=torn.0).map(|unit| core.array.is_torn(UnitId(unit)).into()).collect();
         assert_eq!(found, [vec![0; 3], vec![1; 1 + before as usize]].concat());
         recover(&mut core, &setup, &Trims::default());
         let found: Vec<_> = (4..4 + before).map(|lpn| core.ftl.map.get(Lpn(lpn as u32))).collect();
@@ -154,30 +155,30 @@ fn a_torn_page_of_planar_tlc_destroys_the_pages_of_its_wordline_before_it() {
 fn a_program_still_in_its_transfer_tears_no_page() {
     let mut core = Setup { cell: Cell::Mlc, ..Setup::default() }.core();
     fill(&mut core, WriteStream::Host, [7]);
-    let ppn = program(&mut core, 8);
+    let unit = program(&mut core, 8);
     start(&mut core);
     assert_eq!(core.device.phase(DieId(0)), Phase::TransferIn);
     let mut loss = PowerLoss::default();
     tear(&mut core, &mut loss);
-    assert_eq!((loss.torn_programs, core.array.is_torn(ppn)), (0, false));
-    assert_eq!(core.array.block(core.geometry.block_of(ppn)).programmed, 1);
+    assert_eq!((loss.torn_programs, core.array.is_torn(unit)), (0, false));
+    assert_eq!(core.array.superblock(core.geometry.superblock_of(unit)).programmed, 1);
 }
 
 /// A core that programs LPN 8, and at 110 us, in the middle of the program, suspends the program for a host read. The
 /// die is ready for the read at 120 us, and has taken the program up again at 185 us.
-fn suspend_program(setup: &Setup) -> (Core<NoProbe>, Ppn) {
+fn suspend_program(setup: &Setup) -> (Core<NoProbe>, UnitId) {
     let times = SuspendTimes { enter_ns: 10 * US, resume_ns: 5 * US, min_progress_ns: Span::ZERO, max: 1 };
     let suspend = SuspendSpec { program: Some(times), erase: None };
     let mut core = Setup { suspend, ..setup.clone() }.core();
     let other = fill(&mut core, WriteStream::Host, [7]);
-    let ppn = program(&mut core, 8);
+    let unit = program(&mut core, 8);
     reach_array(&mut core);
     core.now += 100 * US;
     let (owner, cause, class, start_level) = (Owner::Dummy, Cause::Host, Class::HostRead, Start::Policy);
-    core.read(Read { ppn: other, lpn: Lpn(7), owner, cause, class, start: start_level, page_level: 0 });
+    core.read(Read { unit: other, lpn: Lpn(7), owner, cause, class, start: start_level, unit_level: 0 });
     start(&mut core);
     assert_eq!(core.agenda.time(0), Time::START + 120 * US);
-    (core, ppn)
+    (core, unit)
 }
 
 /// Serves the events of the die up to `us` microseconds.
@@ -201,13 +202,13 @@ fn a_suspended_program_is_torn() {
         (200, Phase::Array),
     ];
     for (us, phase) in times {
-        let (mut core, ppn) = suspend_program(&setup);
+        let (mut core, unit) = suspend_program(&setup);
         serve_until(&mut core, us);
         assert_eq!(core.device.phase(DieId(0)), phase, "{us} us");
         assert_eq!(core.device.suspended(DieId(0)).is_some(), us == 150 || us == 175);
         let mut loss = PowerLoss::default();
         tear(&mut core, &mut loss);
-        assert_eq!((loss.torn_programs, core.array.is_torn(ppn)), (1, true), "{us} us");
+        assert_eq!((loss.torn_programs, core.array.is_torn(unit)), (1, true), "{us} us");
         // The MSB program tears the LSB page of its wordline.
         assert_eq!(loss.destroyed, [(Lpn(7), 1)]);
         assert_eq!(core.device.load(DieId(0)), 0);
@@ -220,11 +221,11 @@ fn a_suspended_program_is_torn() {
     assert_eq!(core.device.suspended(DieId(0)), None);
 }
 
-/// The die serves the read under way, takes the program up again and ends it; then the flush programs one page.
+/// The die serves the read under way, takes the program up again and ends it; then the flush programs one unit.
 #[test]
 fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
-    let setup = Setup { flushed_pages: Some(5), ..Setup::default() };
-    let (mut core, ppn) = suspend_program(&setup);
+    let setup = Setup { flushed_units: Some(5), ..Setup::default() };
+    let (mut core, unit) = suspend_program(&setup);
     serve_until(&mut core, 150);
     let begun = under_way(&core);
     assert_eq!(begun.iter().map(|t| t.kind).collect::<Vec<_>>(), [FlashOp::Program, FlashOp::Read]);
@@ -242,17 +243,17 @@ fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
     // The read ends at 180 us, and of the program 100 us were left.
     assert_eq!(loss.finish_ns, (185 + 100 - 150) * US);
     assert_eq!(loss.flush_ns, loss.finish_ns + 210 * US);
-    assert_eq!(core.array.block(core.geometry.block_of(ppn)).programmed, 3);
+    assert_eq!(core.array.superblock(core.geometry.superblock_of(unit)).programmed, 3);
     assert!(dirty[0].is_saved && core.agenda.time(0) == NEVER);
 }
 
 #[test]
-fn a_flush_writes_as_many_pages_as_the_energy_covers() {
-    for (pages_of_energy, saved) in [(0.9, 0), (1.1, 1), (3.5, 3), (5.0, 5), (9.0, 5)] {
-        let mut core = Setup { flushed_pages: Some(5), ..Setup::default() }.core();
-        // The controller takes 1 W and programs take no energy, so a page takes the energy of 210 us.
+fn a_flush_writes_as_many_units_as_the_energy_covers() {
+    for (units_of_energy, saved) in [(0.9, 0), (1.1, 1), (3.5, 3), (5.0, 5), (9.0, 5)] {
+        let mut core = Setup { flushed_units: Some(5), ..Setup::default() }.core();
+        // The controller takes 1 W and programs take no energy, so a unit takes the energy of 210 us.
         let spent_j = |flush: Span, _: Span| flush.seconds();
-        let energy_j = pages_of_energy * (210 * US).seconds() + 1e-12;
+        let energy_j = units_of_energy * (210 * US).seconds() + 1e-12;
         let dirty = |lpn: u32| Dirty {
             lpn: Lpn(lpn),
             sequence: 10 + u64::from(lpn),
@@ -271,8 +272,8 @@ fn a_flush_writes_as_many_pages_as_the_energy_covers() {
             &mut loss,
             |_, _| {},
         );
-        let is_saved: Vec<bool> = dirty.iter().map(|page| page.is_saved).collect();
-        assert_eq!(is_saved, [0, 1, 2, 3, 4].map(|at| at < saved), "{pages_of_energy} pages of energy");
+        let is_saved: Vec<bool> = dirty.iter().map(|unit| unit.is_saved).collect();
+        assert_eq!(is_saved, [0, 1, 2, 3, 4].map(|at| at < saved), "{units_of_energy} units of energy");
         assert_eq!(loss.flushed_pages, saved);
         assert_eq!(
             (loss.flush_ns, loss.program_ns),
@@ -283,8 +284,8 @@ fn a_flush_writes_as_many_pages_as_the_energy_covers() {
 }
 
 #[test]
-fn a_program_under_way_ends_and_the_page_of_a_queued_program_is_used_by_the_flush() {
-    let mut core = Setup { flushed_pages: Some(5), ..Setup::default() }.core();
+fn a_program_under_way_ends_and_the_unit_of_a_queued_program_is_used_by_the_flush() {
+    let mut core = Setup { flushed_units: Some(5), ..Setup::default() }.core();
     let [first, second] = [0, 1].map(|lpn| program(&mut core, lpn));
     reach_array(&mut core);
     core.device.drop_queues(&core.pool);
@@ -301,39 +302,39 @@ fn a_program_under_way_ends_and_the_page_of_a_queued_program_is_used_by_the_flus
     let mut others = Others::default();
     let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
     outage.flush(&means, &mut dirty, &mut loss, |_, _| {});
-    // The first program is past its transfer and takes 200 us more; then the flush programs one page.
+    // The first program is past its transfer and takes 200 us more; then the flush programs one unit.
     assert_eq!((loss.finish_ns, loss.flush_ns), (200 * US, (200 + 210) * US));
     assert_eq!((core.array.lpn(first), core.array.lpn(second)), (Lpn(0), Lpn(9)));
-    assert!(dirty[0].is_saved && core.array.block(core.geometry.block_of(first)).programmed == 2);
+    assert!(dirty[0].is_saved && core.array.superblock(core.geometry.superblock_of(first)).programmed == 2);
 }
 
 #[test]
-fn recovery_maps_the_page_with_the_highest_sequence_number_that_is_neither_torn_nor_deallocated() {
+fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_nor_deallocated() {
     let setup = Setup::default();
     let mut core = setup.core();
-    let mut ppns = Vec::new();
+    let mut units = Vec::new();
     for (lpn, sequence) in [(0, 5), (0, 9), (1, 3), (0, 7), (0, 11), (2, 20), (1, 4)] {
-        core.program_now(PLANE, WriteStream::Host, Lpn(lpn), sequence, |_| ());
-        ppns.push(core.ftl.map.get(Lpn(lpn)).unwrap());
+        core.program_now(LANE, WriteStream::Host, Lpn(lpn), sequence, |_| ());
+        units.push(core.ftl.map.get(Lpn(lpn)).unwrap());
     }
-    core.array.tear(ppns[4]);
+    core.array.tear(units[4]);
     let mut trims = Trims::default();
     trims.add(Lpn(2), 21);
     trims.make_durable();
     trims.add(Lpn(1), 22);
     let recovery = recover(&mut core, &setup, &trims);
-    // The page with sequence number 11 is torn, so 9 counts for LPN 0. The deallocation of LPN 2 was durable, that of
+    // The unit with sequence number 11 is torn, so 9 counts for LPN 0. The deallocation of LPN 2 was durable, that of
     // LPN 1 was not.
     let found = [0, 1, 2].map(|lpn| core.ftl.map.get(Lpn(lpn)));
-    assert_eq!(found, [Some(ppns[1]), Some(ppns[6]), None]);
+    assert_eq!(found, [Some(units[1]), Some(units[6]), None]);
     assert_eq!(recovery.merged_pages, 0);
-    assert_eq!(core.array.block(BlockId(0)).state, BlockState::Full);
-    // A stream continues at the first unprogrammed page of the open block.
-    assert_eq!(core.allocate(PLANE, WriteStream::Gc).unwrap().ppn, Ppn(7));
+    assert_eq!(core.array.superblock(SuperblockId(0)).state, SuperblockState::Full);
+    // A stream continues at the first unprogrammed unit of the open superblock.
+    assert_eq!(core.allocate(LANE, WriteStream::Gc).unwrap().unit, UnitId(7));
 }
 
 #[test]
-fn a_partial_page_of_the_flush_is_completed_from_the_page_that_it_replaces() {
+fn a_partial_unit_of_the_flush_is_completed_from_the_unit_that_it_replaces() {
     let setup = Setup::default();
     let mut core = setup.core();
     let whole = fill(&mut core, WriteStream::Host, [3]);
@@ -343,38 +344,40 @@ fn a_partial_page_of_the_flush_is_completed_from_the_page_that_it_replaces() {
     let now = core.ftl.map.get(Lpn(3)).unwrap();
     assert!(now != whole && now != partial && !core.array.is_partial(now));
     assert_eq!((recovery.merged_pages, core.array.stamp(now).sequence), (1, 8));
-    // GC's stream continues in the block of the two pages, so the host's stream opens the next block.
-    assert_eq!((now, others.first_programs), (Ppn(4), vec![BlockId(1)]));
+    // GC's stream continues in the superblock of the two units, so the host's stream opens the next superblock.
+    assert_eq!((now, others.first_programs), (UnitId(4), vec![SuperblockId(1)]));
 }
 
 #[test]
-fn recovery_collects_blocks_with_invalid_pages_if_no_page_is_free_for_a_completed_page() {
-    let setup = Setup { blocks: 4, ..Setup::default() };
+fn recovery_collects_superblocks_with_invalid_units_if_no_unit_is_free_for_a_completed_unit() {
+    let setup = Setup { superblocks: 4, ..Setup::default() };
     let mut core = setup.core();
-    // Block 0 has one valid page (LPN 4), block 1 one (LPN 5), block 2 four. Block 3 is free and kept for GC.
+    // Superblock 0 has one valid unit (LPN 4), superblock 1 one (LPN 5), superblock 2 four. Superblock 3 is free and
+    // kept for GC.
     fill(&mut core, WriteStream::Host, [0, 4, 1, 2, 1, 2, 3, 5, 1, 2, 3]);
     let partial = program_partial(&mut core, 0, 12);
-    assert_eq!(partial, Ppn(11));
+    assert_eq!(partial, UnitId(11));
     let mut others = Others::default();
     let recovery = recover_with(&mut core, &setup, &Trims::default(), &mut others);
-    // GC moves LPN 4 and 5 to block 3. With both blocks erased, one is free beside the block that GC keeps.
-    assert_eq!(others.erased, [BlockId(0), BlockId(1)]);
-    assert_eq!([4, 5].map(|lpn| core.ftl.map.get(Lpn(lpn))), [Some(Ppn(12)), Some(Ppn(13))]);
+    // GC moves LPN 4 and 5 to superblock 3. With both superblocks erased, one is free beside the superblock that GC
+    // keeps.
+    assert_eq!(others.erased, [SuperblockId(0), SuperblockId(1)]);
+    assert_eq!([4, 5].map(|lpn| core.ftl.map.get(Lpn(lpn))), [Some(UnitId(12)), Some(UnitId(13))]);
     let now = core.ftl.map.get(Lpn(0)).unwrap();
-    assert_eq!(others.first_programs, [BlockId(3), core.geometry.block_of(now)]);
+    assert_eq!(others.first_programs, [SuperblockId(3), core.geometry.superblock_of(now)]);
     assert_eq!((recovery.merged_pages, core.array.stamp(now).sequence), (1, 12));
     assert!(!core.array.is_partial(now));
 }
 
 #[test]
-fn copies_are_taken_back_from_partly_programmed_blocks_before_full_blocks() {
-    let mut core = Setup { blocks: 4, ..Setup::default() }.core();
-    // Of the pages with the same sequence number and age, that in the lowest block counts as the newest. So the newest
-    // pages of LPN 4 and 5 are in block 0, which is partly programmed, and those of LPN 0 to 3 in block 1, which is
-    // full. All have another copy, in blocks 3 and 2.
+fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblocks() {
+    let mut core = Setup { superblocks: 4, ..Setup::default() }.core();
+    // Of the units with the same sequence number and age, that in the lowest superblock counts as the newest. So the
+    // newest units of LPN 4 and 5 are in superblock 0, which is partly programmed, and those of LPN 0 to 3 in
+    // superblock 1, which is full. All have another copy, in superblocks 3 and 2.
     let mut write = |stream, lpns: std::ops::Range<u32>| {
         for lpn in lpns {
-            core.program_now(PLANE, stream, Lpn(lpn), u64::from(lpn) + 1, |_| ());
+            core.program_now(LANE, stream, Lpn(lpn), u64::from(lpn) + 1, |_| ());
         }
     };
     write(WriteStream::Gc, 4..6);
@@ -385,45 +388,48 @@ fn copies_are_taken_back_from_partly_programmed_blocks_before_full_blocks() {
     let (schemes, busy, counts) = (&mut others, &mut busy_ns, &mut recovery);
     let mut power = Return { core: &mut core, schemes, is_guarded: false, busy_ns: busy, recovery: counts };
     let mut found = power.read_oobs(&Trims::default());
-    let newest = |found: &recovery::Found| [0, 3, 4, 5].map(|lpn| found.pages[lpn] - 1);
+    let newest = |found: &recovery::Found| [0, 3, 4, 5].map(|lpn| found.units[lpn] - 1);
     assert_eq!(newest(&found), [4, 7, 0, 1]);
     power.take_back_copies(&mut found);
-    // No block was free. The erase of block 0 frees the block that GC keeps, so block 1 stays.
-    assert_eq!((others.erased, recovery.erased_blocks), (vec![BlockId(0)], 1));
+    // No superblock was free. The erase of superblock 0 frees the superblock that GC keeps, so superblock 1 stays.
+    assert_eq!((others.erased, recovery.erased_blocks), (vec![SuperblockId(0)], 1));
     assert_eq!(newest(&found), [4, 7, 12, 13]);
 }
 
 #[test]
-fn a_block_whose_erase_is_torn_is_erased_again() {
+fn a_superblock_whose_erase_is_torn_is_erased_again() {
     let setup = Setup::default();
     let mut core = setup.core();
     fill(&mut core, WriteStream::Host, [0, 1, 2, 3, 0, 1, 2, 3]);
-    core.ftl.begin_emptying(&core.geometry, &mut core.array, BlockId(0));
-    core.erase(BlockId(0), Owner::Job(PLANE), Cause::Gc, Class::Background);
+    core.ftl.begin_emptying(&core.geometry, &mut core.array, SuperblockId(0));
+    core.erase(SuperblockId(0), Owner::Job(LANE), Cause::Gc, Class::Background);
     reach_array(&mut core);
     let mut loss = PowerLoss::default();
     let torn = tear(&mut core, &mut loss);
-    assert_eq!((&torn, loss.torn_erases), (&vec![BlockId(0)], 1));
-    assert_eq!(core.array.block(BlockId(0)).pe_cycles, 0);
+    assert_eq!((&torn, loss.torn_erases), (&vec![SuperblockId(0)], 1));
+    assert_eq!(core.array.superblock(SuperblockId(0)).pe_cycles, 0);
     let (mut busy_ns, mut recovery, mut others) = ([Span::ZERO], Recovery::default(), Others::default());
     let (busy, counts) = (&mut busy_ns, &mut recovery);
     let schemes = &mut others;
     Return { core: &mut core, schemes, is_guarded: false, busy_ns: busy, recovery: counts }.erase(torn[0]);
     assert_eq!((others.erased, recovery.erased_blocks, busy_ns), (torn, 1, [MS]));
-    let block = core.array.block(BlockId(0));
-    assert_eq!((block.pe_cycles, block.programmed, block.state), (1, 0, BlockState::Free));
+    let superblock = core.array.superblock(SuperblockId(0));
+    assert_eq!(
+        (superblock.pe_cycles, superblock.programmed, superblock.state),
+        (1, 0, SuperblockState::Free)
+    );
     recover(&mut core, &setup, &Trims::default());
-    assert_eq!(core.ftl.map.get(Lpn(0)), Some(Ppn(4)));
+    assert_eq!(core.ftl.map.get(Lpn(0)), Some(UnitId(4)));
 }
 
 #[test]
 fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
     let mut core = Setup { copybacks_max: 1, ..Setup::default() }.core();
     let source = fill(&mut core, WriteStream::Host, [0]);
-    let from = core.geometry.block_of(source);
-    core.array.block_mut(from).reads = 6;
+    let from = core.geometry.superblock_of(source);
+    core.array.superblock_mut(from).reads = 6;
     let (stream, cause) = (WriteStream::Copyback(1), Cause::Gc);
-    let copyback = crate::core::CopyBack { plane: PLANE, stream, sources: &[source], cause };
+    let copyback = crate::core::CopyBack { lane: LANE, stream, sources: &[source], cause };
     let queued = core.copy_back(copyback).unwrap();
     start(&mut core);
     let mut loss = PowerLoss { energy_j: 1.0, ..PowerLoss::default() };
@@ -435,8 +441,8 @@ fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
         &mut loss,
         |_, _| {},
     );
-    let to = core.geometry.block_of(queued.ppn);
-    assert_eq!((others.copied_back, core.array.block(to).reads), (vec![(to, from)], 6));
+    let to = core.geometry.superblock_of(queued.unit);
+    assert_eq!((others.copied_back, core.array.superblock(to).reads), (vec![(to, from)], 6));
     assert!(
         !matches!(next(&mut core), Some(Event::Ended(_))) && core.operations.total(FlashOp::Copyback) == 1
     );

@@ -23,8 +23,8 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_results(&mut self, _operations: u64) {}
 
-    /// A write of `lpn` by the host request in slot `request` has been admitted: from now on the write is the newest data
-    /// of `lpn`. `None`: the page is written without a request and without simulated time.
+    /// A write of `lpn` by the host request in slot `request` has been admitted: from now on the write is the newest
+    /// data of `lpn`. `None`: the unit is written without a request and without simulated time.
     #[inline(always)]
     fn on_write_admitted(&mut self, _request: Option<RequestId>, _lpn: Lpn, _sequence: u64) {}
 
@@ -46,8 +46,8 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_power_off(&mut self, _failed: Time, _off: Time) {}
 
-    /// Power has failed and is back. `lost` has the pages about which promises to the host are broken, by LPN. `recovered`
-    /// is the drive after recovery.
+    /// Power has failed and is back. `lost` has the units about which promises to the host are broken, by LPN.
+    /// `recovered` is the drive after recovery.
     #[inline(always)]
     fn on_power_loss(&mut self, _lost: &[Lost], _recovered: &Recovered<'_>) {}
 
@@ -73,12 +73,12 @@ pub trait Probe: Watcher {
     #[inline(always)]
     fn on_read_answered(&mut self, _request: RequestId, _lpn: Lpn, _sequence: Option<u64>) {}
 
-    /// A read of `lpn` fails, because no read level decodes its page or its translation page, or the data has been
+    /// A read of `lpn` fails, because no read level decodes its unit or its translation page, or the data has been
     /// lost.
     #[inline(always)]
     fn on_read_failed(&mut self, _request: RequestId, _lpn: Lpn) {}
 
-    /// The decoder of a read level decodes a page from `start` to `end`.
+    /// The decoder of a read level decodes the units of a read from `start` to `end`.
     #[inline(always)]
     fn on_decode(&mut self, _start: Time, _end: Time, _channel: u32, _level: u8, _transaction: &Transaction) {
     }

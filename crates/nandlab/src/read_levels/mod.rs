@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 /// Reads that have left their dies and are being decoded.
 #[derive(Debug)]
 pub(crate) struct Reads {
-    /// By read level, the pages being decoded: the end of decoding and the slot, earliest end first.
+    /// By read level, the reads being decoded: the end of decoding and the slot, earliest end first.
     decoding: Box<[VecDeque<(Time, Slot)>]>,
     pub(crate) stats: EccStats,
 }
@@ -45,28 +45,29 @@ impl Reads {
         }
     }
 
-    /// The page of a read has left its die. Returns the read if its decoding takes no time; if not, [`Reads::on_clock`]
-    /// returns it at the end of decoding. The two sub-reads of a pread are decoded together, once both pages have left
-    /// their dies.
+    /// The data of a read has left its die. Returns the read if its decoding takes no time; if not, [`Reads::on_clock`]
+    /// returns it at the end of decoding. The two sub-reads of a pread are decoded together, once the data of both has
+    /// left its die.
     #[inline]
     pub(crate) fn on_page_out<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) -> Option<Slot> {
         let read = &core.pool[slot];
-        let (block, page, cause, die) = (core.geometry.block_of(read.ppn), read.page, read.cause, read.die);
+        let (superblock, index, cause, die) =
+            (core.geometry.superblock_of(read.unit), read.index, read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
         let (partner, part_bytes) = (read.partner, read.extent);
-        core.array.read(&core.geometry, block, page);
+        core.array.read(&core.geometry, superblock, index);
         if !read.is_tried_again(core.physics.ecc.levels()) {
             core.operations.on_ended(FlashOp::Read, cause, 1);
             if core.physics.ecc.has_levels() {
                 self.stats.on_last_try(read);
             }
         }
-        let cost = *core.device.timing().read(page, level, is_retry);
+        let cost = *core.device.timing().read(index, level, is_retry);
         if !core.physics.ecc.has_levels() {
-            // No further try can follow, so the block of the page is unpinned. The two blocks of a pread remain pinned
-            // until both sub-reads have left their dies.
+            // No further try can follow, so the superblock of the unit is unpinned. The two superblocks of a pread
+            // remain pinned until both sub-reads have left their dies.
             if partner.is_none() {
-                core.unpin(block);
+                core.unpin(superblock);
             }
             if cause == Cause::Host {
                 self.stats.host_flash_ns += cost.sense_ns;
@@ -79,11 +80,11 @@ impl Reads {
             let first = core.join(slot, other)?;
             let (read, part) = (core.pool[first], core.pool[if first == slot { other } else { slot }]);
             if !core.physics.ecc.has_levels() {
-                core.unpin(core.geometry.block_of(read.ppn));
-                core.unpin(core.geometry.block_of(part.ppn));
+                core.unpin(core.geometry.superblock_of(read.unit));
+                core.unpin(core.geometry.superblock_of(part.unit));
             }
             let level = read.level.max(part.level);
-            (first, level, core.device.timing().read(page, level, false).decode_ns)
+            (first, level, core.device.timing().read(index, level, false).decode_ns)
         } else {
             (slot, level, cost.decode_ns)
         };
@@ -107,7 +108,7 @@ impl Reads {
     #[inline]
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, clock: u32) -> Slot {
         let line = &mut self.decoding[(clock - core.geometry.dies) as usize];
-        let (_, slot) = line.pop_front().expect("the decode clock is set for a page");
+        let (_, slot) = line.pop_front().expect("the decode clock is set for a read");
         let next = line.front().map_or(NEVER, |&(at, _)| at);
         core.agenda.set(clock, next);
         slot
@@ -135,25 +136,25 @@ impl Reads {
         true
     }
 
-    /// With read levels, remembers the level that decoded the page: for the block, for the drive, and for the page unless
-    /// the read belongs to a background job, which is no use of the page. An uncorrectable read has no such level, so the
-    /// next read of its page starts at level 1 again; block and drive keep their levels.
+    /// With read levels, remembers the level that decoded the unit: for the superblock, for the drive, and for the unit
+    /// unless the read belongs to a background job, which is no use of the unit. An uncorrectable read has no such
+    /// level, so the next read of its unit starts at level 1 again; superblock and drive keep their levels.
     #[inline]
     pub(crate) fn remember<P: Probe>(core: &mut Core<P>, map: &mut impl Map<P>, slot: Slot) {
         if !core.physics.ecc.has_levels() {
             return;
         }
-        let Transaction { ppn, lpn, cause, level, start, .. } = core.pool[slot];
+        let Transaction { unit, lpn, cause, level, start, .. } = core.pool[slot];
         let is_decoded = !core.pool[slot].is_uncorrectable();
         // A read at full strength always ends at the last level, whatever the needed level, so its level is not
-        // remembered for the block and the drive.
+        // remembered for the superblock and the drive.
         if start != Start::Last && is_decoded {
-            core.levels.set_block(core.geometry.block_of(ppn), level);
+            core.levels.set_superblock(core.geometry.superblock_of(unit), level);
             core.levels.set_drive(level);
         }
         let is_use = matches!(cause, Cause::Host | Cause::Sync | Cause::Mapping);
         // The LPN may have been written since the read was queued.
-        if is_use && core.ftl.map.get(lpn) == Some(ppn) {
+        if is_use && core.ftl.map.get(lpn) == Some(unit) {
             map.set_level(core, lpn, if is_decoded { level } else { 1 });
         }
     }

@@ -138,15 +138,15 @@ const STARTS: &[Policy] = &[
     plain("ideal", "the needed level, as if the controller knew it"),
     plain(
         "last-level",
-        "LaLDPC: the level of the page's last read while its map entry is cached, else level 1",
+        "LaLDPC: the level of the unit's last read while its map entry is cached, else level 1",
     ),
     plain(
         "block-level",
-        "as \"last-level\", but without a cached map entry the level that last decoded a page of the block",
+        "as \"last-level\", but without a cached map entry the level that last decoded a page of the superblock",
     ),
     plain(
         "last-good",
-        "the level that last decoded a page of the block; of a read-retry table the entries after it follow, then those before it",
+        "the level that last decoded a page of the superblock; of a read-retry table the entries after it follow, then those before it",
     ),
     plain(
         "drive-level",
@@ -160,12 +160,12 @@ const STARTS: &[Policy] = &[
             "",
             "the rows; the last row that applies gives the level, and without such a row the level is 1",
         )],
-        "a read-retry table as vendors ship it: the level by P/E cycles of the block and age of the data",
+        "a read-retry table as vendors ship it: the level by P/E cycles of the superblock and age of the data",
     ),
 ];
 
 const ROW: &[Param] = &[
-    param("pe", int(0, 10_000_000), "", "the row applies to blocks with at least this many P/E cycles"),
+    param("pe", int(0, 10_000_000), "", "the row applies to superblocks with at least this many P/E cycles"),
     param(
         "age",
         AGE,
@@ -181,7 +181,7 @@ impl FromVal for StartLevel {
             Val::Tag("first", None) => Self::First,
             Val::Tag("ideal", None) => Self::Ideal,
             Val::Tag("last-level", None) => Self::LastLevel,
-            Val::Tag("block-level", None) => Self::BlockLevel,
+            Val::Tag("block-level", None) => Self::SuperblockLevel,
             Val::Tag("last-good", None) => Self::LastGood,
             Val::Tag("drive-level", None) => Self::DriveLevel,
             Val::Tag("table", Some(params)) => {

@@ -1,19 +1,20 @@
-//! Read reclaim: the data of a block that is read often is moved to another block before read disturb makes it
-//! unreadable, and the block is erased.
+//! Read reclaim: the data of a superblock that is read often is moved to another superblock before read disturb makes
+//! it unreadable, and the superblock is erased.
 //!
-//! Every read of a page disturbs the other pages of its block. The erase of the block ends the disturbance. A block is
-//! reclaimed when its read count reaches a limit (`reads`), or when the predicted RBER of a sampled read reaches a
-//! share of what the last read level decodes (`rber`). The data is moved by a background job of the plane, which the
-//! die serves with the priority of host writes: under a load of reads a job of the background class would wait for
-//! ever. The job corrects the data, so none of its pages is copied back.
+//! Every read of a unit disturbs the other units of its superblock. The erase of the superblock ends the disturbance. A
+//! superblock is reclaimed when its read count reaches a limit (`reads`), or when the predicted RBER of a sampled read
+//! reaches a share of what the last read level decodes (`rber`). The data is moved by a background job of the lane,
+//! which the die serves with the priority of host writes: under a load of reads a job of the background class would
+//! wait for ever. The job corrects the data, so none of its units is copied back.
 //!
-//! Read counts survive a power loss as a record of the firmware. The queue of blocks to be reclaimed is in RAM: after a
-//! power loss the next read of such a block, with `rber` the next sampled read, queues the block again.
+//! Read counts survive a power loss as a record of the firmware. The queue of superblocks to be reclaimed is in RAM:
+//! after a power loss the next read of such a superblock, with `rber` the next sampled read, queues the superblock
+//! again.
 //!
 //! The policy `reads` is the mitigation that Y. Cai, Y. Luo, S. Ghose and O. Mutlu describe as deployed in controllers:
 //! "Read disturb errors in MLC NAND flash memory: characterization, mitigation, and recovery", DSN 2015. The policy
 //! `rber` replaces the count by the errors that the count stands for; the model predicts them as a controller would by
-//! reading a page and counting its corrected bits.
+//! reading a unit and counting its corrected bits.
 
 pub(crate) mod notes;
 pub(crate) mod spec;
@@ -23,94 +24,94 @@ mod tests;
 
 pub use stats::ReclaimStats;
 
-use crate::base::geometry::{BlockId, Geometry, PlaneId, Ppn};
+use crate::base::geometry::{Geometry, LaneId, SuperblockId, UnitId};
 use crate::core::{Core, NextJob, Scheme, Wake};
-use crate::flash::{AgeStamp, BlockState};
+use crate::flash::{AgeStamp, SuperblockState};
 use crate::probe::Probe;
 use crate::sched::{Cause, Start};
 use spec::{ReclaimPolicySpec, ReclaimSpec};
 use std::collections::VecDeque;
 
-/// The blocks to be reclaimed.
+/// The superblocks to be reclaimed.
 #[derive(Debug)]
 pub(crate) struct Reclaim {
     policy: ReclaimPolicySpec,
     pub(crate) stats: ReclaimStats,
-    /// By plane: blocks that have passed the limit, each with its P/E cycles at that time, in the order in which they
-    /// passed.
-    queues: Box<[VecDeque<(BlockId, u32)>]>,
-    /// By block, whether it is in a queue; empty without reclaim.
+    /// By lane: superblocks that have passed the limit, each with its P/E cycles at that time, in the order in which
+    /// they passed.
+    queues: Box<[VecDeque<(SuperblockId, u32)>]>,
+    /// By superblock, whether it is in a queue; empty without reclaim.
     is_queued: Box<[bool]>,
 }
 
 impl Reclaim {
     pub(crate) fn new(spec: &ReclaimSpec, geometry: &Geometry) -> Self {
-        let blocks = if spec.is_on() { geometry.blocks } else { 0 };
+        let superblocks = if spec.is_on() { geometry.superblocks } else { 0 };
         Self {
             policy: spec.policy,
             stats: ReclaimStats::default(),
-            queues: vec![VecDeque::new(); geometry.planes as usize].into(),
-            is_queued: vec![false; blocks as usize].into(),
+            queues: vec![VecDeque::new(); geometry.lanes as usize].into(),
+            is_queued: vec![false; superblocks as usize].into(),
         }
     }
 
-    /// Queues the block of a page that has been read, if the block has passed the limit.
-    fn look_at<P: Probe>(&mut self, core: &mut Core<P>, page: Ppn) {
-        let block = core.geometry.block_of(page);
-        let state = core.array.block(block);
+    /// Queues the superblock of a unit that has been read, if the superblock has passed the limit.
+    fn look_at<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
+        let superblock = core.geometry.superblock_of(unit);
+        let state = core.array.superblock(superblock);
         let (reads, pe_cycles) = (state.reads, state.pe_cycles);
-        if !matches!(state.state, BlockState::Open | BlockState::Full) {
+        if !matches!(state.state, SuperblockState::Open | SuperblockState::Full) {
             return;
         }
         let passes = match self.policy {
             ReclaimPolicySpec::None => false,
             ReclaimPolicySpec::Reads { limit } => reads >= limit,
             ReclaimPolicySpec::Rber { limit, every } => {
-                reads.is_multiple_of(every) && self.predict(core, page) >= limit * core.physics.ecc.limit()
+                reads.is_multiple_of(every) && self.predict(core, unit) >= limit * core.physics.ecc.limit()
             }
         };
-        let plane = core.geometry.plane_of(block);
-        let queue = &mut self.queues[plane.index()];
-        if passes && !std::mem::replace(&mut self.is_queued[block.index()], true) {
-            queue.push_back((block, pe_cycles));
-            core.wake(Wake::Due(plane));
+        let lane = core.geometry.lane_of(superblock);
+        let queue = &mut self.queues[lane.index()];
+        if passes && !std::mem::replace(&mut self.is_queued[superblock.index()], true) {
+            queue.push_back((superblock, pe_cycles));
+            core.wake(Wake::Due(lane));
         }
     }
 
-    /// The predicted RBER of a page; 0 for lost data, which nothing makes readable again.
-    fn predict<P: Probe>(&mut self, core: &mut Core<P>, page: Ppn) -> f64 {
+    /// The predicted RBER of a unit; 0 for lost data, which nothing makes readable again.
+    fn predict<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) -> f64 {
         self.stats.samples += 1;
-        if core.array.stamp(page).corrected == AgeStamp::LOST { 0.0 } else { core.rber_of(page) }
+        if core.array.stamp(unit).corrected == AgeStamp::LOST { 0.0 } else { core.rber_of(unit) }
     }
 }
 
 impl<P: Probe> Scheme<P> for Reclaim {
     #[inline(always)]
-    fn on_read(&mut self, core: &mut Core<P>, page: Ppn, _level: u8) {
+    fn on_read(&mut self, core: &mut Core<P>, unit: UnitId, _level: u8) {
         if self.policy != ReclaimPolicySpec::None {
-            self.look_at(core, page);
+            self.look_at(core, unit);
         }
     }
 
-    fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
-        while let Some((block, pe_cycles)) = self.queues[plane.index()].pop_front() {
-            self.is_queued[block.index()] = false;
-            let state = core.array.block(block);
-            let (is_open, valid) = (state.state == BlockState::Open, state.valid);
-            // Another job may empty the block now, or have erased it since. A block without valid pages holds nothing to
-            // be reclaimed.
-            let is_victim = !is_open && state.state != BlockState::Full;
+    fn next_job(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
+        while let Some((superblock, pe_cycles)) = self.queues[lane.index()].pop_front() {
+            self.is_queued[superblock.index()] = false;
+            let state = core.array.superblock(superblock);
+            let (is_open, valid) = (state.state == SuperblockState::Open, state.valid);
+            // Another job may empty the superblock now, or have erased it since. A superblock without valid units holds
+            // nothing to be reclaimed.
+            let is_victim = !is_open && state.state != SuperblockState::Full;
             if is_victim || state.pe_cycles != pe_cycles || valid == 0 {
                 continue;
             }
-            // If programs of the open block are under way, or the plane has no room, a later read queues the block
-            // again.
-            if is_open && !core.close_open(plane, block) || !core.may_empty(plane, block, false) {
+            // If programs of the open superblock are under way, or the lane has no room, a later read queues the
+            // superblock again.
+            if is_open && !core.close_open(lane, superblock) || !core.may_empty(lane, superblock, false) {
                 continue;
             }
             self.stats.blocks += 1;
             self.stats.pages += u64::from(valid);
-            let job = NextJob::emptying(block, Cause::Reclaim, true);
+            let job = NextJob::emptying(superblock, Cause::Reclaim, true);
             return Some(NextJob { corrects: true, start: Start::Policy, ..job });
         }
         None

@@ -5,7 +5,7 @@ use super::spec::{ReclaimPolicySpec, ReclaimSpec};
 use crate::base::note::Note;
 use crate::base::words::{count, number, several};
 
-/// `reclaim.policy` is on, and no block was reclaimed.
+/// `reclaim.policy` is on, and no superblock was reclaimed.
 pub(crate) fn nothing_reclaimed(stats: &ReclaimStats, reclaim: &ReclaimSpec) -> Option<Note> {
     if stats.blocks > 0 {
         return None;

@@ -6,10 +6,10 @@ use crate::spec::{
 };
 
 section! {
-    /// `[reclaim]`: when blocks that are read often are moved.
+    /// `[reclaim]`: when the data of superblocks that are read often is moved.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ReclaimSpec {
-        /// The condition on which a block is reclaimed.
+        /// The condition on which a superblock is reclaimed.
         pub policy: ReclaimPolicySpec = key(
             "reclaim.policy",
             ValueKind::Slot(POLICIES),
@@ -19,12 +19,12 @@ section! {
     }
 }
 
-/// `reclaim.policy`: the condition on which a block is reclaimed.
+/// `reclaim.policy`: the condition on which a superblock is reclaimed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReclaimPolicySpec {
     /// Never.
     None,
-    /// At a number of reads since the block's erase.
+    /// At a number of reads since the superblock's erase.
     Reads {
         /// The number of reads, at least 1.
         limit: u32,
@@ -33,13 +33,14 @@ pub enum ReclaimPolicySpec {
     Rber {
         /// Share of the RBER that the last read level decodes, above 0 and at most 1.
         limit: f64,
-        /// A read is sampled if it makes the read count of its block a multiple of this number, which is at least 1.
+        /// A read is sampled if it makes the read count of its superblock a multiple of this number, which is at least
+        /// 1.
         every: u32,
     },
 }
 
 impl ReclaimSpec {
-    /// Whether blocks are reclaimed.
+    /// Whether superblocks are reclaimed.
     pub fn is_on(&self) -> bool {
         self.policy != ReclaimPolicySpec::None
     }

@@ -3,11 +3,11 @@
 use crate::base::counters::counters;
 
 counters! {
-    /// Read reclaim: blocks and pages moved because of read disturb.
+    /// Read reclaim: superblocks and units moved because of read disturb.
     pub struct ReclaimStats {
-        /// Blocks that read reclaim began to empty.
+        /// Superblocks that read reclaim began to empty.
         pub blocks: u64, sum of blocks, life "reclaimed_blocks";
-        /// Valid pages of reclaimed blocks when read reclaim began to empty them.
+        /// Valid units of reclaimed superblocks when read reclaim began to empty them.
         pub pages: u64, sum of pages, life "reclaimed_pages";
         /// Sampled reads, whose RBER was predicted.
         pub samples: u64, sum of pages;

@@ -1,10 +1,10 @@
-//! Read reclaim on a bare core with blocks of four pages, and on whole drives of one die together with the other
+//! Read reclaim on a bare core with superblocks of four units, and on whole drives of one die together with the other
 //! schemes.
 
 use super::*;
 use crate::base::geometry::Lpn;
 use crate::base::units::{Span, Time};
-use crate::core::testing::{PLANE, Setup, clear, fill};
+use crate::core::testing::{LANE, Setup, clear, fill};
 use crate::drive::spec::{self, Spec};
 use crate::drive::{Drive, IDLE_LIMIT};
 use crate::ftl::WriteStream;
@@ -15,61 +15,61 @@ use std::path::Path;
 
 // ---------------------------------------------------------------------------------------------------------- bare core
 
-const BLOCK: BlockId = BlockId(0);
+const SUPERBLOCK: SuperblockId = SuperblockId(0);
 
 fn reclaim(core: &Core<NoProbe>, policy: ReclaimPolicySpec) -> Reclaim {
     Reclaim::new(&ReclaimSpec { policy }, &core.geometry)
 }
 
-/// Senses page 0 of a block `count` times, and drops the wakes of other mechanisms. Returns the number of wakes of
+/// Senses unit 0 of a superblock `count` times, and drops the wakes of other mechanisms. Returns the number of wakes of
 /// reclaim.
-fn sense(core: &mut Core<NoProbe>, reclaim: &mut Reclaim, block: BlockId, count: u32) -> usize {
+fn sense(core: &mut Core<NoProbe>, reclaim: &mut Reclaim, superblock: SuperblockId, count: u32) -> usize {
     while core.wakes.pop().is_some() {}
     for _ in 0..count {
-        core.array.read(&core.geometry, block, 0);
-        reclaim.on_read(core, core.geometry.page(block, 0), 1);
+        core.array.read(&core.geometry, superblock, 0);
+        reclaim.on_read(core, core.geometry.unit(superblock, 0), 1);
     }
-    std::iter::from_fn(|| core.wakes.pop()).filter(|wake| matches!(wake, Wake::Due(PLANE))).count()
+    std::iter::from_fn(|| core.wakes.pop()).filter(|wake| matches!(wake, Wake::Due(LANE))).count()
 }
 
 #[test]
-fn a_block_is_reclaimed_at_its_limit_of_reads_and_not_before() {
+fn a_superblock_is_reclaimed_at_its_limit_of_reads_and_not_before() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 3 });
     fill(&mut core, WriteStream::Host, 0..8);
-    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 2), 0);
-    assert!(reclaim.next_job(&mut core, PLANE).is_none());
-    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
-    let job = reclaim.next_job(&mut core, PLANE).expect("the block has had three reads");
-    assert_eq!((job.block, job.cause, job.stays), (BLOCK, Cause::Reclaim, false));
+    assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 2), 0);
+    assert!(reclaim.next_job(&mut core, LANE).is_none());
+    assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 1), 1);
+    let job = reclaim.next_job(&mut core, LANE).expect("the superblock has had three reads");
+    assert_eq!((job.superblock, job.cause, job.stays), (SUPERBLOCK, Cause::Reclaim, false));
     assert!(job.is_urgent && job.corrects && job.start == Start::Policy);
     assert_eq!(reclaim.stats, ReclaimStats { blocks: 1, pages: 4, samples: 0 });
-    assert!(reclaim.next_job(&mut core, PLANE).is_none(), "the job of a block is returned once");
+    assert!(reclaim.next_job(&mut core, LANE).is_none(), "the job of a superblock is returned once");
 }
 
 #[test]
-fn blocks_are_reclaimed_in_the_order_in_which_they_pass_the_limit_and_are_queued_once() {
+fn superblocks_are_reclaimed_in_the_order_in_which_they_pass_the_limit_and_are_queued_once() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..12);
-    for block in [BlockId(2), BlockId(0)] {
-        assert_eq!(sense(&mut core, &mut reclaim, block, 5), 1);
+    for superblock in [SuperblockId(2), SuperblockId(0)] {
+        assert_eq!(sense(&mut core, &mut reclaim, superblock, 5), 1);
     }
-    let jobs = std::iter::from_fn(|| reclaim.next_job(&mut core, PLANE)).map(|job| job.block);
-    assert_eq!(jobs.collect::<Vec<_>>(), [BlockId(2), BlockId(0)]);
+    let jobs = std::iter::from_fn(|| reclaim.next_job(&mut core, LANE)).map(|job| job.superblock);
+    assert_eq!(jobs.collect::<Vec<_>>(), [SuperblockId(2), SuperblockId(0)]);
 }
 
 #[test]
 fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
-    // A read adds 0.001 to the RBER of its block. The last of four levels decodes an RBER below 0.0045, half of which
-    // is 0.00225: after three reads the RBER is above this. Every second read is sampled, so the fourth read is the
-    // first sampled read above the limit.
+    // A read adds 0.001 to the RBER of its superblock. The last of four levels decodes an RBER below 0.0045, half of
+    // which is 0.00225: after three reads the RBER is above this. Every second read is sampled, so the fourth read is
+    // the first sampled read above the limit.
     let mut core = Setup { levels: 4, ..Setup::default() }.core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Rber { limit: 0.5, every: 2 });
     fill(&mut core, WriteStream::Host, 0..8);
-    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 3), 0);
-    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
-    assert_eq!(reclaim.next_job(&mut core, PLANE).map(|job| job.block), Some(BLOCK));
+    assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 3), 0);
+    assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 1), 1);
+    assert_eq!(reclaim.next_job(&mut core, LANE).map(|job| job.superblock), Some(SUPERBLOCK));
     assert_eq!(reclaim.stats, ReclaimStats { blocks: 1, pages: 4, samples: 2 });
 }
 
@@ -77,13 +77,13 @@ fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
 fn a_predicted_rber_at_the_limit_passes_it() {
     let mut core = Setup { levels: 4, ..Setup::default() }.core();
     fill(&mut core, WriteStream::Host, 0..8);
-    core.array.block_mut(BLOCK).reads = 4;
-    let (rber, last) = (core.rber_of(core.geometry.page(BLOCK, 0)), core.physics.ecc.limit());
+    core.array.superblock_mut(SUPERBLOCK).reads = 4;
+    let (rber, last) = (core.rber_of(core.geometry.unit(SUPERBLOCK, 0)), core.physics.ecc.limit());
     let limit = rber / last;
     assert_eq!(limit * last, rber);
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Rber { limit, every: 4 });
-    core.array.block_mut(BLOCK).reads = 3;
-    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
+    core.array.superblock_mut(SUPERBLOCK).reads = 3;
+    assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 1), 1);
 }
 
 #[test]
@@ -97,74 +97,74 @@ fn a_limit_of_rber_needs_an_rber() {
 }
 
 #[test]
-fn an_open_block_is_closed_early_and_reclaimed() {
+fn an_open_superblock_is_closed_early_and_reclaimed() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..2);
-    assert_eq!(core.array.block(BLOCK).state, BlockState::Open);
-    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 2), 1);
-    assert_eq!(reclaim.next_job(&mut core, PLANE).map(|job| job.block), Some(BLOCK));
-    assert_eq!(core.array.block(BLOCK).state, BlockState::Full);
+    assert_eq!(core.array.superblock(SUPERBLOCK).state, SuperblockState::Open);
+    assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 2), 1);
+    assert_eq!(reclaim.next_job(&mut core, LANE).map(|job| job.superblock), Some(SUPERBLOCK));
+    assert_eq!(core.array.superblock(SUPERBLOCK).state, SuperblockState::Full);
     assert_eq!(reclaim.stats, ReclaimStats { blocks: 1, pages: 2, samples: 0 });
 }
 
 #[test]
-fn a_block_that_was_erased_or_has_no_valid_pages_is_not_reclaimed() {
+fn a_superblock_that_was_erased_or_has_no_valid_units_is_not_reclaimed() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..8);
-    sense(&mut core, &mut reclaim, BLOCK, 2);
-    clear(&mut core, BLOCK);
-    // The free blocks are filled until the erased block holds data again. Then this data is read once.
-    while core.array.block(BLOCK).state != BlockState::Full {
+    sense(&mut core, &mut reclaim, SUPERBLOCK, 2);
+    clear(&mut core, SUPERBLOCK);
+    // The free superblocks are filled until the erased superblock holds data again. Then this data is read once.
+    while core.array.superblock(SUPERBLOCK).state != SuperblockState::Full {
         fill(&mut core, WriteStream::Gc, 0..4);
     }
-    // A further free block, so that the plane has room for a job.
-    clear(&mut core, BlockId(2));
-    sense(&mut core, &mut reclaim, BLOCK, 1);
-    assert!(reclaim.next_job(&mut core, PLANE).is_none());
-    sense(&mut core, &mut reclaim, BlockId(1), 2);
+    // A further free superblock, so that the lane has room for a job.
+    clear(&mut core, SuperblockId(2));
+    sense(&mut core, &mut reclaim, SUPERBLOCK, 1);
+    assert!(reclaim.next_job(&mut core, LANE).is_none());
+    sense(&mut core, &mut reclaim, SuperblockId(1), 2);
     for lpn in 4..8 {
         crate::core::testing::unmap(&mut core, lpn);
     }
-    assert!(reclaim.next_job(&mut core, PLANE).is_none());
+    assert!(reclaim.next_job(&mut core, LANE).is_none());
     assert_eq!(reclaim.stats, ReclaimStats::default());
     assert!(reclaim.queues[0].is_empty());
 }
 
 #[test]
-fn a_block_that_finds_no_free_block_is_queued_again_by_its_next_read() {
+fn a_superblock_that_finds_no_free_superblock_is_queued_again_by_its_next_read() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
-    // Eight blocks of four pages: the sixteen LPNs are written twice, so blocks 0 to 3 hold no valid page. The host
-    // may not take the last block.
+    // Eight superblocks of four units: the sixteen LPNs are written twice, so superblocks 0 to 3 hold no valid unit.
+    // The host may not take the last superblock.
     fill(&mut core, WriteStream::Host, (0..16).chain(0..12));
     fill(&mut core, WriteStream::Gc, 12..16);
-    let block = BlockId(4);
-    sense(&mut core, &mut reclaim, block, 2);
-    assert!(reclaim.next_job(&mut core, PLANE).is_none(), "no block is free");
-    clear(&mut core, BLOCK);
-    assert_eq!(sense(&mut core, &mut reclaim, block, 1), 1);
-    assert_eq!(reclaim.next_job(&mut core, PLANE).map(|job| job.block), Some(block));
+    let superblock = SuperblockId(4);
+    sense(&mut core, &mut reclaim, superblock, 2);
+    assert!(reclaim.next_job(&mut core, LANE).is_none(), "no superblock is free");
+    clear(&mut core, SUPERBLOCK);
+    assert_eq!(sense(&mut core, &mut reclaim, superblock, 1), 1);
+    assert_eq!(reclaim.next_job(&mut core, LANE).map(|job| job.superblock), Some(superblock));
 }
 
 #[test]
-fn power_loss_drops_the_queue_and_the_next_read_queues_the_block_again() {
+fn power_loss_drops_the_queue_and_the_next_read_queues_the_superblock_again() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..8);
-    sense(&mut core, &mut reclaim, BLOCK, 2);
+    sense(&mut core, &mut reclaim, SUPERBLOCK, 2);
     reclaim.forget(&mut core);
-    assert!(reclaim.next_job(&mut core, PLANE).is_none());
-    assert_eq!(sense(&mut core, &mut reclaim, BLOCK, 1), 1);
-    assert!(reclaim.next_job(&mut core, PLANE).is_some());
+    assert!(reclaim.next_job(&mut core, LANE).is_none());
+    assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 1), 1);
+    assert!(reclaim.next_job(&mut core, LANE).is_some());
 }
 
 // ------------------------------------------------------------------------------------------------------- whole drives
 
-const PAGE: u64 = 4096;
+const UNIT: u64 = 4096;
 
-/// One plane of 40 blocks of 16 pages.
+/// One lane of 40 superblocks of 16 units.
 const DRIVE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 40\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nread = '50us'\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
@@ -184,10 +184,10 @@ impl Bench {
         Self(Drive::with_probe(&load(sets), Oracle::default()))
     }
 
-    /// Submits a request of one page, and simulates until it is completed. Returns the latency.
+    /// Submits a request of one unit, and simulates until it is completed. Returns the latency.
     fn one(&mut self, op: Op, lpn: u32) -> Span {
-        let (arrival, offset) = (self.0.now(), u64::from(lpn) * PAGE);
-        self.0.submit(&Request { arrival, op, fua: false, offset, len: PAGE }).expect("the request fits");
+        let (arrival, offset) = (self.0.now(), u64::from(lpn) * UNIT);
+        self.0.submit(&Request { arrival, op, fua: false, offset, len: UNIT }).expect("the request fits");
         assert!(self.0.advance_to_completion(Time::NEVER));
         let done = self.0.completions().next().expect("a request is completed");
         assert!(done.failed.is_none(), "{done:?}");
@@ -204,12 +204,12 @@ impl Bench {
         assert_eq!(self.0.probe().violations, [] as [String; 0]);
     }
 
-    fn block(&self, lpn: u32) -> BlockId {
-        self.0.geometry().block_of(self.0.ftl().map.get(Lpn(lpn)).expect("the LPN is mapped"))
+    fn superblock(&self, lpn: u32) -> SuperblockId {
+        self.0.geometry().superblock_of(self.0.ftl().map.get(Lpn(lpn)).expect("the LPN is mapped"))
     }
 
     fn reads(&self, lpn: u32) -> u32 {
-        self.0.array().block(self.block(lpn)).reads
+        self.0.array().superblock(self.superblock(lpn)).reads
     }
 
     fn flash(&self, kind: FlashOp, cause: Cause) -> u64 {
@@ -223,12 +223,12 @@ impl Bench {
 }
 
 #[test]
-fn a_reclaim_reads_and_programs_every_valid_page_and_erases_the_block() {
+fn a_reclaim_reads_and_programs_every_valid_unit_and_erases_the_superblock() {
     let mut bench = Bench::new(&[]);
     bench.write(0..17);
-    // Four pages of the block are written again, to the block that LPN 16 has opened.
+    // Four units of the superblock are written again, to the superblock that LPN 16 has opened.
     bench.write(0..4);
-    let block = bench.block(4);
+    let superblock = bench.superblock(4);
     for _ in 0..39 {
         bench.one(Op::Read, 4);
     }
@@ -242,8 +242,8 @@ fn a_reclaim_reads_and_programs_every_valid_page_and_erases_the_block() {
     {
         assert_eq!(bench.flash(kind, Cause::Reclaim), count, "{kind:?}");
     }
-    assert!(bench.block(4) != block && bench.reads(4) == 0);
-    assert_eq!(bench.0.array().block(block).state, BlockState::Free);
+    assert!(bench.superblock(4) != superblock && bench.reads(4) == 0);
+    assert_eq!(bench.0.array().superblock(superblock).state, SuperblockState::Free);
     for lpn in 0..17 {
         bench.one(Op::Read, lpn);
     }
@@ -252,9 +252,9 @@ fn a_reclaim_reads_and_programs_every_valid_page_and_erases_the_block() {
 
 /// Together with LaLDPC.
 #[test]
-fn a_reclaimed_page_is_read_at_level_1_again() {
-    // A read adds 0.0002 to the RBER of its block. From 25 reads on the RBER is at least 0.005, so a higher level is
-    // needed.
+fn a_reclaimed_unit_is_read_at_level_1_again() {
+    // A read adds 0.0002 to the RBER of its superblock. From 25 reads on the RBER is at least 0.005, so a higher level
+    // is needed.
     let sets = [
         "ftl.map=demand",
         "ecc.levels='laldpc'",
@@ -274,9 +274,9 @@ fn a_reclaimed_page_is_read_at_level_1_again() {
     assert!(disturbed > young && bench.one(Op::Read, 0) == young, "{young:?} {disturbed:?}");
 }
 
-/// Together with LaLDPC: without reclaim the page would become unreadable.
+/// Together with LaLDPC: without reclaim the unit would become unreadable.
 #[test]
-fn reclaim_by_rber_moves_a_block_before_no_level_decodes_it() {
+fn reclaim_by_rber_moves_a_superblock_before_no_level_decodes_it() {
     let disturbed = |policy: &str| {
         let sets = [
             policy,
@@ -288,7 +288,7 @@ fn reclaim_by_rber_moves_a_block_before_no_level_decodes_it() {
         let mut bench = Bench::new(&sets);
         bench.write(0..16);
         for _ in 0..300 {
-            let request = Request { arrival: bench.0.now(), op: Op::Read, fua: false, offset: 0, len: PAGE };
+            let request = Request { arrival: bench.0.now(), op: Op::Read, fua: false, offset: 0, len: UNIT };
             bench.0.submit(&request).expect("the request fits");
             // A reclaim takes less than 30 ms.
             bench.0.advance(bench.0.now() + Span::from_ns(30_000_000));
@@ -297,22 +297,23 @@ fn reclaim_by_rber_moves_a_block_before_no_level_decodes_it() {
         bench.rest();
         (bench.0.stats().ecc.uncorrectable, bench.reclaimed().0)
     };
-    // The last level decodes an RBER below 0.013. Without reads a page has an RBER of 0.0003 to 0.0004, so after 127
+    // The last level decodes an RBER below 0.013. Without reads a unit has an RBER of 0.0003 to 0.0004, so after 127
     // reads the RBER is too high: the other 173 of 300 reads fail.
     assert_eq!(disturbed("reclaim.policy=none"), (173, 0));
     // Eight tenths of the limit, 0.0104, are passed after 101 reads. The next sampled read is number 104, so 300 reads
-    // cause two reclaims. The sixteen reads of the job disturb the block as well: with 120 reads it is still readable.
+    // cause two reclaims. The sixteen reads of the job disturb the superblock as well: with 120 reads it is still
+    // readable.
     assert_eq!(disturbed("reclaim.policy.rber={ limit = 0.8, every = 8 }"), (0, 2));
-    // With a limit of nine tenths the job begins at 120 reads, and its last pages are lost by its own reads.
+    // With a limit of nine tenths the job begins at 120 reads, and its last units are lost by its own reads.
     let (lost, _) = disturbed("reclaim.policy.rber={ limit = 0.9, every = 8 }");
     assert!(lost > 0);
 }
 
 /// Together with partial refresh.
 #[test]
-fn a_reclaimed_block_of_linked_pages_is_merged() {
+fn a_reclaimed_superblock_of_linked_units_is_merged() {
     let mut bench = partially_refreshed(16);
-    // The refresh has read the sixteen pages once.
+    // The refresh has read the sixteen units once.
     assert_eq!(bench.reads(0), 16);
     for _ in 16..40 {
         bench.one(Op::Read, 0);
@@ -326,10 +327,10 @@ fn a_reclaimed_block_of_linked_pages_is_merged() {
 
 /// Together with partial refresh.
 #[test]
-fn the_block_of_combination_pages_is_reclaimed_by_the_reads_of_the_linked_pages() {
+fn the_superblock_of_combination_pages_is_reclaimed_by_the_reads_of_the_linked_units() {
     let mut bench = partially_refreshed(32);
-    // Two base blocks have been read sixteen times each by their refresh. Twenty host reads of a page of each base
-    // block read the block of the two combination pages forty times.
+    // Two base superblocks have been read sixteen times each by their refresh. Twenty host reads of a unit of each base
+    // superblock read the superblock of the two combination pages forty times.
     for _ in 0..20 {
         bench.one(Op::Read, 0);
         bench.one(Op::Read, 16);
@@ -344,9 +345,9 @@ fn the_block_of_combination_pages_is_reclaimed_by_the_reads_of_the_linked_pages(
     bench.rest();
 }
 
-/// A drive with `pages` pages in full blocks, all of them linked to combination pages. A line of the VSM takes sixteen
-/// pages.
-fn partially_refreshed(pages: u32) -> Bench {
+/// A drive with `units` units in full superblocks, all of them linked to combination pages. A line of the VSM takes
+/// sixteen units.
+fn partially_refreshed(units: u32) -> Bench {
     let sets = [
         "ecc.levels='laldpc'",
         "reliability.rber='vth'",
@@ -358,32 +359,32 @@ fn partially_refreshed(pages: u32) -> Bench {
         "gc.background_free=0.001",
     ];
     let mut bench = Bench::new(&sets);
-    bench.write(0..pages);
-    // A day takes a second, so the blocks are due after ten seconds.
+    bench.write(0..units);
+    // A day takes a second, so the superblocks are due after ten seconds.
     bench.0.advance(Time::START + Span::from_ns(10_500_000_000));
-    assert_eq!(bench.0.partial_refresh().expect("refresh is partial").linked_pages, u64::from(pages));
+    assert_eq!(bench.0.partial_refresh().expect("refresh is partial").linked_pages, u64::from(units));
     bench
 }
 
 /// Together with rcopyback.
 #[test]
-fn reclaim_moves_pages_off_chip_while_gc_copies_pages_back() {
+fn reclaim_moves_units_off_chip_while_gc_copies_units_back() {
     let mut bench = Bench::new(&[
         "migration.policy.rcopyback-greedy={ limit = 3 }",
         "gc.foreground_free=0.2",
         "gc.background_free=0.3",
     ]);
-    let pages = bench.0.geometry().logical_pages;
-    bench.write(0..pages);
-    // Reads of a page that is never written again, among writes that make GC copy its block back.
+    let units = bench.0.geometry().logical_units;
+    bench.write(0..units);
+    // Reads of a unit that is never written again, among writes that make GC copy its superblock back.
     let mut round = 0;
     while bench.flash(FlashOp::Program, Cause::Reclaim) < 64 {
-        bench.write((0..pages).filter(|lpn| lpn % 4 == round % 3 + 1));
+        bench.write((0..units).filter(|lpn| lpn % 4 == round % 3 + 1));
         for _ in 0..8 {
             bench.one(Op::Read, 0);
         }
         round += 1;
-        assert!(round < 100, "the reads of page 0 reach the limit");
+        assert!(round < 100, "the reads of LPN 0 reach the limit");
     }
     bench.rest();
     assert!(bench.flash(FlashOp::Copyback, Cause::Gc) > 0);
@@ -392,7 +393,7 @@ fn reclaim_moves_pages_off_chip_while_gc_copies_pages_back() {
 
 /// Together with the capacitor-aware write cache.
 #[test]
-fn reads_that_hit_the_write_cache_disturb_no_block() {
+fn reads_that_hit_the_write_cache_disturb_no_superblock() {
     let mut bench = Bench::new(&["cache.size=256KiB"]);
     bench.write(0..16);
     for _ in 0..100 {
@@ -412,11 +413,11 @@ fn a_reclaim_that_power_loss_interrupts_is_begun_again_and_loses_nothing() {
             bench.one(Op::Read, 0);
         }
         while bench.flash(FlashOp::Program, Cause::Reclaim) < 3 {
-            assert!(bench.0.advance_by_event(Time::NEVER));
+            assert!(bench.0.advance_unless_at_rest());
         }
         bench.0.cut_power();
         assert_eq!(bench.flash(FlashOp::Erase, Cause::Reclaim), 0);
-        // The block still holds the pages that were not moved.
+        // The superblock still holds the units that were not moved.
         bench.one(Op::Read, 15);
         bench.rest();
         assert_eq!(bench.reclaimed().0, 2);

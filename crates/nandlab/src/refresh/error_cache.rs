@@ -1,16 +1,16 @@
-//! A cache of known error positions (EC-Cache): pages that the host reads often decode at a lower read level, because
+//! A cache of known error positions (EC-Cache): units that the host reads often decode at a lower read level, because
 //! errors found by earlier reads are corrected before decoding.
 //!
-//! Each decoded host read of a read-hot page stores the positions of all errors of the page, including those known
+//! Each decoded host read of a read-hot unit stores the positions of all errors of the unit, including those known
 //! before. A later read has to decode only the errors that have occurred since. If there is no room, the least recently
-//! stored entry is evicted. The entry of a page is dropped when the program that replaces the page has ended, or when
-//! the LPN is deallocated. A copyback moves the entry to the new page.
+//! stored entry is evicted. The entry of a unit is dropped when the program that replaces the unit has ended, or when
+//! the LPN is deallocated. A copyback moves the entry to the new unit.
 //!
 //! R.-S. Liu et al., "EC-Cache: exploiting error locality to optimize LDPC in NAND flash-based SSDs", DAC 2014.
 
 use super::RefreshStats;
 use super::spec::RefreshPolicySpec;
-use crate::base::geometry::{Geometry, Ppn};
+use crate::base::geometry::{Geometry, UnitId};
 use crate::base::huge::Huge;
 use crate::base::list::{Link, List, ListLinks};
 use crate::core::{Core, KnownErrors, Map};
@@ -22,15 +22,15 @@ use serde::Serialize;
 /// Bytes of an entry besides its error positions: the PPN and the number of errors, four bytes each.
 const HEADER_BYTES: u64 = 8;
 
-/// The entry of a page: its known errors.
+/// The entry of a unit: its known errors.
 #[derive(Debug)]
-struct PageErrors {
-    ppn: Ppn,
+struct UnitErrors {
+    unit: UnitId,
     bytes: u32,
     link: Link,
 }
 
-impl ListLinks for Vec<PageErrors> {
+impl ListLinks for Vec<UnitErrors> {
     fn link(&mut self, slot: u32) -> &mut Link {
         &mut self[slot as usize].link
     }
@@ -40,9 +40,9 @@ impl ListLinks for Vec<PageErrors> {
 #[derive(Debug)]
 pub(crate) struct ErrorCache {
     size_bytes: u64,
-    page_bits: u32,
-    entries: Vec<PageErrors>,
-    /// By page: slot of the page's entry + 1; 0: no entry.
+    unit_bits: u32,
+    entries: Vec<UnitErrors>,
+    /// By unit: slot of the unit's entry + 1; 0: no entry.
     slots: Huge<u32>,
     by_use: List,
     unused: List,
@@ -53,7 +53,7 @@ pub(crate) struct ErrorCache {
 /// The size of the cache of known errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ErrorCacheState {
-    /// Number of pages whose error positions are in the cache.
+    /// Number of units whose error positions are in the cache.
     #[schemars(extend("unit" = "pages"))]
     pub entries: u64,
     /// Size of all entries of the cache, in bytes; at most `refresh.policy.ec-cache.size`.
@@ -66,16 +66,16 @@ impl ErrorCache {
     /// is not `ec-cache`.
     pub(crate) fn new(spec: &RefreshPolicySpec, geometry: &Geometry) -> Option<Self> {
         let size_bytes = spec.ec_cache()?.size_bytes;
-        Some(Self::with_size(size_bytes, geometry.page_bytes * 8, geometry.pages))
+        Some(Self::with_size(size_bytes, geometry.unit_bytes * 8, geometry.units))
     }
 
-    fn with_size(size_bytes: u64, page_bits: u32, pages: u32) -> Self {
-        let most = u64::from(pages).min(size_bytes / (HEADER_BYTES + 1));
+    fn with_size(size_bytes: u64, unit_bits: u32, units: u32) -> Self {
+        let most = u64::from(units).min(size_bytes / (HEADER_BYTES + 1));
         Self {
             size_bytes,
-            page_bits,
+            unit_bits,
             entries: Vec::with_capacity(most as usize),
-            slots: Huge::filled(0, pages as usize),
+            slots: Huge::filled(0, units as usize),
             by_use: List::default(),
             unused: List::default(),
             bytes: 0,
@@ -83,11 +83,11 @@ impl ErrorCache {
         }
     }
 
-    /// Bytes of the entry of a page with this RBER: a header, and a position for each error; 0 for a page without
+    /// Bytes of the entry of a unit with this RBER: a header, and a position for each error; 0 for a unit without
     /// errors.
     fn entry_bytes(&self, rber: f64) -> u64 {
-        let errors = libm::round(rber * f64::from(self.page_bits)) as u64;
-        let position_bits = u64::from(u32::BITS - (self.page_bits - 1).leading_zeros());
+        let errors = libm::round(rber * f64::from(self.unit_bits)) as u64;
+        let position_bits = u64::from(u32::BITS - (self.unit_bits - 1).leading_zeros());
         if errors == 0 { 0 } else { HEADER_BYTES + (errors * position_bits).div_ceil(8) }
     }
 
@@ -96,19 +96,19 @@ impl ErrorCache {
         ErrorCacheState { entries: self.by_use.len().into(), bytes: self.bytes }
     }
 
-    /// Whether errors of a page are known.
-    pub(crate) fn knows(&self, ppn: Ppn) -> bool {
-        self.slot(ppn).is_some()
+    /// Whether errors of a unit are known.
+    pub(crate) fn knows(&self, unit: UnitId) -> bool {
+        self.slot(unit).is_some()
     }
 
-    fn slot(&self, ppn: Ppn) -> Option<u32> {
-        self.slots[ppn.index()].checked_sub(1)
+    fn slot(&self, unit: UnitId) -> Option<u32> {
+        self.slots[unit.index()].checked_sub(1)
     }
 
-    /// All errors of a page have been found: stores their positions. Returns the number of entries of other pages that
+    /// All errors of a unit have been found: stores their positions. Returns the number of entries of other units that
     /// were evicted.
-    fn remember(&mut self, known: &mut KnownErrors, ppn: Ppn, rber: f64) -> u64 {
-        self.drop_page(known, ppn);
+    fn remember(&mut self, known: &mut KnownErrors, unit: UnitId, rber: f64) -> u64 {
+        self.drop_unit(known, unit);
         let bytes = self.entry_bytes(rber);
         if bytes == 0 || bytes > self.size_bytes {
             return 0;
@@ -116,10 +116,10 @@ impl ErrorCache {
         let mut evicted = 0;
         while self.bytes + bytes > self.size_bytes {
             let last = self.by_use.last().expect("every entry is in the order of use");
-            self.drop_page(known, self.entries[last as usize].ppn);
+            self.drop_unit(known, self.entries[last as usize].unit);
             evicted += 1;
         }
-        let entry = PageErrors { ppn, bytes: bytes as u32, link: Link::default() };
+        let entry = UnitErrors { unit, bytes: bytes as u32, link: Link::default() };
         let slot = match self.unused.last() {
             Some(slot) => {
                 self.unused.remove(&mut self.entries, slot);
@@ -132,29 +132,29 @@ impl ErrorCache {
             }
         };
         self.by_use.push_first(&mut self.entries, slot);
-        self.slots[ppn.index()] = slot + 1;
+        self.slots[unit.index()] = slot + 1;
         self.bytes += bytes;
-        known.set(ppn, rber);
+        known.set(unit, rber);
         evicted
     }
 
-    /// A page has been copied back with its errors: moves its entry to the new page.
-    pub(crate) fn move_page(&mut self, known: &mut KnownErrors, from: Ppn, to: Ppn) {
-        self.drop_page(known, to);
+    /// A unit has been copied back with its errors: moves its entry to the new unit.
+    pub(crate) fn move_unit(&mut self, known: &mut KnownErrors, from: UnitId, to: UnitId) {
+        self.drop_unit(known, to);
         let slot = std::mem::take(&mut self.slots[from.index()]);
         if slot > 0 {
             self.slots[to.index()] = slot;
-            self.entries[slot as usize - 1].ppn = to;
+            self.entries[slot as usize - 1].unit = to;
             known.set(to, known.of(from));
             known.set(from, 0.0);
         }
     }
 
-    /// Drops the entry of a page, if there is one.
-    pub(crate) fn drop_page(&mut self, known: &mut KnownErrors, ppn: Ppn) {
-        let Some(slot) = self.slot(ppn) else { return };
-        self.slots[ppn.index()] = 0;
-        known.set(ppn, 0.0);
+    /// Drops the entry of a unit, if there is one.
+    pub(crate) fn drop_unit(&mut self, known: &mut KnownErrors, unit: UnitId) {
+        let Some(slot) = self.slot(unit) else { return };
+        self.slots[unit.index()] = 0;
+        known.set(unit, 0.0);
         self.bytes -= u64::from(self.entries[slot as usize].bytes);
         self.by_use.remove(&mut self.entries, slot);
         self.unused.push_first(&mut self.entries, slot);
@@ -163,27 +163,27 @@ impl ErrorCache {
     /// Power is lost: drops all entries.
     pub(crate) fn clear(&mut self, known: &mut KnownErrors) {
         while let Some(slot) = self.by_use.last() {
-            self.drop_page(known, self.entries[slot as usize].ppn);
+            self.drop_unit(known, self.entries[slot as usize].unit);
         }
     }
 }
 
 impl ErrorCache {
-    /// A host read of a flash page has been queued: counts reads of pages with known errors.
+    /// A host read of a unit has been queued: counts reads of units with known errors.
     #[inline(never)]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
         let read = core.pool[slot];
-        if self.slot(read.ppn).is_none() {
+        if self.slot(read.unit).is_none() {
             return;
         }
-        let rber = core.rber_of(read.ppn);
+        let rber = core.rber_of(read.unit);
         let without = core.physics.ecc.level_for(rber);
         let stats = &mut self.stats;
         stats.cached_reads += 1;
         stats.lower_level_reads += u64::from(read.level.max(read.needed) < without);
     }
 
-    /// A host read has ended: stores the errors of its page if the read was decoded and the page is still valid and
+    /// A host read has ended: stores the errors of its unit if the read was decoded and the unit is still valid and
     /// read-hot.
     #[inline(never)]
     pub(crate) fn on_decoded<P: Probe>(
@@ -192,35 +192,36 @@ impl ErrorCache {
         map: &mut impl Map<P>,
         read: &Transaction,
     ) {
-        let is_newest = core.ftl.map.get(read.lpn) == Some(read.ppn);
-        if read.is_uncorrectable() || !is_newest || !core.read_counts.is_hot(read.ppn) {
+        let is_newest = core.ftl.map.get(read.lpn) == Some(read.unit);
+        if read.is_uncorrectable() || !is_newest || !core.read_counts.is_hot(read.unit) {
             return;
         }
-        let rber = core.rber_of(read.ppn);
-        let evicted = self.remember(&mut core.physics.known, read.ppn, rber);
+        let rber = core.rber_of(read.unit);
+        let evicted = self.remember(&mut core.physics.known, read.unit, rber);
         self.stats.known_errors_evicted += evicted;
-        // The known errors are corrected before the next read is decoded, so the page's read level starts again at 1.
-        if self.slot(read.ppn).is_some() {
+        // The known errors are corrected before the next read is decoded, so the unit's read level starts again at 1.
+        if self.slot(read.unit).is_some() {
             map.on_corrected(core, read.lpn);
         }
     }
 
-    /// Checks that every entry belongs to a valid page, or to a page in a pinned block, and that number and size of the
-    /// entries are right.
+    /// Checks that every entry belongs to a valid unit, or to a unit in a pinned superblock, and that number and size
+    /// of the entries are right.
     ///
     /// # Errors
     /// The first inconsistency found.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
-        let pages = (0..core.geometry.pages).map(Ppn);
+        let units = (0..core.geometry.units).map(UnitId);
         let (mut entries, mut bytes) = (0, 0);
-        for (ppn, slot) in pages.filter_map(|ppn| Some((ppn, self.slot(ppn)?))) {
+        for (unit, slot) in units.filter_map(|unit| Some((unit, self.slot(unit)?))) {
             let entry = &self.entries[slot as usize];
-            // An invalid page keeps its entry, and its block a pin, until the program that replaces the page has ended.
-            let is_pinned = core.array.block(core.geometry.block_of(ppn)).pins > 0;
-            if entry.ppn != ppn || !is_pinned && !core.ftl.is_valid(&core.geometry, ppn) {
+            // An invalid unit keeps its entry, and its superblock a pin, until the program that replaces the unit has
+            // ended.
+            let is_pinned = core.array.superblock(core.geometry.superblock_of(unit)).pins > 0;
+            if entry.unit != unit || !is_pinned && !core.ftl.is_valid(&core.geometry, unit) {
                 return Err(format!(
-                    "the error cache has an entry of {}, but the page is invalid or the entry is of another page",
-                    core.geometry.show(ppn)
+                    "the error cache has an entry of {}, but the unit is invalid or the entry is of another unit",
+                    core.geometry.show(unit)
                 ));
             }
             entries += 1;
@@ -246,30 +247,30 @@ mod tests {
 
     #[test]
     fn an_entry_is_a_header_and_a_position_for_each_error() {
-        // A page of 4 KiB has 32,768 bits, so a position takes 15 bits.
+        // A unit of 4 KiB has 32,768 bits, so a position takes 15 bits.
         let cache = ErrorCache::with_size(1024, 32_768, 8);
         for (errors, bytes) in [(0, 0), (1, 8 + 2), (8, 8 + 15), (9, 8 + 17), (164, 8 + 308)] {
             assert_eq!(cache.entry_bytes(f64::from(errors) / 32_768.0), bytes, "{errors} errors");
         }
         assert_eq!(cache.entry_bytes(0.49 / 32_768.0), 0);
-        // With one bit more than 2^15 in the page, a position takes 16 bits.
+        // With one bit more than 2^15 in the unit, a position takes 16 bits.
         assert_eq!(ErrorCache::with_size(1024, 32_769, 8).entry_bytes(8.0 / 32_769.0), 8 + 16);
     }
 
     #[test]
     fn the_cache_evicts_the_least_recently_stored_entry_as_a_naive_twin_does() {
-        let (pages, size) = (40, 2048);
-        let mut cache = ErrorCache::with_size(size, 32_768, pages);
-        let mut errors = KnownErrors::new(pages);
-        // Page, RBER and bytes of each entry, the most recently stored entry last.
-        let mut twin: Vec<(Ppn, f64, u64)> = Vec::new();
+        let (units, size) = (40, 2048);
+        let mut cache = ErrorCache::with_size(size, 32_768, units);
+        let mut errors = KnownErrors::new(units);
+        // Unit, RBER and bytes of each entry, the most recently stored entry last.
+        let mut twin: Vec<(UnitId, f64, u64)> = Vec::new();
         let mut stream = Stream::new(3, "error cache");
         let (mut evictions, mut too_large) = (0, 0);
         for step in 0..20_000 {
-            let ppn = Ppn(stream.below(pages.into()) as u32);
-            twin.retain(|&(other, ..)| other != ppn);
+            let unit = UnitId(stream.below(units.into()) as u32);
+            twin.retain(|&(other, ..)| other != unit);
             if stream.below(8) == 0 {
-                cache.drop_page(&mut errors, ppn);
+                cache.drop_unit(&mut errors, unit);
             } else if step % 5000 == 4999 {
                 cache.clear(&mut errors);
                 twin.clear();
@@ -284,14 +285,14 @@ mod tests {
                         twin.remove(0);
                         evicted += 1;
                     }
-                    twin.push((ppn, rber, bytes));
+                    twin.push((unit, rber, bytes));
                 }
-                assert_eq!(cache.remember(&mut errors, ppn, rber), evicted);
+                assert_eq!(cache.remember(&mut errors, unit, rber), evicted);
                 evictions += evicted;
             }
-            for ppn in (0..pages).map(Ppn) {
-                let known = twin.iter().find(|entry| entry.0 == ppn).map(|entry| entry.1);
-                assert_eq!(cache.slot(ppn).map(|_| errors.of(ppn)), known, "step {step}, page {}", ppn.0);
+            for unit in (0..units).map(UnitId) {
+                let known = twin.iter().find(|entry| entry.0 == unit).map(|entry| entry.1);
+                assert_eq!(cache.slot(unit).map(|_| errors.of(unit)), known, "step {step}, unit {}", unit.0);
             }
             assert_eq!(cache.bytes, twin.iter().map(|entry| entry.2).sum::<u64>());
             assert!(cache.bytes <= size, "the entries take {} of {size} bytes", cache.bytes);
@@ -302,7 +303,7 @@ mod tests {
         );
         assert_eq!(
             cache.entries.capacity(),
-            pages as usize,
+            units as usize,
             "the list of entries has grown beyond its first allocation"
         );
     }

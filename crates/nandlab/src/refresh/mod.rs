@@ -1,17 +1,18 @@
-//! Refresh: data that has aged for the interval of its block is read, corrected and written anew, whole or in part.
+//! Refresh: data that has aged for the interval of its superblock is read, corrected and written anew, whole or in
+//! part.
 //!
-//! A block is due when its interval has passed since its first program or its last refresh; the interval depends on the
-//! P/E cycles of the block and runs on the scaled clock. A due block is refreshed by a background job of its plane.
-//! `refresh.priority` is the place of the job's operations on their dies. With `background` the job yields to the host;
-//! when half of the grace is over, the job is promoted. If the job has not begun for lack of room, the drive tries to
-//! start the job again. Unless `in_place` or partial refresh applies, the job writes the pages
-//! elsewhere and erases the block. A block without valid pages needs no refresh.
+//! A superblock is due when its interval has passed since its first program or its last refresh; the interval depends
+//! on the P/E cycles of the superblock and runs on the scaled clock. A due superblock is refreshed by a background job
+//! of its lane. `refresh.priority` is the place of the job's operations on their dies. With `background` the job yields
+//! to the host; when half of the grace is over, the job is promoted. If the job has not begun for lack of room, the
+//! drive tries to start the job again. Unless `in_place` or partial refresh applies, the job writes the units elsewhere
+//! and erases the superblock. A superblock without valid units needs no refresh.
 //!
-//! With `in_place` a page that has been read and corrected is reprogrammed where it is. The block is not erased, and is
-//! due again an interval later. A page that no read level decodes is written elsewhere, marked as lost. While the
-//! capacitor is being measured or recharged, every page is written elsewhere, because a torn reprogram would destroy
-//! the only copy of the page. With `remap_above` a block is emptied and erased instead once the errors from programs
-//! in place exceed this limit (hybrid FCR).
+//! With `in_place` a unit that has been read and corrected is reprogrammed where it is. The superblock is not erased,
+//! and is due again an interval later. A unit that no read level decodes is written elsewhere, marked as lost. While
+//! the capacitor is being measured or recharged, every unit is written elsewhere, because a torn reprogram would
+//! destroy the only copy of the unit. With `remap_above` a superblock is emptied and erased instead once the errors
+//! from programs in place exceed this limit (hybrid FCR).
 //!
 //! Y. Cai et al., "Flash correct-and-refresh: retention-aware error management for increased flash memory lifetime",
 //! ICCD 2012 (FCR, the baseline of the partial refresh paper). `partial/` and `error_cache.rs` name papers of their
@@ -32,11 +33,11 @@ pub use partial::PartialState;
 pub use stats::{RefreshStats, RefreshSummary};
 
 use crate::base::counters::CounterSet;
-use crate::base::geometry::{BlockId, Geometry, PlaneId, Ppn};
+use crate::base::geometry::{Geometry, LaneId, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{SECOND, Span, Time};
 use crate::core::{Core, Map, Maps, NextJob, Part, Program, Refreshed, Scheme, To, Wake};
-use crate::flash::{AgeStamp, BlockState, Stamp};
+use crate::flash::{AgeStamp, Stamp, SuperblockState};
 use crate::probe::Probe;
 use crate::sched::{Cause, NEVER, Owner, Slot, Start, Transaction};
 use spec::{RefreshPolicySpec, RefreshSpec};
@@ -46,13 +47,13 @@ use std::collections::{BinaryHeap, VecDeque};
 /// The kind of an alarm of the refresh clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Alarm {
-    /// The block is due.
+    /// The superblock is due.
     Due,
-    /// At least half of the block's grace is over.
+    /// At least half of the superblock's grace is over.
     Hurry,
 }
 
-/// The parts of refresh: due blocks, partial refresh, and the cache of known errors.
+/// The parts of refresh: due superblocks, partial refresh, and the cache of known errors.
 #[derive(Debug)]
 pub(crate) struct Refreshing {
     pub(crate) refresh: Refresh,
@@ -82,45 +83,50 @@ impl Refreshing {
         all
     }
 
-    /// A page has been read for a refresh job whose block is not erased: refreshes the page partially or in place, if
-    /// possible.
+    /// A unit has been read for a refresh job whose superblock is not erased: refreshes the unit partially or in place,
+    /// if possible.
     #[inline(never)]
-    pub(crate) fn refresh_page<P: Probe>(
+    pub(crate) fn refresh_unit<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        plane: PlaneId,
+        lane: LaneId,
         read: &Transaction,
     ) -> Refreshed {
         let partial = self.partial.as_mut();
-        match partial.map_or(Refreshed::Not, |partial| partial.refresh_page(core, plane, read)) {
-            Refreshed::Not if self.refresh.reprogram(core, plane, read) => Refreshed::Later,
+        match partial.map_or(Refreshed::Not, |partial| partial.refresh_unit(core, lane, read)) {
+            Refreshed::Not if self.refresh.reprogram(core, lane, read) => Refreshed::Later,
             refreshed => refreshed,
         }
     }
 
-    /// All pages of a block that is not erased have been read, and refreshed or written elsewhere: ends the job.
-    pub(crate) fn end_staying<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId, block: BlockId) {
-        self.refresh.stats.busy_ns += self.refresh.job_ns(core.now, plane);
+    /// All units of a superblock that is not erased have been read, and refreshed or written elsewhere: ends the job.
+    pub(crate) fn end_staying<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        lane: LaneId,
+        superblock: SuperblockId,
+    ) {
+        self.refresh.stats.busy_ns += self.refresh.job_ns(core.now, lane);
         if let Some(partial) = &mut self.partial {
-            partial.end_block(core, block);
+            partial.end_superblock(core, superblock);
         } else {
-            self.refresh.end_in_place(core, block);
+            self.refresh.end_in_place(core, superblock);
         }
     }
 
-    /// The data of a page is no longer needed, because the program that replaces the page has ended or the LPN has been
-    /// deallocated: drops the page's known errors and its link.
+    /// The data of a unit is no longer needed, because the program that replaces the unit has ended or the LPN has been
+    /// deallocated: drops the unit's known errors and its link.
     #[inline]
-    pub(crate) fn on_page_obsolete<P: Probe>(&mut self, core: &mut Core<P>, ppn: Ppn) {
+    pub(crate) fn on_unit_obsolete<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
         if let Some(cache) = &mut self.error_cache {
-            cache.drop_page(&mut core.physics.known, ppn);
+            cache.drop_unit(&mut core.physics.known, unit);
         }
         if let Some(partial) = &mut self.partial {
-            partial.unlink_marked(core, ppn);
+            partial.unlink_marked(core, unit);
         }
     }
 
-    /// A host read has been queued: counts it if its page is partially refreshed or has known errors.
+    /// A host read has been queued: counts it if its unit is partially refreshed or has known errors.
     #[inline]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
         if let Some(partial) = &mut self.partial {
@@ -131,17 +137,17 @@ impl Refreshing {
         }
     }
 
-    /// A block has been erased: drops the state that partial refresh has of the block.
-    pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+    /// A superblock has been erased: drops the state that partial refresh has of the superblock.
+    pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
         if let Some(partial) = &mut self.partial {
-            partial.on_erased(core, block);
+            partial.on_erased(core, superblock);
         }
     }
 }
 
 impl<P: Probe> Scheme<P> for Refreshing {
-    fn next_job(&mut self, core: &mut Core<P>, plane: PlaneId) -> Option<NextJob> {
-        self.refresh.next_due(core, self.partial.as_mut(), plane)
+    fn next_job(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
+        self.refresh.next_due(core, self.partial.as_mut(), lane)
     }
 
     fn forget(&mut self, core: &mut Core<P>) {
@@ -156,34 +162,34 @@ impl<P: Probe> Scheme<P> for Refreshing {
     }
 }
 
-/// The ages of blocks, the alarms of the refresh clock, and the due blocks.
+/// The ages of superblocks, the alarms of the refresh clock, and the due superblocks.
 #[derive(Debug)]
 pub(crate) struct Refresh {
     policy: RefreshPolicySpec,
     pub(crate) stats: RefreshStats,
     /// The lines of the interval table: highest P/E cycles, and interval in seconds.
     intervals: Box<[(u32, u32)]>,
-    /// Share of its interval by which a block may be overdue before it counts as late.
+    /// Share of its interval by which a superblock may be overdue before it counts as late.
     grace: f64,
     /// Number of reprograms in place that are queued or under way.
     reprograms: u32,
-    /// By block: age stamp from which the age of its data counts; empty without refresh.
+    /// By superblock: age stamp from which the age of its data counts; empty without refresh.
     since: Huge<AgeStamp>,
-    /// Pending alarms: age stamp, block, kind, and the block's `since` when the alarm was set. An alarm is outdated if
-    /// the block's `since` has changed.
+    /// Pending alarms: age stamp, superblock, kind, and the superblock's `since` when the alarm was set. An alarm is
+    /// outdated if the superblock's `since` has changed.
     alarms: BinaryHeap<Reverse<(AgeStamp, u32, Alarm, AgeStamp)>>,
-    /// By plane: the queue of due blocks.
-    due: Box<[VecDeque<BlockId>]>,
-    /// By plane: time at which the latest refresh job began.
+    /// By lane: the queue of due superblocks.
+    due: Box<[VecDeque<SuperblockId>]>,
+    /// By lane: time at which the latest refresh job began.
     began: Box<[Time]>,
-    /// Whether the refresh clock has set the alarms of all programmed blocks since [`Refresh::begin`].
+    /// Whether the refresh clock has set the alarms of all programmed superblocks since [`Refresh::begin`].
     has_begun: bool,
 }
 
 impl Refresh {
     pub(crate) fn new(spec: &RefreshSpec, geometry: &Geometry) -> Self {
         let is_on = spec.policy != RefreshPolicySpec::None;
-        let planes = if is_on { geometry.planes as usize } else { 0 };
+        let lanes = if is_on { geometry.lanes as usize } else { 0 };
         let seconds = |span: Span| u32::try_from(span / SECOND).unwrap_or(u32::MAX).max(1);
         Self {
             policy: spec.policy,
@@ -191,10 +197,10 @@ impl Refresh {
             intervals: spec.interval.iter().map(|&(pe, every)| (pe, seconds(every))).collect(),
             grace: spec.grace,
             reprograms: 0,
-            since: Huge::filled(AgeStamp::default(), if is_on { geometry.blocks as usize } else { 0 }),
+            since: Huge::filled(AgeStamp::default(), if is_on { geometry.superblocks as usize } else { 0 }),
             alarms: BinaryHeap::new(),
-            due: vec![VecDeque::new(); planes].into(),
-            began: vec![Time::START; planes].into(),
+            due: vec![VecDeque::new(); lanes].into(),
+            began: vec![Time::START; lanes].into(),
             has_begun: false,
         }
     }
@@ -204,45 +210,46 @@ impl Refresh {
         !matches!(self.policy, RefreshPolicySpec::None)
     }
 
-    /// The refresh interval of a block with `pe_cycles` P/E cycles, in seconds.
+    /// The refresh interval of a superblock with `pe_cycles` P/E cycles, in seconds.
     pub(crate) fn interval_s(&self, pe_cycles: u32) -> u32 {
         let line = self.intervals.iter().find(|&&(pe, _)| pe_cycles <= pe).or(self.intervals.last());
         line.map_or(u32::MAX, |&(_, every)| every)
     }
 
-    /// The read level at which the reads of a refresh start; `is_partial`: the block is refreshed partially.
+    /// The read level at which the reads of a refresh start; `is_partial`: the superblock is refreshed partially.
     fn start(&self, is_partial: bool) -> Start {
         if self.policy.reads_full_strength(is_partial) { Start::Last } else { Start::First }
     }
 
-    /// Whether any page is being reprogrammed in place.
+    /// Whether any unit is being reprogrammed in place.
     pub(crate) fn is_reprogramming(&self) -> bool {
         self.reprograms > 0
     }
 
-    /// Whether `block` is the first block in the queue of due blocks of its plane.
-    pub(crate) fn is_next(&self, plane: PlaneId, block: BlockId) -> bool {
-        self.due[plane.index()].front() == Some(&block)
+    /// Whether `superblock` is the first superblock in the queue of due superblocks of its lane.
+    pub(crate) fn is_next(&self, lane: LaneId, superblock: SuperblockId) -> bool {
+        self.due[lane.index()].front() == Some(&superblock)
     }
 
-    /// The age stamp from which the age of a block's data counts.
-    pub(crate) fn since(&self, block: BlockId) -> AgeStamp {
-        self.since[block.index()]
+    /// The age stamp from which the age of a superblock's data counts.
+    pub(crate) fn since(&self, superblock: SuperblockId) -> AgeStamp {
+        self.since[superblock.index()]
     }
 
-    /// Sets the age stamp from which the age of a block's data counts, without setting alarms.
-    pub(crate) fn set_since(&mut self, block: BlockId, since: AgeStamp) {
-        self.since[block.index()] = since;
+    /// Sets the age stamp from which the age of a superblock's data counts, without setting alarms.
+    pub(crate) fn set_since(&mut self, superblock: SuperblockId, since: AgeStamp) {
+        self.since[superblock.index()] = since;
     }
 
-    /// Whether the refresh clock has set the alarms of all programmed blocks since [`Refresh::begin`].
+    /// Whether the refresh clock has set the alarms of all programmed superblocks since [`Refresh::begin`].
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Counts the age of a block's data from `since`, unless it already counts from an earlier time. Sets no alarms.
-    pub(crate) fn age_from(&mut self, block: BlockId, since: AgeStamp) {
-        let known = &mut self.since[block.index()];
+    /// Counts the age of a superblock's data from `since`, unless it already counts from an earlier time. Sets no
+    /// alarms.
+    pub(crate) fn age_from(&mut self, superblock: SuperblockId, since: AgeStamp) {
+        let known = &mut self.since[superblock.index()];
         *known = (*known).min(since);
     }
 
@@ -250,7 +257,7 @@ impl Refresh {
         (f64::from(self.interval_s(pe_cycles)) * self.grace) as u32
     }
 
-    /// Time between two hurry alarms of a block that is still due, in seconds.
+    /// Time between two hurry alarms of a superblock that is still due, in seconds.
     fn hurry_interval_s(&self, pe_cycles: u32) -> u32 {
         (self.grace_s(pe_cycles) / 8).max(1)
     }
@@ -258,8 +265,8 @@ impl Refresh {
 
 impl Refresh {
     /// Called at the start of the run, after a power loss and after a fast-forward: the next event of the refresh clock
-    /// will set the alarms of all programmed blocks. At the start of the run preconditioning comes before this event.
-    /// The ages of blocks survive a power loss, because the firmware keeps a record of them.
+    /// will set the alarms of all programmed superblocks. At the start of the run preconditioning comes before this
+    /// event. The ages of superblocks survive a power loss, because the firmware keeps a record of them.
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>) {
         if self.is_on() {
             self.alarms.clear();
@@ -270,46 +277,51 @@ impl Refresh {
         }
     }
 
-    /// Counts the age of a block's data from now, and sets the due alarm of the block.
+    /// Counts the age of a superblock's data from now, and sets the due alarm of the superblock.
     #[cold]
     #[inline(never)]
-    pub(crate) fn age_from_now<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        self.set_age(core, block, core.physics.age_clock.at(core.now));
+    pub(crate) fn age_from_now<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
+        self.set_age(core, superblock, core.physics.age_clock.at(core.now));
         self.set_clock(core);
     }
 
-    /// Data of `source` has been copied back to `block`: if the data of `source` is older, `block` gets the age of
-    /// `source`.
+    /// Data of `source` has been copied back to `superblock`: if the data of `source` is older, `superblock` gets the
+    /// age of `source`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn age_as<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, source: BlockId) {
+    pub(crate) fn age_as<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        superblock: SuperblockId,
+        source: SuperblockId,
+    ) {
         let since = self.since[source.index()];
-        if since < self.since[block.index()] {
-            self.set_age(core, block, since);
+        if since < self.since[superblock.index()] {
+            self.set_age(core, superblock, since);
             self.set_clock(core);
         }
     }
 
-    /// A block gets its first program while power fails: the age of its data counts from now. The alarms are set after
-    /// [`Refresh::begin`].
-    pub(crate) fn age_from_power_loss<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
+    /// A superblock gets its first program while power fails: the age of its data counts from now. The alarms are set
+    /// after [`Refresh::begin`].
+    pub(crate) fn age_from_power_loss<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
         if self.is_on() {
-            self.since[block.index()] = core.physics.age_clock.at(core.now);
+            self.since[superblock.index()] = core.physics.age_clock.at(core.now);
         }
     }
 
     /// A copyback has ended while power fails: does the same as [`Refresh::age_as`], but sets no alarms.
-    pub(crate) fn age_as_from_power_loss(&mut self, block: BlockId, source: BlockId) {
+    pub(crate) fn age_as_from_power_loss(&mut self, superblock: SuperblockId, source: SuperblockId) {
         if self.is_on() {
-            self.age_from(block, self.since[source.index()]);
+            self.age_from(superblock, self.since[source.index()]);
         }
     }
 
-    /// Sets the age stamp from which the age of a block's data counts, and its due alarm.
-    fn set_age<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId, since: AgeStamp) {
-        self.since[block.index()] = since;
-        let due = since.plus_s(self.interval_s(core.array.block(block).pe_cycles));
-        self.alarms.push(Reverse((due, block.0, Alarm::Due, since)));
+    /// Sets the age stamp from which the age of a superblock's data counts, and its due alarm.
+    fn set_age<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId, since: AgeStamp) {
+        self.since[superblock.index()] = since;
+        let due = since.plus_s(self.interval_s(core.array.superblock(superblock).pe_cycles));
+        self.alarms.push(Reverse((due, superblock.0, Alarm::Due, since)));
     }
 
     fn set_clock<P: Probe>(&mut self, core: &mut Core<P>) {
@@ -325,102 +337,103 @@ impl Refresh {
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>) {
         let _inside = core.inside.enter(Part::Refresh);
         if !std::mem::replace(&mut self.has_begun, true) {
-            for block in (0..core.geometry.blocks).map(BlockId) {
-                if core.array.block(block).programmed > 0 {
-                    let since = self.since[block.index()];
-                    // A block without an age stamp gets its initial age. After a power loss, the stamp from before the
-                    // loss counts.
+            for superblock in (0..core.geometry.superblocks).map(SuperblockId) {
+                if core.array.superblock(superblock).programmed > 0 {
+                    let since = self.since[superblock.index()];
+                    // A superblock without an age stamp gets its initial age. After a power loss, the stamp from before
+                    // the loss counts.
                     let since = if since == AgeStamp::default() {
-                        core.physics.initial_ages.of(block)
+                        core.physics.initial_ages.of(superblock)
                     } else {
                         since
                     };
-                    self.set_age(core, block, since);
+                    self.set_age(core, superblock, since);
                 }
             }
         }
         let now = core.physics.age_clock.at(core.now);
-        while let Some(&Reverse((at, block, alarm, since))) = self.alarms.peek()
+        while let Some(&Reverse((at, superblock, alarm, since))) = self.alarms.peek()
             && at <= now
         {
             self.alarms.pop();
-            let block = BlockId(block);
-            let state = core.array.block(block);
-            if self.since[block.index()] != since || state.programmed == 0 {
+            let superblock = SuperblockId(superblock);
+            let state = core.array.superblock(superblock);
+            if self.since[superblock.index()] != since || state.programmed == 0 {
                 continue;
             }
-            let plane = core.geometry.plane_of(block);
+            let lane = core.geometry.lane_of(superblock);
             match alarm {
                 Alarm::Due => {
                     let hurry = at.plus_s(self.grace_s(state.pe_cycles) / 2);
-                    self.alarms.push(Reverse((hurry, block.0, Alarm::Hurry, since)));
-                    self.due[plane.index()].push_back(block);
-                    core.wake(Wake::Due(plane));
+                    self.alarms.push(Reverse((hurry, superblock.0, Alarm::Hurry, since)));
+                    self.due[lane.index()].push_back(superblock);
+                    core.wake(Wake::Due(lane));
                 }
-                // A block without valid pages needs no refresh.
+                // A superblock without valid units needs no refresh.
                 Alarm::Hurry if state.valid == 0 => {}
                 Alarm::Hurry => {
-                    // The alarm repeats until the block is refreshed: the plane may have no room now, or programs of
-                    // the block may be under way.
+                    // The alarm repeats until the superblock is refreshed: the lane may have no room now, or programs
+                    // of the superblock may be under way.
                     let again = now.plus_s(self.hurry_interval_s(state.pe_cycles));
                     // The age clock stops at the end of its range, where the alarm would repeat without end.
                     if again > now {
-                        self.alarms.push(Reverse((again, block.0, Alarm::Hurry, since)));
+                        self.alarms.push(Reverse((again, superblock.0, Alarm::Hurry, since)));
                     }
-                    core.wake(Wake::Hurry(block));
+                    core.wake(Wake::Hurry(superblock));
                 }
             }
         }
         self.set_clock(core);
     }
 
-    /// Returns the next refresh job of a plane without a job, if a block is due and the plane has room for the job.
+    /// Returns the next refresh job of a lane without a job, if a superblock is due and the lane has room for the job.
     #[inline(never)]
     pub(crate) fn next_due<P: Probe>(
         &mut self,
         core: &mut Core<P>,
         partial: Option<&mut Partial>,
-        plane: PlaneId,
+        lane: LaneId,
     ) -> Option<NextJob> {
         if !self.is_on() {
             return None;
         }
         let _inside = core.inside.enter(Part::Refresh);
         let now = core.physics.age_clock.at(core.now);
-        while let Some(&block) = self.due[plane.index()].front() {
-            let state = core.array.block(block);
+        while let Some(&superblock) = self.due[lane.index()].front() {
+            let state = core.array.superblock(superblock);
             let (pe_cycles, valid) = (state.pe_cycles, state.valid);
-            let since = self.since[block.index()];
+            let since = self.since[superblock.index()];
             let due = since.plus_s(self.interval_s(pe_cycles));
-            // The block may have been emptied by GC since it became due.
-            if due > now || !matches!(state.state, BlockState::Open | BlockState::Full) {
-                self.due[plane.index()].pop_front();
+            // The superblock may have been emptied by GC since it became due.
+            if due > now || !matches!(state.state, SuperblockState::Open | SuperblockState::Full) {
+                self.due[lane.index()].pop_front();
                 continue;
             }
-            // An open block is closed, even without valid pages: its due alarm has struck, so pages programmed to the
-            // block later would never become due.
-            if state.state == BlockState::Open && !core.close_open(plane, block) {
+            // An open superblock is closed, even without valid units: its due alarm has struck, so units programmed to
+            // the superblock later would never become due.
+            if state.state == SuperblockState::Open && !core.close_open(lane, superblock) {
                 return None;
             }
             if valid == 0 {
-                self.due[plane.index()].pop_front();
+                self.due[lane.index()].pop_front();
                 continue;
             }
-            let stream = core.emptying_stream(block, false);
-            // A job whose block is not erased gives back no free block, so the job needs more room.
-            let is_partial = partial.is_some_and(|partial| partial.takes(core, block, stream));
-            let is_in_place =
-                self.may_reprogram(core) && !self.remaps(core, block) && core.may_rewrite(plane, block);
+            let stream = core.emptying_stream(superblock, false);
+            // A job whose superblock is not erased gives back no free superblock, so the job needs more room.
+            let is_partial = partial.is_some_and(|partial| partial.takes(core, superblock, stream));
+            let is_in_place = self.may_reprogram(core)
+                && !self.remaps(core, superblock)
+                && core.may_rewrite(lane, superblock);
             let is_possible = if is_partial {
-                core.may_rewrite(plane, block)
+                core.may_rewrite(lane, superblock)
             } else {
-                is_in_place || core.may_empty(plane, block, false)
+                is_in_place || core.may_empty(lane, superblock, false)
             };
             if !is_possible {
                 return None;
             }
-            self.due[plane.index()].pop_front();
-            self.began[plane.index()] = core.now;
+            self.due[lane.index()].pop_front();
+            self.began[lane.index()] = core.now;
             self.stats.blocks += 1;
             self.stats.pages += u64::from(valid);
             let is_urgent = now.later_s_than(due) >= self.grace_s(pe_cycles) / 2;
@@ -428,31 +441,31 @@ impl Refresh {
             self.stats.blocks_in_place += u64::from(is_in_place);
             let stays = is_partial || is_in_place;
             let (start, class) = (self.start(is_partial), core.refresh_class);
-            let job = NextJob::emptying(block, Cause::Refresh, is_urgent);
+            let job = NextJob::emptying(superblock, Cause::Refresh, is_urgent);
             return Some(NextJob { stays, corrects: true, start, class, ..job });
         }
         None
     }
 
-    /// Whether pages are reprogrammed in place: the policy has `in_place`, and the capacitor is charged.
+    /// Whether units are reprogrammed in place: the policy has `in_place`, and the capacitor is charged.
     fn may_reprogram<P: Probe>(&self, core: &Core<P>) -> bool {
         self.policy.in_place().is_some() && core.state.is_charged
     }
 
-    /// Whether programs in place have disturbed the pages of a due block so much that the block is remapped
+    /// Whether programs in place have disturbed the units of a due superblock so much that the superblock is remapped
     /// (`remap_above`).
-    fn remaps<P: Probe>(&self, core: &Core<P>, block: BlockId) -> bool {
-        let errors = core.physics.reprogram_error * f64::from(core.array.rare(block).reprograms);
+    fn remaps<P: Probe>(&self, core: &Core<P>, superblock: SuperblockId) -> bool {
+        let errors = core.physics.reprogram_error * f64::from(core.array.rare(superblock).reprograms);
         self.policy.in_place().and_then(|fcr| fcr.remap_above).is_some_and(|limit| errors > limit)
     }
 
-    /// A page of a block that is being refreshed in place has been read: queues the reprogram of the page. Returns
-    /// `false` if the page has to be written elsewhere.
+    /// A unit of a superblock that is being refreshed in place has been read: queues the reprogram of the unit. Returns
+    /// `false` if the unit has to be written elsewhere.
     #[inline(never)]
     pub(crate) fn reprogram<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        plane: PlaneId,
+        lane: LaneId,
         read: &Transaction,
     ) -> bool {
         if !self.may_reprogram(core) || read.is_uncorrectable() {
@@ -460,14 +473,14 @@ impl Refresh {
         }
         self.reprograms += 1;
         self.stats.pages_in_place += 1;
-        let (to, owner, maps) = (To::InPlace(read.ppn), Owner::Job(plane), Maps::Nothing);
+        let (to, owner, maps) = (To::InPlace(read.unit), Owner::Job(lane), Maps::Nothing);
         let (lpn, stamp, cause, class) = (read.lpn, Stamp::default(), read.cause, read.class);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
-        queued.expect("a program in place needs no free page");
+        queued.expect("a program in place needs no free unit");
         true
     }
 
-    /// A reprogram in place has ended. If the host has written the LPN meanwhile, the page is invalid, and the read
+    /// A reprogram in place has ended. If the host has written the LPN meanwhile, the unit is invalid, and the read
     /// level of the LPN remains unchanged.
     #[cold]
     pub(crate) fn on_reprogrammed<P: Probe>(
@@ -477,44 +490,49 @@ impl Refresh {
         done: &Transaction,
     ) {
         self.reprograms -= 1;
-        let block = core.geometry.block_of(done.ppn);
-        core.array.reprogram(block, done.page, done.ppn, core.age_stamp_now());
-        if core.ftl.map.get(done.lpn) == Some(done.ppn) {
+        let superblock = core.geometry.superblock_of(done.unit);
+        core.array.reprogram(superblock, done.index, done.unit, core.age_stamp_now());
+        if core.ftl.map.get(done.lpn) == Some(done.unit) {
             map.on_corrected(core, done.lpn);
         }
-        core.unpin(block);
+        core.unpin(superblock);
     }
 
-    /// All pages of a block have been reprogrammed in place, or written elsewhere: records the delay of the refresh,
-    /// and counts the age of the block's data from now.
-    pub(crate) fn end_in_place<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        core.levels.set_block(block, 0);
-        // All valid pages of the block have been corrected.
-        core.array.block_mut(block).copybacks = 0;
-        self.on_block_refreshed(core, block, core.array.block(block).pe_cycles);
-        self.age_from_now(core, block);
+    /// All units of a superblock have been reprogrammed in place, or written elsewhere: records the delay of the
+    /// refresh, and counts the age of the superblock's data from now.
+    pub(crate) fn end_in_place<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
+        core.levels.set_superblock(superblock, 0);
+        // All valid units of the superblock have been corrected.
+        core.array.superblock_mut(superblock).copybacks = 0;
+        self.on_superblock_refreshed(core, superblock, core.array.superblock(superblock).pe_cycles);
+        self.age_from_now(core, superblock);
     }
 
-    /// All susceptible bits taken from a block that is refreshed partially are in flash: records the delay of the
-    /// refresh, and counts the age of the block's data from now.
-    pub(crate) fn end_partial<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        self.on_block_refreshed(core, block, core.array.block(block).pe_cycles);
-        if core.array.block(block).programmed > 0 {
-            self.age_from_now(core, block);
+    /// All susceptible bits taken from a superblock that is refreshed partially are in flash: records the delay of the
+    /// refresh, and counts the age of the superblock's data from now.
+    pub(crate) fn end_partial<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
+        self.on_superblock_refreshed(core, superblock, core.array.superblock(superblock).pe_cycles);
+        if core.array.superblock(superblock).programmed > 0 {
+            self.age_from_now(core, superblock);
         }
     }
 
-    /// A block has been refreshed by moving its pages, and has been erased: records duration and delay of the refresh.
+    /// A superblock has been refreshed by moving its units, and has been erased: records duration and delay of the
+    /// refresh.
     #[inline(never)]
-    pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        self.stats.busy_ns += self.job_ns(core.now, core.geometry.plane_of(block));
+    pub(crate) fn on_erased<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
+        self.stats.busy_ns += self.job_ns(core.now, core.geometry.lane_of(superblock));
         // The erase has just added a P/E cycle.
-        self.on_block_refreshed(core, block, core.array.block(block).pe_cycles.saturating_sub(1));
+        self.on_superblock_refreshed(
+            core,
+            superblock,
+            core.array.superblock(superblock).pe_cycles.saturating_sub(1),
+        );
     }
 
-    /// Duration of the refresh job that has just ended in a plane.
-    pub(crate) fn job_ns(&self, now: Time, plane: PlaneId) -> Span {
-        now - self.began[plane.index()]
+    /// Duration of the refresh job that has just ended in a lane.
+    pub(crate) fn job_ns(&self, now: Time, lane: LaneId) -> Span {
+        now - self.began[lane.index()]
     }
 
     /// Counts a refresh job that has been promoted to the priority of host writes.
@@ -522,8 +540,8 @@ impl Refresh {
         self.stats.promoted += 1;
     }
 
-    /// The rate at which blocks come due per rate at which they have been refreshed so far: the mean duration of a
-    /// refresh job per interval, summed over the blocks with valid data of a plane; the highest value of all planes.
+    /// The rate at which superblocks come due per rate at which they have been refreshed so far: the mean duration of a
+    /// refresh job per interval, summed over the superblocks with valid data of a lane; the highest value of all lanes.
     /// `None` before the first refresh has ended.
     pub(crate) fn load<P: Probe>(&self, core: &Core<P>) -> Option<f64> {
         let stats = &self.stats;
@@ -531,34 +549,34 @@ impl Refresh {
             return None;
         }
         let mean_s = stats.busy_ns.seconds() / stats.blocks as f64;
-        let rate = |plane: PlaneId| -> f64 {
-            let blocks = &core.array.blocks[core.geometry.blocks_of(plane)];
-            let with_data = blocks.iter().filter(|block| block.valid > 0);
+        let rate = |lane: LaneId| -> f64 {
+            let superblocks = &core.array.superblocks[core.geometry.superblocks_of(lane)];
+            let with_data = superblocks.iter().filter(|superblock| superblock.valid > 0);
             let interval_s = |pe| f64::from(self.interval_s(pe)) / core.physics.age_clock.scale();
-            with_data.map(|block| mean_s / interval_s(block.pe_cycles)).sum()
+            with_data.map(|superblock| mean_s / interval_s(superblock.pe_cycles)).sum()
         };
-        (0..core.geometry.planes).map(PlaneId).map(rate).reduce(f64::max)
+        (0..core.geometry.lanes).map(LaneId).map(rate).reduce(f64::max)
     }
 
-    /// Returns the blocks with valid data that are overdue by more than their grace.
-    pub(crate) fn overdue<P: Probe>(&self, core: &Core<P>) -> impl Iterator<Item = BlockId> {
+    /// Returns the superblocks with valid data that are overdue by more than their grace.
+    pub(crate) fn overdue<P: Probe>(&self, core: &Core<P>) -> impl Iterator<Item = SuperblockId> {
         let now = core.physics.age_clock.at(core.now);
-        (0..core.geometry.blocks).map(BlockId).filter(move |&block| {
-            let state = core.array.block(block);
+        (0..core.geometry.superblocks).map(SuperblockId).filter(move |&superblock| {
+            let state = core.array.superblock(superblock);
             let wait = self.interval_s(state.pe_cycles).saturating_add(self.grace_s(state.pe_cycles));
-            state.valid > 0 && state.programmed > 0 && self.since[block.index()].plus_s(wait) < now
+            state.valid > 0 && state.programmed > 0 && self.since[superblock.index()].plus_s(wait) < now
         })
     }
 
-    /// Records the delay of a block whose data has been refreshed; `pe_cycles`: P/E cycles of the block before the
-    /// erase, if the refresh has erased the block.
-    pub(crate) fn on_block_refreshed<P: Probe>(
+    /// Records the delay of a superblock whose data has been refreshed; `pe_cycles`: P/E cycles of the superblock
+    /// before the erase, if the refresh has erased the superblock.
+    pub(crate) fn on_superblock_refreshed<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        block: BlockId,
+        superblock: SuperblockId,
         pe_cycles: u32,
     ) {
-        let due = self.since[block.index()].plus_s(self.interval_s(pe_cycles));
+        let due = self.since[superblock.index()].plus_s(self.interval_s(pe_cycles));
         let overdue_s = core.physics.age_clock.at(core.now).later_s_than(due);
         let grace_s = self.grace_s(pe_cycles);
         let stats = &mut self.stats;

@@ -6,11 +6,11 @@ use super::spec::{RefreshPolicySpec, RefreshSpec};
 use crate::base::note::Note;
 use crate::base::words::{count, duration, part, several};
 
-/// Blocks come due `load` times faster than they are refreshed. In addition, blocks were refreshed late, or
-/// `overdue_blocks` blocks are late at the end.
-pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: u32) -> Option<Note> {
+/// Superblocks come due `load` times faster than they are refreshed. In addition, superblocks were refreshed late, or
+/// `overdue_superblocks` superblocks are late at the end.
+pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_superblocks: u32) -> Option<Note> {
     let load = load.filter(|&load| load > 1.0)?;
-    if stats.late_blocks + u64::from(overdue_blocks) == 0 {
+    if stats.late_blocks + u64::from(overdue_superblocks) == 0 {
         return None;
     }
     let times = if load < 100.0 { format!("{load:.1}") } else { count(load as u64) };
@@ -21,19 +21,19 @@ pub(crate) fn too_slow(stats: &RefreshStats, load: Option<f64>, overdue_blocks: 
              blocks were refreshed after their grace, and {} are late at the end. Lower reliability.clock_scale, or \
              lengthen refresh.interval.",
             count(stats.late_blocks),
-            count(overdue_blocks.into())
+            count(overdue_superblocks.into())
         ),
     )
 }
 
-/// No refresh of a block has begun during the run, which lasted `lived_s` seconds on the scaled clock.
+/// No refresh of a superblock has begun during the run, which lasted `lived_s` seconds on the scaled clock.
 pub(crate) fn nothing_due(
     stats: &RefreshStats,
     refresh: &RefreshSpec,
-    overdue_blocks: u32,
+    overdue_superblocks: u32,
     lived_s: f64,
 ) -> Option<Note> {
-    if stats.blocks > 0 || overdue_blocks > 0 {
+    if stats.blocks > 0 || overdue_superblocks > 0 {
         return None;
     }
     let every = refresh.interval.iter().map(|line| line.1).min()?;
@@ -55,7 +55,7 @@ pub(crate) fn nothing_due(
     )
 }
 
-/// Blocks were refreshed, but none in place, although `refresh.policy.fcr` sets `in_place`.
+/// Superblocks were refreshed, but none in place, although `refresh.policy.fcr` sets `in_place`.
 pub(crate) fn nothing_in_place(stats: &RefreshStats) -> Option<Note> {
     if stats.blocks == 0 || stats.blocks_in_place > 0 {
         return None;
@@ -96,7 +96,7 @@ pub(crate) fn no_lower_level(stats: &RefreshStats, hot_reads: u32) -> Option<Not
     )
 }
 
-/// Blocks were refreshed, but no page was refreshed partially.
+/// Superblocks were refreshed, but no unit was refreshed partially.
 pub(crate) fn nothing_partial(stats: &RefreshStats, partial: &PartialSpec) -> Option<Note> {
     if stats.blocks == 0 || stats.partial_pages > 0 {
         return None;

@@ -12,11 +12,11 @@ section! {
     /// `[refresh]`: how ageing data is kept readable.
     #[derive(Clone, Debug, PartialEq)]
     pub struct RefreshSpec {
-        /// The refresh policy: how a due block is refreshed.
+        /// The refresh policy: how a due superblock is refreshed.
         pub policy: RefreshPolicySpec =
             key("refresh.policy", ValueKind::Slot(POLICIES), "\"none\"", "how ageing data is refreshed"),
-        /// Refresh intervals: each line is (highest P/E cycles, time from first program or last refresh until the block
-        /// is due). Blocks with more P/E cycles than the last line have the interval of the last line.
+        /// Refresh intervals: each line is (highest P/E cycles, time from first program or last refresh until the
+        /// superblock is due). Superblocks with more P/E cycles than the last line have the interval of the last line.
         pub interval: Vec<(u32, Span)> = key(
             "refresh.interval",
             INTERVAL,
@@ -35,7 +35,7 @@ section! {
             "\"background\"",
             "whether the operations of refresh come before host reads and writes on their dies",
         ),
-        /// Share of its interval by which a block may be overdue before it counts as late.
+        /// Share of its interval by which a superblock may be overdue before it counts as late.
         pub grace: f64 = key(
             "refresh.grace",
             SHARE,
@@ -46,7 +46,7 @@ section! {
 }
 
 choices! {
-    /// `refresh.priority`: the place of the operations of refresh, and of all programs to combination blocks, on their
+    /// `refresh.priority`: the place of the operations of refresh, and of all programs of combination pages, on their
     /// dies. The places of GC, wear levelling and read reclaim do not depend on it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum RefreshPriority {
@@ -78,16 +78,16 @@ const INTERVAL: ValueKind = ValueKind::List(
     64,
 );
 
-/// `refresh.policy`: how a due block is refreshed.
+/// `refresh.policy`: how a due superblock is refreshed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RefreshPolicySpec {
     /// No refresh.
     None,
-    /// Every valid page is read, corrected and programmed anew (FCR).
+    /// Every valid unit is read, corrected and programmed anew (FCR).
     Fcr(FcrSpec),
-    /// FCR with a cache of the error positions of read-hot pages (EC-Cache).
+    /// FCR with a cache of the error positions of read-hot units (EC-Cache).
     EcCache(EcCacheSpec),
-    /// Partial refresh: of most pages only the susceptible bits are written elsewhere. Refresh reads go straight to the
+    /// Partial refresh: of most units only the susceptible bits are written elsewhere. Refresh reads go straight to the
     /// highest level.
     Partial(PartialSpec),
 }
@@ -128,7 +128,8 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// Whether the reads of a refresh go straight to the highest level; `is_partial`: the block is refreshed partially.
+    /// Whether the reads of a refresh go straight to the highest level; `is_partial`: the superblock is refreshed
+    /// partially.
     pub fn reads_full_strength(&self, is_partial: bool) -> bool {
         match self {
             RefreshPolicySpec::Fcr(fcr) => fcr.full_strength,
@@ -137,7 +138,7 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// The parameters of `fcr` if `fcr` reprograms pages in place; otherwise `None`.
+    /// The parameters of `fcr` if `fcr` reprograms units in place; otherwise `None`.
     pub fn in_place(&self) -> Option<&FcrSpec> {
         match self {
             RefreshPolicySpec::Fcr(fcr) => Some(fcr).filter(|fcr| fcr.in_place),
@@ -153,7 +154,7 @@ impl RefreshPolicySpec {
         }
     }
 
-    /// The lowest number of host reads since its program at which a page is read-hot; `None` if the policy does not
+    /// The lowest number of host reads since its program at which a unit is read-hot; `None` if the policy does not
     /// count reads.
     pub fn hot_reads(&self) -> Option<u32> {
         match self {
@@ -165,20 +166,20 @@ impl RefreshPolicySpec {
 }
 
 params! {
-    /// `refresh.policy.fcr`: every valid page of a due block is read, corrected and programmed anew.
+    /// `refresh.policy.fcr`: every valid unit of a due superblock is read, corrected and programmed anew.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct FcrSpec {
         /// Refresh reads go straight to the highest level instead of trying all levels from the first.
         pub full_strength: bool =
             param("full_strength", ValueKind::Bool, "false", "refresh reads go straight to the highest level"),
-        /// Pages are reprogrammed where they are, and the block is not erased.
+        /// Units are reprogrammed where they are, and the superblock is not erased.
         pub in_place: bool = param(
             "in_place",
             ValueKind::Bool,
             "false",
             "pages are reprogrammed where they are, and the block is not erased",
         ),
-        /// RBER that every page reprogrammed in place adds to all pages of its block until the erase, 0 to 0.01.
+        /// RBER that every unit reprogrammed in place adds to all units of its superblock until the erase, 0 to 0.01.
         pub reprogram_error: f64 = param(
             "reprogram_error",
             num(0.0, 1e-2),
@@ -186,8 +187,8 @@ params! {
             "RBER that every page reprogrammed in place adds to all pages of its block until the erase: a program \
              disturbs the neighbouring pages, most strongly in 3D flash",
         ),
-        /// RBER from programs in place above which a due block is remapped: its pages are written elsewhere and the
-        /// block is erased (the hybrid of the FCR paper). `None`: never.
+        /// RBER from programs in place above which a due superblock is remapped: its units are written elsewhere and
+        /// the superblock is erased (the hybrid of the FCR paper). `None`: never.
         pub remap_above: Option<f64> = param(
             "remap_above",
             REMAP_ABOVE,
@@ -218,18 +219,18 @@ params! {
             "\"1MiB\"",
             "RAM for error positions",
         ),
-        /// The error positions of a page are kept if the page has at least this many host reads since its program, 1 to
+        /// The error positions of a unit are kept if the unit has at least this many host reads since its program, 1 to
         /// 255.
         pub hot_reads: u32 = param(
             "hot_reads",
             HOT_READS,
             "8",
-            "the error positions of a page with at least this many host reads since its program are kept",
+            "the error positions of a mapping unit with at least this many host reads since its program are kept",
         ),
     }
 }
 
-/// Range of `hot_reads`: the reads of a page are counted in one byte.
+/// Range of `hot_reads`: the reads of a unit are counted in one byte.
 pub(super) const HOT_READS: ValueKind = int(1, 255);
 
 pub(crate) const RULES: &[Rule] = &[known_errors, in_place, priority];
@@ -246,7 +247,7 @@ fn known_errors(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// A page reprogrammed in place has no other copy, so its program must not be torn: `in_place` with power loss needs a
+/// A unit reprogrammed in place has no other copy, so its program must not be torn: `in_place` with power loss needs a
 /// capacitor. `reprogram_error` needs `in_place` and an RBER model.
 fn in_place(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "refresh.policy";

@@ -1,16 +1,16 @@
-//! Refresh on a bare core with blocks of four pages. The interval is 100 s and the grace 10 s; the scaled clock runs at
-//! the speed of simulated time.
+//! Refresh on a bare core with superblocks of four units. The interval is 100 s and the grace 10 s; the scaled clock
+//! runs at the speed of simulated time.
 
 use super::spec::{EcCacheSpec, FcrSpec, RefreshPriority};
 use super::*;
 use crate::base::geometry::Lpn;
 use crate::core::Read;
-use crate::core::testing::{Event, MapInRam, PLANE, Setup, decode, fill, next};
+use crate::core::testing::{Event, LANE, MapInRam, Setup, decode, fill, next};
 use crate::ftl::WriteStream;
 use crate::probe::NoProbe;
 use crate::sched::{Class, FlashOp};
 
-const BLOCK: BlockId = BlockId(0);
+const SUPERBLOCK: SuperblockId = SuperblockId(0);
 
 fn at(seconds: u64) -> Time {
     Time::START + seconds * SECOND
@@ -31,8 +31,8 @@ fn fcr(in_place: bool) -> RefreshPolicySpec {
     })
 }
 
-/// Returns a core whose first block has been programmed with the first `lpns` LPNs at 10 s, so the block is due at
-/// 110 s.
+/// Returns a core whose first superblock has been programmed with the first `lpns` LPNs at 10 s, so the superblock is
+/// due at 110 s.
 fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (Core<NoProbe>, Refreshing) {
     let mut core = setup.core();
     let mut refreshing = refreshing(&core, policy);
@@ -40,7 +40,7 @@ fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (C
     refreshing.refresh.on_clock(&mut core);
     core.now = at(10);
     fill(&mut core, WriteStream::Host, 0..lpns);
-    refreshing.refresh.age_from_now(&mut core, BLOCK);
+    refreshing.refresh.age_from_now(&mut core, SUPERBLOCK);
     (core, refreshing)
 }
 
@@ -52,53 +52,56 @@ fn expire(core: &mut Core<NoProbe>, refresh: &mut Refresh) -> Vec<String> {
 }
 
 #[test]
-fn a_block_is_due_its_interval_after_its_first_program_and_not_before() {
+fn a_superblock_is_due_its_interval_after_its_first_program_and_not_before() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 2);
     core.now = at(109);
     refreshing.refresh.on_clock(&mut core);
-    assert!(core.wakes.is_empty() && refreshing.next_job(&mut core, PLANE).is_none());
+    assert!(core.wakes.is_empty() && refreshing.next_job(&mut core, LANE).is_none());
     assert_eq!(core.agenda.time(core.refresh_clock()), at(110));
-    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"]);
-    let job = refreshing.next_job(&mut core, PLANE).expect("the block is due");
-    assert_eq!((job.block, job.cause, job.stays, job.is_urgent), (BLOCK, Cause::Refresh, false, false));
-    // The open block has been closed.
-    assert_eq!(core.array.block(BLOCK).state, BlockState::Full);
-    assert!(refreshing.next_job(&mut core, PLANE).is_none(), "a due block is given out once");
+    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(LaneId(0))"]);
+    let job = refreshing.next_job(&mut core, LANE).expect("the superblock is due");
+    assert_eq!(
+        (job.superblock, job.cause, job.stays, job.is_urgent),
+        (SUPERBLOCK, Cause::Refresh, false, false)
+    );
+    // The open superblock has been closed.
+    assert_eq!(core.array.superblock(SUPERBLOCK).state, SuperblockState::Full);
+    assert!(refreshing.next_job(&mut core, LANE).is_none(), "a due superblock is given out once");
     assert_eq!((refreshing.stats().blocks, refreshing.stats().pages), (1, 2));
 }
 
 #[test]
-fn the_hurry_alarm_of_a_due_block_strikes_at_half_of_its_grace_and_repeats_until_the_refresh() {
+fn the_hurry_alarm_of_a_due_superblock_strikes_at_half_of_its_grace_and_repeats_until_the_refresh() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
     expire(&mut core, &mut refreshing.refresh);
     // Half of the grace is over at 115 s. The alarm repeats after an eighth of the grace, in whole seconds.
     for second in [115, 116, 117] {
-        assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Hurry(BlockId(0))"]);
+        assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Hurry(SuperblockId(0))"]);
         assert_eq!(core.now, at(second));
     }
     assert_eq!(refreshing.refresh.overdue(&core).count(), 0);
     core.now = at(121);
-    assert_eq!(refreshing.refresh.overdue(&core).collect::<Vec<_>>(), [BLOCK]);
-    assert!(refreshing.next_job(&mut core, PLANE).is_some_and(|job| job.is_urgent));
-    // The data of the block is moved to another block.
+    assert_eq!(refreshing.refresh.overdue(&core).collect::<Vec<_>>(), [SUPERBLOCK]);
+    assert!(refreshing.next_job(&mut core, LANE).is_some_and(|job| job.is_urgent));
+    // The data of the superblock is moved to another superblock.
     fill(&mut core, WriteStream::Gc, 0..4);
-    core.ftl.begin_emptying(&core.geometry, &mut core.array, BLOCK);
-    core.end_erase(core.geometry.page(BLOCK, 0), Cause::Refresh);
-    refreshing.refresh.on_erased(&mut core, BLOCK);
+    core.ftl.begin_emptying(&core.geometry, &mut core.array, SUPERBLOCK);
+    core.end_erase(core.geometry.unit(SUPERBLOCK, 0), Cause::Refresh);
+    refreshing.refresh.on_erased(&mut core, SUPERBLOCK);
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
-    // The refresh has ended at 121 s; the block was due at 110 s.
+    // The refresh has ended at 121 s; the superblock was due at 110 s.
     assert_eq!((refreshing.stats().late_blocks, refreshing.stats().overdue_max_s), (1, 11));
 }
 
 #[test]
 fn a_job_that_begins_when_exactly_half_of_the_grace_is_over_is_urgent() {
-    // The block is due at 110 s, and half of its grace of 10 s is over at 115 s.
+    // The superblock is due at 110 s, and half of its grace of 10 s is over at 115 s.
     for (second, is_urgent) in [(114, false), (115, true), (116, true)] {
         let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
         expire(&mut core, &mut refreshing.refresh);
         core.now = at(second);
-        let job = refreshing.next_job(&mut core, PLANE).expect("the block is due");
-        assert_eq!((job.block, job.is_urgent), (BLOCK, is_urgent), "at {second} s");
+        let job = refreshing.next_job(&mut core, LANE).expect("the superblock is due");
+        assert_eq!((job.superblock, job.is_urgent), (SUPERBLOCK, is_urgent), "at {second} s");
     }
 }
 
@@ -106,103 +109,104 @@ fn a_job_that_begins_when_exactly_half_of_the_grace_is_over_is_urgent() {
 fn data_that_is_copied_back_keeps_its_age() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
     core.now = at(50);
-    let to = BlockId(1);
+    let to = SuperblockId(1);
     fill(&mut core, WriteStream::Copyback(1), [0]);
     refreshing.refresh.age_from_now(&mut core, to);
-    refreshing.refresh.age_as(&mut core, to, BLOCK);
+    refreshing.refresh.age_as(&mut core, to, SUPERBLOCK);
     // Source and destination are due at 110 s.
-    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"; 2]);
-    let due = [0, 1].map(|_| refreshing.next_job(&mut core, PLANE).map(|job| job.block));
-    assert_eq!((core.now, due), (at(110), [Some(BLOCK), Some(to)]));
+    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(LaneId(0))"; 2]);
+    let due = [0, 1].map(|_| refreshing.next_job(&mut core, LANE).map(|job| job.superblock));
+    assert_eq!((core.now, due), (at(110), [Some(SUPERBLOCK), Some(to)]));
 }
 
-/// Reads all pages of the block for its refresh job; returns the result of the refresh of each page.
-fn refresh_pages(core: &mut Core<NoProbe>, refreshing: &mut Refreshing) -> Vec<Refreshed> {
-    (0..4).map(|page| refresh_page(core, refreshing, page)).collect()
+/// Reads all units of the superblock for its refresh job; returns the result of the refresh of each unit.
+fn refresh_units(core: &mut Core<NoProbe>, refreshing: &mut Refreshing) -> Vec<Refreshed> {
+    (0..4).map(|unit| refresh_unit(core, refreshing, unit)).collect()
 }
 
-fn refresh_page(core: &mut Core<NoProbe>, refreshing: &mut Refreshing, page: u32) -> Refreshed {
-    let ppn = core.geometry.page(BLOCK, page);
-    let (lpn, owner, class) = (core.array.lpn(ppn), Owner::Job(PLANE), Class::Background);
+fn refresh_unit(core: &mut Core<NoProbe>, refreshing: &mut Refreshing, index: u32) -> Refreshed {
+    let unit = core.geometry.unit(SUPERBLOCK, index);
+    let (lpn, owner, class) = (core.array.lpn(unit), Owner::Job(LANE), Class::Background);
     let (cause, start) = (Cause::Refresh, Start::Last);
-    let slot = core.read(Read { ppn, lpn, owner, cause, class, start, page_level: 0 });
+    let slot = core.read(Read { unit, lpn, owner, cause, class, start, unit_level: 0 });
     while !matches!(next(core), Some(Event::Page(read)) if read == slot) {}
     let read = decode(core, slot);
-    refreshing.refresh_page(core, PLANE, &read)
+    refreshing.refresh_unit(core, LANE, &read)
 }
 
 #[test]
-fn after_refresh_in_place_pages_have_not_moved_and_the_block_is_due_an_interval_later() {
+fn after_refresh_in_place_units_have_not_moved_and_the_superblock_is_due_an_interval_later() {
     let setup = Setup { levels: 8, ..Setup::default() };
     let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(true), 4);
     expire(&mut core, &mut refreshing.refresh);
-    let job = refreshing.next_job(&mut core, PLANE).expect("the block is due");
+    let job = refreshing.next_job(&mut core, LANE).expect("the superblock is due");
     assert!(job.stays);
     let places = [0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn)));
     let mut map = MapInRam { levels: [(0, 5)].into(), ..MapInRam::default() };
-    for page in 0..4 {
-        assert_eq!(refresh_page(&mut core, &mut refreshing, page), Refreshed::Later);
+    for index in 0..4 {
+        assert_eq!(refresh_unit(&mut core, &mut refreshing, index), Refreshed::Later);
         assert!(refreshing.refresh.is_reprogramming());
-        let Some(Event::Ended(done)) = next(&mut core) else { panic!("page {page} is programmed") };
-        assert!(done.is_in_place() && core.array.block(BLOCK).pins == 1);
+        let Some(Event::Ended(done)) = next(&mut core) else { panic!("unit {index} is programmed") };
+        assert!(done.is_in_place() && core.array.superblock(SUPERBLOCK).pins == 1);
         refreshing.refresh.on_reprogrammed(&mut core, &mut map, &done);
-        assert_eq!(core.array.stamp(done.ppn).corrected, core.age_stamp_now());
+        assert_eq!(core.array.stamp(done.unit).corrected, core.age_stamp_now());
     }
-    refreshing.end_staying(&mut core, PLANE, BLOCK);
+    refreshing.end_staying(&mut core, LANE, SUPERBLOCK);
     assert_eq!([0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn))), places);
-    assert_eq!(map.levels, [(0, 1)].into(), "the page decodes at level 1 again");
-    let block = core.array.block(BLOCK);
-    assert_eq!((core.array.rare(BLOCK).reprograms, block.pins, block.pe_cycles), (4, 0, 0));
+    assert_eq!(map.levels, [(0, 1)].into(), "the unit decodes at level 1 again");
+    let superblock = core.array.superblock(SUPERBLOCK);
+    assert_eq!((core.array.rare(SUPERBLOCK).reprograms, superblock.pins, superblock.pe_cycles), (4, 0, 0));
     assert_eq!((refreshing.stats().blocks_in_place, refreshing.stats().pages_in_place), (1, 4));
-    // The hurry alarm of the first refresh is outdated, and the block is due an interval after its refresh at 110 s.
+    // The hurry alarm of the first refresh is outdated, and the superblock is due an interval after its refresh, which
+    // was at 110 s.
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
-    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(PlaneId(0))"]);
+    assert_eq!(expire(&mut core, &mut refreshing.refresh), ["Due(LaneId(0))"]);
     assert_eq!(core.now, at(210));
 }
 
 #[test]
-fn in_place_a_page_is_not_reprogrammed_if_it_is_uncorrectable_or_its_program_could_be_torn() {
+fn in_place_a_unit_is_not_reprogrammed_if_it_is_uncorrectable_or_its_program_could_be_torn() {
     let setup = Setup { levels: 2, ..Setup::default() };
     let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(true), 4);
-    core.array.block_mut(BLOCK).reads = 3;
-    assert_eq!(refresh_page(&mut core, &mut refreshing, 0), Refreshed::Not, "the page decodes at no level");
-    core.array.block_mut(BLOCK).reads = 0;
+    core.array.superblock_mut(SUPERBLOCK).reads = 3;
+    assert_eq!(refresh_unit(&mut core, &mut refreshing, 0), Refreshed::Not, "the unit decodes at no level");
+    core.array.superblock_mut(SUPERBLOCK).reads = 0;
     core.state.is_charged = false;
-    assert_eq!(refresh_page(&mut core, &mut refreshing, 0), Refreshed::Not, "the capacitor is empty");
+    assert_eq!(refresh_unit(&mut core, &mut refreshing, 0), Refreshed::Not, "the capacitor is empty");
     core.state.is_charged = true;
-    assert_eq!(refresh_page(&mut core, &mut refreshing, 0), Refreshed::Later);
+    assert_eq!(refresh_unit(&mut core, &mut refreshing, 0), Refreshed::Later);
 }
 
 #[test]
-fn without_in_place_every_page_is_written_elsewhere() {
+fn without_in_place_every_unit_is_written_elsewhere() {
     let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
-    assert_eq!(refresh_pages(&mut core, &mut refreshing), [Refreshed::Not; 4]);
+    assert_eq!(refresh_units(&mut core, &mut refreshing), [Refreshed::Not; 4]);
     assert_eq!(core.operations.total(FlashOp::Read), 4);
 }
 
 #[test]
-fn the_errors_of_a_read_hot_page_are_known_until_the_page_is_obsolete() {
+fn the_errors_of_a_read_hot_unit_are_known_until_the_unit_is_obsolete() {
     let setup = Setup { levels: 8, hot_reads: Some(2), ..Setup::default() };
     let mut core = setup.core();
     let policy = RefreshPolicySpec::EcCache(EcCacheSpec { size_bytes: 1 << 20, hot_reads: 2 });
     let mut refreshing = refreshing(&core, policy);
     let mut map = MapInRam { levels: [(0, 5)].into(), ..MapInRam::default() };
-    let ppn = fill(&mut core, WriteStream::Host, [0]);
+    let unit = fill(&mut core, WriteStream::Host, [0]);
     let mut needed = Vec::new();
     for _ in 0..4 {
-        // After five reads of its block a page needs level 5, at an RBER of 5 x 0.001.
-        core.array.block_mut(BLOCK).reads = 5;
-        let (lpn, owner, class) = (Lpn(0), Owner::Job(PLANE), Class::HostRead);
+        // After five reads of its superblock a unit needs level 5, at an RBER of 5 x 0.001.
+        core.array.superblock_mut(SUPERBLOCK).reads = 5;
+        let (lpn, owner, class) = (Lpn(0), Owner::Job(LANE), Class::HostRead);
         let (cause, start) = (Cause::Host, Start::Last);
-        let slot = core.read(Read { ppn, lpn, owner, cause, class, start, page_level: 0 });
+        let slot = core.read(Read { unit, lpn, owner, cause, class, start, unit_level: 0 });
         needed.push(core.pool[slot].needed);
         let read = core.pool.remove(slot);
         refreshing.error_cache.as_mut().unwrap().on_decoded(&mut core, &mut map, &read);
     }
-    assert_eq!(needed, [5, 5, 1, 1], "after the second read the page's errors are known");
+    assert_eq!(needed, [5, 5, 1, 1], "after the second read the unit's errors are known");
     assert_eq!(map.levels, [(0, 1)].into());
-    assert!((core.physics.known.of(ppn) - 0.005).abs() < 1e-12);
-    refreshing.on_page_obsolete(&mut core, ppn);
-    assert_eq!(core.physics.known.of(ppn), 0.0);
-    assert!(!refreshing.error_cache.as_ref().unwrap().knows(ppn));
+    assert!((core.physics.known.of(unit) - 0.005).abs() < 1e-12);
+    refreshing.on_unit_obsolete(&mut core, unit);
+    assert_eq!(core.physics.known.of(unit), 0.0);
+    assert!(!refreshing.error_cache.as_ref().unwrap().knows(unit));
 }

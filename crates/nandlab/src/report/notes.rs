@@ -21,7 +21,7 @@ use crate::host::{Op, SteadySummary, Verdict};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, SuspendSpec};
 
-/// Share of unmapped reads among all page reads above which `unmapped-reads` is noted.
+/// Share of unmapped reads among all reads for the host above which `unmapped-reads` is noted.
 const UNMAPPED_SHARE: f64 = 0.03;
 /// Mean number of outstanding requests above which `backlog` is noted. A common host has fewer outstanding requests:
 /// its queues have 128 or 256 places.
@@ -40,10 +40,10 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     let failed = |reason: FailReason| stats.failed[reason as usize];
     let has_written = stats.host[Op::Write as usize].count > 0;
     let charge = drive.capacitor();
-    let [cache_pages, budget_pages, _] = drive.cache_pages();
-    let pages = [cache_pages, budget_pages];
-    let is_measured = cache_pages > 0 && spec.cache.dirty_budget == DirtyBudget::Measured;
-    let overdue = drive.overdue_blocks();
+    let [cache_units, budget_units, _] = drive.cache_units();
+    let units = [cache_units, budget_units];
+    let is_measured = cache_units > 0 && spec.cache.dirty_budget == DirtyBudget::Measured;
+    let overdue = drive.overdue_superblocks();
 
     // Notes of equal severity stay in this order: the sort below is stable.
     let mut found = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     if let Some(charge) = &charge {
         add(capacitor::worn_out(charge));
         if is_measured {
-            add(capacitor::no_budget(charge, drive.capability_pages(), pages));
+            add(capacitor::no_budget(charge, drive.capability_units(), units));
         }
     }
     let has_lost_power = !power.losses.is_empty();
@@ -71,20 +71,20 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(refresh::too_slow(&stats.refresh, drive.refresh_load(), overdue));
     add(backlog(drive));
     if is_measured {
-        add(capacitor::never_measured(drive.all_detections(), pages, now));
+        add(capacitor::never_measured(drive.all_detections(), units, now));
     }
     if drive.ecc().has_levels() {
         let has_errors = spec.reliability.rber != RberSpec::None;
         add(read_levels::first_level(&all.ecc, &read_level_keys(spec), has_errors));
-        // Of a linked page and of a read-retry table that wraps around the number of tries does not tell the start.
+        // Of a linked unit and of a read-retry table that wraps around the number of tries does not tell the start.
         if !drive.ecc().wraps_around() && spec.refresh.policy.partial().is_none() {
             add(read_levels::always_from_first(&all.ecc, drive.ecc().levels(), start_name(&spec.ecc.start)));
         }
     }
     if let Some(map) = drive.demand_map() {
-        let (capacity, logical_pages) = (map.cache.capacity(), drive.geometry().logical_pages);
-        add(demand_map::whole_map(capacity, logical_pages));
-        add(demand_map::no_eviction(all.map.evictions, [map.cache.len(), capacity, logical_pages]));
+        let (capacity, logical_units) = (map.cache.capacity(), drive.geometry().logical_units);
+        add(demand_map::whole_map(capacity, logical_units));
+        add(demand_map::no_eviction(all.map.evictions, [map.cache.len(), capacity, logical_units]));
         if let MapSpec::Demand { eviction: Eviction::ReadLevel { fixed }, .. } = spec.ftl.map
             && all.map.evictions > 0
         {
@@ -121,8 +121,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(reclaim::nothing_reclaimed(&all.reclaim, &spec.reclaim));
     if has_written {
         let measured = drive.all_detections().iter().map(|found| found.budget).reduce(f64::min);
-        add(write_cache::budget_never_bound(&all.cache, &spec.cache, pages, measured));
-        add(write_cache::never_synced(&all.cache, &spec.cache, pages, measured));
+        add(write_cache::budget_never_bound(&all.cache, &spec.cache, units, measured));
+        add(write_cache::never_synced(&all.cache, &spec.cache, units, measured));
     }
     add(write_cache::never_hit(&all.cache));
     if has_buffer && all.counters.host_pages_written == 0 {
@@ -138,7 +138,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
 // -------------------------------------------------------------------------------------------------------------
 // requests
 
-/// Notes that `requests` requests have failed because a plane is worn out.
+/// Notes that `requests` requests have failed because a lane is worn out.
 fn worn_out(requests: u64, spec: &Spec) -> Option<Note> {
     if requests == 0 {
         return None;
@@ -161,10 +161,10 @@ fn unmapped<P: Probe>(drive: &Drive<P>) -> Option<Note> {
     let host = stats.flash[FlashOp::Read as usize][Cause::Host as usize];
     // The flash reads with the cause `host` include those of read-modify-writes (`merge_reads`), which serve host
     // writes.
-    let pages =
+    let reads =
         (host + counters.unmapped_reads + counters.buffered_reads).saturating_sub(counters.merge_reads);
     let unmapped = counters.unmapped_reads as f64;
-    if pages == 0 || unmapped <= UNMAPPED_SHARE * pages as f64 {
+    if reads == 0 || unmapped <= UNMAPPED_SHARE * reads as f64 {
         return None;
     }
     let remedy = if drive.spec().map_reads {
@@ -177,7 +177,7 @@ fn unmapped<P: Probe>(drive: &Drive<P>) -> Option<Note> {
         format!(
             "{} of the page reads were of unmapped pages: the drive answers them in 0 us without reading flash, which \
              lowers the read latency.{remedy}",
-            part(unmapped, pages as f64)
+            part(unmapped, reads as f64)
         ),
     )
 }
@@ -241,7 +241,7 @@ fn start_name(start: &StartLevel) -> &'static str {
         StartLevel::First => "first",
         StartLevel::Ideal => "ideal",
         StartLevel::LastLevel => "last-level",
-        StartLevel::BlockLevel => "block-level",
+        StartLevel::SuperblockLevel => "block-level",
         StartLevel::LastGood => "last-good",
         StartLevel::DriveLevel => "drive-level",
         StartLevel::Table(_) => "table",
@@ -293,7 +293,7 @@ fn no_gc_remedy<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>) -> S
 fn no_gc<P: Probe>(drive: &Drive<P>, steady: Option<&SteadySummary>, copies_back: bool) -> Option<Note> {
     let geometry = drive.geometry();
     let written = drive.stats().host[Op::Write as usize].bytes;
-    let spare = u64::from(geometry.good_pages()) * u64::from(geometry.page_bytes) - geometry.logical_bytes();
+    let spare = u64::from(geometry.good_units()) * u64::from(geometry.unit_bytes) - geometry.logical_bytes();
     background::no_gc(copies_back, written, spare, &no_gc_remedy(drive, steady))
 }
 
@@ -320,15 +320,15 @@ fn no_suspension(suspend: SuspendSpec, stats: &SuspendStats) -> Option<Note> {
     )
 }
 
-/// `timing.multi_plane` is on, and no operation was on the planes of two page operations.
+/// `timing.multi_plane` is on, and no two operations on planes of a die were executed as one.
 fn no_multi_plane(geometry: &Geometry) -> Option<Note> {
-    // With superblocks of several planes a program or an erase is on all of these planes by itself.
-    if geometry.planes_per_block > 1 {
+    // With superblocks of several planes an erase or a one-shot program is on all of these planes by itself.
+    if geometry.planes_per_lane > 1 {
         return None;
     }
     Note::info(
         "no-multi-plane",
-        if geometry.flash_planes_per_die() == 1 {
+        if geometry.planes_per_die() == 1 {
             "timing.multi_plane had no effect: a die has one plane (drive.planes_per_die = 1).".to_owned()
         } else {
             "No operation was on several planes of a die, so timing.multi_plane had no effect: no two operations of the \

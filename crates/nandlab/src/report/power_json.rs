@@ -7,15 +7,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// `power.json`: every power loss with its lost writes, and every detection of the dirty page budget.
+/// `power.json`: every power loss with its lost writes, and every detection of the dirty budget.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PowerRecord {
-    /// Size of a page.
+    /// Size of a mapping unit.
     #[schemars(extend("unit" = "bytes"))]
     pub page_bytes: u64,
     /// Power losses, in order of time.
     pub losses: Vec<LossRecord>,
-    /// Detections of the dirty page budget, in order of time.
+    /// Detections of the dirty budget, in order of time.
     pub detections: Vec<DetectionSummary>,
 }
 
@@ -26,12 +26,12 @@ pub fn power<P: Probe>(drive: &Drive<P>) -> Option<Value> {
     if losses.is_empty() && detections.is_empty() {
         return None;
     }
-    let page_bytes = u64::from(drive.geometry().page_bytes);
-    let [cache_pages, ..] = drive.cache_pages();
+    let unit_bytes = u64::from(drive.geometry().unit_bytes);
+    let [cache_units, ..] = drive.cache_units();
     let record = PowerRecord {
-        page_bytes,
-        losses: losses.iter().map(|loss| loss.record(page_bytes)).collect(),
-        detections: detections.iter().map(|detection| detection.summary(cache_pages)).collect(),
+        page_bytes: unit_bytes,
+        losses: losses.iter().map(|loss| loss.record(unit_bytes)).collect(),
+        detections: detections.iter().map(|detection| detection.summary(cache_units)).collect(),
     };
     Some(serde_json::to_value(record).expect("a record is serializable"))
 }

@@ -52,7 +52,7 @@ impl Series {
         }
         columns.push(Column::new("erases", count(&|row| row.erases)));
         let programs = |row: &Window| row.programs.iter().sum::<u64>();
-        let programmed = |row: &Window| programs(row) * u64::from(geometry.flash_page_bytes());
+        let programmed = |row: &Window| programs(row) * u64::from(geometry.page_bytes());
         columns.push(Column::new("bytes_programmed", count(&programmed)));
         // NaN stands for a missing value.
         let waf = |row: &Window| per(programmed(row), row.bytes[Op::Write as usize]).unwrap_or(f64::NAN);
@@ -61,8 +61,8 @@ impl Series {
             per(programs(row) * u64::from(geometry.units_per_page), row.pages_written).unwrap_or(f64::NAN)
         };
         columns.push(Column::new("waf_pages", float(&|_, row| waf_pages(row))));
-        let pages = f64::from(geometry.pages_per_block);
-        let valid = |row: &Window| ratio(row.victim_valid_pages as f64, row.victims as f64 * pages);
+        let units = f64::from(geometry.units_per_superblock);
+        let valid = |row: &Window| ratio(row.victim_valid_pages as f64, row.victims as f64 * units);
         columns.push(Column::new("gc_victims", count(&|row| row.victims)));
         columns.push(Column::new("gc_victim_valid_mean", float(&|_, row| valid(row))));
         columns.push(Column::new("free_share_min", float(&|_, row| row.free_share_min)));
@@ -79,10 +79,10 @@ impl Series {
             ratio(row.channel_busy_ns.seconds(), seconds(index) * f64::from(geometry.channels))
         };
         columns.push(Column::new("channel_busy_mean", float(&busy)));
-        let pages = count(&|row| u64::from(row.dirty_pages_max));
-        columns.push(Column::new("cache_dirty_pages", pages));
-        let pages = count(&|row| u64::from(row.budget_pages_max));
-        columns.push(Column::new("cache_budget_pages", pages));
+        let units = count(&|row| u64::from(row.dirty_pages_max));
+        columns.push(Column::new("cache_dirty_pages", units));
+        let units = count(&|row| u64::from(row.budget_pages_max));
+        columns.push(Column::new("cache_budget_pages", units));
         columns.push(Column::new("capacitor_pages", float(&|_, row| row.capacitor_pages)));
         Table { name: "series", columns }
     }

@@ -1,43 +1,45 @@
 //! `smart.json`.
 
-use crate::base::geometry::PlaneId;
+use crate::base::geometry::LaneId;
 use crate::base::numbers::ratio;
 use crate::drive::Drive;
-use crate::flash::{Block, BlockState};
+use crate::flash::{Superblock, SuperblockState};
 use crate::host::Op;
 use crate::probe::Probe;
 use serde_json::{Map, Value, json};
 
-/// `avail_spare`: the spare blocks of a plane, in percent of its spare blocks when no block was worn. The worst plane
-/// counts, because GC moves data only within a plane. The spare blocks are those beyond the valid pages and the needs
-/// of the mechanisms. Only blocks that an erase makes usable again count, not those that the next erase retires.
+/// `avail_spare`: the spare superblocks of a lane, in percent of its spare superblocks when no superblock was worn. The
+/// worst lane counts, because GC moves data only within a lane. The spare superblocks are those beyond the valid units
+/// and the needs of the mechanisms. Only superblocks that an erase makes usable again count, not those that the next
+/// erase retires.
 fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
     let geometry = drive.geometry();
     let needs = &drive.ftl().needs;
     let needed =
-        needs.valid_pages().div_ceil(u64::from(geometry.pages_per_block)) + needs.free() + needs.open();
+        needs.valid_units().div_ceil(u64::from(geometry.units_per_superblock)) + needs.free() + needs.open();
     let endurance = drive.spec().drive.endurance;
-    let reusable = |plane: u32| {
-        let blocks = &drive.array().blocks[geometry.blocks_of(PlaneId(plane))];
-        let can_be_used = |block: &&Block| block.state.is_usable() && block.pe_cycles + 1 < endurance;
-        (blocks.iter().filter(can_be_used).count() as u64).saturating_sub(needed)
+    let reusable = |lane: u32| {
+        let superblocks = &drive.array().superblocks[geometry.superblocks_of(LaneId(lane))];
+        let can_be_used =
+            |superblock: &&Superblock| superblock.state.is_usable() && superblock.pe_cycles + 1 < endurance;
+        (superblocks.iter().filter(can_be_used).count() as u64).saturating_sub(needed)
     };
-    let at_first = u64::from(geometry.fewest_blocks()).saturating_sub(needed).max(1);
-    (0..geometry.planes).map(reusable).min().unwrap_or(0).min(at_first) * 100 / at_first
+    let at_first = u64::from(geometry.fewest_superblocks()).saturating_sub(needed).max(1);
+    (0..geometry.lanes).map(reusable).min().unwrap_or(0).min(at_first) * 100 / at_first
 }
 
 /// `smart.json`: the NVMe health log, with the names that nvme-cli prints, and the attributes of the OCP log (C0h) that
 /// this drive models.
 pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
-    let (stats, blocks) = (drive.stats(), drive.array().good_blocks());
+    let (stats, superblocks) = (drive.stats(), drive.array().good_superblocks());
     let endurance = f64::from(drive.spec().drive.endurance);
-    let good = f64::from(drive.geometry().good_blocks());
-    let mean_pe = ratio(blocks.clone().map(|b| f64::from(b.pe_cycles)).sum(), good);
-    let retired = blocks.clone().filter(|b| b.state == BlockState::Retired).count() as u64;
+    let good = f64::from(drive.geometry().good_superblocks());
+    let mean_pe = ratio(superblocks.clone().map(|s| f64::from(s.pe_cycles)).sum(), good);
+    let retired = superblocks.clone().filter(|s| s.state == SuperblockState::Retired).count() as u64;
     let spare = spare_left(drive);
     // NVMe data units are thousands of 512 bytes, rounded up.
     let units = |op: Op| stats.host[op as usize].bytes.div_ceil(512_000);
-    let pe = |f: fn(u32, u32) -> u32| blocks.clone().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
+    let pe = |f: fn(u32, u32) -> u32| superblocks.clone().map(|s| s.pe_cycles).reduce(f).unwrap_or(0);
     const SPARE_THRESHOLD: u64 = 10;
     let losses = &stats.power.losses;
     let incomplete = losses.iter().filter(|loss| loss.has_lost()).count();
@@ -71,7 +73,7 @@ pub fn smart<P: Probe>(drive: &Drive<P>) -> Value {
             "Max User data erase counts": pe(u32::max),
             "Min User data erase counts": pe(u32::min),
             "Percent free blocks": (100.0 * ratio(
-                drive.ftl().planes.iter().map(|p| f64::from(p.free.len())).sum(),
+                drive.ftl().lanes.iter().map(|lane| f64::from(lane.free.len())).sum(),
                 good,
             )) as u64,
             "RefreshCount": attributes["RefreshCount"],

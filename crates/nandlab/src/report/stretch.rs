@@ -52,9 +52,9 @@ const fn counted(name: &'static str) -> Column {
 /// The columns in their order. Columns that a counter declares and that are not listed here come last.
 const COLUMNS: &[Column] = &[
     always("years", "years", "Age of the drive at the end of the stretch, on the scaled clock."),
-    always("pe_mean", "P/E cycles", "Mean P/E cycles of all blocks at the end of the stretch."),
-    always("pe_min", "P/E cycles", "P/E cycles of the least worn block at the end of the stretch."),
-    always("pe_max", "P/E cycles", "P/E cycles of the most worn block at the end of the stretch."),
+    always("pe_mean", "P/E cycles", "Mean P/E cycles of all superblocks at the end of the stretch."),
+    always("pe_min", "P/E cycles", "P/E cycles of the least worn superblock at the end of the stretch."),
+    always("pe_max", "P/E cycles", "P/E cycles of the most worn superblock at the end of the stretch."),
     always("simulated_s", "s", "Simulated time of the stretch."),
     always("lived_s", "s", "Duration of the stretch on the scaled clock."),
     always("reads", "requests", "Reads completed without failure."),
@@ -74,7 +74,8 @@ const COLUMNS: &[Column] = &[
     always(
         "waf_pages",
         "",
-        "Write amplification in pages: pages programmed per page of completed host writes; NaN if no host write completed.",
+        "Write amplification in units: units of the pages programmed per unit of completed host writes; NaN if no host \
+         write completed.",
     ),
     always("copybacks", "pages", "Pages moved by copyback."),
     counted("refused_copybacks"),
@@ -105,18 +106,18 @@ const COLUMNS: &[Column] = &[
     sometimes(
         "capability_pages",
         "pages",
-        "Pages that the full capacitor could save at the end of the stretch; absent without a capacitor.",
+        "Units that the full capacitor could save at the end of the stretch; absent without a capacitor.",
     ),
-    sometimes("cache_pages", "pages", "Size of the write cache in pages; absent without a write cache."),
+    sometimes("cache_pages", "pages", "Size of the write cache in units; absent without a write cache."),
     sometimes(
         "budget_pages",
         "pages",
-        "Pages that may be dirty in the write cache at the end of the stretch; absent without a write cache.",
+        "Units that may be dirty in the write cache at the end of the stretch; absent without a write cache.",
     ),
     sometimes(
         "dirty_pages",
         "pages",
-        "Dirty pages in the write cache at the end of the stretch; absent without a write cache.",
+        "Dirty units in the write cache at the end of the stretch; absent without a write cache.",
     ),
 ];
 
@@ -197,8 +198,8 @@ impl Stretch {
         let mut put = |name: &'static str, value: f64| row.push((name, value));
 
         let seconds = (drive.now() - self.at).seconds();
-        let good = f64::from(drive.geometry().good_blocks());
-        let cycles = || drive.array().good_blocks().map(|block| block.pe_cycles);
+        let good = f64::from(drive.geometry().good_superblocks());
+        let cycles = || drive.array().good_superblocks().map(|superblock| superblock.pe_cycles);
         put("years", drive.lived_s() / YEAR_S);
         put("pe_mean", ratio(cycles().map(f64::from).sum(), good));
         put("pe_min", f64::from(cycles().min().unwrap_or(0)));
@@ -219,7 +220,7 @@ impl Stretch {
         let programmed = (all(FlashOp::Program) + all(FlashOp::Copyback)) as u64;
         let bytes = stats.host[Op::Write as usize].bytes - self.host[Op::Write as usize].bytes;
         let geometry = drive.geometry();
-        let waf = per(programmed * u64::from(geometry.flash_page_bytes()), bytes);
+        let waf = per(programmed * u64::from(geometry.page_bytes()), bytes);
         put("waf", waf.unwrap_or(f64::NAN));
         put(
             "waf_pages",
@@ -242,13 +243,13 @@ impl Stretch {
         put("channel_busy_share", ratio(busy, seconds * f64::from(drive.geometry().channels)));
         if let Some(capacitor) = drive.capacitor() {
             put("capacitor_loss_share", capacitor.loss_share);
-            put("capability_pages", drive.capability_pages());
+            put("capability_pages", drive.capability_units());
         }
-        let [cache_pages, budget_pages, dirty_pages] = drive.cache_pages();
-        if cache_pages > 0 {
-            put("cache_pages", f64::from(cache_pages));
-            put("budget_pages", f64::from(budget_pages));
-            put("dirty_pages", f64::from(dirty_pages));
+        let [cache_units, budget_units, dirty_units] = drive.cache_units();
+        if cache_units > 0 {
+            put("cache_pages", f64::from(cache_units));
+            put("budget_pages", f64::from(budget_units));
+            put("dirty_pages", f64::from(dirty_units));
         }
         let place =
             |name: &str| columns.iter().position(|column| column.name == name).expect("it is declared");

@@ -12,8 +12,8 @@ use crate::drive::stats::{
     VictimMs,
 };
 use crate::drive::{Drive, FailReason, LinkDirection};
-use crate::flash::BlockState;
-use crate::ftl::needs::{GAIN_BLOCKS, Need};
+use crate::flash::SuperblockState;
+use crate::ftl::needs::{GAIN_SUPERBLOCKS, Need};
 use crate::host::Op;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, SuspendSpec};
@@ -77,10 +77,10 @@ pub struct LatencyByOp {
 /// Requests that failed, by reason.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FailedRequests {
-    /// Requests that needed a page that no read level decodes, or that was lost earlier.
+    /// Requests that needed a unit that no read level decodes, or that was lost earlier.
     #[schemars(extend("unit" = "requests"))]
     pub uncorrectable: u64,
-    /// Requests with a page for which no usable block was left in the plane.
+    /// Requests with a unit for which no usable superblock was left in the lane.
     #[schemars(extend("unit" = "requests"))]
     pub worn_out: u64,
     /// Requests that were outstanding when power failed.
@@ -134,21 +134,21 @@ pub struct FlashOperations {
     pub copyback: ByCause,
 }
 
-/// Space that one mechanism needs in every plane.
+/// Space that one mechanism needs in every lane.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NeedSummary {
-    /// Open blocks that the mechanism's streams may hold, per plane, while the host has no free block left.
+    /// Open superblocks that the mechanism's streams may hold, per lane, while the host has no free superblock left.
     #[schemars(extend("unit" = "blocks"))]
     pub open: u64,
-    /// Free blocks that host writes leave to the mechanism, per plane.
+    /// Free superblocks that host writes leave to the mechanism, per lane.
     #[schemars(extend("unit" = "blocks"))]
     pub free: u64,
-    /// Largest number of valid pages that the mechanism adds to those of the host, per plane.
+    /// Largest number of valid units that the mechanism adds to those of the host, per lane.
     #[schemars(extend("unit" = "pages"))]
     pub valid_pages: u64,
 }
 
-/// Space that each mechanism needs in every plane.
+/// Space that each mechanism needs in every lane.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NeedsByMechanism {
     /// Space for garbage collection.
@@ -165,49 +165,49 @@ pub struct NeedsByMechanism {
     pub flush: NeedSummary,
 }
 
-/// Space that the mechanisms need in every plane.
+/// Space that the mechanisms need in every lane.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpaceNeeds {
-    /// Blocks that internal streams may have open, per plane.
+    /// Superblocks that internal streams may have open, per lane.
     #[schemars(extend("unit" = "blocks"))]
     pub open_blocks: u64,
-    /// Free blocks that host writes may not take, per plane.
+    /// Free superblocks that host writes may not take, per lane.
     #[schemars(extend("unit" = "blocks"))]
     pub free_blocks: u64,
-    /// Garbage that GC always needs in order to gain free pages, in blocks, per plane.
+    /// Garbage that GC always needs in order to gain free units, in superblocks, per lane.
     #[schemars(extend("unit" = "blocks"))]
     pub gain_blocks: u64,
-    /// Space that each mechanism needs in every plane.
+    /// Space that each mechanism needs in every lane.
     pub by: NeedsByMechanism,
 }
 
-/// Space that the mechanisms need in every plane, and the over-provisioning that remains.
+/// Space that the mechanisms need in every lane, and the over-provisioning that remains.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpaceSummary {
-    /// Space that the mechanisms need in every plane.
+    /// Space that the mechanisms need in every lane.
     pub needs: SpaceNeeds,
-    /// Effective over-provisioning: pages neither valid nor reserved as `open_blocks` or `free_blocks`, over the
-    /// maximum number of valid pages; with bad blocks the mean of all planes.
+    /// Effective over-provisioning: units neither valid nor reserved as `open_blocks` or `free_blocks`, over the
+    /// maximum number of valid units; with bad blocks the mean of all lanes.
     #[schemars(extend("unit" = "share"))]
     pub spare_share: f64,
-    /// WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`, with bad blocks the mean of all
-    /// planes; null where it is unbounded.
+    /// WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`, with bad blocks the mean of
+    /// all lanes; null where it is unbounded.
     pub waf_uniform_fifo: Option<f64>,
     /// The lowest `drive.op` at which `waf_uniform_fifo` is at most 5; null if there is none.
     #[schemars(extend("unit" = "share"))]
     pub op_for_waf_5: Option<f64>,
 }
 
-/// P/E cycles of the blocks at the end.
+/// P/E cycles of the superblocks at the end.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EraseSummary {
-    /// Mean P/E cycles of all blocks.
+    /// Mean P/E cycles of all superblocks.
     #[schemars(extend("unit" = "P/E cycles"))]
     pub mean: f64,
-    /// P/E cycles of the most worn block.
+    /// P/E cycles of the most worn superblock.
     #[schemars(extend("unit" = "P/E cycles"))]
     pub max: u32,
-    /// P/E cycles of the least worn block.
+    /// P/E cycles of the least worn superblock.
     #[schemars(extend("unit" = "P/E cycles"))]
     pub min: u32,
 }
@@ -218,7 +218,7 @@ pub struct BadBlocksSummary {
     /// Blocks of the flash that are bad.
     #[schemars(extend("unit" = "blocks"))]
     pub flash_blocks: u64,
-    /// Good blocks of the flash that no superblock uses, because another of its planes has fewer; 0 with
+    /// Good blocks of the flash that no superblock uses, because another plane of their lane has fewer; 0 with
     /// `ftl.superblock = "plane"`.
     #[schemars(extend("unit" = "blocks"))]
     pub unused: u64,
@@ -233,17 +233,17 @@ pub struct GcSummary {
     /// Victims that GC has chosen.
     #[schemars(extend("unit" = "blocks"))]
     pub victims: u64,
-    /// Mean share of a victim's pages that were valid when it was chosen.
+    /// Mean share of a victim's units that were valid when the victim was chosen.
     #[schemars(extend("unit" = "share"))]
     pub victim_valid_mean: f64,
     /// Mean time for a victim, by part.
     pub victim_ms: VictimMs,
 }
 
-/// Counters of host pages and of GC.
+/// Counters of host units and of GC.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CounterSummary {
-    /// Counters of host pages.
+    /// Counters of host units.
     #[serde(flatten)]
     pub host: Counters,
     /// Counters of GC.
@@ -274,7 +274,7 @@ pub struct PreconditionSummary {
 /// The checks of a run with `--verify`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VerifiedSummary {
-    /// Page reads compared with the reference model.
+    /// Unit reads compared with the reference model.
     #[schemars(extend("unit" = "pages"))]
     pub page_reads_checked: u64,
 }
@@ -294,8 +294,8 @@ pub struct WarmUpSummary {
 ///
 /// `requests` counts all requests that have ended, including failed ones. `host`, `latency_us`, `iops` and `mb_per_s`
 /// count only requests that completed without failure. After a warm-up all results begin with its end, except
-/// `requests_wrapped`, `records_skipped`, `precondition` and `verified`, which cover the whole run, and the state at the
-/// end.
+/// `requests_wrapped`, `records_skipped`, `precondition` and `verified`, which cover the whole run, and the state at
+/// the end.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Version of nandlab.
@@ -333,8 +333,8 @@ pub struct Summary {
     pub mb_per_s: f64,
     /// Write amplification: bytes programmed per byte of completed host writes; null if no host write completed.
     pub waf: Option<f64>,
-    /// Write amplification in pages: pages programmed per page of completed host writes, a partly written page counted
-    /// as one; null if no host write completed.
+    /// Write amplification in units: units of the pages programmed per unit of completed host writes, a partly written
+    /// unit counted as one; null if no host write completed.
     pub waf_pages: Option<f64>,
     /// Flash operations by kind and cause.
     pub flash: FlashOperations,
@@ -354,18 +354,18 @@ pub struct Summary {
     pub refresh: Option<RefreshSummary>,
     /// Read reclaim; null without it.
     pub reclaim: Option<crate::drive::stats::ReclaimStats>,
-    /// Space that the mechanisms need in every plane, and the over-provisioning that remains.
+    /// Space that the mechanisms need in every lane, and the over-provisioning that remains.
     pub space: SpaceSummary,
-    /// P/E cycles of the blocks at the end.
+    /// P/E cycles of the superblocks at the end.
     pub erases: EraseSummary,
     /// Victims of garbage collection.
     pub gc: GcSummary,
-    /// Counters of host pages and of GC.
+    /// Counters of host units and of GC.
     pub counters: CounterSummary,
-    /// Logical pages that are mapped to flash at the end.
+    /// Logical units that are mapped to flash at the end.
     #[schemars(extend("unit" = "pages"))]
     pub mapped_pages: u32,
-    /// Blocks that are worn out at the end and no longer used.
+    /// Superblocks that are worn out at the end and no longer used.
     #[schemars(extend("unit" = "blocks"))]
     pub blocks_retired: usize,
     /// Energy of all flash operations and transfers, and of the idle power over the whole simulated time.
@@ -385,7 +385,7 @@ pub struct Summary {
     /// Blocks that are bad from the factory; absent without `drive.bad_blocks`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_blocks: Option<BadBlocksSummary>,
-    /// Programs of several mapping units; absent if a program writes one.
+    /// Programs of several units; absent if a program writes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<crate::drive::stats::UnitsStats>,
     /// The write buffer; absent without `ftl.buffer`.
@@ -414,7 +414,7 @@ pub(crate) fn energy_j<P: Probe>(drive: &Drive<P>) -> f64 {
     let [reads, programs, erases, copybacks] =
         [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
             .map(|kind| stats.flash_total(kind) as f64);
-    let page_bytes = f64::from(drive.geometry().flash_page_bytes());
+    let page_bytes = f64::from(drive.geometry().page_bytes());
     // Every try of a read senses the page and transfers it.
     let reads = reads + stats.ecc.retries as f64;
     (reads + copybacks) * energy.read_j
@@ -433,14 +433,14 @@ fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[FlashOp]) -> ByCause 
 /// `space` of the summary.
 fn space<P: Probe>(drive: &Drive<P>) -> SpaceSummary {
     let (spec, needs, bad) = (drive.spec(), &drive.ftl().needs, &drive.geometry().bad);
-    let need = |Need { open, free, valid_pages, .. }| NeedSummary { open, free, valid_pages };
+    let need = |Need { open, free, valid_units, .. }| NeedSummary { open, free, valid_pages: valid_units };
     let [gc, wear, mapping, copyback, combination, flush] = needs.all().map(need);
     let blocks = spec.drive.blocks_per_plane.into();
     SpaceSummary {
         needs: SpaceNeeds {
             open_blocks: needs.open(),
             free_blocks: needs.free(),
-            gain_blocks: GAIN_BLOCKS,
+            gain_blocks: GAIN_SUPERBLOCKS,
             by: NeedsByMechanism { gc, wear, mapping, copyback, combination, flush },
         },
         spare_share: number(needs.spare_share_mean(blocks, bad)),
@@ -451,10 +451,10 @@ fn space<P: Probe>(drive: &Drive<P>) -> SpaceSummary {
 
 /// `capacitor` of the summary.
 fn capacitor<P: Probe>(drive: &Drive<P>) -> Option<CapacitorSummary> {
-    let [cache_pages, budget_pages, _] = drive.cache_pages();
+    let [cache_units, budget_units, _] = drive.cache_units();
     let detections = drive.stats().power.detections;
     let summary =
-        drive.capacitor()?.summary(drive.capability_pages(), [cache_pages, budget_pages], detections);
+        drive.capacitor()?.summary(drive.capability_units(), [cache_units, budget_units], detections);
     Some(summary)
 }
 
@@ -476,7 +476,7 @@ fn refresh<P: Probe>(drive: &Drive<P>) -> Option<RefreshSummary> {
     (drive.spec().refresh.policy != RefreshPolicySpec::None).then(|| {
         drive.stats().refresh.summary(
             drive.refresh_load(),
-            drive.overdue_blocks(),
+            drive.overdue_superblocks(),
             drive.error_cache(),
             drive.partial_refresh(),
         )
@@ -499,15 +499,15 @@ impl Summary {
         let latency_us = LatencyByOp { read, write, trim, flush, all: all.summary() };
         let [uncorrectable, worn_out, power_lost] =
             FailReason::ALL.map(|reason| stats.failed[reason as usize]);
-        let blocks = drive.array().good_blocks();
-        let worn = |f: fn(u32, u32) -> u32| blocks.clone().map(|b| b.pe_cycles).reduce(f).unwrap_or(0);
-        let good = f64::from(drive.geometry().good_blocks());
-        let mean = ratio(blocks.clone().map(|b| f64::from(b.pe_cycles)).sum(), good);
+        let superblocks = drive.array().good_superblocks();
+        let worn = |f: fn(u32, u32) -> u32| superblocks.clone().map(|s| s.pe_cycles).reduce(f).unwrap_or(0);
+        let good = f64::from(drive.geometry().good_superblocks());
+        let mean = ratio(superblocks.clone().map(|s| f64::from(s.pe_cycles)).sum(), good);
         let most = drive.spec().migration.policy.copybacks_max();
         let geometry = drive.geometry();
         let steady_state = drive.steady_state();
         let share = |busy: Span, of: u32| number(ratio(busy.seconds(), seconds * f64::from(of)));
-        let victim_pages = stats.gc.victims as f64 * f64::from(geometry.pages_per_block);
+        let victim_units = stats.gc.victims as f64 * f64::from(geometry.units_per_superblock);
         Self {
             nandlab: env!("CARGO_PKG_VERSION"),
             spec_hash: run.spec_hash.clone(),
@@ -532,29 +532,30 @@ impl Summary {
             },
             ecc: ecc(drive),
             map: drive.demand_map().map(|map| stats.map.summary(map.cache.capacity(), map.cache.len())),
-            cache: stats.cache.summary(drive.spec().cache.size_bytes, drive.cache_pages()),
+            cache: stats.cache.summary(drive.spec().cache.size_bytes, drive.cache_units()),
             capacitor: capacitor(drive),
             power: PowerLoss::summary_of_all(stats.power.losses, stats.power.down_ns),
-            migration: (most > 0).then(|| stats.migration.summary(most, geometry.blocks, geometry.pages)),
+            migration: (most > 0)
+                .then(|| stats.migration.summary(most, geometry.superblocks, geometry.units)),
             refresh: refresh(drive),
             bad_blocks: (drive.spec().drive.bad_blocks > 0.0).then(|| BadBlocksSummary {
-                flash_blocks: geometry.bad.flash_blocks,
+                flash_blocks: geometry.bad.blocks,
                 unused: geometry.bad.unused,
-                blocks: geometry.good_blocks(),
+                blocks: geometry.good_superblocks(),
             }),
-            units: (geometry.pages_per_program > 1).then(|| stats.units.clone()),
+            units: (geometry.units_per_program > 1).then(|| stats.units.clone()),
             buffer: (drive.spec().ftl.buffer_bytes > 0).then(|| stats.buffer.clone()),
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
             space: space(drive),
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },
             gc: GcSummary {
                 victims: stats.gc.victims,
-                victim_valid_mean: number(ratio(stats.gc.victim_valid_pages as f64, victim_pages)),
+                victim_valid_mean: number(ratio(stats.gc.victim_valid_pages as f64, victim_units)),
                 victim_ms: stats.victims.means(),
             },
             counters: CounterSummary { host: stats.counters.clone(), gc: stats.gc.clone() },
-            mapped_pages: drive.ftl().host_pages_mapped(),
-            blocks_retired: blocks.clone().filter(|b| b.state == BlockState::Retired).count(),
+            mapped_pages: drive.ftl().host_units_mapped(),
+            blocks_retired: superblocks.clone().filter(|s| s.state == SuperblockState::Retired).count(),
             energy_j: number(energy_j(drive)),
             die_busy_share: share(drive.die_busy_ns(), geometry.dies),
             channel_busy_share: share(drive.channel_busy_ns(), geometry.channels),

@@ -1,7 +1,7 @@
 //! The tables that become Parquet files: named columns of numbers or texts.
 
-use crate::base::geometry::{BlockId, Geometry, PlaneId};
-use crate::flash::{Array, BlockState};
+use crate::base::geometry::{Geometry, LaneId, SuperblockId};
+use crate::flash::{Array, SuperblockState};
 use crate::host::{Latency, Op};
 use std::borrow::Cow;
 
@@ -65,30 +65,30 @@ impl Table {
         Self { name: "latency", columns }
     }
 
-    /// `blocks.parquet`: P/E cycles, valid pages and state of every block at the end, without those that bad flash
-    /// blocks cost.
+    /// `blocks.parquet`: P/E cycles, valid units and state of every superblock at the end, without those that bad
+    /// blocks cost. The column `plane` has the number of the lane, `block` the number of the superblock in its lane.
     pub fn blocks(geometry: &Geometry, array: &Array) -> Self {
-        let per_plane = geometry.blocks_per_plane;
-        let ids = (0..geometry.planes).flat_map(|plane| geometry.block_ids_of(PlaneId(plane)));
-        let numbers = |value: &dyn Fn(BlockId) -> u32| {
-            Values::U64(ids.clone().map(|block| u64::from(value(block))).collect())
+        let per_lane = geometry.superblocks_per_lane;
+        let ids = (0..geometry.lanes).flat_map(|lane| geometry.superblock_ids_of(LaneId(lane)));
+        let numbers = |value: &dyn Fn(SuperblockId) -> u32| {
+            Values::U64(ids.clone().map(|superblock| u64::from(value(superblock))).collect())
         };
-        let state = |block: &crate::flash::Block| match block.state {
-            BlockState::Free => "free",
-            BlockState::Open => "open",
-            BlockState::Full => "full",
-            BlockState::Victim => "victim",
-            BlockState::Retired => "retired",
-            BlockState::Bad => unreachable!("the drive does not have this block"),
+        let state = |superblock: &crate::flash::Superblock| match superblock.state {
+            SuperblockState::Free => "free",
+            SuperblockState::Open => "open",
+            SuperblockState::Full => "full",
+            SuperblockState::Victim => "victim",
+            SuperblockState::Retired => "retired",
+            SuperblockState::Bad => unreachable!("the drive does not have this superblock"),
         };
         let columns = vec![
-            Column::new("plane", numbers(&|block| block.0 / per_plane)),
-            Column::new("block", numbers(&|block| block.0 % per_plane)),
-            Column::new("pe_cycles", numbers(&|block| array.block(block).pe_cycles)),
-            Column::new("valid_pages", numbers(&|block| array.block(block).valid)),
+            Column::new("plane", numbers(&|superblock| superblock.0 / per_lane)),
+            Column::new("block", numbers(&|superblock| superblock.0 % per_lane)),
+            Column::new("pe_cycles", numbers(&|superblock| array.superblock(superblock).pe_cycles)),
+            Column::new("valid_pages", numbers(&|superblock| array.superblock(superblock).valid)),
             Column::new(
                 "state",
-                Values::Text(ids.clone().map(|block| state(array.block(block)).into()).collect()),
+                Values::Text(ids.clone().map(|id| state(array.superblock(id)).into()).collect()),
             ),
         ];
         Self { name: "blocks", columns }

@@ -9,7 +9,7 @@ use crate::demand_map::{ENTRY_BYTES, Mapping};
 use crate::drive::spec::{
     Address, EcCacheSpec, MapSpec, PreconditionSpec, RberSpec, RefreshPolicySpec, Source, Spec,
 };
-use crate::flash::{Block, CopybackErrors, Ecc, Rare};
+use crate::flash::{CopybackErrors, Ecc, Rare, Superblock};
 use crate::host::{Oracle, Promises};
 use crate::report::Table;
 use crate::sched::Device;
@@ -22,9 +22,9 @@ const HUGE_PAGE: u64 = 2 << 20;
 /// small drive less that of an empty process.
 const FIXED_BYTES: u64 = 6 << 20;
 
-/// Bytes that a block takes in addition to [`Block`]: its entries in the free list, in the index of victims and in the
-/// lists of the victim policy.
-const BLOCK_EXTRA_BYTES: u64 = 16;
+/// Bytes that a superblock takes in addition to [`Superblock`]: its entries in the free list, in the index of victims
+/// and in the lists of the victim policy.
+const SUPERBLOCK_EXTRA_BYTES: u64 = 16;
 
 /// Bytes of a slot of the mapping cache, without the arrays by LPN.
 const MAP_ENTRY_BYTES: u64 = 32;
@@ -44,11 +44,11 @@ const REQUEST_BYTES: u64 = 100;
 /// Estimated upper bounds of the memory that a run takes, in bytes, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Arrays with an entry per physical page: the OOB and the page states of the schemes.
+    /// Arrays with an entry per physical unit: the OOB and the unit states of the schemes.
     pub pages: u64,
-    /// Arrays with an entry per logical page: the map and the page states of the schemes.
+    /// Arrays with an entry per logical unit: the map and the unit states of the schemes.
     pub map: u64,
-    /// Arrays with an entry per block.
+    /// Arrays with an entry per superblock.
     pub blocks: u64,
     /// Entries of the mapping cache, the write cache and EC-Cache.
     pub caches: u64,
@@ -70,14 +70,14 @@ impl Memory {
     /// Address space that a run of this spec takes: all entries of all arrays count, written or not.
     pub fn reserved(spec: &Spec, verify: bool) -> Self {
         let geometry = spec.geometry();
-        let (physical, logical) = (geometry.pages.into(), geometry.logical_pages.into());
+        let (physical, logical) = (geometry.units.into(), geometry.logical_units.into());
         let touched = Touched { physical, logical, ..Touched::of(spec, &geometry) };
         Self::with(spec, verify, &geometry, &touched)
     }
 
     fn with(spec: &Spec, verify: bool, geometry: &Geometry, touched: &Touched) -> Self {
-        let (pages, blocks) = (u64::from(geometry.pages), u64::from(geometry.blocks));
-        let host_pages = u64::from(geometry.logical_pages);
+        let (units, superblocks) = (u64::from(geometry.units), u64::from(geometry.superblocks));
+        let logical_units = u64::from(geometry.logical_units);
         let ecc = Ecc::new(&spec.ecc);
         let (refresh, has_errors) = (&spec.refresh.policy, spec.reliability.rber != RberSpec::None);
         let keeps_sequences = verify || spec.models_power_loss();
@@ -87,62 +87,63 @@ impl Memory {
         let keeps_copied = copies_back && spec.reliability.copyback != CopybackErrors::Constant;
         let when = |is: bool, bytes: u64| if is { bytes } else { 0 };
 
-        // Bytes per physical page in arrays that are zeroed lazily and in arrays that are filled at once. The valid
+        // Bytes per physical unit in arrays that are zeroed lazily and in arrays that are filled at once. The valid
         // bits are separate.
         let lazily_zeroed = when(!keeps_sequences, 4) + when(keeps_sequences, 8);
         let filled_at_once = when(keeps_sequences, 4)
             + when(refresh.hot_reads().is_some(), 1)
             + when(refresh.partial().is_some(), 16)
             + when(refresh.ec_cache().is_some(), 12);
-        let per_age = geometry.pages_per_age(copies_back, refresh.partial().is_some());
-        let ages = pages / u64::from(per_age) * (when(has_ages, 4) + when(has_ages && keeps_copied, 8));
-        let valid_bits = blocks * u64::from(geometry.pages_per_block.div_ceil(64)) * 8;
+        let per_age = geometry.units_per_age(copies_back, refresh.partial().is_some());
+        let ages = units / u64::from(per_age) * (when(has_ages, 4) + when(has_ages && keeps_copied, 8));
+        let valid_bits = superblocks * u64::from(geometry.units_per_superblock.div_ceil(64)) * 8;
 
-        // Bytes per logical page, and the number of translation pages, whose LPNs follow those of the host.
+        // Bytes per logical unit, and the number of translation pages, whose LPNs follow those of the host.
         let demand = match spec.ftl.map {
             MapSpec::Demand { cache_bytes, write_back, .. } => Some((cache_bytes, write_back)),
             MapSpec::Page => None,
         };
-        let has_cache = spec.cache.size_bytes >= u64::from(geometry.page_bytes);
-        let entries_per_page = u64::from(geometry.page_bytes) / 4;
-        let translation_pages = host_pages.div_ceil(entries_per_page);
+        let has_cache = spec.cache.size_bytes >= u64::from(geometry.unit_bytes);
+        let entries_per_page = u64::from(geometry.unit_bytes) / 4;
+        let translation_pages = logical_units.div_ceil(entries_per_page);
         let translation_bytes =
             demand.map_or(0, |(_, write_back)| translation_pages * Mapping::bytes_per_page(write_back));
         let bytes_per_lpn = 4
             + when(demand.is_some(), 5)
             + when(demand.is_some() && verify, 4)
-            + when(demand.is_none() && ecc.keeps_page_levels(), 1)
+            + when(demand.is_none() && ecc.keeps_unit_levels(), 1)
             + when(keeps_sequences, Promises::BYTES_PER_LPN)
             + when(has_cache, 4);
-        // Recovery has an array of the newest page of each LPN and builds a second map; by then the entries of the
+        // Recovery has an array of the newest unit of each LPN and builds a second map; by then the entries of the
         // write cache have been freed.
         let recovery = when(is_cut, touched.logical * (8 + when(demand.is_some(), 5) - when(has_cache, 4)));
 
-        let entries = |bytes: u64, entry_bytes: u64| (bytes / entry_bytes).min(touched.asked).min(host_pages);
+        let entries =
+            |bytes: u64, entry_bytes: u64| (bytes / entry_bytes).min(touched.asked).min(logical_units);
         let map_entries = demand.map_or(0, |(bytes, _)| entries(bytes, ENTRY_BYTES));
-        let cached_pages = entries(spec.cache.size_bytes, geometry.page_bytes.into());
-        let hot_pages = |cache: &EcCacheSpec| (touched.asked / u64::from(cache.hot_reads.max(1))).min(pages);
+        let cached_units = entries(spec.cache.size_bytes, geometry.unit_bytes.into());
+        let hot_units = |cache: &EcCacheSpec| (touched.asked / u64::from(cache.hot_reads.max(1))).min(units);
         let error_entries = refresh
             .ec_cache()
-            .map_or(0, |cache| (cache.size_bytes / ERROR_ENTRY_BYTES).min(hot_pages(cache)));
-        let oracle = Oracle::BYTES_PER_LPN * host_pages
-            + host_pages / 8
-            + Oracle::BYTES_PER_WRITTEN_LPN * touched.asked.min(host_pages);
+            .map_or(0, |cache| (cache.size_bytes / ERROR_ENTRY_BYTES).min(hot_units(cache)));
+        let oracle = Oracle::BYTES_PER_LPN * logical_units
+            + logical_units / 8
+            + Oracle::BYTES_PER_WRITTEN_LPN * touched.asked.min(logical_units);
         // Preconditioning, recovery and writing results never overlap in time.
-        let temporary = touched.precondition_bytes.max(recovery).max(blocks * Table::BYTES_PER_BLOCK);
+        let temporary = touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_BLOCK);
         Self {
-            pages: touched.physical * lazily_zeroed + pages * filled_at_once + ages + valid_bits,
+            pages: touched.physical * lazily_zeroed + units * filled_at_once + ages + valid_bits,
             map: touched.logical * bytes_per_lpn + translation_bytes,
-            blocks: blocks
-                * ((size_of::<Block>() + size_of::<Rare>()) as u64
-                    + BLOCK_EXTRA_BYTES
+            blocks: superblocks
+                * ((size_of::<Superblock>() + size_of::<Rare>()) as u64
+                    + SUPERBLOCK_EXTRA_BYTES
                     + when(spec.reclaim.is_on(), 1)
                     + when(*refresh != RefreshPolicySpec::None, 4 + 24))
-                + when(geometry.flash_blocks_per_block() > 1, 4 * u64::from(geometry.flash_blocks()))
-                + when(geometry.dies_per_block > 1, 4 * blocks * u64::from(geometry.dies_per_block))
+                + when(geometry.blocks_per_superblock() > 1, 4 * u64::from(geometry.blocks()))
+                + when(geometry.dies_per_lane > 1, 4 * superblocks * u64::from(geometry.dies_per_lane))
                 + when(spec.timing.multi_plane, Device::multi_plane_bytes(geometry)),
             caches: map_entries * MAP_ENTRY_BYTES
-                + cached_pages * size_of::<write_cache::CachedPage>() as u64
+                + cached_units * size_of::<write_cache::CachedUnit>() as u64
                 + error_entries * ERROR_ENTRY_BYTES,
             oracle: when(verify, oracle),
             records: spec.output.timeline_operations.min(touched.operations).saturating_mul(OPERATION_BYTES)
@@ -173,15 +174,15 @@ impl Memory {
     }
 }
 
-/// Estimated upper bounds of the pages that a run writes, and of the number of its requests and operations.
+/// Estimated upper bounds of the units that a run writes, and of the number of its requests and operations.
 struct Touched {
-    /// Physical pages written.
+    /// Physical units written.
     physical: u64,
-    /// Logical pages written.
+    /// Logical units written.
     logical: u64,
     /// Requests in `requests.parquet`; 0 if the number of requests of the workload is unknown.
     recorded: u64,
-    /// Page accesses of all host requests: the sum of the pages that each request addresses.
+    /// Unit accesses of all host requests: the sum of the units that each request addresses.
     asked: u64,
     /// Flash operations.
     operations: u64,
@@ -191,32 +192,32 @@ struct Touched {
 
 impl Touched {
     fn of(spec: &Spec, geometry: &Geometry) -> Self {
-        let (pages, host_pages) = (u64::from(geometry.pages), u64::from(geometry.logical_pages));
-        let planes = u64::from(geometry.planes);
+        let (units, logical_units) = (u64::from(geometry.units), u64::from(geometry.logical_units));
+        let lanes = u64::from(geometry.lanes);
         let (filled, mapped) = match spec.precondition {
             PreconditionSpec::None => (0, 0),
             PreconditionSpec::Fill { used, valid, .. } => {
-                let filled = used * pages as f64;
-                (filled as u64, ((filled * valid) as u64).min(host_pages))
+                let filled = used * units as f64;
+                (filled as u64, ((filled * valid) as u64).min(logical_units))
             }
-            PreconditionSpec::Load(_) | PreconditionSpec::Pts { .. } => (pages, host_pages),
+            PreconditionSpec::Load(_) | PreconditionSpec::Pts { .. } => (units, logical_units),
         };
         let (requests, asked, physical, logical) = Self::by_workload(spec, geometry);
-        let of_plane = |pages: u64| (pages * 4).div_ceil(planes).next_multiple_of(HUGE_PAGE) * planes / 4;
-        let physical = filled.saturating_add(of_plane(physical.min(pages))).min(pages);
-        let logical = mapped.max(logical).min(host_pages);
-        // The fill has an array of the LPNs of one plane at a time, which is freed before the workload writes the rest
+        let in_lanes = |units: u64| (units * 4).div_ceil(lanes).next_multiple_of(HUGE_PAGE) * lanes / 4;
+        let physical = filled.saturating_add(in_lanes(physical.min(units))).min(units);
+        let logical = mapped.max(logical).min(logical_units);
+        // The fill has an array of the LPNs of one lane at a time, which is freed before the workload writes the rest
         // of map and OOB.
         let drawn =
-            if matches!(spec.precondition, PreconditionSpec::Fill { .. }) { 4 * mapped / planes } else { 0 };
+            if matches!(spec.precondition, PreconditionSpec::Fill { .. }) { 4 * mapped / lanes } else { 0 };
         let precondition_bytes = drawn.saturating_sub(4 * (physical - filled + logical - mapped));
         let operations = requests.saturating_mul(64).saturating_add(physical);
         let recorded = if requests == u64::MAX { 0 } else { requests };
         Self { physical, logical, recorded, asked, operations, precondition_bytes }
     }
 
-    /// Estimated upper bounds of the number of requests of the workload, of their page accesses, and of the physical
-    /// and logical pages that they write; `u64::MAX` where the workload gives no bound.
+    /// Estimated upper bounds of the number of requests of the workload, of their unit accesses, and of the physical
+    /// and logical units that they write; `u64::MAX` where the workload gives no bound.
     fn by_workload(spec: &Spec, geometry: &Geometry) -> (u64, u64, u64, u64) {
         let Some(workload) = &spec.workload else { return (u64::MAX, u64::MAX, u64::MAX, u64::MAX) };
         let requests_max = if workload.requests_max > 0 { workload.requests_max } else { u64::MAX };
@@ -224,20 +225,20 @@ impl Touched {
             return (requests_max, u64::MAX, u64::MAX, u64::MAX);
         };
         let requests = synthetic.requests.saturating_mul(workload.repeat.into()).min(requests_max);
-        let page_bytes = u64::from(geometry.page_bytes);
+        let unit_bytes = u64::from(geometry.unit_bytes);
         let weights: f64 = synthetic.sizes.iter().map(|&(_, weight)| weight).sum();
-        let weighted_pages =
-            |&(bytes, weight): &(u64, f64)| (bytes.div_ceil(page_bytes) + 1) as f64 * weight / weights;
-        let pages_per_request: f64 = synthetic.sizes.iter().map(weighted_pages).sum();
+        let weighted_units =
+            |&(bytes, weight): &(u64, f64)| (bytes.div_ceil(unit_bytes) + 1) as f64 * weight / weights;
+        let units_per_request: f64 = synthetic.sizes.iter().map(weighted_units).sum();
         let writes = requests as f64 * (1.0 - synthetic.read_fraction - synthetic.trim_fraction).max(0.0);
-        let written = writes * pages_per_request;
-        let span = synthetic.span * f64::from(geometry.logical_pages);
+        let written = writes * units_per_request;
+        let span = synthetic.span * f64::from(geometry.logical_units);
         // A write to a random address touches one huge page of the map, which has 4 bytes per entry.
         let reach =
             if synthetic.address == Address::Sequential { written } else { writes * HUGE_PAGE as f64 / 4.0 };
-        // On a preconditioned drive GC also writes pages: a WAF of 8 is assumed.
+        // On a preconditioned drive GC also writes units: a WAF of 8 is assumed.
         let is_full = spec.precondition != PreconditionSpec::None;
         let physical = if is_full { written * 8.0 } else { written };
-        (requests, (requests as f64 * pages_per_request) as u64, physical as u64, span.min(reach) as u64)
+        (requests, (requests as f64 * units_per_request) as u64, physical as u64, span.min(reach) as u64)
     }
 }

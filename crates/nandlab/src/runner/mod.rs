@@ -1,4 +1,4 @@
-//! The trace runner: plays a source of requests on a drive, in open or closed loop. [`map_reads`] maps the pages that a
+//! The trace runner: plays a source of requests on a drive, in open or closed loop. [`map_reads`] maps the units that a
 //! workload reads before it writes them; [`memory`] estimates the memory of a run.
 //!
 //! When power fails, the host stops too: all later arrivals are delayed by the duration of the outage, so no latency
@@ -105,7 +105,7 @@ impl<S: Source> Runner<S> {
         }
     }
 
-    /// With `whole_pages` the runner widens every read, write and TRIM to whole flash pages (the key
+    /// With `whole_pages` the runner widens every read, write and TRIM to whole pages (the key
     /// `workload.whole_pages`).
     #[must_use]
     pub fn widened(self, whole_pages: bool) -> Self {
@@ -238,7 +238,7 @@ impl<S: Source> Runner<S> {
                             self.wrap(&mut request, geometry.logical_bytes());
                         }
                         if self.whole_pages {
-                            widen(&mut request, geometry.flash_page_bytes().into(), geometry.logical_bytes());
+                            widen(&mut request, geometry.page_bytes().into(), geometry.logical_bytes());
                         }
                     }
                     drive.prefetch(&request, false);
@@ -283,9 +283,9 @@ impl<S: Source> Runner<S> {
     }
 }
 
-/// Widens a request to whole flash pages. A request that the drive refuses, because it has no bytes or ends beyond the
-/// capacity, is left as it is. The capacity is a number of whole mapping units, so it may end within a flash page; a
-/// widened request ends with it.
+/// Widens a request to whole pages. A request that the drive refuses, because it has no bytes or ends beyond the
+/// capacity, is left as it is. The capacity is a number of whole units, so it may end within a page; a widened request
+/// then ends with the capacity.
 fn widen(request: &mut Request, page_bytes: u64, capacity: u64) {
     let end = request.offset.saturating_add(request.len);
     if request.len > 0 && end <= capacity {

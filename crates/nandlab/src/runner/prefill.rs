@@ -1,6 +1,6 @@
-//! `precondition.map_reads`: maps the pages that a workload reads before it writes them.
+//! `precondition.map_reads`: maps the units that a workload reads before it writes them.
 //!
-//! A first pass through the workload finds these pages and writes each that is not mapped, in no simulated time. SSDsim
+//! A first pass through the workload finds these units and writes each that is not mapped, in no simulated time. SSDsim
 //! calls this step preprocessing the trace.
 
 use super::{Runner, Source, Stopped};
@@ -9,9 +9,9 @@ use crate::drive::Drive;
 use crate::host::Op;
 use crate::probe::Probe;
 
-/// Takes all requests of `runner`'s source without simulating time, and maps each unmapped page that is read before it
+/// Takes all requests of `runner`'s source without simulating time, and maps each unmapped unit that is read before it
 /// is written. Calls `watch` every 16,384 requests, always with the share 0, and stops if `watch` returns `false`.
-/// Returns the number of pages mapped, or `None` if stopped.
+/// Returns the number of units mapped, or `None` if stopped.
 ///
 /// # Errors
 /// As [`Runner::run`].
@@ -21,9 +21,9 @@ pub fn map_reads<S: Source, P: Probe>(
     watch: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Option<u64>, Stopped<S::Error>> {
     const STRIDE: u64 = 1 << 14;
-    let page_bytes = u64::from(drive.geometry().page_bytes);
-    let pages = drive.geometry().logical_pages;
-    let mut written = vec![0u64; pages.div_ceil(64) as usize];
+    let unit_bytes = u64::from(drive.geometry().unit_bytes);
+    let units = drive.geometry().logical_units;
+    let mut written = vec![0u64; units.div_ceil(64) as usize];
     let (mut mapped, mut seen) = (0, 0u64);
     while let Some(request) = runner.take(drive)? {
         seen += 1;
@@ -33,9 +33,9 @@ pub fn map_reads<S: Source, P: Probe>(
         if !matches!(request.op, Op::Read | Op::Write) || request.len == 0 {
             continue;
         }
-        let last = (request.offset.saturating_add(request.len) - 1) / page_bytes;
-        // Pages beyond the capacity are left out here; in the run the drive refuses their request.
-        for lpn in request.offset / page_bytes..=last.min(u64::from(pages) - 1) {
+        let last = (request.offset.saturating_add(request.len) - 1) / unit_bytes;
+        // Units beyond the capacity are left out here; in the run the drive refuses their request.
+        for lpn in request.offset / unit_bytes..=last.min(u64::from(units) - 1) {
             let (word, bit) = (lpn as usize / 64, 1 << (lpn % 64));
             let is_known = written[word] & bit != 0;
             written[word] |= bit;

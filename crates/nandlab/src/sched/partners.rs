@@ -1,14 +1,15 @@
 //! `timing.multi_plane`: one operation on several planes of a die.
 //!
 //! The die executes the first transaction of a queue together with at most one partner from each other plane of the
-//! die. The partner is the plane's first waiting transaction in the same queue with the same kind and row, the number of
-//! the flash page in its flash block; the partner of an erase is an erase of any block. A read with other read
-//! references cannot be a partner. A program cannot be a partner while an earlier program of its block waits, because
-//! the pages of a block are programmed in order.
+//! die. The partner is the plane's first waiting transaction in the same queue with the same kind and row, the number
+//! of the page in its block; the partner of an erase is an erase of any superblock. A read with other read references
+//! cannot be a partner. A program cannot be a partner while an earlier program of its superblock waits on the die,
+//! because the units of a superblock on a die are programmed in order. A transaction on several planes is
+//! found by the first of them.
 //!
-//! No queue is searched for a partner. Each waiting transaction except a copyback is in a second list, that of its class,
-//! plane, kind and row. Programs and copybacks are in a list of their block, except programs in place. These
-//! lists have the order of the queue, so only the first transaction of a list is examined.
+//! No queue is searched for a partner. Each waiting transaction except a copyback is in a second list, that of its
+//! class, plane, kind and row. Programs and copybacks are in a list of their superblock, except programs in place.
+//! These lists have the order of the queue, so only the first transaction of a list is examined.
 
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry, Stripes};
@@ -26,24 +27,24 @@ struct QueueLinks {
     before: Option<Slot>,
     /// The next transaction with the same class, plane, kind and row.
     alike: Option<Slot>,
-    /// The next program of the same block.
-    in_block: Option<Slot>,
+    /// The next program or copyback of the same superblock on the die.
+    in_superblock: Option<Slot>,
 }
 
 /// The lists that find the partners of a multi-plane operation.
 #[derive(Debug)]
 pub(super) struct Partners {
     planes_per_die: usize,
-    /// Rows of a block.
+    /// Rows of a superblock.
     rows: usize,
     stripes: Stripes,
-    block_of: Divisor,
-    /// The lists that are not empty, by the number of their die, class, plane, kind and row. There are as many as waiting
-    /// transactions at most, so that they fit the processor's cache.
+    superblock_of: Divisor,
+    /// The lists that are not empty, by the number of their die, class, plane, kind and row. There are as many as
+    /// waiting transactions at most, so that they fit the processor's cache.
     alike: NumberMap<(Slot, Slot)>,
-    /// For each block and each of its dies the list of the waiting programs and copybacks. Programs in place are in no
-    /// such list, because they need no order.
-    in_block: Box<[Ends]>,
+    /// For each superblock and each of its dies the list of the waiting programs and copybacks. Programs in place are
+    /// in no such list, because they need no order.
+    in_superblock: Box<[Ends]>,
     /// The neighbours of each waiting transaction, by its slot.
     links: Vec<QueueLinks>,
 }
@@ -51,37 +52,37 @@ pub(super) struct Partners {
 impl Partners {
     pub(super) fn new(geometry: &Geometry) -> Self {
         Self {
-            planes_per_die: geometry.flash_planes_per_die() as usize,
-            rows: geometry.rows_per_block() as usize,
+            planes_per_die: geometry.planes_per_die() as usize,
+            rows: geometry.rows_per_superblock() as usize,
             stripes: geometry.stripes,
-            block_of: Divisor::new(geometry.pages_per_block),
+            superblock_of: Divisor::new(geometry.units_per_superblock),
             alike: NumberMap::default(),
-            in_block: vec![None; Self::blocks_on_dies(geometry)].into(),
+            in_superblock: vec![None; Self::superblocks_on_dies(geometry)].into(),
             links: Vec::new(),
         }
     }
 
-    /// The number of lists in [`Partners::in_block`].
-    fn blocks_on_dies(geometry: &Geometry) -> usize {
-        (geometry.blocks * geometry.dies_per_block) as usize
+    /// The number of lists in [`Partners::in_superblock`].
+    fn superblocks_on_dies(geometry: &Geometry) -> usize {
+        (geometry.superblocks * geometry.dies_per_lane) as usize
     }
 
-    /// Bytes of memory for the ends of the lists by block.
+    /// Bytes of memory for the ends of the lists by superblock.
     pub(super) fn bytes(geometry: &Geometry) -> u64 {
-        (Self::blocks_on_dies(geometry) * size_of::<Ends>()) as u64
+        (Self::superblocks_on_dies(geometry) * size_of::<Ends>()) as u64
     }
 
     /// Empties all lists.
     pub(super) fn clear(&mut self) {
         self.alike.clear();
-        self.in_block.fill(None);
+        self.in_superblock.fill(None);
     }
 
     /// The number in `alike` of the list of transactions that are like `of`, but on plane `plane` of the die. `None` for
     /// a copyback, which has no partners.
     fn list(&self, of: &Transaction, plane: usize) -> Option<u32> {
         let rows = self.rows;
-        let row = self.stripes.row(of.page) as usize;
+        let row = self.stripes.row(of.index) as usize;
         let within = match of.kind {
             FlashOp::Read => row,
             FlashOp::Program => rows + row,
@@ -93,14 +94,14 @@ impl Partners {
         Some(((queue * self.planes_per_die + plane) * (2 * rows + 1) + within) as u32)
     }
 
-    /// The index in `in_block` of the pages among which `of` must be programmed in order; `None` for reads, erases and
-    /// programs in place.
-    fn block(&self, of: &Transaction) -> Option<usize> {
+    /// The index in `in_superblock` of the list of the programs with which `of` must be in order; `None` for reads,
+    /// erases and programs in place.
+    fn superblock(&self, of: &Transaction) -> Option<usize> {
         let is_in_order = of.kind.programs() && !of.is_in_place();
         is_in_order.then(|| {
-            let block = self.block_of.divide(of.ppn.0);
+            let superblock = self.superblock_of.divide(of.unit.0);
             let dies = self.stripes.dies;
-            (if dies == 1 { block } else { block * dies + of.die.0 }) as usize
+            (if dies == 1 { superblock } else { superblock * dies + of.die.0 }) as usize
         })
     }
 
@@ -112,7 +113,7 @@ impl Partners {
         if self.links.len() <= slot.index() {
             self.links.resize(slot.index() + 1, QueueLinks::default());
         }
-        self.links[slot.index()] = QueueLinks { before, alike: None, in_block: None };
+        self.links[slot.index()] = QueueLinks { before, alike: None, in_superblock: None };
         if let Some(list) = self.list(of, of.plane_in_die.into()) {
             match self.alike.entry(list) {
                 Entry::Vacant(empty) => _ = empty.insert((slot, slot)),
@@ -123,10 +124,10 @@ impl Partners {
                 }
             }
         }
-        if let Some(block) = self.block(of) {
-            let ends = &mut self.in_block[block];
+        if let Some(superblock) = self.superblock(of) {
+            let ends = &mut self.in_superblock[superblock];
             if let Some((_, last)) = *ends {
-                self.links[last.index()].in_block = Some(slot);
+                self.links[last.index()].in_superblock = Some(slot);
             }
             *ends = Some((ends.map_or(slot, |(first, _)| first), slot));
         }
@@ -143,7 +144,7 @@ impl Partners {
         let list = self.list(&of, of.plane_in_die.into()).expect("a read may have partners");
         let ends = self.alike.get(&list).copied();
         let alike = ends.map(|(first, _)| first);
-        self.links[slot.index()] = QueueLinks { before: None, alike, in_block: None };
+        self.links[slot.index()] = QueueLinks { before: None, alike, in_superblock: None };
         self.alike.insert(list, (slot, ends.map_or(slot, |(_, last)| last)));
     }
 
@@ -170,20 +171,21 @@ impl Partners {
         batch
     }
 
-    /// The partner of `lead` on another plane.
+    /// The partner of `lead` on plane `plane`, another one than its own.
     fn partner(&self, pool: &Transactions, lead: &Transaction, plane: usize) -> Option<Slot> {
         let &(slot, _) = self.alike.get(&self.list(lead, plane)?)?;
         let other = &pool[slot];
         // One command serves all planes, so the reads in them must have the same references.
         let matches = (other.level, other.tries > 0) == (lead.level, lead.tries > 0);
-        let block = self.block(other);
-        let is_next = block.is_none_or(|block| self.in_block[block].is_some_and(|(first, _)| first == slot));
+        let superblock = self.superblock(other);
+        let is_next = superblock
+            .is_none_or(|superblock| self.in_superblock[superblock].is_some_and(|(first, _)| first == slot));
         (matches && is_next).then_some(slot)
     }
 
     /// Takes a transaction out of the queue and the other lists. It must be the first in the other lists.
     fn remove(&mut self, pool: &mut Transactions, queue: &mut Fifo<Transaction>, slot: Slot) {
-        let QueueLinks { before, alike, in_block } = self.links[slot.index()];
+        let QueueLinks { before, alike, in_superblock } = self.links[slot.index()];
         if let Some(next) = pool[slot].next {
             self.links[next.index()].before = before;
         }
@@ -200,10 +202,11 @@ impl Partners {
                 None => _ = ends.remove(),
             }
         }
-        if let Some(block) = self.block(of) {
-            let (first, last) = self.in_block[block].expect("a waiting transaction is in its lists");
+        if let Some(superblock) = self.superblock(of) {
+            let (first, last) =
+                self.in_superblock[superblock].expect("a waiting transaction is in its lists");
             check(first);
-            self.in_block[block] = in_block.map(|next| (next, last));
+            self.in_superblock[superblock] = in_superblock.map(|next| (next, last));
         }
     }
 }

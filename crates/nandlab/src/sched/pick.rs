@@ -16,16 +16,16 @@ pub enum Scheduler {
 /// The denominator of shares: a share of `SHARES` is all programs of a die.
 pub const SHARES: u16 = 1024;
 
-/// The largest number of pages by which one side can be ahead of its share. So a side that had nothing to program for a
-/// while later catches up by at most this number of pages.
-const AHEAD_PAGES: i32 = 8;
+/// The largest number of programs by which one side can be ahead of its share. So a side that had nothing to program
+/// for a while later catches up by at most this number of programs.
+const AHEAD_MAX: i32 = 8;
 
 /// The state of a free die's queues, from which a scheduler picks.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// Submission number of the first transaction of each class; `None` for a class without waiting transactions.
     pub first: [Option<u64>; Class::ALL.len()],
-    /// Whether background work is urgent in at least one plane of this die.
+    /// Whether background work is urgent in at least one lane of this die.
     pub promoted: bool,
 }
 
@@ -57,13 +57,13 @@ impl Waiting {
 }
 
 /// Divides the programs of a die between host writes and urgent background work, in turns. Each side has its share of
-/// the pages that are programmed while both wait. Reads and erases of background work do not wait for a turn: they are
+/// the programs that start while both wait. Reads and erases of background work do not wait for a turn: they are
 /// few, and the programs of background work and the free space depend on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turns {
     /// The share of background work; `None` if the programs are not divided.
     share: Option<u16>,
-    /// Pages by which background work is behind its share, in [`SHARES`]ths of a page; negative if it is ahead.
+    /// Programs by which background work is behind its share, in [`SHARES`]ths of a program; negative if it is ahead.
     behind: i32,
 }
 
@@ -73,7 +73,7 @@ impl Turns {
     pub(super) fn set(&mut self, share: Option<u16>, number: u32, dies: u32) {
         match share {
             None => self.behind = 0,
-            // A page of the host takes background work back by its share.
+            // A program of the host takes background work back by its share.
             Some(share) if self.share.is_none() => self.behind = (u32::from(share) * number / dies) as i32,
             Some(_) => {}
         }
@@ -94,12 +94,12 @@ impl Turns {
         if self.behind >= 0 || !is_program { Class::Background } else { Class::HostWrite }
     }
 
-    /// Counts `pages` pages that are programmed in the turn of `class`.
-    pub(super) fn on_program(&mut self, class: Class, pages: u32) {
+    /// Counts `programs` programs that are started in the turn of `class`, as one multi-plane operation if several.
+    pub(super) fn on_program(&mut self, class: Class, programs: u32) {
         let Some(share) = self.share else { return };
-        let (pages, share, whole) = (pages as i32, i32::from(share), i32::from(SHARES));
-        let credit = if class == Class::Background { pages * (share - whole) } else { pages * share };
-        self.behind = (self.behind + credit).clamp(-AHEAD_PAGES * whole, AHEAD_PAGES * whole);
+        let (programs, share, whole) = (programs as i32, i32::from(share), i32::from(SHARES));
+        let credit = if class == Class::Background { programs * (share - whole) } else { programs * share };
+        self.behind = (self.behind + credit).clamp(-AHEAD_MAX * whole, AHEAD_MAX * whole);
     }
 }
 
@@ -114,7 +114,7 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
             .map(|(_, class)| class),
         Scheduler::ReadFirst => {
             let [first, read, before_writes, write, background] = waiting.first;
-            // Waiting host writes have their pages already and take no more space, so urgent work need not precede all
+            // Waiting host writes have their units already and take no more space, so urgent work need not precede all
             // of them. In the order of age neither side starves, and host writes do not wait for the copies of a whole
             // victim.
             let is_older = background.is_some_and(|b| write.is_none_or(|w| b < w));
@@ -131,28 +131,27 @@ pub fn pick(scheduler: Scheduler, waiting: &Waiting) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// Pages programmed by background work and by the host in `batches` batches of `pages` pages, while both sides
-    /// wait.
-    fn programs(turns: &mut Turns, batches: u32, pages: u32) -> [u32; 2] {
+    /// Programs of background work and of the host in `batches` batches of `each` programs, while both sides wait.
+    fn programs(turns: &mut Turns, batches: u32, each: u32) -> [u32; 2] {
         let mut programmed = [0, 0];
         for _ in 0..batches {
             let class = turns.next(true);
-            turns.on_program(class, pages);
-            programmed[usize::from(class == Class::HostWrite)] += pages;
+            turns.on_program(class, each);
+            programmed[usize::from(class == Class::HostWrite)] += each;
         }
         programmed
     }
 
     #[test]
-    fn each_side_has_its_share_of_the_pages() {
-        for (share, pages) in [(1, 1), (307, 1), (512, 1), (614, 4), (960, 2)] {
+    fn each_side_has_its_share_of_the_programs() {
+        for (share, each) in [(1, 1), (307, 1), (512, 1), (614, 4), (960, 2)] {
             let mut turns = Turns::default();
             turns.set(Some(share), 0, 1);
-            let [background, host] = programs(&mut turns, 10_240, pages);
+            let [background, host] = programs(&mut turns, 10_240, each);
             let fair = (background + host) * u32::from(share) / 1024;
             assert!(
-                background.abs_diff(fair) <= pages,
-                "{background} of {} pages at a share of {share}",
+                background.abs_diff(fair) <= each,
+                "{background} of {} programs at a share of {share}",
                 background + host
             );
         }
@@ -177,11 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn one_side_catches_up_by_a_bounded_number_of_pages() {
+    fn one_side_catches_up_by_a_bounded_number_of_programs() {
         let mut turns = Turns::default();
         turns.set(Some(512), 0, 1);
-        // Background work has nothing to program for a long time; then it is 8 pages behind, the most allowed. At a
-        // share of a half each of its programs makes up for half a page, so 16 programs follow each other.
+        // Background work has nothing to program for a long time; then it is 8 programs behind, the most allowed. At a
+        // share of a half each of its programs makes up for half a program, so 16 programs follow each other.
         for _ in 0..1000 {
             turns.on_program(Class::HostWrite, 1);
         }

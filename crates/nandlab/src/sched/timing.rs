@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use super::transaction::FlashOp;
-use crate::base::geometry::{Divisor, Geometry, KindTimes, PageKind, Ppn, Stripes};
+use crate::base::geometry::{Divisor, Geometry, KindTimes, PageKind, Stripes, UnitId};
 use crate::base::units::{Span, transfer_ns};
 use crate::flash::{EccSpec, LevelSpec, Retry};
 
@@ -16,8 +16,8 @@ pub struct TimingSpec {
     pub erase_ns: Span,
     pub channel_ns_per_byte: f64,
     pub command: CommandTimes,
-    /// Time of decoding in the controller, after a page has been transferred out; `None` if every read level has a
-    /// decoding time of its own.
+    /// Time of decoding in the controller, after a page or a part of it has been transferred out; `None` if every read
+    /// level has a decoding time of its own.
     pub decode_ns: Option<Span>,
     pub off_chip: OffChipRate,
     pub scheduler: Scheduler,
@@ -52,12 +52,12 @@ pub struct CommandTimes {
     pub copyback_ns: Span,
     /// Time for a multi-plane read; `None` if it is `read_ns` for each plane.
     pub multi_plane_read_ns: Option<Span>,
-    /// Time for a multi-plane program; `None` if it is `program_ns` for each plane.
+    /// Time for a program of several pages; `None` if it is `program_ns` for each page.
     pub multi_plane_program_ns: Option<Span>,
 }
 
 impl CommandTimes {
-    /// The same time for every operation on one plane.
+    /// The same time for every kind of operation.
     pub fn uniform(ns: Span) -> Self {
         let together = None;
         Self {
@@ -132,7 +132,7 @@ pub struct ReadCost {
 /// Phase times of a drive, computed once from the spec.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Time of erasing a block (tBERS).
+    /// Time of erasing a block, or the blocks that a superblock has on a die (tBERS).
     pub erase_ns: Span,
     /// Time of the transfer of a page into the page register, over the channel.
     pub transfer_ns: Span,
@@ -142,29 +142,30 @@ pub struct Timing {
     pub off_chip_path: [u8; 2],
     /// Channel time of the command and address cycles that precede every operation.
     pub command: CommandTimes,
-    /// Channel time of the command and address cycles of an operation on one plane, by [`FlashOp`].
+    /// Channel time of the command and address cycles of an operation on one page, or for an erase one block, by
+    /// [`FlashOp`].
     commands: [Span; 4],
     /// The suspension of programs and erases.
     pub suspend: SuspendSpec,
     /// The largest number of planes in one read; 1 without `timing.multi_plane`.
     planes: u32,
-    /// The largest number of programs or erases in one operation; 1 without `timing.multi_plane`.
-    blocks: u32,
+    /// The largest number of lanes in one program or erase; 1 without `timing.multi_plane`.
+    lanes: u32,
     /// For LSB, CSB and MSB pages in turn: the costs of a first try, by level; then the costs of a try that follows a
     /// failed try, by level.
     reads: Box<[ReadCost]>,
-    /// By row of a block, the index in `reads` of the first cost of its kind.
+    /// By row of a superblock, the index in `reads` of the first cost of its kind.
     rows: Box<[u16]>,
     levels: usize,
-    by_block: Divisor,
-    /// Bytes of a flash page.
+    by_superblock: Divisor,
+    /// Bytes of a page.
     page_bytes: u64,
-    /// Pages (mapping units) of a programming unit.
-    pages_per_program: u32,
-    /// Flash pages or blocks of an operation on one block, by [`FlashOp`].
+    /// Units of a programming unit.
+    units_per_program: u32,
+    /// Pages, or for an erase blocks, of an operation on one superblock, by [`FlashOp`].
     widths: [u32; 4],
     stripes: Stripes,
-    /// By row of a block.
+    /// tPROG by row of a superblock.
     program_ns: Box<[Span]>,
 }
 
@@ -174,7 +175,7 @@ impl Timing {
     /// # Panics
     /// If neither a read level nor `[timing]` has a time.
     pub fn new(spec: &TimingSpec, ecc: &EccSpec, geometry: &Geometry) -> Self {
-        let bytes = u64::from(geometry.flash_page_bytes());
+        let bytes = u64::from(geometry.page_bytes());
         let page_at = |rate: f64| transfer_ns(bytes, 1e9 / rate);
         let transfer_ns = transfer_ns(bytes, spec.channel_ns_per_byte);
         let levels = ecc.levels.len().max(1);
@@ -222,34 +223,31 @@ impl Timing {
                 [read_ns, program_ns, erase_ns, copyback_ns]
             },
             suspend: spec.suspend,
-            planes: if spec.multi_plane { geometry.flash_planes_per_die() } else { 1 },
-            blocks: if spec.multi_plane { geometry.planes_per_die } else { 1 },
+            planes: if spec.multi_plane { geometry.planes_per_die() } else { 1 },
+            lanes: if spec.multi_plane { geometry.lanes_per_die } else { 1 },
             levels,
-            by_block: Divisor::new(geometry.pages_per_block),
+            by_superblock: Divisor::new(geometry.units_per_superblock),
             page_bytes: bytes,
-            pages_per_program: geometry.pages_per_program,
-            widths: [
-                1,
-                geometry.flash_pages_per_program,
-                geometry.planes_per_block,
-                geometry.flash_pages_per_program,
-            ],
+            units_per_program: geometry.units_per_program,
+            widths: [1, geometry.pages_per_program, geometry.planes_per_lane, geometry.pages_per_program],
             reads: [PageKind::Lsb, PageKind::Csb, PageKind::Msb].map(costs).concat().into(),
             stripes: geometry.stripes,
-            rows: (0..geometry.rows_per_block()).map(of_row).collect(),
-            program_ns: (0..geometry.rows_per_block()).map(|row| program_ns(spec, geometry, row)).collect(),
+            rows: (0..geometry.rows_per_superblock()).map(of_row).collect(),
+            program_ns: (0..geometry.rows_per_superblock())
+                .map(|row| program_ns(spec, geometry, row))
+                .collect(),
         }
     }
 
-    /// Time to write a block of `pages_per_block` pages, one page after another: transfers in and programs, without
-    /// command cycles.
-    pub fn block_write_ns(&self, pages_per_block: u32) -> Span {
+    /// Time to write a superblock of `units_per_superblock` units, one programming unit after another: transfers in and
+    /// programs, without command cycles.
+    pub fn superblock_write_ns(&self, units_per_superblock: u32) -> Span {
         let transfer_ns = u64::from(self.width(FlashOp::Program)) * self.transfer_ns;
-        let programs = (0..pages_per_block).step_by(self.pages_per_program as usize);
-        programs.map(|page| transfer_ns + self.program_ns(page)).sum()
+        let programs = (0..units_per_superblock).step_by(self.units_per_program as usize);
+        programs.map(|unit| transfer_ns + self.program_ns(unit)).sum()
     }
 
-    /// Channel time of a program of one block: command cycles, and the transfers of all its flash pages.
+    /// Channel time of the program of one programming unit: command cycles, and the transfers of all its pages.
     pub fn program_transfer_ns(&self) -> Span {
         let pages = u64::from(self.width(FlashOp::Program));
         self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns
@@ -259,14 +257,14 @@ impl Timing {
     /// at any read level; the command cycles of a multi-plane program with its transfers in; the command cycles of
     /// another operation.
     pub fn longest_transfer_ns(&self) -> Span {
-        let (planes, blocks) = (u64::from(self.planes), u64::from(self.blocks));
+        let (planes, lanes) = (u64::from(self.planes), u64::from(self.lanes));
         let reads = planes * self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
-        let programs = (1..=blocks)
+        let programs = (1..=lanes)
             .map(|programs| programs * u64::from(self.width(FlashOp::Program)))
             .map(|pages| self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns);
         let others = [FlashOp::Read, FlashOp::Erase, FlashOp::Copyback].map(|kind| {
-            let planes = if kind == FlashOp::Copyback { self.width(kind).into() } else { planes };
-            self.command_ns(kind).max(self.command_of_planes_ns(kind, planes))
+            let pages = if kind == FlashOp::Copyback { self.width(kind).into() } else { planes };
+            self.command_ns(kind).max(self.command_of_planes_ns(kind, pages))
         });
         programs.chain(others).chain([reads]).max().unwrap_or_default()
     }
@@ -276,8 +274,8 @@ impl Timing {
     /// the drive on the off-chip path.
     pub fn longest_wait_ns(&self, geometry: &Geometry) -> Span {
         let dies_per_channel = u64::from(geometry.dies / geometry.channels);
-        let (planes, blocks) = (u64::from(self.planes), u64::from(self.blocks));
-        let program = blocks * u64::from(self.width(FlashOp::Program));
+        let (planes, lanes) = (u64::from(self.planes), u64::from(self.lanes));
+        let program = lanes * u64::from(self.width(FlashOp::Program));
         let [out, into] = self.off_chip_ns;
         let off_chip_ns = (planes * out).max(program * into);
         dies_per_channel * self.longest_transfer_ns() + u64::from(geometry.dies) * off_chip_ns
@@ -312,49 +310,49 @@ impl Timing {
         [on_channel + elsewhere, on_channel]
     }
 
-    /// Flash pages, or for an erase flash blocks, of an operation on one block.
+    /// Pages, or for an erase blocks, of an operation on one superblock.
     #[inline(always)]
     pub fn width(&self, kind: FlashOp) -> u32 {
         self.widths[kind as usize]
     }
 
-    /// Channel time of the command cycles of an operation on one plane.
+    /// Channel time of the command cycles of an operation on one page, or for an erase one block.
     #[inline(always)]
     pub fn command_ns(&self, kind: FlashOp) -> Span {
         self.commands[kind as usize]
     }
 
-    /// Channel time of the command cycles of an operation on `planes` planes.
-    pub fn command_of_planes_ns(&self, kind: FlashOp, planes: u64) -> Span {
+    /// Channel time of the command cycles of an operation on `pages` pages, or for an erase blocks.
+    pub fn command_of_planes_ns(&self, kind: FlashOp, pages: u64) -> Span {
         let together = match kind {
             FlashOp::Read => self.command.multi_plane_read_ns,
             FlashOp::Program => self.command.multi_plane_program_ns,
             FlashOp::Erase | FlashOp::Copyback => None,
         };
         match together {
-            Some(together) if planes > 1 => together,
-            _ => planes * self.command_ns(kind),
+            Some(together) if pages > 1 => together,
+            _ => pages * self.command_ns(kind),
         }
     }
 
-    /// The cost of a try at `level` for page `page` of a block. `is_retry` states that the try follows a failed try at
-    /// the level below. Only the time of sensing depends on the page.
+    /// The cost of a try at `level` for the page of unit `unit` of a superblock. `is_retry` states that the try follows
+    /// a failed try at the level below. Only the time of sensing depends on the page.
     #[inline(always)]
-    pub fn read(&self, page: u32, level: u8, is_retry: bool) -> &ReadCost {
+    pub fn read(&self, unit: u32, level: u8, is_retry: bool) -> &ReadCost {
         let behind = if is_retry { self.levels } else { 0 };
-        &self.reads[usize::from(self.rows[self.stripes.row(page) as usize]) + usize::from(level) - 1 + behind]
+        &self.reads[usize::from(self.rows[self.stripes.row(unit) as usize]) + usize::from(level) - 1 + behind]
     }
 
-    /// Time of sensing page `page` of a block into the page register (tR), at the first read level.
+    /// Time of sensing the page of unit `unit` of a superblock into the page register (tR), at the first read level.
     #[inline(always)]
-    pub fn read_ns(&self, page: u32) -> Span {
-        self.read(page, 1, false).sense_ns
+    pub fn read_ns(&self, unit: u32) -> Span {
+        self.read(unit, 1, false).sense_ns
     }
 
-    /// Time of sensing the page that a copyback copies ([`Timing::read_ns`]).
+    /// Time of sensing the page of `source`, which a copyback copies ([`Timing::read_ns`]).
     #[inline(always)]
-    pub fn copied_ns(&self, source: Ppn) -> Span {
-        self.read_ns(self.by_block.split(source.0).1)
+    pub fn copied_ns(&self, source: UnitId) -> Span {
+        self.read_ns(self.by_superblock.split(source.0).1)
     }
 
     /// The shortest tR of a page.
@@ -362,9 +360,9 @@ impl Timing {
         self.kinds().map(|kind| self.reads[2 * kind * self.levels].sense_ns).min().unwrap_or_default()
     }
 
-    /// The page kinds of a block, as numbers from 0 for LSB.
+    /// The page kinds of a superblock, as numbers from 0 for LSB.
     fn kinds(&self) -> impl Iterator<Item = usize> {
-        // A wordline has at most three rows, which are the first ones of a block.
+        // A wordline has at most three rows, which are the first ones of a superblock.
         self.rows.iter().take(3).map(|&row| usize::from(row) / (2 * self.levels))
     }
 
@@ -380,10 +378,11 @@ impl Timing {
         Span::from_ns((page_ns.ns() * u64::from(bytes)).div_ceil(self.page_bytes))
     }
 
-    /// Time of programming page `page` of a block (tPROG).
+    /// Time of the program (tPROG) of the page of unit `unit` of a superblock, or of the programming unit that begins
+    /// with this unit.
     #[inline(always)]
-    pub fn program_ns(&self, page: u32) -> Span {
-        self.program_ns[self.stripes.row(page) as usize]
+    pub fn program_ns(&self, unit: u32) -> Span {
+        self.program_ns[self.stripes.row(unit) as usize]
     }
 }
 

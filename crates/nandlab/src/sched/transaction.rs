@@ -1,24 +1,24 @@
 //! Flash transactions: the operations that the controller queues on the dies.
 
-use crate::base::geometry::{CacheSlot, DieId, Lpn, MissId, PlaneId, Ppn, RequestId, Tvpn};
+use crate::base::geometry::{CacheSlot, DieId, LaneId, Lpn, MissId, RequestId, Tvpn, UnitId};
 use crate::base::slab::{Id, Node, Slab};
 
 /// A flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FlashOp {
-    /// Senses a page, transfers it out and decodes it.
+    /// Senses a page, transfers the page or some of its units out, and decodes them.
     Read,
-    /// Transfers a page in and programs it.
+    /// Transfers the pages of a programming unit in and programs them.
     Program,
-    /// Erases a block.
+    /// Erases the blocks that a superblock has on a die.
     Erase,
-    /// Senses a page and programs it elsewhere in the plane, without a transfer.
+    /// Senses pages and programs them elsewhere in their planes as a programming unit, without a transfer.
     Copyback,
 }
 
 impl FlashOp {
-    /// Whether the operation programs a page.
+    /// Whether the operation programs pages.
     #[inline(always)]
     pub fn programs(self) -> bool {
         matches!(self, FlashOp::Program | FlashOp::Copyback)
@@ -63,7 +63,7 @@ macro_rules! causes {
                 )+}
             }
 
-            /// What background jobs of the cause do to a plane: "the plane is being ..."; `None` without such jobs.
+            /// What background jobs of the cause do to lanes: "planes are being ..."; `None` without such jobs.
             pub fn job_verb(self) -> Option<&'static str> {
                 match self { $($(Cause::$cause => Some($verb),)?)+ _ => None }
             }
@@ -122,54 +122,55 @@ pub enum Start {
     Policy,
     /// The first level.
     First,
-    /// The last level: the page is read at full strength.
+    /// The last level: the read is at full strength.
     Last,
 }
 
 /// The part of the drive that requested an operation and is notified of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A page of a host request.
+    /// A unit of a host request.
     Request(RequestId),
     /// The read half of a read-modify-write of a host request.
     Merge(RequestId),
-    /// A page in the write buffer (`ftl.buffer`), by its slot there.
+    /// A unit in the write buffer (`ftl.buffer`), by its slot there.
     Buffered(u32),
-    /// A page of the write cache that is fetched or written back.
-    CachePage(CacheSlot),
+    /// A unit of the write cache that is fetched or written back.
+    CacheUnit(CacheSlot),
     /// A translation page.
     TranslationPage(Tvpn),
-    /// A page that waits for its map entry, which reads the translation page for this page alone.
+    /// A unit that waits for its map entry, which reads the translation page for this unit alone.
     Miss(MissId),
-    /// The background job of a plane.
-    Job(PlaneId),
-    /// A dead block of a plane: a full block without valid pages and pins, which is erased without a job.
-    DeadBlock(PlaneId),
+    /// The background job of a lane.
+    Job(LaneId),
+    /// A dead superblock of a lane: a full superblock without valid units and pins, which is erased without a job.
+    DeadSuperblock(LaneId),
     /// A combination page that is written for the first time. The owner of a combination page that is moved is the job
     /// that moves it.
     CombinationPage,
-    /// A clean page of the write cache that is written again in order to measure the capacitor.
+    /// A clean unit of the write cache that is written again in order to measure the capacitor.
     Rewrite(CacheSlot),
-    /// A page without data that is written in order to measure the capacitor.
+    /// A unit without data that is written in order to measure the capacitor.
     Dummy,
-    /// A page without data that fills a wordline.
+    /// A unit without data that fills a programming unit or a wordline, or an invalid unit that is copied back with its
+    /// page.
     Padding,
-    /// A page of the emergency flush, by its position in the order of the flush.
-    FlushPage(u32),
+    /// A unit of the emergency flush, by its position in the order of the flush.
+    FlushUnit(u32),
 }
 
 const _: () = assert!(size_of::<Owner>() == 8);
 
 impl Owner {
-    /// The host request to which the page belongs.
+    /// The host request to which the unit belongs.
     ///
     /// # Panics
-    /// If the owner is not a page of a request.
+    /// If the owner is not a unit of a request.
     #[inline]
     pub fn request(self) -> RequestId {
         match self {
             Owner::Request(id) | Owner::Merge(id) => id,
-            other => panic!("{other:?} is not a page of a request"),
+            other => panic!("{other:?} is not a unit of a request"),
         }
     }
 }
@@ -177,29 +178,30 @@ impl Owner {
 /// The slot of a transaction in [`Transactions`].
 pub type Slot = Id<Transaction>;
 
-/// A flash transaction.
+/// A flash transaction: a flash operation, or the part of an operation that one unit has ([`Transaction::more`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Transaction {
     /// Number in the order of submission, over the whole drive.
     pub order: u64,
-    /// The page to read or program, or the first page of the block to erase.
-    pub ppn: Ppn,
+    /// The unit to read or program, or the first unit that the superblock to erase has on the die.
+    pub unit: UnitId,
     /// The LPN of the data.
     pub lpn: Lpn,
     /// The owner of the operation.
     pub owner: Owner,
-    /// The page whose data a program replaces, or which a copyback copies. The block of this page must not be erased
-    /// before the operation ends. For a program in place it is the programmed page itself.
-    pub replaces: Option<Ppn>,
+    /// The unit whose data a program replaces, or that a copyback copies. The superblock of this unit must not be
+    /// erased before the operation ends. For a program in place it is the programmed unit itself.
+    pub replaces: Option<UnitId>,
     /// The next transaction in the list that this transaction is in.
     pub next: Option<Slot>,
-    /// The other sub-read of a pread; `None` for a read of one page.
+    /// The other sub-read of a pread; `None` for a read of one unit.
     pub partner: Option<Slot>,
-    /// The next page (mapping unit) of the same flash page that is read or programmed by the same operation. The first
-    /// of these transactions stands for the operation in queue and die; the others are in no queue.
+    /// The transaction of the next unit that the same operation reads, programs or copies back: of a read a unit of the
+    /// same page, otherwise one of the same programming unit. The first of these transactions stands for the operation
+    /// in queue and die; the others are in no queue.
     pub more: Option<Slot>,
     /// Of a read, the bytes that it transfers out, 0 for the whole page. Of a copyback, the time in ns in which it senses
-    /// its pages, one after another.
+    /// its pages.
     pub extent: u32,
     /// The kind of operation.
     pub kind: FlashOp,
@@ -211,24 +213,24 @@ pub struct Transaction {
     pub start: Start,
     /// The read level of this try.
     pub level: u8,
-    /// The level that decodes the page of a read: the least one, or of a read that starts at a later entry of a
+    /// The level that decodes the units of a read: the least one, or of a read that starts at a later entry of a
     /// read-retry table the first one on its way.
     pub needed: u8,
-    /// Whether this try of a read is at an entry of a read-retry table after all entries that decode the page.
+    /// Whether this try of a read is at an entry of a read-retry table after all entries that decode its units.
     pub is_beyond: bool,
     /// Failed tries of a read so far.
     pub tries: u8,
-    /// Pages after the programmed page that remain erased.
+    /// Number of units after the programmed unit on its die that remain erased.
     pub skips: u16,
-    /// Whether the page of this sub-read has been transferred out.
+    /// Whether the data of this sub-read has been transferred out.
     pub has_arrived: bool,
     /// Whether another transaction stands for the operation ([`Transaction::more`]).
     pub goes_along: bool,
-    /// Whether the page of a read needs bits of a combination page, which the other sub-read reads.
+    /// Whether the unit of a read needs bits of a combination page, which the other sub-read reads.
     pub has_part: bool,
-    /// Number of the read or programmed page within its block.
-    pub page: u32,
-    /// Plane within its die.
+    /// Number of the unit in its superblock.
+    pub index: u32,
+    /// Number in its die of the unit's plane.
     pub plane_in_die: u8,
     /// The die.
     pub die: DieId,
@@ -249,17 +251,17 @@ impl Transaction {
         self.is_uncorrectable() && (self.level < levels || self.is_beyond) && self.tries + 1 < levels
     }
 
-    /// Whether this is a program in place: a program of a page that is programmed already, with its own data.
+    /// Whether this is a program in place: a program of a unit that is programmed already, with its own data.
     #[inline(always)]
     pub fn is_in_place(&self) -> bool {
-        self.replaces == Some(self.ppn)
+        self.replaces == Some(self.unit)
     }
 }
 
 impl Node for Transaction {
     const EMPTY: Self = Self {
         order: 0,
-        ppn: Ppn(0),
+        unit: UnitId(0),
         lpn: Lpn(0),
         owner: Owner::Padding,
         replaces: None,
@@ -279,7 +281,7 @@ impl Node for Transaction {
         has_arrived: false,
         goes_along: false,
         has_part: false,
-        page: 0,
+        index: 0,
         plane_in_die: 0,
         die: DieId(0),
     };

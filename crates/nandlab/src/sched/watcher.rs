@@ -19,8 +19,8 @@ pub trait Watcher {
     fn on_joined(&mut self, _now: Time, _die: DieId, _first: &Transaction, _transaction: &Transaction) {}
 
     /// A phase runs from `start` to `end`: on the die for `Phase::Array`, else on the die's channel. For a transfer out
-    /// `transaction` is the transaction of the page that is transferred; in every other phase it is the first
-    /// transaction of the operation.
+    /// `transaction` is the read whose page is transferred; in every other phase it is the first transaction of the
+    /// operation.
     #[inline(always)]
     fn on_phase(
         &mut self,

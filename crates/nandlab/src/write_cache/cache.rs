@@ -1,14 +1,14 @@
 //! The write cache: a write-back DRAM cache in front of the map, in the order of use.
 //!
-//! Pages are cached whole or in part: an entry records which of its sectors are in the cache and which of the cached
-//! sectors are dirty, so a write of part of a page needs no read until the page is written back. Pages read from flash
-//! are cached if there is a slot. A page that is being written back still counts as dirty.
+//! Units are cached whole or in part: an entry records which of its sectors are in the cache and which of the cached
+//! sectors are dirty, so a write of part of a unit needs no read until the unit is written back. Units read from flash
+//! are cached if there is a slot. A unit that is being written back still counts as dirty.
 //!
 //! This file is the cache's bookkeeping, without time: `mod.rs` and `write_back.rs` move the data. The sync policy
-//! ([`sync`]) decides when dirty pages are written back.
+//! ([`sync`]) decides when dirty units are written back.
 
-use super::page::{CachedPage, Recency, WriteBack};
 use super::sync::{self, CacheView, Coldness, SyncPolicy};
+use super::unit::{CachedUnit, Recency, WriteBack};
 use super::{CacheSpec, DirtyBudget};
 use crate::base::geometry::Lpn;
 use crate::base::huge::{Huge, prefetch};
@@ -18,7 +18,7 @@ use crate::base::steps::step;
 use crate::core::Queue;
 
 /// Access to the list links of the order of use.
-struct ByUse<'a>(&'a mut [CachedPage]);
+struct ByUse<'a>(&'a mut [CachedUnit]);
 
 impl ListLinks for ByUse<'_> {
     #[inline(always)]
@@ -27,8 +27,8 @@ impl ListLinks for ByUse<'_> {
     }
 }
 
-/// Access to the list links of the order of use among dirty pages.
-struct ByDirtyUse<'a>(&'a mut [CachedPage]);
+/// Access to the list links of the order of use among dirty units.
+struct ByDirtyUse<'a>(&'a mut [CachedUnit]);
 
 impl ListLinks for ByDirtyUse<'_> {
     #[inline(always)]
@@ -37,48 +37,48 @@ impl ListLinks for ByDirtyUse<'_> {
     }
 }
 
-/// The cached pages.
+/// The cached units.
 #[derive(Debug)]
 pub struct WriteCache {
     /// For each LPN its slot + 1; 0: not cached.
     slots: Huge<u32>,
-    entries: Vec<CachedPage>,
+    entries: Vec<CachedUnit>,
     free: Vec<CacheSlot>,
     capacity: u32,
-    /// Pages by use, the most recently used first; the order continues in `cold`.
+    /// Units by use, the most recently used first; the order continues in `cold`.
     warm: List,
-    /// The least recently used pages, the most recently used of them first.
+    /// The least recently used units, the most recently used of them first.
     cold: List,
     cold_max: u32,
-    /// Dirty pages that are not being written back, the most recently used first.
+    /// Dirty units that are not being written back, the most recently used first.
     dirty: List,
-    /// Number of dirty pages, including those being written back.
-    dirty_pages: u32,
-    /// Number of pages with an acknowledged write that is not in flash yet.
+    /// Number of dirty units, including those being written back.
+    dirty_units: u32,
+    /// Number of units with an acknowledged write that is not in flash yet.
     unflushed: u32,
-    /// Number of pages being written back.
+    /// Number of units being written back.
     writing: u32,
-    /// Number of evicted or deallocated pages whose slot is not free yet.
+    /// Number of evicted or deallocated units whose slot is not free yet.
     leaving: u32,
-    /// Dirty pages allowed.
+    /// Dirty units allowed.
     budget: u32,
     sync: Box<dyn SyncPolicy>,
 }
 
 impl WriteCache {
-    /// The slots at which a budget detection looks for a clean page. Where fewer pages are clean it programs dummy pages
-    /// between them, which take the same energy.
+    /// The slots at which a budget detection looks for a clean unit. Where fewer units are clean it programs dummy
+    /// units between them, which take the same energy.
     const LOOKS: u32 = 32;
 
-    /// The cache of a validated `[cache]` section, for a drive of `logical_pages` pages; `None` if the spec has no
+    /// The cache of a validated `[cache]` section, for a drive of `logical_units` units; `None` if the spec has no
     /// cache.
-    pub fn new(spec: &CacheSpec, logical_pages: u32, page_bytes: u32) -> Option<Self> {
-        let pages = spec.size_bytes / u64::from(page_bytes);
-        if pages == 0 {
+    pub fn new(spec: &CacheSpec, logical_units: u32, unit_bytes: u32) -> Option<Self> {
+        let units = spec.size_bytes / u64::from(unit_bytes);
+        if units == 0 {
             return None;
         }
         let sync = sync::make(&spec.sync);
-        let capacity = u32::try_from(pages).unwrap_or(u32::MAX).min(logical_pages);
+        let capacity = u32::try_from(units).unwrap_or(u32::MAX).min(logical_units);
         let share = |share: f64| libm::floor(share * f64::from(capacity) + 1e-9) as u32;
         let budget = match spec.dirty_budget {
             _ if !sync.keeps_budget() => capacity,
@@ -87,7 +87,7 @@ impl WriteCache {
             DirtyBudget::Measured => 0,
         };
         Some(Self {
-            slots: Huge::zeroed(logical_pages as usize),
+            slots: Huge::zeroed(logical_units as usize),
             entries: Vec::with_capacity(capacity as usize),
             free: Vec::new(),
             capacity,
@@ -95,7 +95,7 @@ impl WriteCache {
             cold: List::default(),
             cold_max: share(sync.cold_share()),
             dirty: List::default(),
-            dirty_pages: 0,
+            dirty_units: 0,
             unflushed: 0,
             writing: 0,
             leaving: 0,
@@ -109,43 +109,43 @@ impl WriteCache {
         self.entries.len()
     }
 
-    /// Number of pages that fit into the cache.
+    /// Number of units that fit into the cache.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Dirty pages allowed.
+    /// Dirty units allowed.
     pub fn budget(&self) -> u32 {
         self.budget
     }
 
-    /// Sets the number of dirty pages allowed; 0: every write is a write-through.
-    pub fn set_budget(&mut self, pages: u32) {
-        self.budget = pages;
+    /// Sets the number of dirty units allowed; 0: every write is a write-through.
+    pub fn set_budget(&mut self, units: u32) {
+        self.budget = units;
     }
 
-    /// A share of the cache in pages, rounded down.
-    pub fn pages_of(&self, share: f64) -> u32 {
+    /// A share of the cache in units, rounded down.
+    pub fn units_of(&self, share: f64) -> u32 {
         libm::floor(share * f64::from(self.capacity) + 1e-9) as u32
     }
 
-    /// Number of dirty pages, including those being written back.
-    pub fn dirty_pages(&self) -> u32 {
-        self.dirty_pages
+    /// Number of dirty units, including those being written back.
+    pub fn dirty_units(&self) -> u32 {
+        self.dirty_units
     }
 
-    /// Number of pages with an acknowledged write that is not in flash yet. Without an emergency flush, power loss
+    /// Number of units with an acknowledged write that is not in flash yet. Without an emergency flush, power loss
     /// would destroy these writes.
     pub fn unflushed(&self) -> u32 {
         self.unflushed
     }
 
-    /// Number of pages being written back.
+    /// Number of units being written back.
     pub fn writing(&self) -> u32 {
         self.writing
     }
 
-    /// Number of evicted or deallocated pages whose slot is not free yet.
+    /// Number of evicted or deallocated units whose slot is not free yet.
     pub fn leaving(&self) -> u32 {
         self.leaving
     }
@@ -155,21 +155,21 @@ impl WriteCache {
         &*self.sync
     }
 
-    /// The page in a slot.
+    /// The unit in a slot.
     #[inline(always)]
-    pub fn entry(&self, slot: CacheSlot) -> &CachedPage {
+    pub fn entry(&self, slot: CacheSlot) -> &CachedUnit {
         step();
         &self.entries[slot.index()]
     }
 
-    /// The page in a slot, mutable.
+    /// The unit in a slot, mutable.
     #[inline(always)]
-    pub fn entry_mut(&mut self, slot: CacheSlot) -> &mut CachedPage {
+    pub fn entry_mut(&mut self, slot: CacheSlot) -> &mut CachedUnit {
         step();
         &mut self.entries[slot.index()]
     }
 
-    /// Prefetches the slot of a page into the CPU's cache, or with `entries` (in a later call) the entry in the slot.
+    /// Prefetches the slot of a unit into the CPU's cache, or with `entries` (in a later call) the entry in the slot.
     #[inline]
     pub fn prefetch(&self, lpn: Lpn, entries: bool) {
         if !entries {
@@ -179,7 +179,7 @@ impl WriteCache {
         }
     }
 
-    /// The slot of a cached page.
+    /// The slot of a cached unit.
     #[inline(always)]
     pub fn find(&self, lpn: Lpn) -> Option<CacheSlot> {
         self.slots[lpn.index()].checked_sub(1).map(CacheSlot)
@@ -193,7 +193,7 @@ impl WriteCache {
             Some(_) => Coldness::Warm,
         };
         CacheView {
-            dirty: self.dirty_pages,
+            dirty: self.dirty_units,
             writing: self.writing,
             budget: self.budget,
             capacity: self.capacity,
@@ -201,7 +201,7 @@ impl WriteCache {
         }
     }
 
-    /// The least recently used dirty page that is not being written back.
+    /// The least recently used dirty unit that is not being written back.
     pub fn oldest_dirty(&self) -> Option<CacheSlot> {
         self.dirty.last().map(CacheSlot)
     }
@@ -216,7 +216,7 @@ impl WriteCache {
         self.entry_mut(slot).recency = Recency::Out;
     }
 
-    /// The page has been used and becomes the most recently used page. A page that was leaving remains in the cache.
+    /// The unit has been used and becomes the most recently used unit. A unit that was leaving remains in the cache.
     pub fn touch(&mut self, slot: CacheSlot) {
         self.unlink(slot);
         if std::mem::take(&mut self.entry_mut(slot).is_leaving) {
@@ -224,7 +224,7 @@ impl WriteCache {
         }
         self.warm.push_first(&mut ByUse(&mut self.entries), slot.0);
         self.entry_mut(slot).recency = Recency::Warm;
-        // All pages but the `warm_max` most recently used pages are cold.
+        // All units but the `warm_max` most recently used units are cold.
         let warm_max = self.capacity - self.cold_max;
         if self.warm.len() > warm_max {
             let last = self.warm.last().expect("the list is longer than `warm_max`");
@@ -238,7 +238,7 @@ impl WriteCache {
         }
     }
 
-    /// Whether an entry is in the list of dirty pages whose write-back has not begun.
+    /// Whether an entry is in the list of dirty units whose write-back has not begun.
     fn is_listed_dirty(&self, slot: CacheSlot) -> bool {
         let entry = self.entry(slot);
         entry.dirty != 0 && entry.write_back == WriteBack::None && !entry.is_dropped
@@ -249,15 +249,15 @@ impl WriteCache {
         self.capacity - self.entries.len() as u32 + self.free.len() as u32
     }
 
-    /// Takes a slot for another page: a free slot, or the slot of the least recently used page if that page is clean,
-    /// nothing is under way for it, and the policy does not evict a dirty page first. Returns the slot and whether a
-    /// page was evicted.
+    /// Takes a slot for another unit: a free slot, or the slot of the least recently used unit if that unit is clean,
+    /// nothing is under way for it, and the policy does not evict a dirty unit first. Returns the slot and whether a
+    /// unit was evicted.
     pub fn take_slot(&mut self) -> Option<(CacheSlot, bool)> {
         if let Some(slot) = self.free.pop() {
             return Some((slot, false));
         }
         if (self.entries.len() as u32) < self.capacity {
-            self.entries.push(CachedPage {
+            self.entries.push(CachedUnit {
                 lpn: Lpn(0),
                 valid: 0,
                 dirty: 0,
@@ -293,7 +293,7 @@ impl WriteCache {
         Some((slot, true))
     }
 
-    /// The least recently used dirty page, if the policy evicts dirty pages before clean ones now.
+    /// The least recently used dirty unit, if the policy evicts dirty units before clean ones now.
     fn dirty_victim(&self) -> Option<CacheSlot> {
         self.oldest_dirty().filter(|_| self.sync.evicts_dirty_first(&self.view()))
     }
@@ -312,23 +312,23 @@ impl WriteCache {
         self.touch(slot);
     }
 
-    /// Evicts a page: the least recently used dirty page if the policy evicts dirty pages first now, otherwise the
-    /// least recently used page. The slot of the page becomes free as soon as its data is in flash. Returns `None` if
-    /// every page is already leaving.
+    /// Evicts a unit: the least recently used dirty unit if the policy evicts dirty units first now, otherwise the
+    /// least recently used unit. The slot of the unit becomes free as soon as its data is in flash. Returns `None` if
+    /// every unit is already leaving.
     pub fn choose_victim(&mut self) -> Option<CacheSlot> {
         let slot = self.dirty_victim().or(self.least_recently_used())?;
         self.leave(slot);
         Some(slot)
     }
 
-    /// Lets a page that is not leaving yet leave the cache.
+    /// Lets a unit that is not leaving yet leave the cache.
     pub fn leave(&mut self, slot: CacheSlot) {
         self.unlink(slot);
         self.entry_mut(slot).is_leaving = true;
         self.leaving += 1;
     }
 
-    /// The host has written `sectors` of a page, the sectors in `whole` completely. The write counts as acknowledged
+    /// The host has written `sectors` of a unit, the sectors in `whole` completely. The write counts as acknowledged
     /// unless it is a write-through (`through`).
     pub fn write(&mut self, slot: CacheSlot, sectors: u64, whole: u64, sequence: u64, through: bool) {
         let was_dirty = self.entry(slot).is_dirty();
@@ -343,7 +343,7 @@ impl WriteCache {
         entry.lost &= !whole;
         entry.sequence = sequence;
         entry.is_blank = false;
-        self.dirty_pages += u32::from(!was_dirty);
+        self.dirty_units += u32::from(!was_dirty);
         self.unflushed += u32::from(!through && !was_unflushed);
         if !was_listed && self.is_listed_dirty(slot) {
             self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
@@ -351,7 +351,7 @@ impl WriteCache {
         self.touch(slot);
     }
 
-    /// Marks a dirty page as being written back.
+    /// Marks a dirty unit as being written back.
     pub fn begin_write_back(&mut self, slot: CacheSlot) {
         debug_assert!(self.is_listed_dirty(slot), "LPN {} is not dirty", self.entry(slot).lpn.0);
         self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
@@ -359,7 +359,7 @@ impl WriteCache {
         self.writing += 1;
     }
 
-    /// A flash page has been allocated for the write-back: all dirty sectors become part of the program that is being
+    /// A physical unit has been allocated to the write-back: all dirty sectors become part of the program that is being
     /// queued.
     pub fn on_placed(&mut self, slot: CacheSlot) {
         let entry = self.entry_mut(slot);
@@ -370,7 +370,7 @@ impl WriteCache {
         entry.awaiting_program = std::mem::take(&mut entry.awaiting_flash);
     }
 
-    /// A budget detection programs a clean page once more: the page counts as dirty until the program ends.
+    /// A budget detection programs a clean unit once more: the unit counts as dirty until the program ends.
     pub fn begin_rewrite(&mut self, slot: CacheSlot, epoch: u64) {
         let entry = self.entry_mut(slot);
         debug_assert!(
@@ -381,14 +381,14 @@ impl WriteCache {
         entry.write_back = WriteBack::Program;
         (entry.epoch, entry.placed_epoch) = (epoch, epoch);
         self.writing += 1;
-        self.dirty_pages += 1;
+        self.dirty_units += 1;
     }
 
-    /// The next page that a budget detection can program once more: clean, with all sectors valid, and with nothing under
-    /// way. Looks at up to `LOOKS` slots from slot `next` on, the first slot after the last one, and sets
-    /// `next` to the slot at which the next search begins.
+    /// The next unit that a budget detection can program once more: clean, with all sectors valid, and with nothing
+    /// under way. Looks at up to `LOOKS` slots from slot `next` on, the first slot after the last one, and sets `next`
+    /// to the slot at which the next search begins.
     pub fn next_clean(&self, next: &mut u32, whole: u64) -> Option<CacheSlot> {
-        let can_be_rewritten = |entry: &CachedPage| {
+        let can_be_rewritten = |entry: &CachedUnit| {
             let is_complete =
                 entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.recency != Recency::Out;
             is_complete && !entry.is_dirty() && entry.is_idle() && !entry.is_dropped
@@ -404,7 +404,7 @@ impl WriteCache {
         None
     }
 
-    /// A write-back has ended; returns whether the page is clean now.
+    /// A write-back has ended; returns whether the unit is clean now.
     pub fn end_write_back(&mut self, slot: CacheSlot) -> bool {
         let entry = self.entry_mut(slot);
         entry.write_back = WriteBack::None;
@@ -417,16 +417,16 @@ impl WriteCache {
             self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
             return false;
         }
-        self.dirty_pages -= 1;
+        self.dirty_units -= 1;
         true
     }
 
-    /// Deallocates a page: from now on lookups do not find the page. Its slot can be freed when nothing is under way
-    /// for the page.
+    /// Deallocates a unit: from now on lookups do not find the unit. Its slot can be freed when nothing is under way
+    /// for the unit.
     pub fn forget(&mut self, slot: CacheSlot) {
         if self.is_listed_dirty(slot) {
             self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
-            self.dirty_pages -= 1;
+            self.dirty_units -= 1;
         }
         let lpn = self.entry(slot).lpn;
         self.slots[lpn.index()] = 0;
@@ -441,7 +441,7 @@ impl WriteCache {
         }
     }
 
-    /// Frees the slot of a leaving page if the page is clean and nothing is under way for it; returns whether the slot
+    /// Frees the slot of a leaving unit if the unit is clean and nothing is under way for it; returns whether the slot
     /// was freed.
     pub fn free_if_idle(&mut self, slot: CacheSlot) -> bool {
         let entry = self.entry(slot);
@@ -459,10 +459,10 @@ impl WriteCache {
         true
     }
 
-    /// Returns the dirty pages in the order in which an emergency flush writes them. Pages with unflushed acknowledged
-    /// writes come before all others. Within these two groups the pages for which `is_first` holds come first. The rest
-    /// of the order is by use: the most recently used page first if `newest_first`, otherwise the least recently used
-    /// page first.
+    /// Returns the dirty units in the order in which an emergency flush writes them. Units with unflushed acknowledged
+    /// writes come before all others. Within these two groups the units for which `is_first` holds come first. The rest
+    /// of the order is by use: the most recently used unit first if `newest_first`, otherwise the least recently used
+    /// unit first.
     pub fn flush_order(&self, newest_first: bool, is_first: impl Fn(Lpn) -> bool) -> Vec<CacheSlot> {
         let mut by_use = Vec::new();
         for list in [&self.warm, &self.cold] {
@@ -472,7 +472,7 @@ impl WriteCache {
                 next = self.entry(CacheSlot(slot)).used.after();
             }
         }
-        // Leaving pages are in no list; they count as the least recently used pages.
+        // Leaving units are in no list; they count as the least recently used units.
         let slots = (0..self.entries.len() as u32).map(CacheSlot);
         by_use.extend(slots.filter(|&slot| self.entry(slot).recency == Recency::Out));
         by_use.retain(|&slot| self.entry(slot).is_dirty() && !self.entry(slot).is_dropped);
@@ -496,7 +496,7 @@ impl WriteCache {
             let found = self.find(entry.lpn) == Some(slot);
             if found == entry.is_dropped {
                 return Err(format!(
-                    "the slot of the cached page of LPN {} differs from the index",
+                    "the slot of the cached unit of LPN {} differs from the index",
                     entry.lpn.0
                 ));
             }
@@ -511,7 +511,7 @@ impl WriteCache {
             in_use += u32::from(entry.recency != Recency::Out);
         }
         let counts = [
-            ("dirty", dirty, self.dirty_pages),
+            ("dirty", dirty, self.dirty_units),
             ("with unflushed acknowledged writes", unflushed, self.unflushed),
             ("being written back", writing, self.writing),
             ("leaving", leaving, self.leaving),
@@ -520,13 +520,13 @@ impl WriteCache {
         ];
         for (what, found, counted) in counts {
             if found != counted {
-                return Err(format!("the write cache has {found} pages {what}, but its count is {counted}"));
+                return Err(format!("the write cache has {found} units {what}, but its count is {counted}"));
             }
         }
-        // With a budget of 0 every write is a write-through, but pages that became dirty before may still be unflushed.
+        // With a budget of 0 every write is a write-through, but units that became dirty before may still be unflushed.
         if self.unflushed > self.budget && self.budget > 0 {
             return Err(format!(
-                "{} pages with unflushed acknowledged writes exceed the budget of {}",
+                "{} units with unflushed acknowledged writes exceed the budget of {}",
                 self.unflushed, self.budget
             ));
         }

@@ -1,37 +1,37 @@
-//! The write cache: a hit takes a DRAM access, a miss needs a slot, and dirty pages are written back to flash. Sync
-//! policies bound the dirty pages by the number of pages that a capacitor can save: C. Gao et al., "Aging capacitor
+//! The write cache: a hit takes a DRAM access, a miss needs a slot, and dirty units are written back to flash. Sync
+//! policies bound the dirty units by the number of units that a capacitor can save: C. Gao et al., "Aging capacitor
 //! supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020.
 //!
-//! A page written by the host needs a slot and room in the dirty budget. If one of them is missing, the page waits in
-//! FIFO order, and for each waiting page a cached page is evicted or written back. A write-back first reads the sectors
-//! that are not in the cache, if flash has the page; then it allocates a flash page like a host write. Sectors updated
-//! during the write-back remain dirty; under a policy with write protection such updates wait instead. A read that
-//! finds only some of its sectors in the cache waits until the missing sectors have been read from flash. A read of a
-//! page that is not cached is answered from flash, or needs a slot first (`cache.read_room`, see `reads.rs`).
+//! A unit written by the host needs a slot and room in the dirty budget. If one of them is missing, the unit waits in
+//! FIFO order, and for each waiting unit a cached unit is evicted or written back. A write-back first reads the sectors
+//! that are not in the cache, if flash has the unit; then it allocates a physical unit like a host write. Sectors
+//! updated during the write-back remain dirty; under a policy with write protection such updates wait instead. A read
+//! that finds only some of its sectors in the cache waits until the missing sectors have been read from flash. A read
+//! of a unit that is not cached is answered from flash, or needs a slot first (`cache.read_room`, see `reads.rs`).
 //!
-//! FUA writes and host flushes are acknowledged when their data is in flash, with one exception: with
-//! `cache.flush_to = "cache"` and while the capacitor is charged and the budget above 0, a FUA write is acknowledged
-//! like any other write, and a flush completes as soon as the writes before it are acknowledged. The capacitor saves
-//! what such a flush covers: the dirty pages, and the records of deallocations (`host/trims.rs`), whose pages count in
-//! the dirty budget. Nothing else that a flush covers is only in RAM: the OOB of a page in flash has its LPN and its
-//! sequence number, so recovery rebuilds the map, also after copies by GC and refresh, without the translation pages. A
-//! line of the VSM that is not saved costs only a repeated refresh.
+//! FUA writes and host flushes are acknowledged when their data is in flash, with one exception: with `cache.flush_to =
+//! "cache"` and while the capacitor is charged and the budget above 0, a FUA write is acknowledged like any other
+//! write, and a flush completes as soon as the writes before it are acknowledged. The capacitor saves what such a flush
+//! covers: the dirty units, and the records of deallocations (`host/trims.rs`), whose units count in the dirty budget.
+//! Nothing else that a flush covers is only in RAM: the OOB of a unit in flash has its LPN and its sequence number, so
+//! recovery rebuilds the map, also after copies by GC and refresh, without the translation pages. A line of the VSM
+//! that is not saved costs only a repeated refresh.
 
 mod cache;
 pub(crate) mod notes;
-mod page;
 mod reads;
 pub(crate) mod spec;
 mod stats;
 pub mod sync;
 #[cfg(test)]
 mod tests;
+mod unit;
 mod write_back;
 
 pub use cache::{CacheSlot, WriteCache};
-pub use page::{CachedPage, WriteBack};
 pub use spec::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use stats::{CacheStats, CacheSummary};
+pub use unit::{CachedUnit, WriteBack};
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::base::units::{Span, Time};
@@ -47,15 +47,15 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Caching {
     pub(crate) cache: WriteCache,
     pub(crate) stats: CacheStats,
-    /// The highest number of dirty pages, and the highest budget, since the last [`Caching::take_window`].
+    /// The highest number of dirty units, and the highest budget, since the last [`Caching::take_window`].
     window: [u32; 2],
-    /// Moving average of the pages that count in the utilisation of the write buffer; `None` unless
+    /// Moving average of the units that count in the utilisation of the write buffer; `None` unless
     /// [`Caching::watch_load`] has been called.
     load: Option<(BufferLoad, Occupancy)>,
-    /// Host pages that wait for a slot or for room in the budget, in the order of their arrival.
+    /// Host units that wait for a slot or for room in the budget, in the order of their arrival.
     waiting: Queue,
     waiting_len: u32,
-    /// Number of pages in `waiting` that need a slot: they were not cached when they began to wait.
+    /// Number of units in `waiting` that need a slot: they were not cached when they began to wait.
     waiting_slots: u32,
     /// Number of reads in `waiting`.
     waiting_reads: u32,
@@ -64,22 +64,22 @@ pub(crate) struct Caching {
     dram: VecDeque<(Time, RequestId)>,
     access_ns: Span,
     sector_bytes: u64,
-    /// Bit mask of all sectors of a page.
+    /// Bit mask of all sectors of a unit.
     pub(crate) whole: u64,
-    /// While this many pages are being written back, the cache begins no write-back ahead of eviction, except under the
+    /// While this many units are being written back, the cache begins no write-back ahead of eviction, except under the
     /// policy `eager`.
     syncs_max: u32,
     /// LPNs whose newest data is lost. The value is the sequence number of the newest acknowledged write of the LPN, if
-    /// the write-back of this write failed because of wear; 0 if no acknowledged write failed, or if the page in flash
+    /// the write-back of this write failed because of wear; 0 if no acknowledged write failed, or if the unit in flash
     /// is marked as lost.
     pub(crate) lost: BTreeMap<u32, u64>,
 }
 
 impl Caching {
     pub(crate) fn new(spec: &CacheSpec, geometry: &Geometry) -> Option<Self> {
-        let cache = WriteCache::new(spec, geometry.logical_pages, geometry.page_bytes)?;
-        let page_bytes = u64::from(geometry.page_bytes);
-        let sector_bytes = (page_bytes / 64).max(512.min(page_bytes));
+        let cache = WriteCache::new(spec, geometry.logical_units, geometry.unit_bytes)?;
+        let unit_bytes = u64::from(geometry.unit_bytes);
+        let sector_bytes = (unit_bytes / 64).max(512.min(unit_bytes));
         Some(Self {
             cache,
             stats: CacheStats::default(),
@@ -93,7 +93,7 @@ impl Caching {
             dram: VecDeque::new(),
             access_ns: spec.access_ns,
             sector_bytes,
-            whole: !0 >> (64 - page_bytes / sector_bytes),
+            whole: !0 >> (64 - unit_bytes / sector_bytes),
             syncs_max: 2 * geometry.dies,
             lost: BTreeMap::new(),
         })
@@ -107,8 +107,8 @@ impl Caching {
         self.update_load(now);
     }
 
-    /// From now on keeps a moving average, over the time `window`, of the number of pages being written back or of dirty
-    /// pages.
+    /// From now on keeps a moving average, over the time `window`, of the number of units being written back or of
+    /// dirty units.
     pub(crate) fn watch_load(&mut self, window: Span, occupancy: Occupancy) {
         self.load = Some((BufferLoad::new(window), occupancy));
     }
@@ -119,54 +119,54 @@ impl Caching {
         self.load.as_mut().map_or(0.0, |(load, _)| load.mean(now) / capacity)
     }
 
-    /// Updates the moving average with the number of pages that count now.
+    /// Updates the moving average with the number of units that count now.
     #[inline]
     fn update_load(&mut self, now: Time) {
         if let Some((load, occupancy)) = &mut self.load {
-            let pages = match occupancy {
+            let units = match occupancy {
                 Occupancy::Writing => self.cache.writing(),
-                Occupancy::Occupied => self.cache.dirty_pages(),
+                Occupancy::Occupied => self.cache.dirty_units(),
             };
-            load.set(now, pages);
+            load.set(now, units);
         }
     }
 
-    /// Sets the dirty budget, in pages.
-    pub(crate) fn set_budget(&mut self, pages: u32) {
-        self.cache.set_budget(pages);
-        self.window[1] = self.window[1].max(pages);
+    /// Sets the dirty budget, in units.
+    pub(crate) fn set_budget(&mut self, units: u32) {
+        self.cache.set_budget(units);
+        self.window[1] = self.window[1].max(units);
     }
 
-    /// Returns the highest number of dirty pages, and the highest budget, since the last call.
+    /// Returns the highest number of dirty units, and the highest budget, since the last call.
     pub(crate) fn take_window(&mut self) -> [u32; 2] {
-        let now = [self.cache.dirty_pages(), self.cache.budget()];
+        let now = [self.cache.dirty_units(), self.cache.budget()];
         let most = std::mem::replace(&mut self.window, now);
         [most[0].max(now[0]), most[1].max(now[1])]
     }
 
-    /// Returns the capacity of the cache, the dirty budget, and the number of dirty pages, all in pages.
-    pub(crate) fn pages(&self) -> [u32; 3] {
-        [self.cache.capacity(), self.cache.budget(), self.cache.dirty_pages()]
+    /// Returns the capacity of the cache, the dirty budget, and the number of dirty units, all in units.
+    pub(crate) fn units(&self) -> [u32; 3] {
+        [self.cache.capacity(), self.cache.budget(), self.cache.dirty_units()]
     }
 
-    /// Returns two bit masks of sectors of page `lpn`: the sectors that a request covers completely, and the sectors
+    /// Returns two bit masks of sectors of unit `lpn`: the sectors that a request covers completely, and the sectors
     /// that the request touches.
     fn sectors<P: Probe>(&self, core: &Core<P>, request: &Request, lpn: Lpn) -> (u64, u64) {
-        let page_bytes = u64::from(core.geometry.page_bytes);
-        let start = u64::from(lpn.0) * page_bytes;
+        let unit_bytes = u64::from(core.geometry.unit_bytes);
+        let start = u64::from(lpn.0) * unit_bytes;
         let from = request.offset.saturating_sub(start);
-        let to = (request.offset + request.len - start).min(page_bytes);
+        let to = (request.offset + request.len - start).min(unit_bytes);
         let mask =
             |first: u64, end: u64| if first >= end { 0 } else { (!0 >> (64 - (end - first))) << first };
         let bytes = self.sector_bytes;
         (mask(from.div_ceil(bytes), to / bytes), mask(from / bytes, to.div_ceil(bytes)))
     }
 
-    /// Completes a page of a request when a DRAM access, which begins now, has ended.
+    /// Completes a unit of a request when a DRAM access, which begins now, has ended.
     fn after_dram<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, request: RequestId) {
         let now = core.now;
         if self.access_ns == Span::ZERO {
-            host.page_done(core, request);
+            host.unit_done(core, request);
             return;
         }
         let at = now + self.access_ns;
@@ -183,17 +183,17 @@ impl Caching {
         let (_, request) = self.dram.pop_front().expect("the DRAM clock strikes during an access");
         let next = self.dram.front().map_or(crate::sched::NEVER, |&(at, _)| at);
         core.agenda.set(clock, next);
-        host.page_done(core, request);
+        host.unit_done(core, request);
     }
 
-    /// Lets a page of a request wait for the end of the fetch or write-back of an entry.
+    /// Lets a unit of a request wait for the end of the fetch or write-back of an entry.
     fn wait_for<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot, request: RequestId, wants: Wants) {
         let entry = self.cache.entry_mut(slot);
         let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), entry.lpn, wants));
         entry.waiting.push(&mut core.waiters, waiter);
     }
 
-    /// Writes a page into the cache, or lets the page wait for room.
+    /// Writes a unit into the cache, or lets the unit wait for room.
     #[inline(never)]
     pub(crate) fn write<P: Probe>(
         &mut self,
@@ -210,14 +210,14 @@ impl Caching {
         core.wake(Wake::CacheRoom);
     }
 
-    /// Lets a page of a write wait for a slot or for room in the budget.
+    /// Lets a unit of a write wait for a slot or for room in the budget.
     fn wait_for_room<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, lpn: Lpn) {
         let wants = if self.cache.find(lpn).is_none() { Wants::Slot } else { Wants::Write };
         self.wait_in_line(core, request, lpn, wants);
         self.stats.waiting_writes += 1;
     }
 
-    /// Adds a page of a request to the pages that wait for a slot or for room in the budget.
+    /// Adds a unit of a request to the units that wait for a slot or for room in the budget.
     fn wait_in_line<P: Probe>(&mut self, core: &mut Core<P>, request: RequestId, lpn: Lpn, wants: Wants) {
         let waiter = core.waiters.insert(Waiter::new(Owner::Request(request), lpn, wants));
         self.waiting.push(&mut core.waiters, waiter);
@@ -226,8 +226,8 @@ impl Caching {
         self.waiting_reads += u32::from(wants == Wants::ReadSlot);
     }
 
-    /// Writes a page into the cache. Returns `false` if the page must wait for a slot or for room in the budget; unless
-    /// `is_first`, it must also wait if it needs a slot or room and other pages are waiting for them already. A page
+    /// Writes a unit into the cache. Returns `false` if the unit must wait for a slot or for room in the budget; unless
+    /// `is_first`, it must also wait if it needs a slot or room and other units are waiting for them already. A unit
     /// whose entry is write-protected, or lacks sectors that the write covers only in part, is put into the queue of
     /// its entry; then the result is `true`.
     #[inline(never)]
@@ -243,7 +243,7 @@ impl Caching {
         let (sectors, touched) = self.sectors(core, &asked, lpn);
         let found = self.cache.find(lpn);
         let entry = found.map(|slot| self.cache.entry(slot));
-        let is_dirty = entry.is_some_and(CachedPage::is_dirty);
+        let is_dirty = entry.is_some_and(CachedUnit::is_dirty);
         let is_unflushed = entry.is_some_and(|entry| entry.unflushed() != 0);
         // With a budget of 0 every write is a write-through.
         let through = asked.fua && !path.host.is_backed || self.cache.budget() == 0;
@@ -260,9 +260,9 @@ impl Caching {
                 return true;
             }
         }
-        let (dirty, budget) = (self.cache.dirty_pages(), self.room(core, &path.host));
-        // After a time with a budget of 0, write-throughs of more pages than the budget allows may be under way. These
-        // writes are not acknowledged. Until enough of them have ended, no clean page may become dirty, and no page
+        let (dirty, budget) = (self.cache.dirty_units(), self.room(core, &path.host));
+        // After a time with a budget of 0, write-throughs of more units than the budget allows may be under way. These
+        // writes are not acknowledged. Until enough of them have ended, no clean unit may become dirty, and no unit
         // without an unflushed acknowledged write may get such a write.
         let is_over_budget = budget > 0 && (!is_dirty && dirty >= budget || !is_unflushed && dirty > budget);
         let needs_room = found.is_none() || !is_dirty;
@@ -291,21 +291,21 @@ impl Caching {
         }
         core.sequence += 1;
         let sequence = core.sequence;
-        // The data belongs to the epoch of its request, which is not the open one if the page has waited while a flush
-        // was submitted. A page that is dirty already belongs to the earliest epoch of its data; the data in a program
+        // The data belongs to the epoch of its request, which is not the open one if the unit has waited while a flush
+        // was submitted. A unit that is dirty already belongs to the earliest epoch of its data; the data in a program
         // under way has an epoch of its own.
         let epoch = path.host.requests.get(request).epoch;
         let entry = self.cache.entry_mut(slot);
         let was_dirty = entry.dirty != 0;
         if !was_dirty || epoch < entry.epoch {
             let later = std::mem::replace(&mut entry.epoch, epoch);
-            path.host.epochs.join_page(epoch);
+            path.host.epochs.join_unit(epoch);
             if was_dirty {
-                path.host.epochs.leave_page(later);
+                path.host.epochs.leave_unit(later);
             }
         }
         self.cache.write(slot, touched, sectors, sequence, through);
-        let dirty = self.cache.dirty_pages();
+        let dirty = self.cache.dirty_units();
         self.stats.dirty_pages_max = self.stats.dirty_pages_max.max(dirty);
         self.window[0] = self.window[0].max(dirty);
         self.update_load(core.now);
@@ -321,27 +321,27 @@ impl Caching {
                 core.probe.on_fua_cached(lpn, sequence);
             }
             self.after_dram(core, &mut path.host, request);
-            // A flush may wait for the page, and for no other one.
+            // A flush may wait for the unit, and for no other one.
             if self.cache.sync().syncs_at_once() || path.host.flushes > 0 {
-                self.sync_pages(core, path);
+                self.sync_units(core, path);
             }
         }
         true
     }
 
-    /// The number of pages that may be dirty now: the dirty budget without the pages that records of deallocations
+    /// The number of units that may be dirty now: the dirty budget without the units that records of deallocations
     /// take. Above 0 unless the budget is 0 ([`Caching::has_room_for_trims`]).
     fn room<P: Probe>(&self, core: &Core<P>, host: &Host) -> u32 {
-        self.cache.budget().saturating_sub(host.trim_pages(core))
+        self.cache.budget().saturating_sub(host.trim_units(core))
     }
 
-    /// Whether the dirty budget has room for `pages` pages of records of deallocations beside the dirty pages, and for
-    /// at least one dirty page.
-    pub(crate) fn has_room_for_trims(&self, pages: u32) -> bool {
-        self.cache.dirty_pages().max(1) + pages <= self.cache.budget()
+    /// Whether the dirty budget has room for `units` units of records of deallocations beside the dirty units, and for
+    /// at least one dirty unit.
+    pub(crate) fn has_room_for_trims(&self, units: u32) -> bool {
+        self.cache.dirty_units().max(1) + units <= self.cache.budget()
     }
 
-    /// Chooses pages to evict for the pages that wait for a slot, and dirty pages to write back for the pages that wait
+    /// Chooses units to evict for the units that wait for a slot, and dirty units to write back for the units that wait
     /// for room in the budget. Returns whether a slot has become free.
     fn make_room<P: Probe>(
         &mut self,
@@ -352,7 +352,7 @@ impl Caching {
         loop {
             let room = self.room(core, &path.host);
             let cache = &mut self.cache;
-            // The first waiting page may have been evicted since it began to wait, so it needs a slot now.
+            // The first waiting unit may have been evicted since it began to wait, so it needs a slot now.
             let wanted = self.waiting_slots.max(u32::from(cache.find(first).is_none()));
             if cache.leaving() + cache.free_slots() < wanted
                 && let Some(slot) = cache.choose_victim()
@@ -366,13 +366,13 @@ impl Caching {
             }
             // Reads need no room in the budget.
             let waiting_writes = self.waiting_len - self.waiting_reads;
-            let is_at_budget = cache.dirty_pages() >= room && cache.writing() < waiting_writes;
+            let is_at_budget = cache.dirty_units() >= room && cache.writing() < waiting_writes;
             let Some(slot) = cache.oldest_dirty().filter(|_| is_at_budget) else { return false };
             self.begin_write_back(core, path, slot);
         }
     }
 
-    /// Writes an evicted page back if it is dirty. A clean page that is being fetched leaves at the end of the fetch.
+    /// Writes an evicted unit back if it is dirty. A clean unit that is being fetched leaves at the end of the fetch.
     fn evict_dirty<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -384,7 +384,7 @@ impl Caching {
         self.begin_write_back(core, path, slot);
     }
 
-    /// Lets pages that wait for room continue, in order, as far as there is room.
+    /// Lets units that wait for room continue, in order, as far as there is room.
     #[inline(never)]
     pub(crate) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let _inside = core.inside.enter(Part::WriteCache);
@@ -395,7 +395,7 @@ impl Caching {
                 _ => self.try_write(core, path, owner.request(), lpn, true),
             };
             if has_room {
-                let done = self.waiting.pop(&mut core.waiters).expect("the queue has a first page");
+                let done = self.waiting.pop(&mut core.waiters).expect("the queue has a first unit");
                 core.waiters.remove(done);
                 self.waiting_len -= 1;
                 self.waiting_slots -= u32::from(wants != Wants::Write);
@@ -406,7 +406,7 @@ impl Caching {
         }
     }
 
-    /// Deallocates a page in the cache; returns whether the page was dirty.
+    /// Deallocates a unit in the cache; returns whether the unit was dirty.
     #[inline(never)]
     pub(crate) fn trim<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, lpn: Lpn) -> bool {
         let _inside = core.inside.enter(Part::WriteCache);
@@ -414,30 +414,30 @@ impl Caching {
         let Some(slot) = self.cache.find(lpn) else { return false };
         let entry = self.cache.entry(slot);
         let is_dirty = entry.is_dirty();
-        // If a write-back is scheduled and has no flash page yet, the end of the write-back leaves the epoch.
+        // If a write-back is scheduled and has no physical unit yet, the end of the write-back leaves the epoch.
         let leaves_epoch = entry.dirty != 0 && entry.write_back != WriteBack::Scheduled;
         let epoch = entry.epoch;
         self.cache.forget(slot);
         self.update_load(core.now);
         if leaves_epoch {
-            host.epochs.leave_page(epoch);
+            host.epochs.leave_unit(epoch);
         }
         self.cache.free_if_idle(slot);
         core.wake(Wake::Detection);
         is_dirty
     }
 
-    /// With nothing under way, checks that no page waits, is being accessed or written back, or is leaving.
+    /// With nothing under way, checks that no unit waits, is being accessed or written back, or is leaving.
     ///
     /// # Errors
-    /// The numbers of pages that wait, are being accessed or written back, or are leaving.
+    /// The numbers of units that wait, are being accessed or written back, or are leaving.
     pub(crate) fn audit_at_rest(&self) -> Result<(), String> {
         let cache = &self.cache;
         let (waiting, dram) = (self.waiting_len, self.dram.len());
         let (writing, leaving) = (cache.writing(), cache.leaving());
         if waiting > 0 || dram > 0 || writing > 0 || leaving > 0 {
             return Err(format!(
-                "nothing is under way, but in the write cache {waiting} pages wait, {dram} are being accessed, {writing} \
+                "nothing is under way, but in the write cache {waiting} units wait, {dram} are being accessed, {writing} \
                  are being written back and {leaving} are leaving"
             ));
         }

@@ -4,7 +4,7 @@ use super::{CacheSpec, CacheStats, DirtyBudget};
 use crate::base::note::Note;
 use crate::base::words::{count, several};
 
-/// No host page found its data or a slot of its page in the write cache.
+/// No host unit found its data or a slot of its unit in the write cache.
 pub(crate) fn never_hit(stats: &CacheStats) -> Option<Note> {
     let misses = stats.read_misses + stats.write_misses;
     if misses == 0 || stats.read_hits + stats.write_hits > 0 {
@@ -21,21 +21,21 @@ pub(crate) fn never_hit(stats: &CacheStats) -> Option<Note> {
     )
 }
 
-/// The sync policy has written back no page, and the number of dirty pages never reached the budget that the policy
-/// turns on. `pages`: capacity of the cache; `budget`: dirty pages allowed.
+/// The sync policy has written back no unit, and the number of dirty units never reached the budget that the policy
+/// turns on. `units`: capacity of the cache; `budget`: dirty units allowed.
 pub(crate) fn never_synced(
     stats: &CacheStats,
     cache: &CacheSpec,
-    [pages, budget]: [u32; 2],
+    [units, budget]: [u32; 2],
     measured: Option<f64>,
 ) -> Option<Note> {
     // `punctual` begins at the budget, and `budget-never-bound` names it.
     let is_named = matches!(cache.sync.name, "none" | "punctual");
-    let is_bound = stats.dirty_pages_max >= least_budget(cache, [pages, budget], measured);
-    if pages == 0 || is_named || is_bound || stats.dirty_pages_max == 0 || stats.syncs > 0 {
+    let is_bound = stats.dirty_pages_max >= least_budget(cache, [units, budget], measured);
+    if units == 0 || is_named || is_bound || stats.dirty_pages_max == 0 || stats.syncs > 0 {
         return None;
     }
-    // `smart` also decides which page is evicted.
+    // `smart` also decides which unit is evicted.
     let effect = if cache.sync.name == "smart" { "" } else { ", so the policy had no effect" };
     Note::info(
         "no-sync",
@@ -48,29 +48,29 @@ pub(crate) fn never_synced(
     )
 }
 
-/// The lowest dirty budget of the run, in pages.
-fn least_budget(cache: &CacheSpec, [pages, budget]: [u32; 2], measured: Option<f64>) -> u32 {
+/// The lowest dirty budget of the run, in units.
+fn least_budget(cache: &CacheSpec, [units, budget]: [u32; 2], measured: Option<f64>) -> u32 {
     match (cache.dirty_budget, measured) {
         // Each detection sets a budget; the lowest budget counts.
-        (DirtyBudget::Measured, Some(least)) => (f64::from(pages) * least) as u32,
+        (DirtyBudget::Measured, Some(least)) => (f64::from(units) * least) as u32,
         _ => budget,
     }
 }
 
-/// The number of dirty pages never reached the budget. `pages`: capacity of the cache; `budget`: dirty pages allowed;
+/// The number of dirty units never reached the budget. `units`: capacity of the cache; `budget`: dirty units allowed;
 /// `measured`: the lowest budget that a detection has set, as a share of the cache.
 pub(crate) fn budget_never_bound(
     stats: &CacheStats,
     cache: &CacheSpec,
-    [pages, budget]: [u32; 2],
+    [units, budget]: [u32; 2],
     measured: Option<f64>,
 ) -> Option<Note> {
     let most = stats.dirty_pages_max;
-    let least = least_budget(cache, [pages, budget], measured);
-    // With the default budget of 1.0 the dirty pages are bounded by the cache size alone; only `punctual` acts at that
+    let least = least_budget(cache, [units, budget], measured);
+    // With the default budget of 1.0 the dirty units are bounded by the cache size alone; only `punctual` acts at that
     // bound.
     let is_asked = cache.dirty_budget != DirtyBudget::Share(1.0) || cache.sync.name == "punctual";
-    if pages == 0 || !is_asked || most >= least {
+    if units == 0 || !is_asked || most >= least {
         return None;
     }
     let keys = if cache.sync.name == "punctual" {
@@ -85,7 +85,7 @@ pub(crate) fn budget_never_bound(
              write cache were dirty, and {} may be dirty. Lower cache.size or cache.dirty_budget, or submit more \
              writes at a time.",
             count(most.into()),
-            count(pages.into()),
+            count(units.into()),
             count(least.into())
         ),
     )

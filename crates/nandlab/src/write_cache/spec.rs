@@ -13,19 +13,19 @@ section! {
     /// `[cache]`: the write cache.
     #[derive(Clone, Debug, PartialEq)]
     pub struct CacheSpec {
-        /// Size of the write cache in bytes; less than a page: no cache.
+        /// Size of the write cache in bytes; less than a unit: no cache.
         pub size_bytes: u64 = key(
             "cache.size",
             ValueKind::Size { min: 0, max: 1 << 40, step: 512 },
             "\"0MiB\"",
-            "size of the write cache; less than a page: no cache",
+            "size of the write cache; less than a mapping unit: no cache",
         ),
-        /// DRAM access time of each page that the host reads from or writes to the cache.
+        /// DRAM access time of each unit that the host reads from or writes to the cache.
         pub access_ns: Span = key(
             "cache.access",
             OVERHEAD,
             "\"1us\"",
-            "DRAM access time of each page that the host reads from or writes to the cache",
+            "DRAM access time of each mapping unit that the host reads from or writes to the cache",
         )
         .note("assumption: 4 KiB at some GB/s"),
         /// The sync policy, one of [`crate::write_cache::sync::POLICIES`].
@@ -35,7 +35,7 @@ section! {
             "\"none\"",
             "when dirty pages are written back ahead of eviction",
         ),
-        /// The limit to the number of dirty pages.
+        /// The limit to the number of dirty units.
         pub dirty_budget: DirtyBudget = key(
             "cache.dirty_budget",
             DIRTY_BUDGET,
@@ -61,12 +61,12 @@ section! {
 }
 
 choices! {
-    /// `cache.read_room`: what a read that misses does if there is neither a free slot nor a clean page to evict.
+    /// `cache.read_room`: what a read that misses does if there is neither a free slot nor a clean unit to evict.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ReadRoom {
-        /// The read is answered from flash, and its page is not cached.
+        /// The read is answered from flash, and its unit is not cached.
         Skip = "skip": "the read is answered from flash, and its page is not cached",
-        /// The read takes a slot before it is read from flash; it waits for the slot until a dirty page has been
+        /// The read takes a slot before it is read from flash; it waits for the slot until a dirty unit has been
         /// written back.
         Wait = "wait":
             "capacitor paper, Section III-B: the read waits for a slot until a dirty page has been written back, then \
@@ -81,7 +81,7 @@ choices! {
     pub enum FlushTo {
         /// The data is in flash.
         Flash = "flash": "the data is in flash",
-        /// The data is in the write cache, whose dirty pages the capacitor saves.
+        /// The data is in the write cache, whose dirty units the capacitor saves.
         Cache = "cache": "the data is in the write cache, whose dirty pages the capacitor saves",
     }
 }
@@ -92,12 +92,12 @@ fn syncs() -> &'static [Policy] {
     &ALL
 }
 
-/// `cache.dirty_budget`: the limit to the number of dirty pages.
+/// `cache.dirty_budget`: the limit to the number of dirty units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DirtyBudget {
     /// A share of the cache.
     Share(f64),
-    /// The budget that budget detection derives from the pages that the capacitor can save; before the first detection,
+    /// The budget that budget detection derives from the units that the capacitor can save; before the first detection,
     /// the budget derived from the capacitor's state at the start.
     Measured,
 }
@@ -122,7 +122,7 @@ impl FromVal for DirtyBudget {
 
 pub(crate) const RULES: &[Rule] = &[is_there, measured_budget];
 
-/// Whether the write cache has room for a page, which is a mapping unit.
+/// Whether the write cache has room for a unit.
 fn has_cache(check: &Check<'_>) -> Option<bool> {
     let unit = match check.get("ftl.mapping_unit")? {
         Val::Size(bytes) => *bytes,

@@ -1,11 +1,11 @@
-//! The write cache on a bare core. The cache has four pages, a DRAM access takes 1 us, and a program takes 210 us
+//! The write cache on a bare core. The cache has four units, a DRAM access takes 1 us, and a program takes 210 us
 //! including its transfer. The drive has one die, so programs run one after the other.
 
 use super::*;
-use crate::base::geometry::BlockId;
+use crate::base::geometry::SuperblockId;
 use crate::base::policy::Choice;
 use crate::base::units::{MS, US};
-use crate::core::testing::{Event, MapInRam, PLANE, Setup, clear, decode, fill, next};
+use crate::core::testing::{Event, LANE, MapInRam, Setup, clear, decode, fill, next};
 use crate::ftl::WriteStream;
 use crate::host::{Op, Writes};
 use crate::probe::NoProbe;
@@ -37,7 +37,7 @@ impl Bench {
         Self { core, path, cache }
     }
 
-    /// The host writes `len` bytes at the start of a page; returns the request's id.
+    /// The host writes `len` bytes at the start of a unit; returns the request's id.
     fn write_bytes(&mut self, lpn: u32, len: u64) -> u64 {
         let Self { core, path, cache } = self;
         let request =
@@ -47,10 +47,10 @@ impl Bench {
         let epoch = path.host.epochs.open();
         path.host.epochs.join(epoch);
         let entry = path.host.requests.get(slot);
-        (entry.epoch, entry.pages_left) = (epoch, entry.pages_left + 1);
+        (entry.epoch, entry.units_left) = (epoch, entry.units_left + 1);
         let id = entry.id;
         cache.write(core, path, slot, Lpn(lpn));
-        path.host.page_done(core, slot);
+        path.host.unit_done(core, slot);
         id
     }
 
@@ -79,11 +79,11 @@ impl Bench {
             match event {
                 Event::Page(slot) => {
                     let read = decode(core, slot);
-                    let Owner::CachePage(slot) = read.owner else { unreachable!("{read:?}") };
+                    let Owner::CacheUnit(slot) = read.owner else { unreachable!("{read:?}") };
                     cache.on_fetched(core, path, slot, Some(1), false);
                 }
                 Event::Ended(done) => {
-                    let Owner::CachePage(slot) = done.owner else { unreachable!("{done:?}") };
+                    let Owner::CacheUnit(slot) = done.owner else { unreachable!("{done:?}") };
                     cache.on_written_back(core, path, slot, &done);
                 }
                 Event::Clock(clock) if clock == core.dram_clock() => cache.on_dram(core, &mut path.host),
@@ -112,35 +112,35 @@ impl Bench {
 }
 
 #[test]
-fn a_write_completes_after_a_dram_access_and_its_page_is_dirty() {
+fn a_write_completes_after_a_dram_access_and_its_unit_is_dirty() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     let id = bench.write(3);
     assert_eq!(bench.completed_us(id), None);
     bench.run();
     assert_eq!(bench.completed_us(id), Some(1));
-    assert_eq!((bench.cache.cache.dirty_pages(), bench.cache.cache.unflushed()), (1, 1));
+    assert_eq!((bench.cache.cache.dirty_units(), bench.cache.cache.unflushed()), (1, 1));
     assert_eq!((bench.core.operations.programmed(), bench.in_flash()), (0, vec![]));
-    // A second write is a hit and makes no further page dirty.
+    // A second write is a hit and makes no further unit dirty.
     bench.write(3);
     bench.run();
     assert_eq!((bench.cache.stats.write_misses, bench.cache.stats.write_hits), (1, 1));
-    assert_eq!(bench.cache.cache.dirty_pages(), 1);
+    assert_eq!(bench.cache.cache.dirty_units(), 1);
 }
 
 #[test]
-fn at_the_budget_a_write_waits_until_the_oldest_dirty_page_is_written_back() {
+fn at_the_budget_a_write_waits_until_the_oldest_dirty_unit_is_written_back() {
     let mut bench = Bench::new(&Setup::default(), 0.5);
     let ids = [5, 6, 7].map(|lpn| bench.write(lpn));
     bench.run();
-    // The budget is two pages. The third write continues when LPN 5 is in flash, and then takes a DRAM access.
+    // The budget is two units. The third write continues when LPN 5 is in flash, and then takes a DRAM access.
     assert_eq!(ids.map(|id| bench.completed_us(id)), [Some(1), Some(1), Some(210 + 1)]);
-    assert_eq!((bench.in_flash(), bench.cache.cache.dirty_pages()), (vec![5], 2));
+    assert_eq!((bench.in_flash(), bench.cache.cache.dirty_units()), (vec![5], 2));
     assert_eq!((bench.cache.stats.waiting_writes, bench.cache.stats.write_backs), (1, 1));
     assert_eq!(bench.cache.stats.dirty_pages_max, 2);
 }
 
 #[test]
-fn a_dirty_page_is_written_back_when_it_is_evicted() {
+fn a_dirty_unit_is_written_back_when_it_is_evicted() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     let ids = [0, 1, 2, 3, 4].map(|lpn| bench.write(lpn));
     bench.run();
@@ -150,7 +150,7 @@ fn a_dirty_page_is_written_back_when_it_is_evicted() {
 }
 
 #[test]
-fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
+fn a_flush_waits_for_the_dirty_units_of_its_epoch() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     bench.write(0);
     bench.write(1);
@@ -158,7 +158,7 @@ fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
     let after = bench.write(2);
     bench.run();
     assert_eq!((bench.completed_us(after), bench.completed_us(flush)), (Some(1), Some(2 * 210)));
-    // LPN 2 has been written back as well, so no page is dirty any more and the next flush completes at once.
+    // LPN 2 has been written back as well, so no unit is dirty any more and the next flush completes at once.
     let now = (bench.core.now - Time::START) / US;
     let next = bench.flush();
     assert_eq!(bench.completed_us(next), Some(now));
@@ -166,10 +166,10 @@ fn a_flush_waits_for_the_dirty_pages_of_its_epoch() {
 }
 
 #[test]
-fn missing_sectors_of_a_page_are_read_before_it_is_written_back() {
+fn missing_sectors_of_a_unit_are_read_before_it_is_written_back() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
     fill(&mut bench.core, WriteStream::Host, [0]);
-    // The host writes one of the eight sectors of each page; LPN 1 is not mapped, so only LPN 0 has to be read.
+    // The host writes one of the eight sectors of each unit; LPN 1 is not mapped, so only LPN 0 has to be read.
     bench.write_bytes(0, 512);
     bench.write_bytes(1, 512);
     bench.run();
@@ -182,22 +182,22 @@ fn missing_sectors_of_a_page_are_read_before_it_is_written_back() {
 }
 
 #[test]
-fn the_write_back_of_a_deallocated_page_ends_without_a_program() {
-    let mut bench = Bench::new(&Setup { blocks: 3, logical_pages: 12, ..Setup::default() }, 0.5);
-    // Two of the three blocks are full, and the host may not take the last free block.
+fn the_write_back_of_a_deallocated_unit_ends_without_a_program() {
+    let mut bench = Bench::new(&Setup { superblocks: 3, logical_units: 12, ..Setup::default() }, 0.5);
+    // Two of the three superblocks are full, and the host may not take the last free superblock.
     fill(&mut bench.core, WriteStream::Gc, 4..12);
     let ids = [0, 1, 2].map(|lpn| bench.write(lpn));
     bench.run();
     assert_eq!((bench.completed_us(ids[2]), bench.path.writes.count), (None, 1));
-    assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(0)), "the page was dirty");
-    clear(&mut bench.core, BlockId(0));
+    assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(0)), "the unit was dirty");
+    clear(&mut bench.core, SuperblockId(0));
     let Bench { core, path, cache } = &mut bench;
-    path.writes.resume(core, &mut path.host, &mut path.map, Some(cache), PLANE);
+    path.writes.resume(core, &mut path.host, &mut path.map, Some(cache), LANE);
     bench.run();
     assert_eq!((bench.core.operations.programmed(), bench.path.writes.count), (0, 0));
-    assert!(bench.completed_us(ids[2]).is_some(), "the deallocated page has left room in the budget");
+    assert!(bench.completed_us(ids[2]).is_some(), "the deallocated unit has left room in the budget");
     bench.cache.audit_at_rest().unwrap();
-    // No flush waits for the deallocated page.
+    // No flush waits for the deallocated unit.
     bench.flush();
     bench.run();
     assert!(bench.path.host.epochs.done(false).is_none() && bench.path.host.flushes == 0);
@@ -213,25 +213,25 @@ fn power_loss_empties_the_cache_and_keeps_the_counters() {
     let Bench { core, cache, .. } = &mut bench;
     cache.forget(&spec(0.5), &core.geometry, core.now);
     assert!([0, 1].into_iter().all(|lpn| cache.cache.find(Lpn(lpn)).is_none()));
-    assert_eq!(cache.pages(), [4, 2, 0]);
+    assert_eq!(cache.units(), [4, 2, 0]);
     assert_eq!((cache.cache.unflushed(), cache.stats.write_misses, cache.stats.dirty_pages_max), (0, 2, 2));
     cache.audit_at_rest().unwrap();
 }
 
 #[test]
-fn the_load_is_that_of_the_pages_being_written_back_or_of_all_dirty_pages() {
+fn the_load_is_that_of_the_units_being_written_back_or_of_all_dirty_units() {
     let at = |us: u64| Time::START + us * US;
     for occupancy in [Occupancy::Writing, Occupancy::Occupied] {
         let mut bench = Bench::new(&Setup::default(), 1.0);
         bench.cache.watch_load(160 * US, occupancy);
         [5, 6, 7, 7].into_iter().for_each(|lpn| _ = bench.write(lpn));
         bench.run();
-        // Three of four pages are dirty from the beginning, and two from 160 us on.
+        // Three of four units are dirty from the beginning, and two from 160 us on.
         let mut loads = vec![bench.cache.load(at(160))];
         bench.core.now = at(160);
         assert!(bench.cache.trim(&mut bench.core, &mut bench.path.host, Lpn(5)));
         loads.extend([240, 320].map(|us| bench.cache.load(at(us))));
-        // The flush writes two pages back, one after the other, until 530 and 740 us. They are dirty until then.
+        // The flush writes two units back, one after the other, until 530 and 740 us. They are dirty until then.
         bench.core.now = at(320);
         let flush = bench.flush();
         bench.run();

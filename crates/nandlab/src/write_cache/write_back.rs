@@ -1,14 +1,14 @@
-//! The flash operations of the write cache: fetches of the sectors that an entry lacks, and write-backs of dirty pages.
+//! The flash operations of the write cache: fetches of the sectors that an entry lacks, and write-backs of dirty units.
 
 use super::{CacheSlot, Caching, WriteBack};
-use crate::base::geometry::Ppn;
+use crate::base::geometry::UnitId;
 use crate::core::{Core, Map, Part, Queue, Read, Waiter, Wake, Wants};
 use crate::host::{DataPath, FailReason, Host, WriteBacks};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 
 impl Caching {
-    /// Begins the write-back of a page if the page is dirty and no write-back of the page is under way.
+    /// Begins the write-back of a unit if the unit is dirty and no write-back of the unit is under way.
     pub(super) fn begin_write_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -24,7 +24,7 @@ impl Caching {
     }
 
     /// Takes the next step of a write-back. The steps are: fetch the sectors that are not in the cache, get the map
-    /// entry, allocate a flash page and queue the program.
+    /// entry, allocate a physical unit and queue the program.
     pub(super) fn continue_write_back<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -39,9 +39,9 @@ impl Caching {
         }
         if lacks {
             self.fetch(core, path, slot);
-        } else if path.map.has_entry(core, lpn, Owner::CachePage(slot), Wants::Write) {
+        } else if path.map.has_entry(core, lpn, Owner::CacheUnit(slot), Wants::Write) {
             let DataPath { host, map, writes } = path;
-            writes.program_page(core, host, map, Some(self), Owner::CachePage(slot), lpn);
+            writes.program_unit(core, host, map, Some(self), Owner::CacheUnit(slot), lpn);
         }
     }
 
@@ -55,41 +55,41 @@ impl Caching {
         let entry = self.cache.entry_mut(slot);
         let lpn = entry.lpn;
         if !std::mem::replace(&mut entry.is_being_fetched, true)
-            && path.map.has_entry(core, lpn, Owner::CachePage(slot), Wants::Read)
+            && path.map.has_entry(core, lpn, Owner::CacheUnit(slot), Wants::Read)
         {
             self.fetch_mapped(core, &path.map, slot);
         }
     }
 
-    /// Continues [`Caching::fetch`] when the map entry is available: reads the flash page, if there is one to read. The
-    /// drive reads the page of a read that missed, because such a read counts as a host read.
+    /// Continues [`Caching::fetch`] when the map entry is available: reads the physical unit, if there is one to read.
+    /// The drive reads the unit of a read that missed, because such a read counts as a host read.
     pub(crate) fn fetch_mapped<P: Probe>(&mut self, core: &mut Core<P>, map: &impl Map<P>, slot: CacheSlot) {
         let (lpn, is_read_miss) = (self.cache.entry(slot).lpn, self.cache.entry(slot).is_read_miss);
         if is_read_miss {
             core.wake(Wake::ReadMiss(slot));
-        } else if let Some(ppn) = self.page_to_fetch(core, slot) {
-            let (owner, cause, class) = (Owner::CachePage(slot), Cause::Sync, Class::HostRead);
-            let page_level = core.page_level(map, lpn);
-            core.read(Read { ppn, lpn, owner, cause, class, start: Start::Policy, page_level });
+        } else if let Some(unit) = self.unit_to_fetch(core, slot) {
+            let (owner, cause, class) = (Owner::CacheUnit(slot), Cause::Sync, Class::HostRead);
+            let unit_level = core.unit_level(map, lpn);
+            core.read(Read { unit, lpn, owner, cause, class, start: Start::Policy, unit_level });
         }
     }
 
-    /// The flash page that the fetch of an entry has to read. If the data is lost or still in the program under way, or
-    /// the LPN is unmapped, queues the wake that ends the fetch and returns `None`.
-    pub(crate) fn page_to_fetch<P: Probe>(&self, core: &mut Core<P>, slot: CacheSlot) -> Option<Ppn> {
+    /// The physical unit that the fetch of an entry has to read. If the data is lost or still in the program under way,
+    /// or the LPN is unmapped, queues the wake that ends the fetch and returns `None`.
+    pub(crate) fn unit_to_fetch<P: Probe>(&self, core: &mut Core<P>, slot: CacheSlot) -> Option<UnitId> {
         let lpn = self.cache.entry(slot).lpn;
         let (sequence, is_lost) = match core.ftl.map.get(lpn) {
             _ if self.lost.contains_key(&lpn.0) => (Some(0), true),
-            Some(ppn) if !core.is_in_flight(ppn) => return Some(ppn),
-            Some(ppn) => (Some(core.array.stamp(ppn).sequence), core.array.is_lost(ppn)),
+            Some(unit) if !core.is_in_flight(unit) => return Some(unit),
+            Some(unit) => (Some(core.array.stamp(unit).sequence), core.array.is_lost(unit)),
             None => (None, false),
         };
         core.wake(Wake::SectorsArrived { slot, sequence, is_lost });
         None
     }
 
-    /// The fetch of a page has ended: every sector is valid or lost. `sequence` is the sequence number of the flash
-    /// page; `None` if the LPN was unmapped.
+    /// The fetch of a unit has ended: every sector is valid or lost. `sequence` is the sequence number of the unit's
+    /// data in flash; `None` if the LPN was unmapped.
     #[inline(never)]
     pub(crate) fn on_fetched<P: Probe>(
         &mut self,
@@ -119,7 +119,7 @@ impl Caching {
         if is_scheduled {
             self.continue_write_back(core, path, slot);
         }
-        // Lost data does not stay in the cache for later reads. A page written meanwhile stays.
+        // Lost data does not stay in the cache for later reads. A unit written meanwhile stays.
         let entry = self.cache.entry(slot);
         if is_read_miss && is_lost && !entry.is_dirty() && !entry.is_leaving {
             self.cache.leave(slot);
@@ -127,8 +127,8 @@ impl Caching {
         self.end_of_use(core, slot);
     }
 
-    /// Host pages that wait for an entry continue: first the reads are answered, then the writes are tried again. These
-    /// writes have a slot, so they do not queue behind the pages that wait for a slot.
+    /// Host units that wait for an entry continue: first the reads are answered, then the writes are tried again. These
+    /// writes have a slot, so they do not queue behind the units that wait for a slot.
     pub(super) fn serve_entry<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -173,20 +173,20 @@ impl Caching {
         &mut self,
         core: &mut Core<P>,
         host: &mut Host,
-        mut pages: Queue,
+        mut units: Queue,
         failed: Option<FailReason>,
     ) {
-        while let Some(waiter) = pages.pop(&mut core.waiters) {
+        while let Some(waiter) = units.pop(&mut core.waiters) {
             let request = core.waiters.remove(waiter).owner.request();
             if let Some(reason) = failed {
                 host.requests.fail(request, reason);
             }
-            host.page_done(core, request);
+            host.unit_done(core, request);
         }
     }
 
-    /// A write-back has ended: its program has ended, the page got no flash page because of wear, or the page was
-    /// deallocated before it got a flash page.
+    /// A write-back has ended: its program has ended, the unit got no physical unit because of wear, or the unit was
+    /// deallocated before it got a physical unit.
     #[inline(never)]
     pub(crate) fn end_write_back<P: Probe>(
         &mut self,
@@ -199,7 +199,7 @@ impl Caching {
         let was_placed = entry.write_back == WriteBack::Program;
         let epoch = if was_placed { entry.placed_epoch } else { entry.epoch };
         let programmed = std::mem::take(&mut entry.awaiting_program);
-        // The data of a deallocated page need not reach flash.
+        // The data of a deallocated unit need not reach flash.
         let dropped =
             if entry.is_dropped { std::mem::take(&mut entry.awaiting_flash) } else { Queue::default() };
         if !dropped.is_empty() {
@@ -208,22 +208,22 @@ impl Caching {
         }
         let is_clean = self.cache.end_write_back(slot);
         self.update_load(core.now);
-        path.host.epochs.leave_page(epoch);
+        path.host.epochs.leave_unit(epoch);
         self.end_write_throughs(core, &mut path.host, programmed, None);
         self.end_write_throughs(core, &mut path.host, dropped, None);
         path.host.complete_flushes(core);
-        // The page was updated during the write-back: it is written back again if it is leaving or has write-throughs.
+        // The unit was updated during the write-back: it is written back again if it is leaving or has write-throughs.
         let entry = self.cache.entry(slot);
         if !is_clean && (entry.is_leaving || !entry.awaiting_flash.is_empty()) {
             self.begin_write_back(core, path, slot);
         }
         self.serve_entry(core, path, slot);
         self.end_of_use(core, slot);
-        self.sync_pages(core, path);
+        self.sync_units(core, path);
         core.wake(Wake::Detection);
     }
 
-    /// An operation of an entry has ended: frees the slot if the entry is leaving and idle, and lets the pages that
+    /// An operation of an entry has ended: frees the slot if the entry is leaving and idle, and lets the units that
     /// wait for room be tried again.
     pub(super) fn end_of_use<P: Probe>(&mut self, core: &mut Core<P>, slot: CacheSlot) {
         self.cache.free_if_idle(slot);
@@ -234,11 +234,11 @@ impl Caching {
     /// policy.
     pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let _inside = core.inside.enter(Part::WriteCache);
-        self.sync_pages(core, path);
+        self.sync_units(core, path);
     }
 
     #[inline(never)]
-    pub(super) fn sync_pages<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
+    pub(super) fn sync_units<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let is_idle = core.state.is_idle;
         loop {
             let cache = &self.cache;
@@ -278,7 +278,7 @@ impl<P: Probe> WriteBacks<P> for Caching {
         let cache = &mut self.cache;
         cache.on_placed(slot);
         self.lost.insert(cache.entry(slot).lpn.0, cache.entry(slot).unflushed());
-        // The write-throughs of this page fail.
+        // The write-throughs of this unit fail.
         let failed = std::mem::take(&mut cache.entry_mut(slot).awaiting_program);
         self.end_write_throughs(core, host, failed, Some(FailReason::WornOut));
         core.wake(Wake::WriteBackEnded(slot));

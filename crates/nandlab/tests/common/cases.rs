@@ -110,7 +110,7 @@ const FOREGROUNDS: [&str; 2] = ["interleaved", "blocking"];
 const SLOWEST_US: u64 = 1100;
 
 impl Case {
-    /// Bytes of the write buffer, which needs programs of several mapping units and excludes the write cache.
+    /// Bytes of the write buffer, which needs programs of several units and excludes the write cache.
     fn buffer(&self, schemes: &Schemes) -> u64 {
         let (superblock, one_shot) = self.division(schemes);
         let program = 4096 * self.pages_per_program(superblock, one_shot);
@@ -118,7 +118,7 @@ impl Case {
         if gathers && !schemes.has_cache { buffer(self.seed, program) } else { 0 }
     }
 
-    /// Flash pages that a program writes.
+    /// Pages that a program writes.
     fn pages_per_program(&self, superblock: &str, one_shot: bool) -> u64 {
         let planes = if superblock == "plane" { 1 } else { u64::from(self.geometry[3]) };
         if one_shot { 2 * planes } else { 1 }
@@ -143,7 +143,7 @@ impl Case {
         (superblock, one_shot)
     }
 
-    /// Whether the case has a mapping unit below the page, superblocks or one-shot programs.
+    /// Whether the case has a mapping unit below the page, superblocks of several blocks, or one-shot programs.
     pub fn has_units(&self) -> bool {
         let schemes = schemes(self);
         schemes.allows_units() && (self.unit < 4096 || self.division(&schemes) != ("plane", false))
@@ -261,17 +261,17 @@ impl Case {
         let (_, spec) = self.spec();
         let mut drive = with_oracle(&spec);
         // The closed form holds in the steady state. Under FIFO the amplification oscillates after the fill; with fewer
-        // spare blocks the oscillation takes more rounds over the blocks. So where the closed form is the bound, only
-        // the second half of the writes is measured.
+        // spare superblocks the oscillation takes more rounds over the superblocks. So where the closed form is the
+        // bound, only the second half of the writes is measured.
         let (closed_form, _, _) = self.closed_form(&drive, 0);
-        let drive_writes = if closed_form > drive.geometry().flash_pages_per_block().into() {
+        let drive_writes = if closed_form > drive.geometry().pages_per_superblock().into() {
             5
         } else if self.is_ample() {
             2
         } else {
             0
         };
-        let pages = u64::from(drive_writes * drive.geometry().flash_pages());
+        let pages = u64::from(drive_writes * drive.geometry().pages());
         let (mut before, mut most_valid) = (amplification(&drive), 0);
         let mut is_warm = pages == 0;
         let mut stream = Stream::new(self.seed, "case");
@@ -289,7 +289,7 @@ impl Case {
             }
             if submitted % 64 == 0 {
                 most_valid =
-                    most_valid.max(drive.ftl().planes.iter().map(|plane| plane.valid).max().unwrap_or(0));
+                    most_valid.max(drive.ftl().lanes.iter().map(|lane| lane.valid).max().unwrap_or(0));
             }
             if drive.outstanding() < self.depth {
                 let request = Request { arrival: drive.now(), ..self.request(&mut stream, capacity) };
@@ -305,7 +305,7 @@ impl Case {
                     drive.detect_budget();
                 }
             } else {
-                if !drive.advance_by_event(Time::NEVER) {
+                if !drive.advance_unless_at_rest() {
                     let failure = drive.failure();
                     assert!(
                         matches!(failure, Some(Failure::TimeIsOver { .. })),
@@ -333,10 +333,10 @@ impl Case {
         assert_eq!(drive.stats().failed.iter().sum::<u64>() > 0, counters.media_errors > 0);
         let has_levels = drive.ecc().has_levels();
         assert!(!has_levels || drive.stats().ecc.reads() == drive.stats().flash_total(FlashOp::Read));
-        // The bounds do not consider one-shot programs, nor that the translation page of each unit of a flash page takes
-        // a flash page, nor that units without valid data go along with copybacks and take pages again.
+        // The bounds do not consider one-shot programs, nor that the translation page of each unit of a page takes a
+        // page, nor that units without valid data go along with copybacks and take pages again.
         let geometry = drive.geometry();
-        let of_pages = geometry.pages_per_program == geometry.units_per_page;
+        let of_pages = geometry.units_per_program == geometry.units_per_page;
         let has_dead_units = drive.stats().migration.dead_units > 0;
         if of_pages && !has_dead_units && (geometry.units_per_page == 1 || drive.demand_map().is_none()) {
             self.check_amplification(&drive, before, most_valid);
@@ -345,27 +345,27 @@ impl Case {
         Acts::of(self.schemes.0, &drive)
     }
 
-    /// Returns an upper bound of the write amplification in the steady state, and the usable and the valid pages of a
-    /// plane from which the bound is computed. `most_valid` is the highest number of valid pages seen in a plane.
+    /// Returns an upper bound of the write amplification in the steady state, and the usable and the valid units of a
+    /// lane from which the bound is computed. `most_valid` is the highest number of valid units seen in a lane.
     fn closed_form(&self, drive: &Drive<Oracle>, most_valid: u32) -> (f64, f64, f64) {
         let needs = &drive.ftl().needs;
-        let usable = needs.usable_pages(drive.geometry().fewest_blocks().into()) as f64;
-        // The closed forms do not consider blocks. On average half of the host's open block is free pages, and at the
-        // least op these are half of the spare pages. (Example: FIFO, uniform writes, 220 usable pages in blocks of 10
-        // pages, 210 valid. The closed form gives 11.2 with all spare pages and 21.7 without the free half block; 12.8
-        // is measured.)
-        let open = f64::from(drive.geometry().pages_per_block) / 2.0;
+        let usable = needs.usable_units(drive.geometry().fewest_superblocks().into()) as f64;
+        // The closed forms do not consider superblocks. On average half of the units of the host's open superblock are
+        // free, and at the least op these are half of the spare units. (Example: FIFO, uniform writes, 220 usable units
+        // in superblocks of 10 units, 210 valid. The closed form gives 11.2 with all spare units and 21.7 without the
+        // free half superblock; 12.8 is measured.)
+        let open = f64::from(drive.geometry().units_per_superblock) / 2.0;
         let usable = if self.is_ample() { usable } else { usable - open };
-        // Combination pages of partial refresh are valid pages as well, so the highest number seen counts.
-        let valid = needs.valid_pages().max(most_valid.into()) as f64;
-        // A random victim has the mean share of garbage. Under FIFO a page of garbage waits for at most one round over
-        // the blocks. These two bounds hold for any workload (Little's law). Under uniform writes garbage waits for
-        // half a round.
+        // Combination pages of partial refresh are valid units as well, so the highest number seen counts.
+        let valid = needs.valid_units().max(most_valid.into()) as f64;
+        // A random victim has the mean share of garbage. Under FIFO a unit of garbage waits for at most one round over
+        // the superblocks. These two bounds hold for any workload (Little's law). Under uniform writes garbage waits
+        // for half a round.
         let is_any_workload = match VICTIMS[self.victim] {
             "'fifo'" => !self.is_uniform,
             name => name.contains("k = 1"),
         };
-        // There is no bound if combination pages have taken all spare pages for a time.
+        // There is no bound if combination pages have taken all spare units for a time.
         let closed_form = match usable / valid {
             ratio if ratio <= 1.0 => f64::INFINITY,
             ratio if is_any_workload => ratio / (ratio - 1.0),
@@ -374,18 +374,19 @@ impl Case {
         (closed_form, usable, valid)
     }
 
-    /// The closed form with the padding of GC: a victim with a share 1 / `closed_form` of garbage gains less than that by
-    /// the padding of its job's last flash page. Uniform writes of whole flash pages have no padding.
+    /// The closed form with the padding of GC: a victim with a share 1 / `closed_form` of garbage gains less than that
+    /// by the padding of its job's last page. Uniform writes of whole pages have no padding.
     fn with_padding(&self, closed_form: f64, geometry: &Geometry) -> f64 {
-        let padding = f64::from(geometry.units_per_page - 1) / f64::from(geometry.pages_per_block);
+        let padding = f64::from(geometry.units_per_page - 1) / f64::from(geometry.units_per_superblock);
         let gain = 1.0 / closed_form - if self.is_uniform { 0.0 } else { padding };
         if gain > 0.0 { 1.0 / gain } else { f64::INFINITY }
     }
 
-    /// Checks the write amplification, in flash pages programmed. In an ample case ([`Case::is_ample`]) without a budget detection and without padding of write-backs the bound is
-    /// 1.2 times the closed form. In all other cases it is the number of flash pages of a block (GC gains at
-    /// least one flash page of each victim), or the closed form if that is higher. With a demand map each page moved may need
-    /// the write of a translation page, so a bound of b becomes 2 b - 1.
+    /// Checks the write amplification, in pages programmed. In an ample case ([`Case::is_ample`]) without a budget
+    /// detection and without padding of write-backs the bound is 1.2 times the closed form. In all other cases it is
+    /// the number of pages of a superblock (GC gains at least one page of each victim), or the closed form if that is
+    /// higher. With a demand map each page moved may need the write of a translation page, so a bound of b becomes
+    /// 2 b - 1.
     fn check_amplification(&self, drive: &Drive<Oracle>, before: [u64; 2], most_valid: u32) {
         let [host, all] = amplification(drive);
         let (host, all) = (host - before[0], all - before[1]);
@@ -393,32 +394,32 @@ impl Case {
             return;
         }
         let (closed_form, usable, valid) = self.closed_form(drive, most_valid);
-        // A detection writes clean pages, and while the capacitor recharges the host's stream uses only LSB pages.
+        // A detection writes clean units, and while the capacitor recharges the host's stream uses only LSB pages.
         let is_measured = !drive.stats().power.detections.is_empty();
-        // Write-backs of single units leave padding in flash pages. In case 4201351 (FIFO, units of 512 B) a third of the
+        // Write-backs of single units leave padding in pages. In case 4201351 (FIFO, units of 512 B) a third of the
         // programmed units is padding, and the write amplification is 2.34 instead of the 1.75 of the closed form.
         let pads = drive.geometry().units_per_page > 1 && schemes(self).has_cache;
         let bound = if self.is_ample() && !is_measured && !pads {
             1.2 * closed_form
         } else {
-            let of_block = drive.geometry().flash_pages_per_block().into();
-            self.with_padding(closed_form, drive.geometry()).max(of_block)
+            let of_superblock = drive.geometry().pages_per_superblock().into();
+            self.with_padding(closed_form, drive.geometry()).max(of_superblock)
         };
         let bound = if drive.demand_map().is_some() { 2.0 * bound - 1.0 } else { bound };
         let amplification = all as f64 / host as f64;
         assert!(
             amplification <= bound,
             "{all} programs for {host} pages of host and refresh: {amplification:.2}, but the bound is {bound:.2} \
-             (closed form {closed_form:.2}, {usable} usable pages, {valid} valid)"
+             (closed form {closed_form:.2}, {usable} usable units, {valid} valid)"
         );
     }
 }
 
-/// Reads every logical page, whose data the oracle checks, as far as the simulated time suffices. With a fast age clock and
-/// a small mapping cache it may not suffice for all mapping units.
+/// Reads every logical unit, whose data the oracle checks, as far as the simulated time suffices. With a fast age clock
+/// and a small mapping cache it may not suffice for all units.
 fn read_all(drive: &mut Drive<Oracle>) {
     ask_for_everything(drive);
-    while drive.outstanding() > 0 && drive.advance_by_event(Time::NEVER) {}
+    while drive.outstanding() > 0 && drive.advance_unless_at_rest() {}
     if matches!(drive.failure(), Some(Failure::TimeIsOver { .. })) {
         drive.audit().unwrap_or_else(|e| panic!("audit at the end of time: {e}"));
         drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
@@ -427,7 +428,7 @@ fn read_all(drive: &mut Drive<Oracle>) {
     }
 }
 
-/// Returns two sums: flash pages programmed for the host and by refresh (without pages reprogrammed in place, which take no
+/// Returns two sums: pages programmed for the host and by refresh (without pages reprogrammed in place, which take no
 /// free page); and the same plus the programs of GC and of translation pages.
 fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
     let count = |cause: Cause| {
@@ -461,7 +462,7 @@ fn take_completions(drive: &mut Drive<Oracle>) -> u32 {
 }
 
 /// Returns whether nine tenths of the simulated time of the drive are over: the last tenth is needed to come to rest
-/// and to read all pages. With several mapping units in a flash page there are more pages to read: half of the time.
+/// and to read all units. With several units in a page there are more units to read: half of the time.
 fn is_late(drive: &Drive<Oracle>) -> bool {
     let tenths = if drive.geometry().units_per_page == 1 { 9 } else { 5 };
     drive.now().ns() > drive.end().ns() / 10 * tenths

@@ -12,13 +12,13 @@ use crate::common::schemes::{
     slack, suspend, unit,
 };
 use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
-use nandlab::base::geometry::{BlockId, DieId, Lpn, Ppn, RequestId};
+use nandlab::base::geometry::{DieId, Lpn, RequestId, SuperblockId, UnitId};
 use nandlab::base::lost::Promise;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::spec::{Cell, DirtyBudget, DriveSpec, FlushTo, ProgramOrder, Spec};
 use nandlab::drive::{Drive, FailReason};
-use nandlab::flash::BlockState;
+use nandlab::flash::SuperblockState;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
@@ -43,14 +43,14 @@ pub type Watched = Drive<(Oracle, Witness)>;
 /// A probe that records programs independently of the drive's own records.
 #[derive(Debug, Default)]
 pub struct Witness {
-    /// By die, the page of the program whose array phase began last; `None` if the last array phase was no program.
-    begun: BTreeMap<u32, Option<Ppn>>,
-    /// Pages whose last program was a copy by GC.
+    /// By die, a unit of the program whose array phase began last; `None` if the last array phase was no program.
+    begun: BTreeMap<u32, Option<UnitId>>,
+    /// Units whose last program was a copy by GC.
     pub copies: BTreeSet<u32>,
-    /// Host pages whose read failed.
+    /// Logical units whose read failed.
     failed: Vec<Lpn>,
-    /// Pages acknowledged since the last power loss that are not known to be in flash: by LPN, the
-    /// newest sequence number, and whether a flush or a FUA write from the cache covers it.
+    /// Units acknowledged since the last power loss that are not known to be in flash: by LPN, the newest sequence
+    /// number, and whether a flush or a FUA write from the cache covers it.
     in_ram: BTreeMap<u32, (u64, bool)>,
     /// By LPN, the newest sequence number that is known to be in flash.
     in_flash: BTreeMap<u32, u64>,
@@ -62,11 +62,11 @@ impl Watcher for Witness {
     fn on_phase(&mut self, _: Time, _: Time, die: DieId, _: u32, phase: Phase, transaction: &Transaction) {
         if phase == Phase::Array {
             let is_program = transaction.kind == FlashOp::Program;
-            self.begun.insert(die.0, is_program.then_some(transaction.ppn));
+            self.begun.insert(die.0, is_program.then_some(transaction.unit));
             if is_program && transaction.cause == Cause::Gc {
-                self.copies.insert(transaction.ppn.0);
+                self.copies.insert(transaction.unit.0);
             } else if is_program {
-                self.copies.remove(&transaction.ppn.0);
+                self.copies.remove(&transaction.unit.0);
             }
         }
     }
@@ -153,60 +153,61 @@ counts! {
     /// Aborted requests that were on the link, by direction.
     aborted_on_link_to_drive,
     aborted_on_link_to_host,
-    dirty_pages,
-    unflushed_pages,
-    flushed_pages,
-    pages_lost_for_lack_of_energy,
-    pages_lost_without_a_capacitor,
-    /// Cuts, and pages, with data in RAM that a flush or a FUA write acknowledged from the cache covers.
+    dirty_units,
+    unflushed_units,
+    flushed_units,
+    units_lost_for_lack_of_energy,
+    units_lost_without_a_capacitor,
+    /// Cuts, and units, with data in RAM that a flush or a FUA write acknowledged from the cache covers.
     cuts_with_flushed_data_in_ram,
-    flushed_pages_in_ram,
-    flushed_pages_in_ram_that_were_lost,
+    flushed_units_in_ram,
+    flushed_units_in_ram_that_were_lost,
     flushes_from_cache,
     fua_writes_from_cache,
-    /// Pages of TRIM records in RAM at power loss, backed up by the capacitor.
-    trim_pages,
-    trim_pages_saved,
+    /// Units of TRIM records in RAM at power loss, backed up by the capacitor.
+    trim_units,
+    trim_units_saved,
     trims_lost_for_lack_of_energy,
-    /// Pages on the drive's lists of lost writes, which the oracle compares with its own, by the promise that is broken.
+    /// Units on the drive's lists of lost writes, which the oracle compares with its own, by the promise that is
+    /// broken.
     lost_covered,
     lost_acknowledged,
     lost_in_flight,
-    pages_lost_with_their_wordline,
-    /// Cuts of drives with several mapping units in a flash page, of drives with a write buffer, and of drives with bad
-    /// blocks.
-    cuts_with_units,
-    /// Cuts of drives with superblocks in page order, and the programs torn and the pages lost with their wordline there.
+    units_lost_with_their_wordline,
+    /// Cuts of drives whose programs write several units, of drives with a write buffer, and of drives with bad blocks.
+    cuts_with_programs_of_units,
+    /// Cuts of drives with superblocks of several blocks in page order, and the programs torn and the units lost with
+    /// their wordline there.
     cuts_with_superblocks,
     torn_in_superblocks,
     lost_in_superblocks,
-    /// Cuts of drives with superblocks on several dies, torn programs, torn erases and pages flushed there, and open blocks
-    /// in which a die had a program behind a page that another die had still erased.
+    /// Cuts of drives with superblocks on several dies, torn programs, torn erases and units flushed there, and open
+    /// superblocks in which a die had a program behind a unit that another die had still erased.
     cuts_with_superblocks_of_the_drive,
     torn_in_superblocks_of_the_drive,
     torn_erases_of_superblocks_of_the_drive,
     flushed_in_superblocks_of_the_drive,
     superblocks_with_gaps,
     cuts_with_a_write_buffer,
-    /// Cuts while the last copies of a victim gathered in a programming unit that GC goes on filling, and those while copies
-    /// of the next victim had joined them.
+    /// Cuts while the last copies of a victim gathered in a programming unit that GC goes on filling, and those while
+    /// copies of the next victim had joined them.
     cuts_between_victims,
     cuts_with_copies_of_two_victims,
     cuts_with_bad_blocks,
     torn_programs,
     torn_erases,
-    partial_pages_merged,
-    pages_reprogrammed_in_place,
-    pages_refreshed_partially,
+    partial_units_merged,
+    units_reprogrammed_in_place,
+    units_refreshed_partially,
     /// Lines in the VSM at power loss.
     vsm_lines,
     vsm_lines_saved,
     links_at_a_cut,
     stale_translation_pages,
-    /// Pages that a flush of drives with several mapping units in a flash page has written, and pages of the write buffer
-    /// among them.
-    units_flushed,
-    buffered_pages_flushed,
+    /// Units that the emergency flush has written on drives whose programs write several units, and units of the write
+    /// buffer among them.
+    flushed_on_drives_with_units,
+    buffered_units_flushed,
     detections,
     reads_checked,
     reads_failed_as_expected,
@@ -311,7 +312,7 @@ impl Plan {
         let slack = slack(&mut Stream::new(seed, "crash slack"));
         let (text, spec) = first_accepted(slack, |attempt, op| {
             let blocks = 10 + 2 * attempt;
-            // No more valid pages than a drive with much over-provisioning has logical pages.
+            // No more valid units than a drive with much over-provisioning has logical units.
             let valid = (3.2 / (1.0 + op)).min(0.8);
             let precondition = if schemes.has_levels {
                 format!("[precondition]\nused = 0.3\nvalid = {valid}\n")
@@ -352,10 +353,10 @@ impl Plan {
         Self { covers, ..self }
     }
 
-    /// Whether a flash page has several mapping units, a program writes several of them, or a block is a superblock.
+    /// Whether a page has several units, a program writes several pages, or a superblock has several blocks.
     pub fn has_units(&self) -> bool {
         let geometry = self.spec.geometry();
-        geometry.pages_per_program > 1 || geometry.flash_blocks_per_block() > 1
+        geometry.units_per_program > 1 || geometry.blocks_per_superblock() > 1
     }
 
     pub fn has_capacitor(&self) -> bool {
@@ -392,12 +393,12 @@ impl<'a> Run<'a> {
         drive.precondition(&mut |_| true);
         drive.expect_preconditioned(|(oracle, _)| oracle);
         let mut host = Stream::new(plan.seed, "crash run");
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         if plan.is_full {
-            for _ in 0..2 * pages {
-                drive.write_now(Lpn(host.below(pages) as u32));
+            for _ in 0..2 * units {
+                drive.write_now(Lpn(host.below(units) as u32));
             }
-            if drive.geometry().pages_per_program > 1 {
+            if drive.geometry().units_per_program > 1 {
                 drive.settle();
             }
         }
@@ -463,49 +464,50 @@ impl<'a> Run<'a> {
                     _ => {}
                 }
             } else {
-                let has_event = self.drive.advance_by_event(Time::NEVER);
+                let has_event = self.drive.advance_unless_at_rest();
                 assert!(has_event, "requests are outstanding without an event: {:?}", self.drive.failure());
                 return;
             }
         }
     }
 
-    /// Returns the pages of the programs that a power loss would tear now, according to the witness; on planar cells also
-    /// those of the flash pages that it would destroy with them.
-    fn torn_now(&self) -> Vec<Ppn> {
+    /// Returns the units of the programs that a power loss would tear now, according to the witness; on planar cells
+    /// also those of the pages that it would destroy with them.
+    fn torn_now(&self) -> Vec<UnitId> {
         if self.plan.has_capacitor() && !self.drive.is_recharging() {
             return Vec::new();
         }
         let geometry = self.drive.geometry();
-        let units = geometry.pages_per_program;
+        let units = geometry.units_per_program;
         let bits = planar_bits(&self.plan.spec.drive);
         // The pages before it of a wordline in page order are a row apart.
-        let row = geometry.units_per_page * geometry.planes_per_block * geometry.dies_per_block;
+        let row = geometry.units_per_page * geometry.planes_per_lane * geometry.dies_per_lane;
         let mut torn = Vec::new();
         for die in (0..geometry.dies).map(DieId) {
             let begun = self.drive.probe().1.begun.get(&die.0).copied().flatten();
-            let Some(ppn) = begun.filter(|_| self.drive.device().phase(die) == Phase::Array) else {
+            let Some(unit) = begun.filter(|_| self.drive.device().phase(die) == Phase::Array) else {
                 continue;
             };
-            let first = ppn.0 / units * units;
-            for before in 0..=geometry.split(ppn).1 / row % bits {
+            let first = unit.0 / units * units;
+            for before in 0..=geometry.split(unit).1 / row % bits {
                 let from = first - before * row;
-                torn.extend((from..from + units).map(Ppn));
+                torn.extend((from..from + units).map(UnitId));
             }
         }
         torn
     }
 
-    /// The number of open blocks with an erased page before a programmed one.
+    /// The number of open superblocks with an erased unit before a programmed one.
     fn open_with_gaps(&self) -> u64 {
         let (geometry, array) = (self.drive.geometry(), self.drive.array());
-        let has_gap = |&block: &BlockId| {
-            let mut pages = (0..geometry.pages_per_block).map(|page| array.is_programmed(block, page));
-            array.block(block).state == BlockState::Open
-                && pages.any(|is_programmed| !is_programmed)
-                && pages.any(|is_programmed| is_programmed)
+        let has_gap = |&superblock: &SuperblockId| {
+            let mut units =
+                (0..geometry.units_per_superblock).map(|unit| array.is_programmed(superblock, unit));
+            array.superblock(superblock).state == SuperblockState::Open
+                && units.any(|is_programmed| !is_programmed)
+                && units.any(|is_programmed| is_programmed)
         };
-        (0..geometry.blocks).map(BlockId).filter(has_gap).count() as u64
+        (0..geometry.superblocks).map(SuperblockId).filter(has_gap).count() as u64
     }
 
     /// Cuts power, restores it, and checks the recovered drive.
@@ -530,8 +532,8 @@ impl<'a> Run<'a> {
             loss.spent_j <= loss.energy_j * (1.0 + 1e-9),
             "the flush spent more energy than the capacitor had: {loss:?}"
         );
-        let torn_pages = torn.len() / geometry.pages_per_program as usize;
-        assert!(planar_bits(&plan.spec.drive) > 1 || loss.torn_programs as usize >= torn_pages);
+        let torn_programs = torn.len() / geometry.units_per_program as usize;
+        assert!(planar_bits(&plan.spec.drive) > 1 || loss.torn_programs as usize >= torn_programs);
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
         if planar_bits(&plan.spec.drive) == 1 && !is_in_place || plan.has_capacitor() {
             assert!(loss.lost_from_flash().is_empty(), "older data was lost with its wordline: {loss:?}");
@@ -550,10 +552,10 @@ impl<'a> Run<'a> {
         let flushes_to_cache = plan.has_capacitor() && plan.spec.cache.flush_to == FlushTo::Cache;
         assert!(flushes_to_cache || loss.trim_pages == 0, "the capacitor backs up no TRIM: {loss:?}");
         assert!(loss.lost_trims().is_empty() || loss.trim_pages_saved < loss.trim_pages, "{loss:?}");
-        for &ppn in &torn {
-            let (lpn, map) = (self.drive.array().lpn(ppn), &self.drive.ftl().map);
-            let is_mapped = lpn.0 < map.len() && map.get(lpn) == Some(ppn);
-            assert!(!is_mapped, "LPN {} maps to {}, which was torn", lpn.0, geometry.show(ppn));
+        for &unit in &torn {
+            let (lpn, map) = (self.drive.array().lpn(unit), &self.drive.ftl().map);
+            let is_mapped = lpn.0 < map.len() && map.get(lpn) == Some(unit);
+            assert!(!is_mapped, "LPN {} maps to {}, which was torn", lpn.0, geometry.show(unit));
         }
         let counts = &mut self.counts;
         counts.cuts += 1;
@@ -563,29 +565,29 @@ impl<'a> Run<'a> {
             counts.aborted_on_link_to_drive += u64::from(link.to_drive.requests);
             counts.aborted_on_link_to_host += u64::from(link.to_host.requests);
         }
-        counts.dirty_pages += u64::from(loss.dirty_pages);
-        counts.unflushed_pages += u64::from(loss.unflushed_pages);
-        counts.flushed_pages += u64::from(loss.flushed_pages);
+        counts.dirty_units += u64::from(loss.dirty_pages);
+        counts.unflushed_units += u64::from(loss.unflushed_pages);
+        counts.flushed_units += u64::from(loss.flushed_pages);
         let lost = if plan.has_capacitor() {
-            &mut counts.pages_lost_for_lack_of_energy
+            &mut counts.units_lost_for_lack_of_energy
         } else {
-            &mut counts.pages_lost_without_a_capacitor
+            &mut counts.units_lost_without_a_capacitor
         };
         *lost += loss.lost_from_ram().len() as u64;
-        if geometry.pages_per_program > 1 {
-            counts.units_flushed += u64::from(loss.flushed_pages);
+        if geometry.units_per_program > 1 {
+            counts.flushed_on_drives_with_units += u64::from(loss.flushed_pages);
             let has_buffer = plan.spec.ftl.buffer_bytes > 0;
-            counts.buffered_pages_flushed += if has_buffer { loss.flushed_pages.into() } else { 0 };
+            counts.buffered_units_flushed += if has_buffer { loss.flushed_pages.into() } else { 0 };
         }
-        counts.cuts_with_units += u64::from(geometry.pages_per_program > 1);
-        if geometry.dies_per_block > 1 {
+        counts.cuts_with_programs_of_units += u64::from(geometry.units_per_program > 1);
+        if geometry.dies_per_lane > 1 {
             counts.cuts_with_superblocks_of_the_drive += 1;
             counts.torn_in_superblocks_of_the_drive += u64::from(loss.torn_programs);
             counts.torn_erases_of_superblocks_of_the_drive += u64::from(loss.torn_erases);
             counts.flushed_in_superblocks_of_the_drive += u64::from(loss.flushed_pages);
             counts.superblocks_with_gaps += gaps;
         }
-        if geometry.flash_blocks_per_block() > 1 && plan.spec.drive.program_order == ProgramOrder::Page {
+        if geometry.blocks_per_superblock() > 1 && plan.spec.drive.program_order == ProgramOrder::Page {
             counts.cuts_with_superblocks += 1;
             counts.torn_in_superblocks += u64::from(loss.torn_programs);
             counts.lost_in_superblocks += loss.lost_from_flash().len() as u64;
@@ -594,7 +596,7 @@ impl<'a> Run<'a> {
         counts.cuts_between_victims += u64::from(open > 0);
         counts.cuts_with_copies_of_two_victims += u64::from(shared > 0);
         counts.cuts_with_bad_blocks += u64::from(geometry.bad.missing > 0);
-        counts.pages_lost_with_their_wordline += loss.lost_from_flash().len() as u64;
+        counts.units_lost_with_their_wordline += loss.lost_from_flash().len() as u64;
         let lost_by = |promise| loss.lost_by(promise).len() as u64;
         counts.lost_covered += lost_by(Promise::Covered);
         counts.lost_acknowledged += lost_by(Promise::Acknowledged);
@@ -606,17 +608,17 @@ impl<'a> Run<'a> {
         let flushed: BTreeSet<u32> =
             in_ram.into_iter().filter(|&(_, (_, is_covered))| is_covered).map(|(lpn, _)| lpn).collect();
         counts.cuts_with_flushed_data_in_ram += u64::from(!flushed.is_empty());
-        counts.flushed_pages_in_ram += flushed.len() as u64;
-        counts.flushed_pages_in_ram_that_were_lost +=
+        counts.flushed_units_in_ram += flushed.len() as u64;
+        counts.flushed_units_in_ram_that_were_lost +=
             loss.lost_from_ram().iter().filter(|(lpn, _)| flushed.contains(&lpn.0)).count() as u64;
         counts.flushes_from_cache += std::mem::take(&mut witness.flushes_from_cache);
         counts.fua_writes_from_cache += std::mem::take(&mut witness.fua_writes_from_cache);
         assert!(flushes_to_cache || flushed.is_empty(), "a flush was acknowledged from the cache");
-        counts.trim_pages += u64::from(loss.trim_pages);
-        counts.trim_pages_saved += u64::from(loss.trim_pages_saved);
+        counts.trim_units += u64::from(loss.trim_pages);
+        counts.trim_units_saved += u64::from(loss.trim_pages_saved);
         counts.trims_lost_for_lack_of_energy += loss.lost_trims().len() as u64;
         let recovery = loss.recovery.expect("power is back");
-        counts.partial_pages_merged += u64::from(recovery.merged_pages);
+        counts.partial_units_merged += u64::from(recovery.merged_pages);
         counts.vsm_lines += u64::from(loss.vsm_lines);
         counts.vsm_lines_saved += u64::from(loss.vsm_lines_saved);
         counts.links_at_a_cut += self.drive.links().map_or(0, |links| links.count());
@@ -630,26 +632,22 @@ impl<'a> Run<'a> {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
         let stats = self.drive.stats();
         let copied = stats.migration.by_count.iter().sum::<u64>();
-        assert_eq!(
-            copied,
-            stats.flash_total(FlashOp::Copyback),
-            "every flash page copied back is counted once"
-        );
+        assert_eq!(copied, stats.flash_total(FlashOp::Copyback), "every page copied back is counted once");
     }
 
-    /// Reads every page. With `settles` the drive then comes to rest, so that the capacitor is charged.
+    /// Reads every logical unit. With `settles` the drive then comes to rest, so that the capacitor is charged.
     fn read_everything(&mut self, settles: bool, just_recovered: bool) {
         self.drive.probe_mut().1.failed.clear();
         let uncorrectable = self.drive.stats().ecc.uncorrectable;
-        let page = u64::from(self.drive.geometry().page_bytes);
-        for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
-            let read = request(&self.drive, Op::Read, lpn * page, page);
+        let unit = u64::from(self.drive.geometry().unit_bytes);
+        for lpn in 0..u64::from(self.drive.geometry().logical_units) {
+            let read = request(&self.drive, Op::Read, lpn * unit, unit);
             self.drive.submit(&read).unwrap();
         }
         let mut events = 0;
         while self.drive.outstanding() > 0 {
             assert!(
-                self.drive.advance_by_event(Time::NEVER),
+                self.drive.advance_unless_at_rest(),
                 "no event is pending: {:?}",
                 self.drive.failure()
             );
@@ -668,21 +666,21 @@ impl<'a> Run<'a> {
         let (array, map) = (self.drive.array(), &self.drive.ftl().map);
         let failed = &self.drive.probe().1.failed;
         self.counts.reads_failed_as_expected += failed.len() as u64;
-        let is_lost = |lpn: Lpn| map.get(lpn).is_some_and(|ppn| array.is_lost(ppn));
-        // Without dirty pages in the write cache each failed page is marked as lost, or no read level decodes it. (When
-        // no read level decodes a translation page, the reads of all its pages fail.)
+        let is_lost = |lpn: Lpn| map.get(lpn).is_some_and(|unit| array.is_lost(unit));
+        // Without dirty units in the write cache each unit whose read failed is marked as lost, or no read level
+        // decodes it. (When no read level decodes a translation page, the reads of all its LPNs fail.)
         let unexplained = failed.iter().filter(|&&lpn| !is_lost(lpn)).count() as u64;
         if just_recovered || !self.drive.ecc().has_levels() {
             let seen = self.drive.stats().ecc.uncorrectable - uncorrectable;
             let is_explained = unexplained <= seen || self.drive.demand_map().is_some() && seen > 0;
             assert!(
                 is_explained,
-                "{unexplained} pages cannot be read, but only {seen} reads were uncorrectable"
+                "{unexplained} units cannot be read, but only {seen} reads were uncorrectable"
             );
         }
     }
 
-    /// Simulates `events` more events, lets the drive come to rest, and reads every page.
+    /// Simulates `events` more events, lets the drive come to rest, and reads every logical unit.
     fn live_on(&mut self, events: u64) {
         for _ in 0..events {
             self.event();
@@ -697,8 +695,8 @@ impl<'a> Run<'a> {
     fn end(mut self) -> Counts {
         self.counts.acts = Acts::of(self.plan.on, &self.drive);
         self.counts.detections += self.drive.stats().power.detections.len() as u64;
-        self.counts.pages_reprogrammed_in_place += self.drive.stats().refresh.pages_in_place;
-        self.counts.pages_refreshed_partially += self.drive.stats().refresh.partial_pages;
+        self.counts.units_reprogrammed_in_place += self.drive.stats().refresh.pages_in_place;
+        self.counts.units_refreshed_partially += self.drive.stats().refresh.partial_pages;
         self.counts.reads_checked += self.drive.probe().0.checked;
         self.counts
     }
@@ -731,7 +729,7 @@ pub fn crash(plan: &Plan, cuts: u64, sabotage: &mut dyn Sabotage) -> Counts {
             }
             run.cut(sabotage);
             match stream.below(6) {
-                // The next cut may come before any page is read, or while the capacitor recharges.
+                // The next cut may come before any unit is read, or while the capacitor recharges.
                 0 => {}
                 1..=3 => run.read_everything(false, true),
                 _ => {

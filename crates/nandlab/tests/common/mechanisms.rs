@@ -1,6 +1,6 @@
-//! A drive for each mechanism, with a load that makes the mechanism work, for the checks that no cost of a page operation
-//! grows with the queue depth or with the size of a request: `tests/drive/steps.rs` counts steps, `make instructions`
-//! counts instructions.
+//! A drive for each mechanism, with a load that makes the mechanism work, for the checks that no cost of a page
+//! operation grows with the queue depth or with the size of a request: `tests/drive/steps.rs` counts steps, `make
+//! instructions` counts instructions.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -48,7 +48,7 @@ pub struct Mechanism {
     sets: &'static [&'static [&'static str]],
     /// Of a thousand requests, the reads, writes, TRIMs and flushes.
     weights: [u64; 4],
-    /// Whether some writes have FUA, and some are of part of a page.
+    /// Whether some writes have FUA, and some are of part of a unit.
     is_mixed: bool,
     /// What the mechanism has done, which must not be 0.
     pub acts: fn(&Stats<'_>) -> u64,
@@ -64,7 +64,7 @@ const fn mechanism(
     Mechanism { name, sets, weights: MIX, is_mixed: false, acts }
 }
 
-/// A mechanism with TRIMs, FUA, writes of part of a page and `flushes` flushes in a thousand requests.
+/// A mechanism with TRIMs, FUA, writes of part of a unit and `flushes` flushes in a thousand requests.
 const fn mixed(
     name: &'static str,
     sets: &'static [&'static [&'static str]],
@@ -78,7 +78,7 @@ fn programs(stats: &Stats<'_>, cause: Cause) -> u64 {
     stats.flash[FlashOp::Program as usize][cause as usize]
 }
 
-/// Mapping units of 4 KiB on flash pages of 16 KiB.
+/// Units of 4 KiB on pages of 16 KiB.
 const UNITS: &[&str] = &[
     "drive.page_size=16KiB",
     "drive.blocks_per_plane=16",
@@ -219,7 +219,7 @@ impl Mechanism {
     /// hundredth of it.
     pub fn requests(&self, count: usize, capacity: u64) -> Vec<Request> {
         let mut stream = Stream::new(1, "mechanisms");
-        let pages = capacity / 4096 / 2;
+        let units = capacity / 4096 / 2;
         let draw = |_| {
             let mut left = stream.below(self.weights.iter().sum());
             let op = Op::ALL.into_iter().find(|&op| {
@@ -229,13 +229,13 @@ impl Mechanism {
                 is_drawn
             });
             let op = op.expect("the draw is below the sum of the weights");
-            let area = if stream.below(3) == 0 { pages / 100 } else { pages - 1 };
-            let (page, len) = (stream.below(area), 1 + stream.below(2));
+            let area = if stream.below(3) == 0 { units / 100 } else { units - 1 };
+            let (unit, len) = (stream.below(area), 1 + stream.below(2));
             let is_part = self.is_mixed && op == Op::Write && stream.below(8) == 0;
             let (offset, len) = match op {
                 Op::Flush => (0, 0),
-                _ if is_part => (page * 4096 + 512, 1024),
-                _ => (page * 4096, len * 4096),
+                _ if is_part => (unit * 4096 + 512, 1024),
+                _ => (unit * 4096, len * 4096),
             };
             let fua = self.is_mixed && op == Op::Write && stream.below(20) == 0;
             Request { arrival: Time::START, op, fua, offset, len }
@@ -244,7 +244,7 @@ impl Mechanism {
     }
 }
 
-/// Reads of `mib` MiB each, one after another through a drive with mapping units: `total` MiB in all.
+/// Reads of `mib` MiB each, one after another through a drive with several units in a page: `total` MiB in all.
 pub fn large_reads(mib: u64, total: u64) -> Vec<Request> {
     let read = |n| Request {
         arrival: Time::START,
@@ -256,14 +256,14 @@ pub fn large_reads(mib: u64, total: u64) -> Vec<Request> {
     (0..total / mib).map(read).collect()
 }
 
-/// Page operations. With several mapping units in a flash page these are the units read, programmed without padding, and
-/// replaced in the write buffer.
+/// Page operations. With several units in a page these are the units read, programmed without padding, and replaced in
+/// the write buffer.
 pub fn operations<P: Probe>(drive: &Drive<P>) -> u64 {
     let stats = drive.stats();
     if drive.geometry().units_per_page == 1 {
         return stats.page_operations();
     }
-    let read = stats.host[Op::Read as usize].bytes / u64::from(drive.geometry().page_bytes);
+    let read = stats.host[Op::Read as usize].bytes / u64::from(drive.geometry().unit_bytes);
     let (programmed, replaced) = (stats.units_programmed() - stats.units.padding, stats.buffer.replaced);
     // GC has read the units that it has programmed; the host has written the others, and those replaced.
     read + 2 * programmed + 2 * replaced - stats.counters.host_pages_written

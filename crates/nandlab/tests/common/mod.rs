@@ -63,27 +63,29 @@ pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Req
     Request { arrival: drive.now(), op, fua: false, offset, len }
 }
 
-/// Adds `blocks` full blocks to every plane, each with one invalid page. Takes no simulated time; returns the LPNs of
-/// the added data.
+/// Adds `superblocks` full superblocks to every lane, each with one invalid unit. Takes no simulated time; returns the
+/// LPNs of the added data.
 ///
-/// Idle GC begins only when the garbage of a plane exceeds the size of the blocks that internal streams may open, and
-/// on a drive with little data no such block is open. So a test of idle GC needs this garbage. The added blocks hold
-/// the last LPNs of the drive; the first page of each is then written again. The blocks that a test expects GC to
-/// collect must have fewer valid pages, and `gc.idle_valid_max` must exclude the added blocks. `blocks` is a multiple
-/// of the pages of a block, so that no block remains open. Allocation must be static, planes first.
-pub fn ballast<P: Probe>(drive: &mut Drive<P>, blocks: u32) -> std::ops::Range<u64> {
+/// Idle GC begins only when the garbage of a lane exceeds the size of the superblocks that internal streams may open,
+/// and on a drive with little data no such superblock is open. So a test of idle GC needs this garbage. The added
+/// superblocks hold the last LPNs of the drive; the first unit of each is then written again. The superblocks that a
+/// test expects GC to collect must have fewer valid units, and `gc.idle_valid_max` must exclude the added superblocks.
+/// `superblocks` is a multiple of the units of a superblock, so that no superblock remains open. Allocation must be
+/// static, planes first.
+pub fn ballast<P: Probe>(drive: &mut Drive<P>, superblocks: u32) -> std::ops::Range<u64> {
     let geometry = drive.geometry();
-    assert!(blocks.is_multiple_of(geometry.pages_per_block));
-    let (planes, row) = (geometry.planes, geometry.planes * geometry.pages_per_block);
-    let first = (geometry.logical_pages - blocks * row) / row * row;
-    let lpns = first..first + blocks * row;
-    let again = lpns.clone().step_by(row as usize).flat_map(|lpn| lpn..lpn + planes);
+    assert!(superblocks.is_multiple_of(geometry.units_per_superblock));
+    let (lanes, row) = (geometry.lanes, geometry.lanes * geometry.units_per_superblock);
+    let first = (geometry.logical_units - superblocks * row) / row * row;
+    let lpns = first..first + superblocks * row;
+    let again = lpns.clone().step_by(row as usize).flat_map(|lpn| lpn..lpn + lanes);
     lpns.clone().chain(again).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
     lpns.start.into()..lpns.end.into()
 }
 
-/// Returns the LPN of write number `n` of a workload that leaves a valid page in every block, so that only GC can free
-/// the block. Four of 32 writes go to the LPNs from 8 to `end`, sequentially; all others go to the first eight LPNs.
+/// Returns the LPN of write number `n` of a workload that leaves a valid unit in every superblock, so that only GC can
+/// free the superblock. Four of 32 writes go to the LPNs from 8 to `end`, sequentially; all others go to the first
+/// eight LPNs.
 pub fn mostly_hot(n: u64, end: u64) -> u64 {
     let (round, place) = (n / 8, n % 8);
     if round % 4 == 3 && place >= 4 { 8 + (4 * (round / 4) + place - 4) % (end - 8) } else { place }
@@ -122,7 +124,7 @@ pub fn one<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64
     (completions[0].completed - completions[0].request.arrival).ns()
 }
 
-/// Returns a preconditioned drive with the oracle; the oracle expects the data of the preconditioned pages.
+/// Returns a preconditioned drive with the oracle; the oracle expects the data of the preconditioned units.
 pub fn with_oracle(spec: &Spec) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     drive.precondition(&mut |_| true);
@@ -145,7 +147,7 @@ pub const REST: Span = Span::from_ns(10 * SECOND);
 pub fn rest<P: Probe>(drive: &mut Drive<P>) {
     let mut events = 0;
     while drive.outstanding() > 0 {
-        assert!(drive.advance_by_event(Time::NEVER), "no event is pending: {:?}", drive.failure());
+        assert!(drive.advance_unless_at_rest(), "no event is pending: {:?}", drive.failure());
         events += 1;
         assert!(
             events < EVENTS_MAX,
@@ -153,7 +155,7 @@ pub fn rest<P: Probe>(drive: &mut Drive<P>) {
             drive.outstanding()
         );
     }
-    // A drive whose blocks are always due may rest often without coming to the end of its age clock.
+    // A drive whose superblocks are always due may rest often without coming to the end of its age clock.
     let refreshes = drive.spec().refresh.policy != RefreshPolicySpec::None;
     let most = if refreshes { (drive.end() - drive.now()) / 20 } else { Span::MAX };
     match drive.run_until_idle((REST + drive.spec().gc.idle_after_ns).min(most)) {
@@ -163,8 +165,8 @@ pub fn rest<P: Probe>(drive: &mut Drive<P>) {
     }
 }
 
-/// Checks that the drive's records confirm why a request failed. (The failed page is not checked: it may have been
-/// written since.)
+/// Checks that the drive's records confirm why a request failed. (The unit whose read failed is not checked: it
+/// may have been written since.)
 pub fn confirm<P: Probe>(drive: &Drive<P>, done: &Completion) {
     let array = drive.array();
     match done.failed {
@@ -175,8 +177,8 @@ pub fn confirm<P: Probe>(drive: &Drive<P>, done: &Completion) {
         Some(FailReason::WornOut) => {
             let endurance = drive.spec().drive.endurance;
             assert!(
-                array.blocks.iter().any(|block| block.pe_cycles + 1 >= endurance),
-                "{done:?}, but no block is near its endurance"
+                array.superblocks.iter().any(|superblock| superblock.pe_cycles + 1 >= endurance),
+                "{done:?}, but no superblock is near its endurance"
             );
         }
         Some(FailReason::PowerLost) => {
@@ -192,16 +194,16 @@ pub fn settle(drive: &mut Drive<Oracle>) {
     drive.probe().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
 }
 
-/// Submits a read of every logical page, whose data the oracle checks.
+/// Submits a read of every logical unit, whose data the oracle checks.
 pub fn ask_for_everything(drive: &mut Drive<Oracle>) {
-    let page = u64::from(drive.geometry().page_bytes);
-    for lpn in 0..u64::from(drive.geometry().logical_pages) {
-        let read = request(drive, Op::Read, lpn * page, page);
+    let unit = u64::from(drive.geometry().unit_bytes);
+    for lpn in 0..u64::from(drive.geometry().logical_units) {
+        let read = request(drive, Op::Read, lpn * unit, unit);
         drive.submit(&read).unwrap();
     }
 }
 
-/// Reads every logical page, and ends the run.
+/// Reads every logical unit, and ends the run.
 pub fn read_everything(drive: &mut Drive<Oracle>) {
     ask_for_everything(drive);
     settle(drive);

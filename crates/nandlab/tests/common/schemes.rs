@@ -56,7 +56,7 @@ pub struct Schemes {
     pub has_levels: bool,
     pub has_cache: bool,
     pub has_capacitor: bool,
-    /// False if there is a capacitor that may be too small for all dirty pages that the budget allows.
+    /// False if there is a capacitor that may be too small for all dirty units that the budget allows.
     pub covers: bool,
     /// The bytes of dirty data for which the capacitor, if there is one, is made.
     pub dirty_bytes: u64,
@@ -197,7 +197,7 @@ impl Schemes {
             esr_mohm: 0,
             scale,
             // The shortest interval drawn is one that the drive can keep up with. Partial refresh needs longer
-            // intervals, because refreshed pages are also moved later.
+            // intervals, because refreshed units are also moved later.
             refresh_ms_per_page: facts.slowest_us as f64 / 600.0
                 * (if partial { 2.4 } else { 1.0 } + pick(7) as f64 / 3.0),
         };
@@ -295,9 +295,9 @@ impl Schemes {
         if self.split == 2 && scheduler != "fcfs" { "registers = 2\n" } else { "" }
     }
 
-    /// The text of all sections except `[drive]`, for dies of `pages_per_die` pages that are served by `scheduler`, with
-    /// `gc.pacing` = `pacing` and `gc.foreground` = `foreground`.
-    /// `vsm_pages`: the least VSM, 1 if a program writes one mapping unit.
+    /// The text of all sections except `[drive]`, for dies of `pages_per_die` pages that are served by `scheduler`,
+    /// with `gc.pacing` = `pacing` and `gc.foreground` = `foreground`. `vsm_pages`: the least VSM, 1 if a program
+    /// writes one unit.
     pub fn text(
         &self,
         pages_per_die: u64,
@@ -377,8 +377,8 @@ fn start_level(seed: u64, laldpc: bool, drawn: &str) -> String {
     }
 }
 
-/// Returns a read-retry table with its start policy; `None` for two thirds of the seeds. The choice has a random stream of
-/// its own.
+/// Returns a read-retry table with its start policy; `None` for two thirds of the seeds. The choice has a random stream
+/// of its own.
 fn retry_table(seed: u64) -> Option<String> {
     let mut stream = Stream::new(seed, "read-retry table");
     let start =
@@ -410,7 +410,7 @@ fn translation_pages(seed: u64) -> String {
     format!("translation_level = '{level}', miss = '{miss}', write_back = '{write_back}'")
 }
 
-/// Returns the sync policy `smart` with the share of the budget from which on dirty pages are evicted first. The share
+/// Returns the sync policy `smart` with the share of the budget from which on dirty units are evicted first. The share
 /// has a random stream of its own.
 fn smart(seed: u64) -> String {
     let shares = ["1.0", "0.95", "0.5", "0.0"];
@@ -441,21 +441,21 @@ pub fn unit(seed: u64) -> u32 {
     [4096, 512, 1024, 2048][Stream::new(seed, "mapping unit").below(4) as usize]
 }
 
-/// Draws whether superblocks span the planes of a die, whether a program writes a wordline, and whether superblocks span
-/// the dies.
+/// Draws whether superblocks span the planes of a die, whether a program writes a wordline, and whether superblocks
+/// span the dies.
 pub fn division(seed: u64) -> [bool; 3] {
     let mut stream = Stream::new(seed, "superblocks and program order");
     [0, 1, 2].map(|_| stream.below(3) == 0)
 }
 
-/// Draws the bytes of the write buffer, which needs programs of several mapping units and excludes the write cache; a
+/// Draws the bytes of the write buffer, which needs programs of several units and excludes the write cache; a
 /// program writes `program` bytes.
 pub fn buffer(seed: u64, program: u64) -> u64 {
     [0, program, 3 * program, 1 << 20][Stream::new(seed, "write buffer").below(4) as usize]
 }
 
-/// Returns the line with `drive.bad_blocks`: a quarter of the seeds has bad blocks. The choice has a random stream of its
-/// own.
+/// Returns the line with `drive.bad_blocks`: a quarter of the seeds has bad blocks. The choice has a random stream of
+/// its own.
 pub fn bad_blocks(seed: u64) -> &'static str {
     ["", "", "", "", "", "", "bad_blocks = 0.02\n", "bad_blocks = 0.1\n"]
         [Stream::new(seed, "bad blocks").below(8) as usize]
@@ -478,7 +478,7 @@ pub fn link(seed: u64) -> String {
 pub struct Acts {
     /// Runs of each combination.
     pub runs: [u64; 16],
-    /// Counts by the name of the activity: reads, pages, copybacks, write-backs, blocks or detections.
+    /// Counts by the name of the activity: reads, units, copybacks, write-backs, superblocks or detections.
     pub acts: BTreeMap<&'static str, u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Allocation: the 24 static orders, and dynamic allocation.
 
 use crate::common::{TINY, spec};
-use nandlab::base::geometry::{Geometry, Lpn, PlaneId};
+use nandlab::base::geometry::{Geometry, LaneId, Lpn};
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{Allocation, Spec};
@@ -62,10 +62,10 @@ fn every_static_order_visits_the_dimensions_in_the_order_of_its_name() {
         let drive = Drive::new(&spec);
         let visits = visits(&order, [('C', 2), ('W', 3), ('D', 4), ('P', 5)]);
         assert_eq!(visits.len(), 120);
-        for lpn in 0..drive.geometry().logical_pages {
+        for lpn in 0..drive.geometry().logical_units {
             let (channel, chip, die, plane) = visits[lpn as usize % 120];
             // A channel has 12 dies, a chip 4 dies, a die 5 planes.
-            let expected = PlaneId(channel * 60 + chip * 20 + die * 5 + plane);
+            let expected = LaneId(channel * 60 + chip * 20 + die * 5 + plane);
             let home = drive.ftl().allocator.home(Lpn(lpn), drive.geometry());
             assert_eq!(home, expected, "LPN {lpn} under {order}");
             let on = drive.geometry().die_of(home);
@@ -86,7 +86,7 @@ fn writes_go_to_the_planes_of_the_order() {
             drive.submit(&request).unwrap();
             drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
             let visits = visits(&order, [('C', 2), ('W', 3), ('D', 4), ('P', 2)]);
-            for lpn in 0..drive.geometry().logical_pages {
+            for lpn in 0..drive.geometry().logical_units {
                 let (channel, chip, die, plane) = visits[lpn as usize % 48];
                 let at = drive.ftl().map.get(Lpn(lpn)).unwrap();
                 let shown = drive.geometry().show(at).to_string();
@@ -102,7 +102,7 @@ fn writes_go_to_the_planes_of_the_order() {
 
 #[test]
 fn static_orders_that_differ_place_data_differently() {
-    let placed: Vec<Vec<PlaneId>> = orders()
+    let placed: Vec<Vec<LaneId>> = orders()
         .iter()
         .map(|order| {
             let drive = Drive::new(&spec(ALL_DIFFERENT, &[&format!("ftl.allocation={order}")]));
@@ -122,36 +122,36 @@ fn device(spec: &Spec) -> (Geometry, Device) {
 }
 
 #[test]
-fn dynamic_allocation_visits_idle_dies_in_turn_and_takes_the_plane_with_most_room() {
+fn dynamic_allocation_visits_idle_dies_in_turn_and_takes_the_lane_with_most_room() {
     let spec = spec(ALL_DIFFERENT, &["ftl.allocation=dynamic"]);
     let (geometry, device) = device(&spec);
     let mut allocator = Allocator::new(Allocation::Dynamic, &geometry);
-    // Plane 3 of each die has the most room; dies 5 and 6 have no room.
-    let room = |plane: PlaneId| {
-        let (die, plane) = (plane.0 / 5, plane.0 % 5);
-        (die != 5 && die != 6).then_some(if plane == 3 { 9 } else { plane })
+    // Lane 3 of each die has the most room; dies 5 and 6 have no room.
+    let room = |lane: LaneId| {
+        let (die, lane) = (lane.0 / 5, lane.0 % 5);
+        (die != 5 && die != 6).then_some(if lane == 3 { 9 } else { lane })
     };
     let with_room: Vec<u32> = (0..24).filter(|&die| die != 5 && die != 6).collect();
     for round in 0..66 {
         let die = with_room[round % 22];
         let chosen = allocator.choose(&geometry, &device, room);
-        assert_eq!(chosen, Some(PlaneId(die * 5 + 3)), "choice {round}");
+        assert_eq!(chosen, Some(LaneId(die * 5 + 3)), "choice {round}");
     }
     assert_eq!(allocator.choose(&geometry, &device, |_| None), None);
     // The search continues after the die chosen last, even after a failed choice.
-    assert_eq!(allocator.choose(&geometry, &device, room), Some(PlaneId(3)));
+    assert_eq!(allocator.choose(&geometry, &device, room), Some(LaneId(3)));
 }
 
 #[test]
 fn dynamic_allocation_avoids_loaded_dies() {
     let mut drive = Drive::new(&spec(TINY, &["drive.chips_per_channel=2", "ftl.allocation=dynamic"]));
-    let write = |drive: &mut Drive, lpn: u64, pages: u64| {
+    let write = |drive: &mut Drive, lpn: u64, units: u64| {
         let request = Request {
             arrival: drive.now(),
             op: Op::Write,
             fua: false,
             offset: lpn * 4096,
-            len: pages * 4096,
+            len: units * 4096,
         };
         drive.submit(&request).unwrap();
     };
@@ -159,7 +159,7 @@ fn dynamic_allocation_avoids_loaded_dies() {
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let die = |drive: &Drive, lpn| {
         let geometry = drive.geometry();
-        geometry.die_of(geometry.plane_of(geometry.block_of(drive.ftl().map.get(Lpn(lpn)).unwrap())))
+        geometry.die_of(geometry.lane_of(geometry.superblock_of(drive.ftl().map.get(Lpn(lpn)).unwrap())))
     };
     let dies: Vec<u32> = (0..4).map(|lpn| die(&drive, lpn).0).collect();
     assert_eq!(dies, [0, 1, 2, 3]);

@@ -1,10 +1,10 @@
-//! `gc.foreground = "blocking"`: a naive twin of a die and its planes, with the rule of DiskSim's SSD model: a write that
-//! makes a plane of the die short of space waits until blocks have been cleaned, each from its first copy to its erase,
-//! and no plane is short; so do the operations behind it. The twin shares only the type `Op` with the crate. The drive
-//! agrees with it on every array operation and on the end of every request, to the nanosecond.
+//! `gc.foreground = "blocking"`: a naive twin of a die and its planes, with the rule of DiskSim's SSD model: a write
+//! that makes a plane of the die short of space waits until blocks have been cleaned, each from its first copy to its
+//! erase, and no plane is short; so do the operations behind it. The twin shares only the type `Op` with the crate. The
+//! drive agrees with it on every array operation and on the end of every request, to the nanosecond.
 
 use crate::common::{at, spec};
-use nandlab::base::geometry::{DieId, PlaneId};
+use nandlab::base::geometry::{DieId, LaneId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, IDLE_LIMIT};
@@ -233,8 +233,8 @@ impl Twin {
         self.kept_from = first.and(self.kept_from).or(first);
     }
 
-    /// Begins what an event has made possible. The die starts its next operation last, or, if operations have been queued
-    /// or released, before it is looked at the next plane.
+    /// Begins what an event has made possible. The die starts its next operation last, or, if operations have been
+    /// queued or released, before it is looked at the next plane.
     fn settle(&mut self) {
         self.start_if_due();
         for plane in 0..self.planes.len() {
@@ -429,13 +429,14 @@ fn blocking_gc_agrees_with_a_naive_twin_of_disksims_rule() {
             T as f64 / BYTES as f64,
         );
         let mut drive = Drive::with_probe(&spec(&text, &[]), Watch::default());
-        let logical_pages = u64::from(drive.geometry().logical_pages);
+        let logical_pages = u64::from(drive.geometry().logical_units);
         let mut twin = Twin::new(planes, blocks, logical_pages);
-        let spare = drive.ftl().host_spare_pages(drive.geometry(), PlaneId(0)) as usize;
+        let spare = drive.ftl().host_spare_units(drive.geometry(), LaneId(0)) as usize;
         (twin.share, twin.kept_pages) = (share, blocks * PAGES - spare);
-        twin.reserve = drive.ftl().reserve_blocks as usize;
+        twin.reserve = drive.ftl().reserve_superblocks as usize;
         let (gap, most, reads) = (1 + stream.below(2 * P), 1 + stream.below(3), stream.below(4));
-        // Writes go to a part of the drive more often than to the rest, so that blocks have different numbers of valid pages.
+        // Writes go to a part of the drive more often than to the rest, so that blocks have different numbers of valid
+        // pages.
         let hot = 1 + stream.below(logical_pages);
         let mut requests = Vec::new();
         let mut now = 0;

@@ -1,8 +1,8 @@
-//! The capability of the capacitor on random small drives: a flush saves as many dirty pages as `FlushCost::pages`
-//! promises, when only the free blocks reserved for the flush are left.
+//! The capability of the capacitor on random small drives: a flush saves as many dirty units as `FlushCost::units`
+//! promises, when only the free superblocks reserved for the flush are left.
 
 use crate::common::{at, one, spec};
-use nandlab::base::geometry::{DieId, Lpn, PlaneId};
+use nandlab::base::geometry::{DieId, LaneId, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::host::Op;
@@ -11,10 +11,10 @@ use nandlab::probe::NoProbe;
 /// A random drive with a write cache and a capacitor.
 struct Plan {
     text: String,
-    cache_pages: u64,
-    /// The bytes of a page (mapping unit).
+    cache_units: u64,
+    /// The bytes of a unit.
     unit: u64,
-    /// The pages that are written before power fails, as multiples of the drive's logical pages.
+    /// The units that are written before power fails, as multiples of the drive's logical units.
     fill: f64,
 }
 
@@ -50,7 +50,7 @@ impl Plan {
         // Cleanings take up to a block's worth of copies for each page.
         let (gc, times) =
             if flush == "plain" && pick(2) == 0 { ("true", 1 + pick(40)) } else { ("false", 1) };
-        // GC during the flush works by flash page only. The choice has a random stream of its own.
+        // GC during the flush needs units that are pages. The choice has a random stream of its own.
         let units = [1, 1, 2, 8][Stream::new(seed, "capability units").below(4) as usize];
         let unit = if gc == "true" { 4096 } else { 4096 / units };
         let text = format!(
@@ -73,31 +73,32 @@ impl Plan {
             [0, 100, 1000][pick(3) as usize],
             [1, 80, 400][pick(3) as usize],
         );
-        Self { text, cache_pages: cache_pages * 4096 / unit, unit, fill: pick(300) as f64 / 100.0 }
+        Self { text, cache_units: cache_pages * 4096 / unit, unit, fill: pick(300) as f64 / 100.0 }
     }
 
-    /// The drive with only its reserved free blocks, and a capacitor with the share `efficiency` of the plan's energy.
+    /// The drive with only its reserved free superblocks, and a capacitor with the share `efficiency` of the plan's
+    /// energy.
     fn drive(&self, efficiency: f64) -> Drive<NoProbe> {
         let set = format!("capacitor.efficiency={efficiency}");
         let mut drive = Drive::new(&spec(&self.text, &[set.as_str()]));
-        let pages = f64::from(drive.geometry().logical_pages);
-        for write in 0..(self.fill * pages) as u32 {
-            drive.write_now(Lpn(write % drive.geometry().logical_pages));
+        let units = f64::from(drive.geometry().logical_units);
+        for write in 0..(self.fill * units) as u32 {
+            drive.write_now(Lpn(write % drive.geometry().logical_units));
         }
         drive.settle();
         let geometry = drive.geometry().clone();
         let (array, ftl) = drive.parts_mut();
-        let room = ftl.flush_room_blocks();
+        let room = ftl.flush_room_superblocks();
         for die in (0..geometry.dies).map(DieId) {
-            let planes = die.0 * geometry.planes_per_die..(die.0 + 1) * geometry.planes_per_die;
-            while planes.clone().any(|plane| ftl.flush_blocks(PlaneId(plane)) > room) {
-                ftl.take_flush_block(&geometry, array, die).expect("a block is free");
+            let lanes = die.0 * geometry.lanes_per_die..(die.0 + 1) * geometry.lanes_per_die;
+            while lanes.clone().any(|lane| ftl.flush_superblocks(LaneId(lane)) > room) {
+                ftl.take_flush_superblock(&geometry, array, die).expect("a block is free");
             }
         }
         drive
     }
 
-    /// The number of pages that a flush of `dirty` pages saves.
+    /// The number of units that a flush of `dirty` units saves.
     fn saved(&self, efficiency: f64, dirty: u64) -> u64 {
         let mut drive = self.drive(efficiency);
         for lpn in 0..dirty {
@@ -112,16 +113,16 @@ impl Plan {
 }
 
 #[test]
-fn a_flush_into_its_reserve_saves_the_pages_that_the_capability_promises() {
+fn a_flush_into_its_reserve_saves_the_units_that_the_capability_promises() {
     let mut shares = Vec::new();
     for seed in 0..300 {
         let plan = Plan::draw(seed);
-        // An energy for at least one page and for at most the whole cache.
+        // An energy for at least one unit and for at most the whole cache.
         let mut efficiency = 1.0;
-        let mut promised = plan.drive(efficiency).capability_pages();
-        while promised > plan.cache_pages as f64 {
+        let mut promised = plan.drive(efficiency).capability_units();
+        while promised > plan.cache_units as f64 {
             efficiency *= 0.8;
-            promised = plan.drive(efficiency).capability_pages();
+            promised = plan.drive(efficiency).capability_units();
         }
         let promised = promised as u64;
         if promised == 0 {
@@ -130,13 +131,13 @@ fn a_flush_into_its_reserve_saves_the_pages_that_the_capability_promises() {
         let saved = plan.saved(efficiency, promised);
         assert_eq!(saved, promised, "seed {seed}: {} of {}\n{}", saved, promised, plan.text);
         let most =
-            (promised..plan.cache_pages).take_while(|&n| plan.saved(efficiency, n + 1) == n + 1).last();
+            (promised..plan.cache_units).take_while(|&n| plan.saved(efficiency, n + 1) == n + 1).last();
         let most = most.map_or(promised, |n| n + 1);
-        if most < plan.cache_pages {
+        if most < plan.cache_units {
             shares.push(promised as f64 / most as f64);
         }
     }
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    println!("{} drives, promised {mean} of the pages saved", shares.len());
+    println!("{} drives, promised {mean} of the units saved", shares.len());
     assert!(shares.len() > 50 && mean > 0.8, "{} drives: {mean}", shares.len());
 }

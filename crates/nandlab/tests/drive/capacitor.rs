@@ -5,7 +5,7 @@
 //! and 2.5 V; tests set its energy by `efficiency`, which scales these 12 mJ.
 
 use crate::common::{SECOND, at, ns, one, read_everything, request, settle, spec, with_oracle};
-use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId};
+use nandlab::base::geometry::{DieId, LaneId, Lpn, SuperblockId};
 use nandlab::base::lost::Promise;
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
@@ -80,13 +80,13 @@ fn write_through(drive: &mut Drive<Oracle>, lpn: u64) {
     drive.completions();
 }
 
-/// Writes LPNs 0 to `pages` - 1, which all remain in the cache, and then cuts the power, without simulated time.
-fn flush(drive: &mut Drive<Oracle>, pages: u64) -> PowerLoss {
-    for lpn in 0..pages {
+/// Writes LPNs 0 to `units` - 1, which all remain in the cache, and then cuts the power, without simulated time.
+fn flush(drive: &mut Drive<Oracle>, units: u64) -> PowerLoss {
+    for lpn in 0..units {
         assert_eq!(one(drive, Op::Write, lpn * PAGE, PAGE), 0);
     }
     let loss = drive.cut_power().clone();
-    assert_eq!((u64::from(loss.dirty_pages), u64::from(loss.unflushed_pages)), (pages, pages));
+    assert_eq!((u64::from(loss.dirty_pages), u64::from(loss.unflushed_pages)), (units, units));
     drive.completions();
     settle(drive);
     read_everything(drive);
@@ -153,8 +153,8 @@ fn csw_takes_the_dies_in_turn_channels_before_dies_before_chips() {
     let loss = drive.cut_power().clone();
     let geometry = drive.geometry();
     let die = |lpn| {
-        let ppn = drive.ftl().map.get(Lpn(lpn)).expect("the page is saved");
-        geometry.die_of(geometry.plane_of(geometry.block_of(ppn))).0
+        let unit = drive.ftl().map.get(Lpn(lpn)).expect("the page is saved");
+        geometry.die_of(geometry.lane_of(geometry.superblock_of(unit))).0
     };
     // The dies are numbered channel by channel, and within a channel chip by chip: channel 1 begins with die 4, the
     // second chip of channel 0 with die 2.
@@ -167,13 +167,13 @@ fn csw_takes_the_dies_in_turn_channels_before_dies_before_chips() {
 fn csw_takes_msb_pages_by_equations_6_and_7() {
     let sets = ["capacitor.flush=csw", "cache.size=160KiB", "capacitor.capacitance=2mF", "drive.op=1.7"];
     let mut drive = drive(&sets);
-    let pages = drive.geometry().logical_pages;
-    for lpn in 0..3 * pages {
-        drive.write_now(Lpn(lpn % pages));
+    let units = drive.geometry().logical_units;
+    for lpn in 0..3 * units {
+        drive.write_now(Lpn(lpn % units));
     }
     // 40 pages go to 7 free blocks. So 6 of the 8 pages of a block are used: two of its four wordlines have only an LSB
     // page.
-    assert_eq!(drive.ftl().flush_blocks(PlaneId(0)), 7);
+    assert_eq!(drive.ftl().flush_superblocks(LaneId(0)), 7);
     let loss = flush(&mut drive, 40);
     // Six blocks take 4 LSB and 2 MSB pages each, the seventh 3 LSB pages and 1 MSB page.
     assert_eq!((loss.flushed_pages, loss.fast_pages), (40, 6 * 4 + 3));
@@ -193,8 +193,8 @@ fn csw_takes_the_first_page_of_every_free_block_of_stacked_cells_before_the_seco
         let mut drive = drive(&csw);
         let geometry = drive.geometry().clone();
         let (array, ftl) = drive.parts_mut();
-        while ftl.flush_blocks(PlaneId(0)) > free {
-            ftl.take_flush_block(&geometry, array, DieId(0)).expect("a block is free");
+        while ftl.flush_superblocks(LaneId(0)) > free {
+            ftl.take_flush_superblock(&geometry, array, DieId(0)).expect("a block is free");
         }
         for lpn in 0..8 {
             one(&mut drive, Op::Write, lpn * PAGE, PAGE);
@@ -210,7 +210,7 @@ fn csw_takes_the_first_page_of_every_free_block_of_stacked_cells_before_the_seco
 }
 
 #[test]
-fn the_energy_limits_the_pages_flushed() {
+fn the_energy_limits_the_units_flushed() {
     // Three pages (LSB, MSB, LSB) take 1.23072 ms in all, of which 1.2 ms are programs.
     let three_mj = 1.230_72 + 0.12;
     let lost = |mj: f64, sets: &[&str]| {
@@ -234,7 +234,7 @@ fn the_energy_limits_the_pages_flushed() {
 }
 
 #[test]
-fn metadata_is_flushed_before_pages_used_earlier() {
+fn metadata_is_flushed_before_units_used_earlier() {
     let energy = energy(1.352);
     let sets = [energy.as_str(), "capacitor.flush_order=metadata", "capacitor.metadata=8KiB"];
     let mut drive = drive(&sets);
@@ -273,7 +273,7 @@ fn without_a_capacitor_a_program_under_way_tears() {
         let loss = drive.cut_power().clone();
         drive.completions();
         assert_eq!((loss.torn_programs, drive.ftl().map.get(Lpn(1))), (1, None));
-        let second = nandlab::base::geometry::Ppn(first.0 + 1);
+        let second = nandlab::base::geometry::UnitId(first.0 + 1);
         assert!(drive.array().is_torn(second));
         assert_eq!(drive.array().is_torn(first), with_wordline);
         let lost: &[(Lpn, u64)] = if with_wordline { &[(Lpn(0), 1)] } else { &[] };
@@ -300,18 +300,18 @@ fn a_program_still_in_transfer_tears_nothing() {
 }
 
 #[test]
-fn a_block_whose_erase_was_torn_is_erased_again() {
+fn a_superblock_whose_erase_was_torn_is_erased_again() {
     let sets = [NO_CACHE, NO_CAPACITOR, "drive.blocks_per_plane=12"];
     for events in 0..2000 {
         let mut drive = drive(&sets);
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         let mut next = 0;
         for _ in 0..events {
             while drive.outstanding() < 4 {
-                submit(&mut drive, Op::Write, next % pages);
+                submit(&mut drive, Op::Write, next % units);
                 next += 1;
             }
-            assert!(drive.advance_by_event(Time::NEVER));
+            assert!(drive.advance_unless_at_rest());
         }
         drive.lose_power();
         let loss = drive.stats().power.losses[0].clone();
@@ -351,7 +351,7 @@ fn recovery_reads_the_oob_of_every_page() {
 }
 
 #[test]
-fn a_partially_flushed_page_is_merged_in_recovery() {
+fn a_partially_flushed_unit_is_merged_in_recovery() {
     let mut drive = drive_with_one_sector(true);
     let loss = drive.cut_power().clone();
     drive.completions();
@@ -361,8 +361,8 @@ fn a_partially_flushed_page_is_merged_in_recovery() {
     // full.
     let read = 50_000 + TRANSFER;
     assert_eq!(recovery.ns.ns(), 2 * (50_000 + 40) + 2 * read + LSB);
-    let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
-    assert_eq!((drive.array().stamp(ppn).sequence, drive.array().is_partial(ppn)), (2, false));
+    let unit = drive.ftl().map.get(Lpn(0)).unwrap();
+    assert_eq!((drive.array().stamp(unit).sequence, drive.array().is_partial(unit)), (2, false));
     settle(&mut drive);
     read_everything(&mut drive);
     // A sector of an unmapped page needs no merge.
@@ -384,17 +384,17 @@ fn drive_with_one_sector(is_in_flash: bool) -> Drive<Oracle> {
 }
 
 #[test]
-fn a_merged_page_goes_to_the_next_die_if_its_die_has_no_free_page() {
+fn a_merged_unit_goes_to_the_next_die_if_its_die_has_no_free_unit() {
     // Even LPNs are on die 0.
     let gc = "gc.foreground_free=0.0";
     let mut drive = drive(&["drive.channels=2", "ftl.allocation=CWDP", "cache.size=128KiB", gc]);
-    let pages = drive.geometry().logical_pages / 2;
-    assert_eq!(pages, 96);
+    let units = drive.geometry().logical_units / 2;
+    assert_eq!(units, 96);
     // 96 + 48 + 8 pages fill 19 of the 24 blocks of die 0. Every block keeps valid pages.
     for step in [1, 2, 12] {
-        (0..pages).step_by(step).for_each(|page| assert_eq!(drive.write_now(Lpn(2 * page)), 1));
+        (0..units).step_by(step).for_each(|index| assert_eq!(drive.write_now(Lpn(2 * index)), 1));
     }
-    assert_eq!(drive.ftl().planes[0].free_blocks(), 5);
+    assert_eq!(drive.ftl().lanes[0].free_superblocks(), 5);
     let lpns = (0..32).map(|n| 6 * n);
     for lpn in lpns.clone() {
         assert_eq!(one(&mut drive, Op::Write, lpn * PAGE + 512, 512), 0);
@@ -407,8 +407,8 @@ fn a_merged_page_goes_to_the_next_die_if_its_die_has_no_free_page() {
     // rest.
     let geometry = drive.geometry();
     let die = |lpn: u64| {
-        let ppn = drive.ftl().map.get(Lpn(lpn as u32)).expect("the page is saved");
-        geometry.die_of(geometry.plane_of(geometry.block_of(ppn))).0
+        let unit = drive.ftl().map.get(Lpn(lpn as u32)).expect("the page is saved");
+        geometry.die_of(geometry.lane_of(geometry.superblock_of(unit))).0
     };
     assert_eq!([0, 1].map(|on| lpns.clone().filter(|&lpn| die(lpn) == on).count()), [8, 16 + 8]);
     drive.completions();
@@ -541,7 +541,7 @@ fn the_stages_of_a_detection_take_their_time() {
     is_near(detection.drained_j, 5.2e-3);
     is_near(detection.measured, (1.0 + (5.2 - 1.61024 - 0.67024) / 0.50524) / 10.0);
     is_near(detection.budget, 0.0);
-    assert_eq!(drive.cache_pages(), [10, 0, 0]);
+    assert_eq!(drive.cache_units(), [10, 0, 0]);
     settle(&mut drive);
 }
 
@@ -551,24 +551,24 @@ fn the_budget_is_the_step_below_the_measured_capability() {
     // % of the capacitance that a detection costs. The detection writes more pages, 10 to 14, because it begins with an
     // LSB page and waits for no erase.
     let measured = [(5.35, 10, 0), (5.85, 11, 7), (6.35, 12, 8), (6.85, 13, 9), (7.4, 14, 10)];
-    for (mj, pages, budget) in measured {
+    for (mj, programs, budget) in measured {
         let mut drive = detecting(mj, &[]);
         drive.advance(at(21 * SECOND));
-        assert_eq!(drive.stats().power.detections[0].pages, pages, "{mj} mJ");
-        assert_eq!(drive.cache_pages()[1], budget, "{mj} mJ");
+        assert_eq!(drive.stats().power.detections[0].pages, programs, "{mj} mJ");
+        assert_eq!(drive.cache_units()[1], budget, "{mj} mJ");
     }
 }
 
 #[test]
-fn a_detection_first_writes_dirty_pages_back_and_then_host_writes_are_write_throughs() {
+fn a_detection_first_writes_dirty_units_back_and_then_host_writes_are_write_throughs() {
     let mut drive = detecting(6.7, &[]);
     (0..3).for_each(|lpn| assert_eq!(one(&mut drive, Op::Write, lpn * PAGE, PAGE), 0));
     drive.detect_budget();
-    assert_eq!((drive.power_stage(), drive.cache_pages()[1]), ("syncing", 0));
+    assert_eq!((drive.power_stage(), drive.cache_units()[1]), ("syncing", 0));
     drive.advance(at(LSB + MSB + LSB - 1));
     assert_eq!(drive.power_stage(), "syncing");
     drive.advance(at(LSB + MSB + LSB));
-    assert_eq!((drive.power_stage(), drive.cache_pages()[2]), ("draining", 1));
+    assert_eq!((drive.power_stage(), drive.cache_units()[2]), ("draining", 1));
     // The host's page waits for the program under way, and is acknowledged when the page is in flash.
     assert_eq!(one(&mut drive, Op::Write, 7 * PAGE, PAGE), MSB + LSB);
     until(&mut drive, "recharging");
@@ -584,7 +584,7 @@ fn a_detection_first_writes_dirty_pages_back_and_then_host_writes_are_write_thro
 }
 
 #[test]
-fn pages_of_the_host_count_as_pages_of_the_detection() {
+fn programs_of_the_host_count_as_programs_of_the_detection() {
     let mut drive = detecting(TEN_PAGES_MJ, &[]);
     drive.advance(at(20 * SECOND));
     for lpn in 0..3 {
@@ -644,7 +644,7 @@ fn power_can_fail_in_every_stage() {
         // In the stage `syncing` one of the four pages is already being written back. A page that the detection is
         // writing counts as dirty.
         let flushed = [("charged", 4), ("syncing", 3), ("draining", 1)].iter().find(|(of, _)| *of == stage);
-        assert_eq!(loss.flushed_pages, flushed.map_or(0, |&(_, pages)| pages), "{stage}");
+        assert_eq!(loss.flushed_pages, flushed.map_or(0, |&(_, units)| units), "{stage}");
         assert_eq!(drive.power_stage(), "recharging", "{stage}");
         drive.advance(drive.now() + ns(RECHARGE) + ns(1));
         assert_eq!(drive.power_stage(), "charged", "{stage}");
@@ -657,7 +657,7 @@ fn power_can_fail_in_every_stage() {
 }
 
 #[test]
-fn a_block_that_lost_its_last_page_while_draining_is_erased_after_a_power_loss() {
+fn a_superblock_that_lost_its_last_unit_while_draining_is_erased_after_a_power_loss() {
     let mut drive = detecting(6.7, &[]);
     (0..8).for_each(|lpn| assert_eq!(drive.write_now(Lpn(lpn)), 1));
     drive.detect_budget();
@@ -666,25 +666,28 @@ fn a_block_that_lost_its_last_page_while_draining_is_erased_after_a_power_loss()
     (0..8).for_each(|lpn| submit(&mut drive, Op::Trim, lpn));
     submit(&mut drive, Op::Flush, 0);
     drive.advance(drive.now() + ns(2 * ERASE));
-    let block = |drive: &Drive<Oracle>| drive.array().block(BlockId(0)).clone();
-    assert_eq!((drive.power_stage(), block(&drive).valid, block(&drive).pe_cycles), ("draining", 0, 0));
+    let superblock = |drive: &Drive<Oracle>| drive.array().superblock(SuperblockId(0)).clone();
+    assert_eq!(
+        (drive.power_stage(), superblock(&drive).valid, superblock(&drive).pe_cycles),
+        ("draining", 0, 0)
+    );
     drive.cut_power();
     drive.completions();
     // The power loss has ended the detection, so the block is erased as soon as power is back.
     drive.advance(drive.now() + ns(ERASE));
-    assert_eq!(block(&drive).pe_cycles, 1);
+    assert_eq!(superblock(&drive).pe_cycles, 1);
     settle(&mut drive);
     read_everything(&mut drive);
 }
 
 #[test]
-fn a_page_lost_before_power_loss_is_not_counted_as_lost_by_it() {
+fn a_unit_lost_before_power_loss_is_not_counted_as_lost_by_it() {
     let levels = ["ecc.levels=laldpc", "reliability.rber=vth"];
     let mut drive = detecting(TEN_PAGES_MJ, &levels);
     drive.write_now(Lpn(0));
-    let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
-    let stamp = Stamp { corrected: AgeStamp::LOST, ..drive.array().stamp(ppn) };
-    drive.parts_mut().0.stage(ppn, Lpn(0), stamp);
+    let unit = drive.ftl().map.get(Lpn(0)).unwrap();
+    let stamp = Stamp { corrected: AgeStamp::LOST, ..drive.array().stamp(unit) };
+    drive.parts_mut().0.stage(unit, Lpn(0), stamp);
     // A sector is written, and the page with which it must be merged cannot be read.
     let sector = request(&drive, Op::Write, 512, 512);
     drive.submit(&Request { fua: true, ..sector }).unwrap();

@@ -22,8 +22,8 @@ fn queue_depth_1_read_costs_command_sense_transfer_decode_to_the_nanosecond() {
             (spec.timing.command.read_ns + spec.timing.decode_ns.unwrap()).ns() + 50_000 + TRANSFER;
         let mut stream = Stream::new(7, "test");
         for _ in 0..1000 {
-            let page = stream.below(u64::from(drive.ftl().map.mapped()));
-            assert_eq!(one(&mut drive, Op::Read, page * 4096, 4096), expected);
+            let unit = stream.below(u64::from(drive.ftl().map.mapped()));
+            assert_eq!(one(&mut drive, Op::Read, unit * 4096, 4096), expected);
         }
         let read = &drive.stats().host[Op::Read as usize];
         assert_eq!(read.mean_ns(), expected as f64);
@@ -36,14 +36,14 @@ fn queue_depth_1_write_costs_command_transfer_program() {
     let spec = spec(TINY, &["timing.command=1us", "timing.program={ lsb = '1300us', msb = '2600us' }"]);
     let mut drive = Drive::new(&spec);
     // The first four LPNs go to the first page (LSB) of four planes, the next four to the second page (MSB).
-    for page in 0..8 {
-        let program = if page < 4 { 1_300_000 } else { 2_600_000 };
-        assert_eq!(one(&mut drive, Op::Write, page * 4096, 4096), 1_000 + TRANSFER + program);
+    for unit in 0..8 {
+        let program = if unit < 4 { 1_300_000 } else { 2_600_000 };
+        assert_eq!(one(&mut drive, Op::Write, unit * 4096, 4096), 1_000 + TRANSFER + program);
     }
 }
 
 #[test]
-fn partial_write_of_a_mapped_page_reads_it_first() {
+fn partial_write_of_a_mapped_unit_reads_it_first() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     assert_eq!(one(&mut drive, Op::Write, 512, 512), TRANSFER + 900_000, "an unmapped page needs no read");
     assert_eq!(
@@ -105,7 +105,7 @@ fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {
     );
     let mut drive = Drive::new(&spec);
     let (geometry, timing) = (drive.geometry().clone(), drive.device().timing().clone());
-    let total = u64::from(geometry.logical_pages) / 2;
+    let total = u64::from(geometry.logical_units) / 2;
     let mut next = 0;
     while next < total || drive.outstanding() > 0 {
         while next < total && drive.outstanding() < 256 {
@@ -117,11 +117,11 @@ fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {
         assert!(drive.advance_to_completion(Time::NEVER));
         drive.completions().for_each(drop);
     }
-    let page = f64::from(geometry.page_bytes);
-    let channel = f64::from(geometry.channels) * page / timing.transfer_ns.ns() as f64;
+    let unit = f64::from(geometry.unit_bytes);
+    let channel = f64::from(geometry.channels) * unit / timing.transfer_ns.ns() as f64;
     let per_die = (timing.transfer_ns + timing.program_ns(0)).ns() as f64;
-    let die = f64::from(geometry.dies) * page / per_die;
-    (total as f64 * page / drive.now().ns() as f64, channel, die)
+    let die = f64::from(geometry.dies) * unit / per_die;
+    (total as f64 * unit / drive.now().ns() as f64, channel, die)
 }
 
 #[test]
@@ -139,11 +139,11 @@ fn sequential_writes_reach_the_bound_of_the_channels() {
 }
 
 /// Returns the WAF of uniform random page writes over the whole logical space in steady state, on one plane.
-fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_blocks: u32) -> f64 {
-    waf_in_units(victim, pages_per_block, effective_op, logical_blocks, PAGES, false)
+fn waf(victim: &str, pages_per_block: u32, effective_op: f64, logical_superblocks: u32) -> f64 {
+    waf_in_units(victim, pages_per_block, effective_op, logical_superblocks, PAGES, false)
 }
 
-/// How a block is divided: mapping units of 4 KiB in a flash page, planes of a die, dies, and whether a program writes a
+/// How a superblock is divided: units of 4 KiB in a page, planes of a die, dies, and whether a program writes a
 /// wordline of three pages in every plane.
 #[derive(Clone, Copy)]
 struct Division {
@@ -156,29 +156,30 @@ struct Division {
 const PAGES: Division = Division { units: 1, planes: 1, dies: 1, one_shot: false };
 const UNITS: Division = Division { units: 4, ..PAGES };
 
-/// The same with blocks that are divided, written a unit at a time, without simulated time or, if `is_simulated`, as
-/// requests through a write buffer. Blocks, over-provisioning and WAF are in units.
+/// The same with superblocks that are divided, written a unit at a time, without simulated time or, if `is_simulated`,
+/// as requests through a write buffer. Superblocks, over-provisioning and WAF are in units.
 fn waf_in_units(
     victim: &str,
-    pages_per_block: u32,
+    units_per_superblock: u32,
     effective_op: f64,
-    logical_blocks: u32,
+    logical_superblocks: u32,
     Division { units, planes, dies, one_shot }: Division,
     is_simulated: bool,
 ) -> f64 {
-    // One block is kept free for GC, one is open for the host and one for GC. The open blocks are half full on average.
-    // The erased pages of these blocks are no spare space, so the drive gets them in addition to the effective OP.
-    let logical = logical_blocks * pages_per_block;
+    // One superblock is kept free for GC, one is open for the host and one for GC. The open superblocks are half full
+    // on average. The erased units of these superblocks are no spare space, so the drive gets them in addition to the
+    // effective OP.
+    let logical = logical_superblocks * units_per_superblock;
     let spare = (f64::from(logical) * effective_op).round() as u32;
-    let reserve = RESERVE_BLOCKS * pages_per_block;
-    let blocks = (logical + spare + reserve).div_ceil(pages_per_block);
-    let op = f64::from(blocks * pages_per_block) / f64::from(logical) - 1.0;
+    let reserve = RESERVE_SUPERBLOCKS * units_per_superblock;
+    let superblocks = (logical + spare + reserve).div_ceil(units_per_superblock);
+    let op = f64::from(superblocks * units_per_superblock) / f64::from(logical) - 1.0;
     let mut spec = spec(
         &format!(
             "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = {dies}\nplanes_per_die = {planes}\n\
-             blocks_per_plane = {blocks}\npages_per_block = {}\npage_size = \"{}KiB\"\nop = {op:.17}\n\
+             blocks_per_plane = {superblocks}\npages_per_block = {}\npage_size = \"{}KiB\"\nop = {op:.17}\n\
              endurance = 1000000\n{}[timing]\nmulti_plane = true\n[ftl]\nmapping_unit = \"4KiB\"\nsuperblock = \"drive\"\n[gc]\npacing = \"none\"\nvictim = \"{victim}\"\nbackground_free = 0.001\nforeground_free = 0.0\n",
-            pages_per_block / (units * planes * dies),
+            units_per_superblock / (units * planes * dies),
             4 * units,
             if one_shot { "cell = \"3d-tlc\"\nlayers = 1\nprogram_order = \"one-shot\"\n" } else { "" },
         ),
@@ -186,7 +187,7 @@ fn waf_in_units(
     );
     spec.ftl.buffer_bytes = if is_simulated { 256 << 10 } else { 0 };
     let mut drive = Drive::new(&spec);
-    let logical = u64::from(drive.geometry().logical_pages);
+    let logical = u64::from(drive.geometry().logical_units);
     // Returns the units programmed in simulated time since the last call, or for this write without simulated time.
     let mut told = 0;
     let mut write = |drive: &mut Drive, lpn: u64| {
@@ -210,27 +211,27 @@ fn waf_in_units(
     for number in 0..measured {
         programs += write(&mut drive, stream.below(logical));
         if number % 64 == 0 {
-            free += f64::from(drive.ftl().free_pages(drive.geometry(), nandlab::base::geometry::PlaneId(0)));
+            free += f64::from(drive.ftl().free_units(drive.geometry(), nandlab::base::geometry::LaneId(0)));
         }
     }
     drive.audit().unwrap();
     let free_mean = free / (measured as f64 / 64.0);
-    let effective = (f64::from(drive.geometry().pages) - free_mean) / logical as f64 - 1.0;
+    let effective = (f64::from(drive.geometry().units) - free_mean) / logical as f64 - 1.0;
     let waf = programs as f64 / measured as f64;
     println!(
-        "{victim} {pages_per_block} pages: effective op {effective:.4} (target {effective_op}), WAF {waf:.4}, {} \
+        "{victim} {units_per_superblock} units: effective op {effective:.4} (target {effective_op}), WAF {waf:.4}, {} \
          units of padding",
         drive.stats().units.padding
     );
     assert!(
         (effective / effective_op - 1.0).abs() < 0.005,
-        "the effective OP is not the target; {free_mean} pages are erased on average"
+        "the effective OP is not the target; {free_mean} units are erased on average"
     );
     waf
 }
 
-/// Mean number of erased pages, in blocks: the block kept free, and half of each of the two open blocks.
-const RESERVE_BLOCKS: u32 = 2;
+/// Mean number of erased units, in superblocks: the superblock kept free, and half of each of the two open ones.
+const RESERVE_SUPERBLOCKS: u32 = 2;
 
 /// The expected values are those of independent simulations (`studies/garbage-collection/README.md`).
 #[test]
@@ -241,30 +242,31 @@ fn greedy_waf_agrees_with_independent_simulations() {
     }
 }
 
-/// Four mapping units in a flash page: in units a block the curve is that of pages.
+/// Four units in a page: for the same number of units in a superblock the curve is that of pages in a block.
 #[test]
 fn greedy_waf_in_mapping_units_agrees_with_independent_simulations() {
-    for (units_per_block, expected) in [(32, 2.23), (256, 2.345)] {
-        let waf = waf_in_units("greedy", units_per_block, 0.30, 1_500, UNITS, false);
+    for (units_per_superblock, expected) in [(32, 2.23), (256, 2.345)] {
+        let waf = waf_in_units("greedy", units_per_superblock, 0.30, 1_500, UNITS, false);
         assert!((waf / expected - 1.0).abs() < 0.01, "WAF {waf}, expected {expected}");
     }
 }
 
-/// Requests of 4 KiB on flash pages of 16 KiB, gathered by a write buffer: the same curve. GC fills each flash page, from
-/// victim to victim.
+/// Requests of 4 KiB on pages of 16 KiB, gathered by a write buffer: the same curve. GC fills each page, from victim to
+/// victim.
 #[test]
 fn waf_of_small_writes_through_a_buffer_agrees_with_the_closed_forms() {
-    for (victim, effective_op, logical_blocks) in
+    for (victim, effective_op, logical_superblocks) in
         [("greedy", 0.30, 1_500), ("greedy", 0.15, 1_500), ("fifo", 0.15, 2_000)]
     {
         let closed = if victim == "fifo" { fifo_waf(effective_op) } else { greedy_waf_of(256, effective_op) };
-        let waf = waf_in_units(victim, 256, effective_op, logical_blocks, UNITS, true);
+        let waf = waf_in_units(victim, 256, effective_op, logical_superblocks, UNITS, true);
         assert!((waf / closed - 1.0).abs() < 0.005, "{victim}: WAF {waf}, closed form {closed}");
     }
 }
 
-/// Requests of 4 KiB on superblocks of 384 units that a program writes 48 or 24 units at a time: a wordline of three bits a cell in four
-/// planes of a die, or in the two planes of one of four dies. GC fills each program, from victim to victim.
+/// Requests of 4 KiB on superblocks of 384 units that a program writes 48 or 24 units at a time: a wordline of three
+/// bits a cell in four planes of a die, or in the two planes of one of four dies. GC fills each program, from victim to
+/// victim.
 #[test]
 fn waf_in_superblocks_with_one_shot_programs_agrees_with_the_closed_forms() {
     let of_die = Division { units: 4, planes: 4, dies: 1, one_shot: true };
@@ -286,23 +288,23 @@ fn greedy_waf_in_superblocks_of_the_drive_is_that_of_pages() {
     assert_eq!(waf, of_pages);
 }
 
-/// The WAF of greedy GC under uniform random writes in blocks of `pages` pages, in the limit of many blocks, where
-/// `effective_op` is the spare space without the erased pages.
+/// The WAF of greedy GC under uniform random writes in superblocks of `units` units, in the limit of many superblocks,
+/// where `effective_op` is the spare space without the erased units.
 ///
-/// All blocks lose valid pages at the same rate per valid page, so the number of blocks with j valid pages is in
-/// proportion to 1 / j, from `pages` down to m + 1, if the victims have m valid pages. The sum of these blocks is
-/// (1 + OP) / `pages` of the logical pages, which are the sum of their valid pages:
-/// 1 + OP = `pages` / (`pages` - m) (H(pages) - H(m)), where H are the harmonic numbers. Between two whole m, a share of the blocks reaches m - 1 before it is
-/// collected: x stands for blocks with m valid pages, in the same proportion, of which none or up to 1 / m is left.
-/// The limit of a mean field is that of Van Houdt (A mean field model for a class of garbage collection algorithms in
-/// flash-based solid state drives, SIGMETRICS 2013). With effective OP 0.30 the independent simulations have 2.23 (32
-/// pages) and 2.345 (256 pages).
-fn greedy_waf_of(pages: u32, effective_op: f64) -> f64 {
-    let pages = f64::from(pages);
-    let (mut valid, mut harmonics) = (pages, 0.0);
-    // The spare space that victims with `valid - x valid` valid pages need.
-    let gained = |valid: f64, x: f64| pages - valid + valid * x;
-    let needed = |valid: f64, harmonics: f64, x: f64| pages / gained(valid, x) * (harmonics + x) - 1.0;
+/// All superblocks lose valid units at the same rate per valid unit, so the number of superblocks with j valid units is
+/// in proportion to 1 / j, from `units` down to m + 1, if the victims have m valid units. The sum of these superblocks
+/// is (1 + OP) / `units` of the logical units, which are the sum of their valid units: 1 + OP = `units` / (`units` - m)
+/// (H(units) - H(m)), where H are the harmonic numbers. Between two whole m, a share of the superblocks reaches m - 1
+/// before it is collected: x stands for superblocks with m valid units, in the same proportion, of which none or up to
+/// 1 / m is left. The limit of a mean field is that of Van Houdt (A mean field model for a class of garbage collection
+/// algorithms in flash-based solid state drives, SIGMETRICS 2013). With effective OP 0.30 the independent simulations
+/// have 2.23 (32 pages in a block) and 2.345 (256 pages in a block).
+fn greedy_waf_of(units: u32, effective_op: f64) -> f64 {
+    let units = f64::from(units);
+    let (mut valid, mut harmonics) = (units, 0.0);
+    // The spare space that victims with `valid - x valid` valid units need.
+    let gained = |valid: f64, x: f64| units - valid + valid * x;
+    let needed = |valid: f64, harmonics: f64, x: f64| units / gained(valid, x) * (harmonics + x) - 1.0;
     while needed(valid, harmonics, 1.0 / valid) < effective_op {
         harmonics += 1.0 / valid;
         valid -= 1.0;
@@ -312,7 +314,7 @@ fn greedy_waf_of(pages: u32, effective_op: f64) -> f64 {
         let x = f64::midpoint(low, high);
         if needed(valid, harmonics, x) < effective_op { low = x } else { high = x }
     }
-    pages / gained(valid, low)
+    units / gained(valid, low)
 }
 
 #[test]
@@ -333,8 +335,8 @@ fn lambert_w(x: f64) -> f64 {
     w
 }
 
-/// The WAF of FIFO cleaning under uniform random writes (Xiang and Kurkoski, ICNC 2012), where `effective_op` is the spare
-/// space without the erased pages.
+/// The WAF of FIFO cleaning under uniform random writes (Xiang and Kurkoski, ICNC 2012), where `effective_op` is the
+/// spare space without the erased units.
 fn fifo_waf(effective_op: f64) -> f64 {
     let a = 1.0 + effective_op;
     a / (a + lambert_w(-a * (-a).exp()))

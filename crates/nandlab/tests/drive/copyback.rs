@@ -3,14 +3,14 @@
 use crate::common::{
     TINY, US, at, ballast, mostly_hot, ns, one, read_everything, request, settle, spec, with_oracle,
 };
-use nandlab::base::geometry::{BlockId, DieId, Geometry, Lpn, Ppn, RequestId};
+use nandlab::base::geometry::{DieId, Geometry, Lpn, RequestId, SuperblockId, UnitId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::copyback::{self, CopybackLimit, VictimView};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
 use nandlab::flash::reliability::Vth;
-use nandlab::flash::{AgeClock, AgeStamp, Array, BlockState, Condition, Ecc, Reliability, VthSpec};
+use nandlab::flash::{AgeClock, AgeStamp, Array, Condition, Ecc, Reliability, SuperblockState, VthSpec};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, summary};
@@ -25,14 +25,14 @@ struct Watch {
     oracle: Oracle,
     geometry: Option<Geometry>,
     /// By page, the number of copybacks in a row of its data.
-    in_a_row: HashMap<Ppn, u8>,
+    in_a_row: HashMap<UnitId, u8>,
     most: u8,
     copybacks: u64,
     for_wear: u64,
     /// The copyback under way.
-    under_way: Option<(Lpn, Ppn, Ppn)>,
+    under_way: Option<(Lpn, UnitId, UnitId)>,
     /// Pages read for the host.
-    host_reads: Vec<Ppn>,
+    host_reads: Vec<UnitId>,
     /// Start of the first operation that moves a page, and end of the last array phase of such an operation, in
     /// nanoseconds.
     begun: Option<u64>,
@@ -48,23 +48,23 @@ impl Watcher for Watch {
         }
         match t.kind {
             FlashOp::Program => {
-                self.in_a_row.insert(t.ppn, 0);
+                self.in_a_row.insert(t.unit, 0);
             }
             FlashOp::Copyback => {
                 let source = t.replaces.unwrap();
                 let count = self.in_a_row.get(&source).copied().unwrap_or(0) + 1;
-                self.in_a_row.insert(t.ppn, count);
+                self.in_a_row.insert(t.unit, count);
                 self.most = self.most.max(count);
                 self.copybacks += 1;
                 self.for_wear += u64::from(t.cause == Cause::Wear);
-                self.under_way = Some((t.lpn, source, t.ppn));
+                self.under_way = Some((t.lpn, source, t.unit));
                 self.lpns.push(t.lpn);
                 if let Some(geometry) = &self.geometry {
-                    let plane = |ppn| geometry.plane_of(geometry.block_of(ppn));
-                    assert_eq!(plane(source), plane(t.ppn), "a copyback has left its plane");
+                    let lane = |unit| geometry.lane_of(geometry.superblock_of(unit));
+                    assert_eq!(lane(source), lane(t.unit), "a copyback has left its plane");
                 }
             }
-            FlashOp::Read if t.cause == Cause::Host => self.host_reads.push(t.ppn),
+            FlashOp::Read if t.cause == Cause::Host => self.host_reads.push(t.unit),
             _ => {}
         }
     }
@@ -114,24 +114,24 @@ fn rest(drive: &mut Drive<Watch>) {
     drive.probe().oracle.verdict().unwrap();
 }
 
-/// Writes `count` random pages of the first `pages` pages, a few at a time; three of four writes go to the first
-/// quarter of these pages.
-fn overwrite<P: Probe>(drive: &mut Drive<P>, stream: &mut Stream, pages: u64, count: u32) {
+/// Writes `count` random units of the first `units` units, a few at a time; three of four writes go to the first
+/// quarter of these units.
+fn overwrite<P: Probe>(drive: &mut Drive<P>, stream: &mut Stream, units: u64, count: u32) {
     for _ in 0..count {
         while drive.outstanding() > 8 {
             assert!(drive.advance_to_completion(Time::NEVER));
             assert!(drive.completions().all(|done| done.failed.is_none()));
         }
-        let range = if stream.below(4) == 0 { pages } else { pages.div_ceil(4) };
+        let range = if stream.below(4) == 0 { units } else { units.div_ceil(4) };
         let lpn = stream.below(range);
         let write = request(drive, Op::Write, lpn * PAGE, PAGE);
         drive.submit(&write).unwrap();
     }
 }
 
-/// Writes every logical page once.
+/// Writes every logical unit once.
 fn fill<P: Probe>(drive: &mut Drive<P>) {
-    for lpn in 0..u64::from(drive.geometry().logical_pages) {
+    for lpn in 0..u64::from(drive.geometry().logical_units) {
         one(drive, Op::Write, lpn * PAGE, PAGE);
     }
 }
@@ -155,10 +155,10 @@ fn every_policy_keeps_what_the_host_wrote() {
         let spec = spec(&text, &["cache.size=64KiB", "cache.sync=eager"]);
         let mut drive = with_oracle(&spec);
         let mut stream = Stream::new(index as u64, "copyback");
-        let pages = u64::from(drive.geometry().logical_pages);
-        let mut gc_has_block = false;
+        let units = u64::from(drive.geometry().logical_units);
+        let mut gc_has_superblock = false;
         for _ in 0..6000 {
-            let lpn = stream.below(pages);
+            let lpn = stream.below(units);
             let request =
                 Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
             while drive.outstanding() > 8 {
@@ -167,11 +167,11 @@ fn every_policy_keeps_what_the_host_wrote() {
             }
             drive.submit(&request).unwrap();
             // The second stream is that of GC. With a shared block it has none.
-            let has_block = drive.ftl().planes.iter().any(|plane| plane.open_blocks()[1] != 0);
-            assert!(!has_block || first_block == "own");
-            gc_has_block |= has_block;
+            let has_superblock = drive.ftl().lanes.iter().any(|lane| lane.open_superblocks()[1] != 0);
+            assert!(!has_superblock || first_block == "own");
+            gc_has_superblock |= has_superblock;
         }
-        assert!(gc_has_block == (first_block == "own") || index > 0, "{policy}");
+        assert!(gc_has_superblock == (first_block == "own") || index > 0, "{policy}");
         settle(&mut drive);
         let copybacks = drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(copybacks > 0, (1..4).contains(&index), "{policy}: {copybacks}");
@@ -223,22 +223,22 @@ impl ByHand {
 
     /// Leaves a block whose last four pages of eight are valid.
     fn half_full(&mut self, first: u64) {
-        let lpns: [u64; 8] = std::array::from_fn(|page| first + page as u64);
+        let lpns: [u64; 8] = std::array::from_fn(|unit| first + unit as u64);
         self.write(&lpns);
         self.write(&lpns[..4]);
     }
 
-    fn block(&self, lpn: u32) -> BlockId {
-        self.drive.geometry().block_of(self.drive.ftl().map.get(Lpn(lpn)).unwrap())
+    fn superblock(&self, lpn: u32) -> SuperblockId {
+        self.drive.geometry().superblock_of(self.drive.ftl().map.get(Lpn(lpn)).unwrap())
     }
 
     /// Returns the copyback count of the block that holds `lpn`.
     fn count(&self, lpn: u32) -> u8 {
-        self.drive.array().block(self.block(lpn)).copybacks
+        self.drive.array().superblock(self.superblock(lpn)).copybacks
     }
 
     /// Simulates until a page is being copied back; returns its LPN, the source page and the copy.
-    fn until_copyback(&mut self) -> (Lpn, Ppn, Ppn) {
+    fn until_copyback(&mut self) -> (Lpn, UnitId, UnitId) {
         while self.drive.probe().under_way.is_none() {
             self.drive.advance(self.drive.now() + ns(10 * US));
             assert!(self.drive.now() < at(10_000_000 * US), "no page is copied back");
@@ -294,8 +294,8 @@ fn a_page_is_copied_back_at_most_limit_times_in_a_row() {
             let spec = spec(&text, &[]);
             let mut drive = watched(&spec);
             fill(&mut drive);
-            let pages = u64::from(drive.geometry().logical_pages);
-            overwrite(&mut drive, &mut Stream::new(limit, "moves"), pages, 8000);
+            let units = u64::from(drive.geometry().logical_units);
+            overwrite(&mut drive, &mut Stream::new(limit, "moves"), units, 8000);
             rest(&mut drive);
             let watch = drive.probe();
             assert!(u64::from(watch.most) <= limit, "{} copybacks in a row under limit {limit}", watch.most);
@@ -306,10 +306,10 @@ fn a_page_is_copied_back_at_most_limit_times_in_a_row() {
             assert_eq!(watch.copybacks, stats.flash_total(FlashOp::Copyback));
             assert_eq!(watch.copybacks, stats.migration.by_count.iter().sum::<u64>());
             // The copyback count of each page's block equals the independent count of the page.
-            for lpn in (0..drive.geometry().logical_pages).map(Lpn) {
-                let ppn = drive.ftl().map.get(lpn).unwrap();
-                let counted = drive.array().block(drive.geometry().block_of(ppn)).copybacks;
-                assert_eq!(watch.in_a_row[&ppn], counted, "LPN {}", lpn.0);
+            for lpn in (0..drive.geometry().logical_units).map(Lpn) {
+                let unit = drive.ftl().map.get(lpn).unwrap();
+                let counted = drive.array().superblock(drive.geometry().superblock_of(unit)).copybacks;
+                assert_eq!(watch.in_a_row[&unit], counted, "LPN {}", lpn.0);
             }
         }
     }
@@ -318,25 +318,25 @@ fn a_page_is_copied_back_at_most_limit_times_in_a_row() {
 /// Fig. 5 of the rcopyback paper, where vb(n) is a victim of copyback count n. Pages of vb(1) go to b(2), pages of
 /// vb(Mcpb) go off-chip to b(0). Here Mcpb is 2.
 #[test]
-fn pages_go_to_the_open_block_of_the_next_count() {
+fn pages_go_to_the_open_superblock_of_the_next_count() {
     let mut hand = ByHand::new("{ rcopyback-greedy = { limit = 2 } }", &[]);
     let by_count = |hand: &ByHand| hand.drive.stats().migration.by_count;
     // Two victims vb(0) with four valid pages each fill a block b(1).
     hand.half_full(0);
     rest(&mut hand.drive);
     assert_eq!([4, 5, 6, 7].map(|lpn| hand.count(lpn)), [1; 4]);
-    let b1 = hand.block(4);
-    assert_eq!((hand.block(7), hand.drive.array().block(b1).state), (b1, BlockState::Open));
+    let b1 = hand.superblock(4);
+    assert_eq!((hand.superblock(7), hand.drive.array().superblock(b1).state), (b1, SuperblockState::Open));
     hand.half_full(10);
     rest(&mut hand.drive);
-    assert_eq!([14, 15, 16, 17].map(|lpn| hand.block(lpn)), [b1; 4]);
-    assert_eq!(hand.drive.array().block(b1).state, BlockState::Full);
+    assert_eq!([14, 15, 16, 17].map(|lpn| hand.superblock(lpn)), [b1; 4]);
+    assert_eq!(hand.drive.array().superblock(b1).state, SuperblockState::Full);
     assert_eq!(by_count(&hand)[..2], [8, 0]);
     // The six valid pages of a victim vb(1) go to b(2).
     hand.write(&[4, 5]);
     rest(&mut hand.drive);
-    let b2 = hand.block(6);
-    assert_eq!([7, 14, 15, 16, 17].map(|lpn| hand.block(lpn)), [b2; 5]);
+    let b2 = hand.superblock(6);
+    assert_eq!([7, 14, 15, 16, 17].map(|lpn| hand.superblock(lpn)), [b2; 5]);
     assert_eq!((hand.count(6), by_count(&hand)[..2].to_vec()), (2, vec![8, 6]));
     // Another victim vb(1) with two valid pages fills b(2).
     for first in [20, 30] {
@@ -346,7 +346,10 @@ fn pages_go_to_the_open_block_of_the_next_count() {
     assert_eq!([24, 25, 26, 27, 34, 35, 36, 37].map(|lpn| hand.count(lpn)), [1; 8]);
     hand.write(&[24, 25, 26, 27, 34, 35]);
     rest(&mut hand.drive);
-    assert_eq!(([36, 37].map(|lpn| hand.block(lpn)), by_count(&hand)[..2].to_vec()), ([b2; 2], vec![16, 8]));
+    assert_eq!(
+        ([36, 37].map(|lpn| hand.superblock(lpn)), by_count(&hand)[..2].to_vec()),
+        ([b2; 2], vec![16, 8])
+    );
     let flash = |hand: &ByHand, kind: FlashOp| hand.drive.stats().flash[kind as usize][Cause::Gc as usize];
     assert_eq!(
         [flash(&hand, FlashOp::Read), flash(&hand, FlashOp::Program)],
@@ -356,8 +359,8 @@ fn pages_go_to_the_open_block_of_the_next_count() {
     // The pages of vb(Mcpb) go off-chip to b(0).
     hand.write(&[6, 7]);
     rest(&mut hand.drive);
-    let b0 = hand.block(37);
-    assert_eq!([14, 15, 16, 17, 36].map(|lpn| hand.block(lpn)), [b0; 5]);
+    let b0 = hand.superblock(37);
+    assert_eq!([14, 15, 16, 17, 36].map(|lpn| hand.superblock(lpn)), [b0; 5]);
     assert_eq!((hand.count(37), by_count(&hand)[..2].to_vec()), (0, vec![16, 8]));
     assert_eq!([flash(&hand, FlashOp::Read), flash(&hand, FlashOp::Program)], [6, 6]);
     let migration = &hand.drive.stats().migration;
@@ -393,7 +396,7 @@ fn host_requests_during_a_copyback_use_the_source_page() {
         rest(&mut hand.drive);
         let found = hand.drive.ftl().map.get(lpn);
         match what {
-            "write" => assert!(found.is_some_and(|ppn| ppn != copy && ppn != source), "{found:?}"),
+            "write" => assert!(found.is_some_and(|unit| unit != copy && unit != source), "{found:?}"),
             "trim" => assert_eq!(found, None),
             _ => {
                 assert_eq!(found, Some(copy));
@@ -439,8 +442,8 @@ fn the_limit_table_applies_the_wear_of_the_destination() {
     for (pe_cycles, most) in [(100, 4), (995, 4), (1500, 3), (2500, 2), (2990, 2), (3001, 0)] {
         let mut drive = watched(&load(&[&format!("reliability.pe_cycles={pe_cycles}")]));
         fill(&mut drive);
-        let pages = u64::from(drive.geometry().logical_pages);
-        overwrite(&mut drive, &mut Stream::new(1, "table"), pages, 20_000);
+        let units = u64::from(drive.geometry().logical_units);
+        overwrite(&mut drive, &mut Stream::new(1, "table"), units, 20_000);
         rest(&mut drive);
         assert_eq!(drive.probe().most, most, "{pe_cycles} P/E cycles");
         let migration = &drive.stats().migration;
@@ -468,7 +471,7 @@ fn a_copyback_keeps_age_and_errors_until_the_page_is_corrected() {
     let mut levels = Vec::new();
     for _ in 0..5 {
         let home = drive.ftl().map.get(Lpn(last as u32)).unwrap();
-        let count = drive.array().block(drive.geometry().block_of(home)).copybacks;
+        let count = drive.array().superblock(drive.geometry().superblock_of(home)).copybacks;
         levels.push((count, one(&mut drive, Op::Read, last * PAGE, PAGE) / US));
         let mut writes = 0;
         while drive.ftl().map.get(Lpn(last as u32)) == Some(home) {
@@ -511,15 +514,15 @@ fn a_copyback_propagates_the_errors_of_its_moment() {
         let (mut counts, mut levels) = (Vec::new(), Vec::new());
         for _ in 0..4 {
             let home = drive.ftl().map.get(lpn).unwrap();
-            let block = drive.array().block(drive.geometry().block_of(home)).clone();
+            let superblock = drive.array().superblock(drive.geometry().superblock_of(home)).clone();
             let (copied, stamp) = (drive.array().copied(home), drive.array().stamp(home));
-            counts.push((block.copybacks, copied.is_some()));
+            counts.push((superblock.copybacks, copied.is_some()));
             assert!(
                 (copied.map_or(0.0, |copied| f64::from(copied.rber)) - carried).abs()
                     < 0.01 * carried + 1e-12
             );
             let now_s = drive.now().seconds() * 100_000.0;
-            let rber = exact.rber(block.pe_cycles.into(), now_s - since).mean() + carried;
+            let rber = exact.rber(superblock.pe_cycles.into(), now_s - since).mean() + carried;
             // A read at level L takes 85 + 24 (L - 1) us.
             let level = drive.ecc().level_for(rber);
             levels.push(level);
@@ -540,7 +543,7 @@ fn a_copyback_propagates_the_errors_of_its_moment() {
             let moved = drive.ftl().map.get(lpn).unwrap();
             if let Some(copied) = drive.array().copied(moved) {
                 let programmed_s = f64::from(copied.programmed.later_s_than(AgeStamp::START));
-                let (pe_cycles, age_s) = (f64::from(block.pe_cycles), programmed_s - since);
+                let (pe_cycles, age_s) = (f64::from(superblock.pe_cycles), programmed_s - since);
                 carried += match references {
                     "default" => exact.rber_unadjusted(pe_cycles, age_s),
                     _ => exact.rber(pe_cycles, age_s),
@@ -586,10 +589,11 @@ fn the_measured_limit_knows_the_kind_of_the_page_it_writes() {
                 continue;
             }
             let g = drive.geometry();
-            for ppn in (0..g.pages).map(Ppn).filter(|&ppn| drive.ftl().is_valid(g, ppn)) {
-                let Some(copied) = drive.array().copied(ppn) else { continue };
-                let (block, page) = g.split(ppn);
-                let cells = exact.rber(drive.array().block(block).pe_cycles.into(), 365.0 * 86_400.0);
+            for unit in (0..g.units).map(UnitId).filter(|&unit| drive.ftl().is_valid(g, unit)) {
+                let Some(copied) = drive.array().copied(unit) else { continue };
+                let (superblock, page) = g.split(unit);
+                let cells =
+                    exact.rber(drive.array().superblock(superblock).pe_cycles.into(), 365.0 * 86_400.0);
                 let is_msb = page % 2 == 1;
                 let rber = f64::from(copied.rber) + if is_msb { cells.msb } else { cells.lsb };
                 assert!(drive.ecc().level_for(rber * 0.99) <= level, "level {level}, page {page}: {rber}");
@@ -707,16 +711,16 @@ fn the_mode_selector_considers_the_buffer_and_urgency() {
     let spec = spec(&format!("{text}[migration]\npolicy.rcopyback.limit = 2\n"), &["gc.idle_after=10s"]);
     let mut drive = watched(&spec);
     fill(&mut drive);
-    let pages = u64::from(drive.geometry().logical_pages);
-    overwrite(&mut drive, &mut Stream::new(3, "urgent"), pages, 3000);
+    let units = u64::from(drive.geometry().logical_units);
+    overwrite(&mut drive, &mut Stream::new(3, "urgent"), units, 3000);
     let migration = &drive.stats().migration;
     assert!(migration.victims_copied_back > 0);
     assert_eq!(migration.victims_off_chip, 0);
 }
 
-/// A drive of [`BY_HAND`] with garbage, whose idle GC begins after `idle_after`, and `sets`. Writes `pages` pages of `bytes`
-/// bytes and returns how the first victim is moved: (copied back, off-chip).
-fn first_victim(idle_after: &str, bytes: u64, pages: u64, sets: &[&str]) -> (u64, u64) {
+/// A drive of [`BY_HAND`] with garbage, whose idle GC begins after `idle_after`, and `sets`. Writes `units` units of
+/// `bytes` bytes and returns how the first victim is moved: (copied back, off-chip).
+fn first_victim(idle_after: &str, bytes: u64, units: u64, sets: &[&str]) -> (u64, u64) {
     let idle_after = format!("gc.idle_after={idle_after}");
     let base = [
         "migration.policy.rcopyback.limit=2",
@@ -726,8 +730,8 @@ fn first_victim(idle_after: &str, bytes: u64, pages: u64, sets: &[&str]) -> (u64
     ];
     let mut drive = Drive::new(&spec(BY_HAND, &[&base, sets].concat()));
     drive.precondition(&mut |_| true);
-    for page in 0..pages {
-        let write = request(&drive, Op::Write, page * bytes, bytes);
+    for unit in 0..units {
+        let write = request(&drive, Op::Write, unit * bytes, bytes);
         drive.submit(&write).unwrap();
     }
     loop {
@@ -742,23 +746,23 @@ fn first_victim(idle_after: &str, bytes: u64, pages: u64, sets: &[&str]) -> (u64
 }
 
 #[test]
-fn by_occupancy_the_mode_selector_counts_all_dirty_pages_of_the_write_cache() {
+fn by_occupancy_the_mode_selector_counts_all_dirty_units_of_the_write_cache() {
     // The cache of 64 pages writes nothing back. The block write time, 7.2 ms, is over when idle GC begins.
     let cache = ["cache.size=256KiB", "cache.sync=none", "cache.dirty_budget=1.0"];
-    let of = |pages, occupancy: &str| {
+    let of = |units, occupancy: &str| {
         let occupancy = format!("migration.policy.rcopyback.occupancy={occupancy}");
-        first_victim("20ms", PAGE, pages, &[&cache[..], &[&occupancy]].concat())
+        first_victim("20ms", PAGE, units, &[&cache[..], &[&occupancy]].concat())
     };
     let (copied_back, off_chip) = ((1, 0), (0, 1));
     // Half of the cache is not more than half.
-    assert_eq!([32, 33, 64].map(|pages| of(pages, "occupied")), [off_chip, copied_back, copied_back]);
-    assert_eq!([32, 33, 64].map(|pages| of(pages, "writing")), [off_chip; 3]);
+    assert_eq!([32, 33, 64].map(|units| of(units, "occupied")), [off_chip, copied_back, copied_back]);
+    assert_eq!([32, 33, 64].map(|units| of(units, "writing")), [off_chip; 3]);
 }
 
 #[test]
-fn by_occupancy_the_mode_selector_counts_the_pages_of_the_write_buffer() {
-    // 64 units fill the buffer, and leave it by fours, every 0.91 ms. After 5 ms 44 of them are left, and the mean since the
-    // start is above half; after 100 ms the buffer is empty.
+fn by_occupancy_the_mode_selector_counts_the_units_of_the_write_buffer() {
+    // 64 units fill the buffer, and leave it by fours, every 0.91 ms. After 5 ms 44 of them are left, and the mean
+    // since the start is above half; after 100 ms the buffer is empty.
     let buffer = ["ftl.mapping_unit=1KiB", "ftl.buffer=64KiB"];
     let of = |idle_after, units, occupancy: &str| {
         let occupancy = format!("migration.policy.rcopyback.occupancy={occupancy}");
@@ -826,8 +830,8 @@ fn a_drive_with_the_least_op_completes_all_writes() {
                 }
                 let mut drive = watched(&spec);
                 fill(&mut drive);
-                let pages = u64::from(drive.geometry().logical_pages);
-                overwrite(&mut drive, &mut Stream::new(4, "tight"), pages, 6000);
+                let units = u64::from(drive.geometry().logical_units);
+                overwrite(&mut drive, &mut Stream::new(4, "tight"), units, 6000);
                 rest(&mut drive);
                 assert_eq!(drive.stats().failed.iter().sum::<u64>(), 0, "{policy} {victim} {extra}");
             }
@@ -843,11 +847,11 @@ fn a_wrong_copyback_count_is_detected() {
         let text = TINY.replace("op = 0.5", "op = 2") + "[migration]\npolicy.rcopyback-greedy.limit = 2\n";
         let mut drive = watched(&spec(&text, &["gc.victim=fifo"]));
         fill(&mut drive);
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         let mut stream = Stream::new(5, "broken");
         let run = std::panic::AssertUnwindSafe(|| {
             for _ in 0..300 {
-                overwrite(&mut drive, &mut stream, pages, 10);
+                overwrite(&mut drive, &mut stream, units, 10);
                 break_it(drive.parts_mut().0);
             }
             drive.probe().most
@@ -857,16 +861,18 @@ fn a_wrong_copyback_count_is_detected() {
     assert_eq!(broken(&|_| {}), Ok(2));
     // The destination block gets another count than its pages have.
     let opened = |array: &mut Array| {
-        for block in array.blocks.iter_mut().filter(|b| b.state == BlockState::Open && b.copybacks > 0) {
-            block.copybacks = 7;
+        for superblock in
+            array.superblocks.iter_mut().filter(|b| b.state == SuperblockState::Open && b.copybacks > 0)
+        {
+            superblock.copybacks = 7;
         }
     };
     let said = broken(&opened).expect_err("the drive does not detect a destination block with another count");
     assert!(said.contains("is copied back beyond its limit"), "{said}");
     // The counts of full blocks are reset. The drive cannot detect this, but the independent count by page can.
     let forgets = |array: &mut Array| {
-        for block in array.blocks.iter_mut().filter(|b| b.state == BlockState::Full) {
-            block.copybacks = 0;
+        for superblock in array.superblocks.iter_mut().filter(|b| b.state == SuperblockState::Full) {
+            superblock.copybacks = 0;
         }
     };
     assert!(broken(&forgets).is_ok_and(|most| most > 2), "the independent count does not exceed the limit");
@@ -880,24 +886,24 @@ fn translation_pages_are_never_copied_back() {
     );
     let mut drive = watched(&spec(&text, &[]));
     fill(&mut drive);
-    let pages = drive.geometry().logical_pages;
-    overwrite(&mut drive, &mut Stream::new(6, "translation"), u64::from(pages), 6000);
+    let units = drive.geometry().logical_units;
+    overwrite(&mut drive, &mut Stream::new(6, "translation"), u64::from(units), 6000);
     rest(&mut drive);
     assert!(!drive.probe().lpns.is_empty());
-    assert!(drive.probe().lpns.iter().all(|lpn| lpn.0 < pages));
+    assert!(drive.probe().lpns.iter().all(|lpn| lpn.0 < units));
     // GC has moved pages off-chip, and translation pages have been written.
     assert!(drive.stats().flash[FlashOp::Program as usize][Cause::Mapping as usize] > 0);
     assert!(drive.stats().flash[FlashOp::Program as usize][Cause::Gc as usize] > 0);
 }
 
 #[test]
-fn preconditioned_blocks_have_a_copyback_count_of_0() {
+fn preconditioned_superblocks_have_a_copyback_count_of_0() {
     let text = format!(
         "{}[migration]\npolicy.rcopyback-greedy.limit = 2\n[precondition]\nused = 0.6\nvalid = 0.5\n",
         TINY.replace("op = 0.5", "op = 2")
     );
     let drive = with_oracle(&spec(&text, &[]));
-    assert!(drive.array().blocks.iter().all(|block| block.copybacks == 0));
+    assert!(drive.array().superblocks.iter().all(|superblock| superblock.copybacks == 0));
     assert!(drive.ftl().map.mapped() > 0);
     assert_eq!(summary(&drive, &RunFacts::default())["migration"]["copybacks"], 0);
     let without = with_oracle(&spec(TINY, &[]));

@@ -37,10 +37,10 @@ fn run(refresh: &str) -> (Drive, Stretch) {
     drive.precondition(&mut |_| true);
     let began = Stretch::begin(&drive);
     let mut stream = Stream::new(5, "counters");
-    let pages = u64::from(drive.geometry().logical_pages);
+    let units = u64::from(drive.geometry().logical_units);
     for number in 0..3000 {
         let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
-        let request = request(&drive, op, stream.below(pages) * 4096, 4096);
+        let request = request(&drive, op, stream.below(units) * 4096, 4096);
         drive.submit(&request).unwrap();
         if number == 2000 {
             drive.cut_power();

@@ -5,13 +5,13 @@
 //! 15 us, tPROG 900 us. So a read takes 66.28 us and a write 901.28 us.
 
 use crate::common::{ns, one, read_everything, request, settle, spec, with_oracle};
-use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId, RequestId};
+use nandlab::base::geometry::{DieId, LaneId, Lpn, RequestId, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::demand_map::WriteBack;
 use nandlab::drive::spec::{Arrival, Beyond, Spec};
 use nandlab::drive::{Completion, Drive, SnapshotError};
-use nandlab::flash::{BlockState, DEAD_LPN, Stamp};
+use nandlab::flash::{DEAD_LPN, Stamp, SuperblockState};
 use nandlab::ftl::WriteStream;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
@@ -233,14 +233,14 @@ const VICTIM: [u32; 16] = [0, 0, 1, 2, 3, 4, 5, 128, 129, 130, 131, 132, 133, 25
 /// Reads the LPNs in `cached`, writes LPN 0, and lets idle GC move the other 14 pages of its block. Idle GC begins only
 /// when the garbage exceeds the 32 pages of the blocks that may be open for GC and for translation pages. So 48 blocks
 /// of other translation pages have one invalid page each; they have too many valid pages to be victims.
-fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
+fn gc_of_one_superblock(entries: u32, cached: &[u64]) -> Drive<Issued> {
     let sets = [
         "drive.blocks_per_plane=160",
         "gc.idle_after=1ms",
         "gc.background_free=0.999",
         "gc.idle_valid_max=0.9",
     ];
-    let others = (384..384 + 48 * 16).chain((0..48).map(|block| 384 + 16 * block));
+    let others = (384..384 + 48 * 16).chain((0..48).map(|superblock| 384 + 16 * superblock));
     let lpns = VICTIM.into_iter().chain(others);
     let mut drive = prefilled(&one_plane(entries, &sets), Issued::default(), lpns);
     for &lpn in cached {
@@ -251,7 +251,7 @@ fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
     let reads = mapping(&drive).0;
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     assert_eq!(
-        drive.array().blocks.iter().map(|b| b.pe_cycles).sum::<u32>(),
+        drive.array().superblocks.iter().map(|b| b.pe_cycles).sum::<u32>(),
         1,
         "not exactly one block was emptied"
     );
@@ -272,7 +272,7 @@ fn gc_of_one_block(entries: u32, cached: &[u64]) -> Drive<Issued> {
 
 #[test]
 fn gc_writes_each_translation_page_back_once_after_its_moves() {
-    let drive = gc_of_one_block(2, &[128]);
+    let drive = gc_of_one_superblock(2, &[128]);
     assert_eq!(mapping(&drive).1, 3);
     // The cached dirty entries of LPNs 0 and 128 are written with the other entries.
     assert_eq!(drive.stats().map.written_entries, 2);
@@ -286,7 +286,7 @@ fn gc_writes_each_translation_page_back_once_after_its_moves() {
 fn gc_makes_cached_entries_dirty_and_writes_no_translation_page_for_them() {
     // All moved entries of the third translation page are cached, so only the other two translation pages are written
     // back.
-    let drive = gc_of_one_block(8, &[256, 257, 258]);
+    let drive = gc_of_one_superblock(8, &[256, 257, 258]);
     assert_eq!((mapping(&drive).1, drive.stats().map.written_entries), (2, 1));
     let demand = drive.demand_map().unwrap();
     assert!((256..259).all(|lpn| demand.in_flash(Lpn(lpn)).is_none()), "a cached entry is not dirty");
@@ -296,7 +296,7 @@ fn gc_makes_cached_entries_dirty_and_writes_no_translation_page_for_them() {
     );
     // If all moved entries are cached, no translation page is written back.
     let all: Vec<u64> = VICTIM[1..].iter().map(|&lpn| lpn.into()).collect();
-    assert_eq!(mapping(&gc_of_one_block(16, &all)).1, 0);
+    assert_eq!(mapping(&gc_of_one_superblock(16, &all)).1, 0);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn trim_writes_each_translation_page_back_once() {
 fn misses_wait_while_64_translation_pages_are_being_written_back() {
     let sets = ["drive.blocks_per_plane=512", "drive.pages_per_block=64"];
     let mut drive = with_oracle(&one_plane(1, &sets));
-    let pages = u64::from(drive.geometry().logical_pages) / ENTRIES;
+    let pages = u64::from(drive.geometry().logical_units) / ENTRIES;
     assert_eq!(pages, 128);
     // Each write evicts the dirty entry of the write before it.
     for page in 0..pages {
@@ -390,16 +390,16 @@ fn a_write_back_uses_the_read_that_misses_wait_for_unless_each_has_its_own() {
 #[test]
 fn a_translation_page_is_pinned_until_its_replacement_is_programmed() {
     let mut drive = prefilled(&one_plane(1, &[]), Oracle::default(), 0..200);
-    let old = drive.geometry().block_of(drive.ftl().map.get(Lpn(320)).unwrap());
+    let old = drive.geometry().superblock_of(drive.ftl().map.get(Lpn(320)).unwrap());
     write(&mut drive, 0);
-    assert_eq!(drive.array().block(old).pins, 0);
+    assert_eq!(drive.array().superblock(old).pins, 0);
     let read = request(&drive, Op::Read, PAGE, PAGE);
     drive.submit(&read).unwrap();
     while drive.demand_map().unwrap().pages[0].write_back != WriteBack::Program {
         drive.advance(drive.now() + ns(1000));
     }
     // LPN 1 is in another block, so the pin is that of the translation page's program.
-    assert_eq!(drive.array().block(old).pins, 1);
+    assert_eq!(drive.array().superblock(old).pins, 1);
     settle(&mut drive);
 }
 
@@ -462,7 +462,7 @@ fn the_read_level_of_a_translation_page_is_forgotten_with_cached_only() {
 }
 
 #[test]
-fn a_loaded_entry_starts_at_the_level_of_its_block() {
+fn a_loaded_entry_starts_at_the_level_of_its_superblock() {
     let old = "[ecc]\nlevels = 'laldpc'\nstart = 'block-level'\n[reliability]\npe_cycles = 10000\n\
          retention = '365d'\nrber.vth = { dvpp = 0.38, cell_to_cell = 0.05 }\n";
     let mut drive = prefilled(&spec(&format!("{ONE_PLANE}{old}"), &[]), Oracle::default(), 0..200);
@@ -475,15 +475,15 @@ fn a_loaded_entry_starts_at_the_level_of_its_block() {
 /// Plays a busy random load of writes, reads and TRIMs, then lets the drive come to rest.
 fn load<P: Probe>(drive: &mut Drive<P>, seed: u64, requests: u32, depth: u32) {
     let mut stream = Stream::new(seed, "load");
-    let pages = u64::from(drive.geometry().logical_pages);
+    let units = u64::from(drive.geometry().logical_units);
     for _ in 0..requests {
         while drive.outstanding() >= depth {
             assert!(drive.advance_to_completion(Time::NEVER));
             drive.completions().for_each(drop);
         }
         let op = [Op::Write, Op::Write, Op::Write, Op::Read, Op::Read, Op::Trim][stream.below(6) as usize];
-        let lpn = stream.below(pages);
-        let count = (1 + stream.below(4)).min(pages - lpn);
+        let lpn = stream.below(units);
+        let count = (1 + stream.below(4)).min(units - lpn);
         drive.submit(&request(drive, op, lpn * PAGE, count * PAGE)).unwrap();
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -491,7 +491,7 @@ fn load<P: Probe>(drive: &mut Drive<P>, seed: u64, requests: u32, depth: u32) {
 }
 
 #[test]
-fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_cause() {
+fn translation_pages_and_data_never_share_a_superblock_and_every_operation_has_one_cause() {
     for (eviction, levelling) in [("", "none"), (", eviction = { read-level = { fixed = 3 } }", "static")] {
         let sets = [
             format!("ftl.map={{ demand = {{ cache = '64B'{eviction} }} }}"),
@@ -505,12 +505,12 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
         drive.probe().0.verdict().unwrap();
         nothing_is_stale(&drive);
         let geometry = drive.geometry();
-        for block in (0..geometry.blocks).map(BlockId) {
-            let programmed = drive.array().block(block).programmed;
-            let lpns = (0..programmed).map(|page| drive.array().lpn(geometry.page(block, page)).0);
+        for superblock in (0..geometry.superblocks).map(SuperblockId) {
+            let programmed = drive.array().superblock(superblock).programmed;
+            let lpns = (0..programmed).map(|unit| drive.array().lpn(geometry.unit(superblock, unit)).0);
             let of_map: Vec<bool> =
-                lpns.filter(|&lpn| lpn != DEAD_LPN).map(|lpn| lpn >= geometry.logical_pages).collect();
-            assert!(of_map.windows(2).all(|pair| pair[0] == pair[1]), "block {}: {of_map:?}", block.0);
+                lpns.filter(|&lpn| lpn != DEAD_LPN).map(|lpn| lpn >= geometry.logical_units).collect();
+            assert!(of_map.windows(2).all(|pair| pair[0] == pair[1]), "block {}: {of_map:?}", superblock.0);
         }
         // The operations issued equal the counters for each kind and cause.
         let issued = &drive.probe().1;
@@ -523,9 +523,9 @@ fn translation_pages_and_data_never_share_a_block_and_every_operation_has_one_ca
         assert_eq!(flash(&drive, FlashOp::Program, Cause::Mapping), drive.stats().map.write_backs);
         // GC also moves translation pages, under its own cause.
         let moves = |cause| issued.iter().filter(move |i| i.0 == FlashOp::Program && i.1 == cause);
-        assert!(moves(Cause::Gc).any(|i| i.2 >= geometry.logical_pages), "GC never moved a translation page");
-        assert!(moves(Cause::Mapping).all(|i| i.2 >= geometry.logical_pages));
-        assert!(moves(Cause::Host).all(|i| i.2 < geometry.logical_pages));
+        assert!(moves(Cause::Gc).any(|i| i.2 >= geometry.logical_units), "GC never moved a translation page");
+        assert!(moves(Cause::Mapping).all(|i| i.2 >= geometry.logical_units));
+        assert!(moves(Cause::Host).all(|i| i.2 < geometry.logical_units));
     }
 }
 
@@ -545,7 +545,7 @@ fn a_cache_of_one_entry_loses_no_data() {
 }
 
 /// A probe that records the answers to the host's reads by version, that is the number of the write among the writes of
-/// its LPN. The pages of a request are sorted.
+/// its LPN. The units of a request are sorted.
 #[derive(Default)]
 struct Answers {
     writes: BTreeMap<u64, u32>,
@@ -603,7 +603,7 @@ fn when_planes_are_worn_out_writes_fail_and_reads_succeed() {
         assert_eq!(drive.stats().counters.media_errors, 0);
         read_everything(&mut drive);
         assert!(drive.completions().all(|done| done.failed.is_none()), "{entries} entries, {levelling}");
-        assert!(drive.array().blocks.iter().any(|b| b.state == BlockState::Retired));
+        assert!(drive.array().superblocks.iter().any(|b| b.state == SuperblockState::Retired));
         // TRIM and flush need no free page of the host's stream.
         one(&mut drive, Op::Trim, 0, 50 * PAGE);
         one(&mut drive, Op::Flush, 0, 0);
@@ -634,11 +634,11 @@ fn preconditioning_leaves_every_translation_page_in_flash() {
                 let is_there = ftl.map.get(demand.lpn_of(page)).is_some();
                 assert_eq!(is_there, demand.has_entries(page, &ftl.map), "{sets:?}: {page:?}");
             }
-            for lpn in (0..geometry.logical_pages).map(Lpn) {
+            for lpn in (0..geometry.logical_units).map(Lpn) {
                 assert_eq!(demand.in_flash(lpn), Some(ftl.map.get(lpn)), "{sets:?}: LPN {}", lpn.0);
             }
             // In each plane a block is kept free for GC.
-            assert!(ftl.planes.iter().all(|plane| !plane.free.is_empty()));
+            assert!(ftl.lanes.iter().all(|lane| !lane.free.is_empty()));
             load(&mut drive, 4, 2000, 12);
             settle(&mut drive);
             read_everything(&mut drive);
@@ -657,7 +657,7 @@ impl Source for Reads {
 }
 
 #[test]
-fn pages_mapped_for_reads_of_the_workload_have_translation_pages() {
+fn units_mapped_for_reads_of_the_workload_have_translation_pages() {
     let mut drive = Drive::with_probe(&one_plane(4, &[]), Oracle::default());
     let reads = Reads(vec![5, 6, 5, 200].into_iter());
     let mut runner = Runner::new(reads, Arrival::QueueDepth(1), Beyond::Refuse);
@@ -717,7 +717,7 @@ fn a_drive_saved_with_dirty_entries_is_loaded_with_its_whole_map() {
     let mut loaded = Drive::with_probe(&spec, Oracle::default());
     loaded.load(saved(&drive).as_slice()).unwrap();
     loaded.expect_preconditioned(|oracle| oracle);
-    for lpn in (0..drive.geometry().logical_pages).map(Lpn) {
+    for lpn in (0..drive.geometry().logical_units).map(Lpn) {
         assert_eq!(loaded.ftl().map.get(lpn), drive.ftl().map.get(lpn));
     }
     load(&mut loaded, 7, 2000, 12);
@@ -739,15 +739,15 @@ fn the_audit_detects_a_missing_dirty_bit() {
     let geometry = drive.geometry().clone();
     // Moves a page as GC does, but does not notify the demand map.
     let is_settled = |lpn: &Lpn| drive.demand_map().unwrap().in_flash(*lpn).flatten().is_some();
-    let lpn = (0..geometry.logical_pages).map(Lpn).find(is_settled).unwrap();
+    let lpn = (0..geometry.logical_units).map(Lpn).find(is_settled).unwrap();
     let (array, ftl) = drive.parts_mut();
-    let ppn = ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).unwrap().ppn;
-    array.stage(ppn, lpn, Stamp { sequence: 1, ..Stamp::default() });
-    let (block, page) = geometry.split(ppn);
-    if array.program(block, page) == geometry.pages_per_block {
-        ftl.close(&geometry, array, block, Time::START);
+    let unit = ftl.allocate(&geometry, array, LaneId(0), WriteStream::Gc).unwrap().unit;
+    array.stage(unit, lpn, Stamp { sequence: 1, ..Stamp::default() });
+    let (superblock, index) = geometry.split(unit);
+    if array.program(superblock, index) == geometry.units_per_superblock {
+        ftl.close(&geometry, array, superblock, Time::START);
     }
-    ftl.remap(&geometry, array, lpn, ppn);
+    ftl.remap(&geometry, array, lpn, unit);
     let error = drive.audit().unwrap_err();
     assert!(error.contains("its translation page in flash has"), "{error}");
 }
@@ -790,16 +790,16 @@ fn a_worn_out_drive_gives_up_a_write_back_and_continues() {
     }
     let geometry = drive.geometry().clone();
     let (array, ftl) = drive.parts_mut();
-    for block in (0..geometry.blocks).map(BlockId) {
-        array.block_mut(block).pe_cycles = 9;
+    for superblock in (0..geometry.superblocks).map(SuperblockId) {
+        array.superblock_mut(superblock).pe_cycles = 9;
     }
     ftl.on_worn(&geometry, array);
     // Blocks that are never filled take up all free blocks but GC's.
-    while ftl.planes[0].free.len() > ftl.kept_blocks() {
-        ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).expect("a block is free");
+    while ftl.lanes[0].free.len() > ftl.kept_superblocks() {
+        ftl.allocate(&geometry, array, LaneId(0), WriteStream::Gc).expect("a block is free");
     }
-    while ftl.job_pages_open(&geometry, PlaneId(0)) > 0 {
-        ftl.allocate(&geometry, array, PlaneId(0), WriteStream::Gc).expect("the block has pages");
+    while ftl.job_units_open(&geometry, LaneId(0)) > 0 {
+        ftl.allocate(&geometry, array, LaneId(0), WriteStream::Gc).expect("the block has pages");
     }
     for lpn in 0..2 {
         let trim = request(&drive, Op::Trim, lpn * PAGE, PAGE);

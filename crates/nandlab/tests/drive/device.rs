@@ -4,7 +4,7 @@
 //! for this it replays all issued operations on a fresh device.
 
 use crate::common::spec;
-use nandlab::base::geometry::{BlockId, DieId, Geometry, Layout, Lpn, Superblock};
+use nandlab::base::geometry::{DieId, Geometry, Layout, Lpn, Superblock, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{Cell, CommandTimes, Retry, Scheduler, Spec, SuspendSpec, SuspendTimes};
@@ -96,7 +96,7 @@ impl Op {
 /// Returns the number of an operation in the order of issue.
 fn number_of(transaction: &Transaction) -> usize {
     match transaction.owner {
-        Owner::FlushPage(number) => number as usize,
+        Owner::FlushUnit(number) => number as usize,
         other => panic!("the rig issues no operations of {other:?}"),
     }
 }
@@ -213,18 +213,19 @@ impl Rig {
                 && (at < time)
             {
                 pending.next();
-                let members = geometry.planes_per_block;
-                let plane = op.die * geometry.planes_per_die + op.plane / members;
-                let page = op.page * members + op.plane % members;
-                let ppn = geometry.page(BlockId(plane * geometry.blocks_per_plane + op.block), page);
-                let first = BlockId(plane * geometry.blocks_per_plane);
-                let source = op.source.map(|page| geometry.page(first, page * members));
-                let extent = u64::from(op.senses) * device.timing().copied_ns(source.unwrap_or(ppn)).ns();
+                let members = geometry.planes_per_lane;
+                let lane = op.die * geometry.lanes_per_die + op.plane / members;
+                let index = op.page * members + op.plane % members;
+                let unit =
+                    geometry.unit(SuperblockId(lane * geometry.superblocks_per_lane + op.block), index);
+                let first = SuperblockId(lane * geometry.superblocks_per_lane);
+                let source = op.source.map(|page| geometry.unit(first, page * members));
+                let extent = u64::from(op.senses) * device.timing().copied_ns(source.unwrap_or(unit)).ns();
                 let slot = pool.insert(Transaction {
                     order: 0,
-                    ppn,
+                    unit,
                     lpn: Lpn(0),
-                    owner: Owner::FlushPage(number as u32),
+                    owner: Owner::FlushUnit(number as u32),
                     replaces: source,
                     next: None,
                     kind: op.kind,
@@ -242,7 +243,7 @@ impl Rig {
                     has_part: false,
                     extent: if op.kind == FlashOp::Copyback { extent as u32 } else { 0 },
                     has_arrived: false,
-                    page,
+                    index,
                     plane_in_die: op.plane as u8,
                     die: DieId(op.die),
                 });
@@ -659,8 +660,8 @@ fn multi_plane_does_not_mix_classes() {
     assert_eq!(rig.ends()[1..], [E + 2 * (R + T), E + R + T]);
 }
 
-/// Die 0 requests the channel for both pages when they are sensed, 1 ns before die 1 requests it for its page or for its
-/// program. With an off-chip path the channel carries both pages as well.
+/// Die 0 requests the channel for both pages when they are sensed, 1 ns before die 1 requests it for its page or for
+/// its program. With an off-chip path the channel carries both pages as well.
 #[test]
 fn no_other_die_gets_the_channel_between_the_pages_of_a_multi_plane_read() {
     for (sets, page) in [(&[][..], T), (&["timing.off_chip_mb_per_s=200"], 2 * T)] {
@@ -896,8 +897,8 @@ fn a_host_read_suspends_a_program_or_an_erase() {
 }
 
 /// A suspension lets the read start after `enter`, 9 us. A read that comes 9 us or less before the end of the operation
-/// waits for the end, and the operation is not delayed. So does a read that comes earlier, if the operation has made its
-/// least progress only that late.
+/// waits for the end, and the operation is not delayed. So does a read that comes earlier, if the operation has made
+/// its least progress only that late.
 #[test]
 fn a_read_that_would_start_later_by_suspending_waits() {
     for (operation, before, length) in [(program(0), T, P), (erase(0), 0, E)] {
@@ -1101,7 +1102,7 @@ struct Naive<'a> {
     multi_plane: bool,
     planes: u32,
     superblock: Superblock,
-    /// Flash pages that a program or copyback of one block writes, and blocks that an erase of a superblock erases.
+    /// Pages that a program or copyback of one superblock writes, and blocks that an erase of a superblock erases.
     width: [u64; 2],
     dies_per_channel: usize,
     /// Number of failed tries of each operation.
@@ -1120,8 +1121,8 @@ impl Naive<'_> {
         (self.ops[n].1.level + self.tries[n], self.tries[n] > 0)
     }
 
-    /// Time of sensing page `page` of a block, from the text of the spec: the time of the page's kind at the level, less
-    /// that at the level below if the controller keeps the result of a failed try.
+    /// Time of sensing page `page` of a block, from the text of the spec: the time of the page's kind at the level,
+    /// less that at the level below if the controller keeps the result of a failed try.
     fn sense_ns(&self, page: u32, level: u8, is_retry: bool) -> u64 {
         let (timing, ecc) = (&self.spec.timing, &self.spec.ecc);
         let at = |level: u8| {
@@ -1148,7 +1149,7 @@ impl Naive<'_> {
         if pages > 1 { together.map_or(pages * each.ns(), Span::ns) } else { each.ns() }
     }
 
-    /// Flash pages or blocks of a die's operation.
+    /// Pages or blocks of a die's operation.
     fn pages(&self, die: usize) -> u64 {
         let batch = &self.dies[die].batch;
         let [pages, blocks] = self.width;
@@ -1259,8 +1260,8 @@ impl Naive<'_> {
         *left == 0
     }
 
-    /// Suspends the operation of a die if a host read is next, the operation has made enough progress, and the die is ready
-    /// for the read before the operation would have ended.
+    /// Suspends the operation of a die if a host read is next, the operation has made enough progress, and the die is
+    /// ready for the read before the operation would have ended.
     fn suspend_for_read(&mut self, now: u64, die: usize) {
         if !self.is_working(die) || self.dies[die].work[..2] != [0, 0] {
             return;

@@ -1,7 +1,7 @@
 //! EC-Cache: pages that are read often decode at a lower read level, because their error positions are known.
 
 use crate::common::{TINY, at, ns, one, read_everything, settle, spec, submit_with_few, with_oracle};
-use nandlab::base::geometry::{Lpn, Ppn};
+use nandlab::base::geometry::{Lpn, UnitId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::flash::{Condition, Reliability};
@@ -19,7 +19,7 @@ fn drive(cache: &str, sets: &[&str]) -> Drive<Oracle> {
     with_oracle(&spec(&text, sets))
 }
 
-fn ppn(drive: &Drive<Oracle>, lpn: u32) -> Ppn {
+fn unit(drive: &Drive<Oracle>, lpn: u32) -> UnitId {
     drive.ftl().map.get(Lpn(lpn)).expect("the LPN has been written")
 }
 
@@ -33,14 +33,14 @@ fn write(drive: &mut Drive<Oracle>, lpn: u32) {
 
 /// Returns the RBER that a page has now, from wear and age by the reliability model.
 fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
-    let (block, page) = drive.geometry().split(ppn(drive, lpn));
+    let (superblock, index) = drive.geometry().split(unit(drive, lpn));
     let now = nandlab::flash::AgeClock::new(f64::from(DAY_S)).at(drive.now());
     let condition = Condition {
-        pe_cycles: drive.array().block(block).pe_cycles,
-        age_s: drive.array().stamp(ppn(drive, lpn)).corrected.age_s(now),
+        pe_cycles: drive.array().superblock(superblock).pe_cycles,
+        age_s: drive.array().stamp(unit(drive, lpn)).corrected.age_s(now),
         reads: 0,
         copybacks: 0,
-        kind: drive.geometry().kind(page),
+        kind: drive.geometry().kind(index),
     };
     Reliability::new(&drive.spec().reliability).rber(&condition)
 }
@@ -53,7 +53,7 @@ fn read_ns(drive: &Drive<Oracle>, level: u8) -> u64 {
 }
 
 #[test]
-fn a_page_that_is_read_often_decodes_at_a_lower_level() {
+fn a_unit_that_is_read_often_decodes_at_a_lower_level() {
     let mut drive = drive("{}", &[]);
     write(&mut drive, 0);
     drive.advance(at(100_000_000_000));
@@ -62,10 +62,10 @@ fn a_page_that_is_read_often_decodes_at_a_lower_level() {
     assert!((2..=7).contains(&level));
     for _ in 0..7 {
         assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level));
-        assert_eq!(drive.cached_rber(ppn(&drive, 0)), None);
+        assert_eq!(drive.cached_rber(unit(&drive, 0)), None);
     }
     assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, level), "the eighth read already uses known errors");
-    let known = drive.cached_rber(ppn(&drive, 0)).expect("the error cache has the page's errors");
+    let known = drive.cached_rber(unit(&drive, 0)).expect("the error cache has the page's errors");
     assert!((known - rber(&drive, 0)).abs() < 1e-15);
     assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, 1), "all errors are known");
     // The position of an error among the 32,768 bits of 4 KiB takes 15 bits.
@@ -74,12 +74,12 @@ fn a_page_that_is_read_often_decodes_at_a_lower_level() {
     assert_eq!((state.entries, state.bytes), (1, 8 + (errors * 15).div_ceil(8)));
     // Errors that have arisen since then are unknown at the next read, and known after it.
     drive.advance(at(1_000_000_000_000));
-    let before = drive.cached_rber(ppn(&drive, 0)).unwrap();
+    let before = drive.cached_rber(unit(&drive, 0)).unwrap();
     let (all, new) = (rber(&drive, 0), rber(&drive, 0) - before);
     assert!(drive.ecc().level_for(all) > drive.ecc().level_for(new));
     let new_level = drive.ecc().level_for(new);
     assert_eq!(read(&mut drive, 0, 1), read_ns(&drive, new_level));
-    assert!(drive.cached_rber(ppn(&drive, 0)).unwrap() > before);
+    assert!(drive.cached_rber(unit(&drive, 0)).unwrap() > before);
     let stats = &drive.stats().refresh;
     assert_eq!((stats.cached_reads, stats.lower_level_reads, stats.known_errors_evicted), (2, 2, 0));
     settle(&mut drive);
@@ -91,7 +91,7 @@ fn the_least_recently_read_entry_is_evicted() {
     (0..4).for_each(|lpn| write(&mut drive, lpn));
     drive.advance(at(100_000_000_000));
     let known = |drive: &Drive<Oracle>| -> Vec<u32> {
-        (0..4).filter(|&lpn| drive.cached_rber(ppn(drive, lpn)).is_some()).collect()
+        (0..4).filter(|&lpn| drive.cached_rber(unit(drive, lpn)).is_some()).collect()
     };
     (0..3).for_each(|lpn| {
         read(&mut drive, lpn, 2);
@@ -111,14 +111,14 @@ fn the_least_recently_read_entry_is_evicted() {
 }
 
 #[test]
-fn an_entry_is_dropped_with_its_page() {
+fn an_entry_is_dropped_with_its_unit() {
     let cached = || {
         let mut drive = drive("{ hot_reads = 1 }", &[]);
         (0..8).for_each(|lpn| write(&mut drive, lpn));
         drive.advance(at(100_000_000_000));
         read(&mut drive, 5, 1);
         assert_eq!(drive.error_cache().unwrap().entries, 1);
-        let old = ppn(&drive, 5);
+        let old = unit(&drive, 5);
         (drive, old)
     };
     let gone = |drive: &mut Drive<Oracle>, old| {
@@ -138,13 +138,13 @@ fn an_entry_is_dropped_with_its_page() {
     // GC moves the page: the copy is young and has no known errors.
     let (mut drive, old) = cached();
     let mut stream = Stream::new(1, "gc");
-    let others = u64::from(drive.geometry().logical_pages) - 8;
-    while ppn(&drive, 5) == old {
+    let others = u64::from(drive.geometry().logical_units) - 8;
+    while unit(&drive, 5) == old {
         write(&mut drive, 8 + stream.below(others) as u32);
     }
     settle(&mut drive);
     gone(&mut drive, old);
-    assert_eq!(drive.cached_rber(ppn(&drive, 5)), None);
+    assert_eq!(drive.cached_rber(unit(&drive, 5)), None);
 
     // Power loss empties the error cache, which is in RAM.
     let (mut drive, old) = cached();
@@ -168,9 +168,9 @@ fn random_runs_with_the_error_cache_lose_no_data() {
         let interval = "refresh.interval=[{pe=1000000,every='30d'}]";
         let mut drive =
             drive(cache, &[map, multi, start, copyback, interval, "drive.op=1", "drive.blocks_per_plane=24"]);
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         for _ in 0..2000 {
-            let lpn = stream.below(pages).min(stream.below(pages));
+            let lpn = stream.below(units).min(stream.below(units));
             let op = [Op::Read, Op::Read, Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(6) as usize];
             submit_with_few(&mut drive, op, lpn * 4096, 4096);
             if stream.below(20) == 0 {

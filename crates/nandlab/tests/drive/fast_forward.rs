@@ -1,11 +1,11 @@
 //! Fast-forward: the state of a drive after a part of its life that is not simulated.
 
 use crate::common::{TINY, at, ns, read_everything, settle, spec, submit_with_few, with_oracle};
-use nandlab::base::geometry::PlaneId;
+use nandlab::base::geometry::LaneId;
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{Arrival, Beyond};
-use nandlab::flash::BlockState;
+use nandlab::flash::SuperblockState;
 use nandlab::host::{Op, Oracle};
 use nandlab::runner::{Runner, Source};
 
@@ -41,11 +41,11 @@ fn drive(sets: &[&str]) -> Drive<Oracle> {
 
 /// Serves random reads and writes with pauses, then lets the drive come to rest.
 fn work(drive: &mut Drive<Oracle>, seed: u64, requests: u32) {
-    let pages = u64::from(drive.geometry().logical_pages);
+    let units = u64::from(drive.geometry().logical_units);
     let mut stream = Stream::new(seed, "fast-forward");
     for _ in 0..requests {
         let op = if stream.below(2) == 0 { Op::Read } else { Op::Write };
-        submit_with_few(drive, op, stream.below(pages) * 4096, 4096);
+        submit_with_few(drive, op, stream.below(units) * 4096, 4096);
         if stream.below(50) == 0 {
             drive.advance(drive.now() + ns(stream.below(2_000_000_000)));
         }
@@ -54,8 +54,11 @@ fn work(drive: &mut Drive<Oracle>, seed: u64, requests: u32) {
     drive.completions();
 }
 
-fn wear(drive: &Drive<Oracle>, plane: u32) -> Vec<u32> {
-    drive.array().blocks[drive.geometry().blocks_of(PlaneId(plane))].iter().map(|b| b.pe_cycles).collect()
+fn wear(drive: &Drive<Oracle>, lane: u32) -> Vec<u32> {
+    drive.array().superblocks[drive.geometry().superblocks_of(LaneId(lane))]
+        .iter()
+        .map(|b| b.pe_cycles)
+        .collect()
 }
 
 fn sum(wear: &[u32]) -> u64 {
@@ -63,7 +66,7 @@ fn sum(wear: &[u32]) -> u64 {
 }
 
 #[test]
-fn each_plane_wears_at_its_rate_and_the_capacitor_ages() {
+fn each_lane_wears_at_its_rate_and_the_capacitor_ages() {
     let mut drive = drive(&["ftl.wear_levelling='static'"]);
     let (then, lived_then, worn_then) =
         (drive.lived(), drive.lived_s(), (0..4).map(|p| sum(&wear(&drive, p))).collect::<Vec<_>>());
@@ -76,11 +79,11 @@ fn each_plane_wears_at_its_rate_and_the_capacitor_ages() {
     let until = drive.lived();
     assert_eq!(drive.fast_forward(&then, &until, 10.0), 10.0);
     assert_eq!(drive.now(), now, "fast-forward has advanced simulated time");
-    for plane in 0..4 {
-        let after = wear(&drive, plane);
-        let each: Vec<u32> = after.iter().zip(&before[plane as usize]).map(|(a, b)| a - b).collect();
+    for lane in 0..4 {
+        let after = wear(&drive, lane);
+        let each: Vec<u32> = after.iter().zip(&before[lane as usize]).map(|(a, b)| a - b).collect();
         let sum = each.iter().map(|&n| u64::from(n)).sum::<u64>();
-        assert!(sum.abs_diff(10 * gained[plane as usize]) <= 1, "{sum} {gained:?}");
+        assert!(sum.abs_diff(10 * gained[lane as usize]) <= 1, "{sum} {gained:?}");
         let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
         assert!(most - least <= 1, "the P/E cycles are not spread evenly over the blocks: {each:?}");
     }
@@ -95,11 +98,11 @@ fn each_plane_wears_at_its_rate_and_the_capacitor_ages() {
 }
 
 #[test]
-fn without_static_wear_levelling_fast_forward_adds_no_wear_to_cold_blocks() {
+fn without_static_wear_levelling_fast_forward_adds_no_wear_to_cold_superblocks() {
     let mut drive = drive(&["ftl.wear_levelling='dynamic'", "refresh.policy='none'"]);
-    let pages = u64::from(drive.geometry().logical_pages);
-    // Fills the drive once; only the first eighth of the pages is written again.
-    for lpn in 0..pages {
+    let units = u64::from(drive.geometry().logical_units);
+    // Fills the drive once; only the first eighth of the units is written again.
+    for lpn in 0..units {
         submit_with_few(&mut drive, Op::Write, lpn * 4096, 4096);
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -107,39 +110,39 @@ fn without_static_wear_levelling_fast_forward_adds_no_wear_to_cold_blocks() {
     let then = drive.lived();
     let mut stream = Stream::new(3, "fast-forward");
     for _ in 0..8000 {
-        submit_with_few(&mut drive, Op::Write, stream.below(pages / 8) * 4096, 4096);
+        submit_with_few(&mut drive, Op::Write, stream.below(units / 8) * 4096, 4096);
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
-    let before: Vec<u32> = drive.array().blocks.iter().map(|block| block.pe_cycles).collect();
+    let before: Vec<u32> = drive.array().superblocks.iter().map(|superblock| superblock.pe_cycles).collect();
     let until = drive.lived();
     drive.fast_forward(&then, &until, 20.0);
     let mut cold = 0;
-    for (block, &before) in drive.array().blocks.iter().zip(&before) {
+    for (superblock, &before) in drive.array().superblocks.iter().zip(&before) {
         if before == 900 {
             cold += 1;
-            assert_eq!(block.pe_cycles, 900);
+            assert_eq!(superblock.pe_cycles, 900);
         } else {
-            assert!(block.pe_cycles > before);
+            assert!(superblock.pe_cycles > before);
         }
     }
     assert!(cold > 8, "only {cold} blocks hold cold data");
 }
 
 #[test]
-fn fast_forward_retires_no_block() {
+fn fast_forward_retires_no_superblock() {
     let mut drive = drive(&["reliability.pe_cycles=2900"]);
     let then = drive.lived();
     work(&mut drive, 4, 4000);
     let until = drive.lived();
-    let lived = drive.array().blocks.iter().map(|block| block.pe_cycles).max().unwrap() - 2900;
+    let lived = drive.array().superblocks.iter().map(|superblock| superblock.pe_cycles).max().unwrap() - 2900;
     let times = drive.fast_forward(&then, &until, 1e6);
     assert!(times > 1.0 && times < 1e6, "{times}");
-    let most = drive.array().blocks.iter().map(|block| block.pe_cycles).max().unwrap();
+    let most = drive.array().superblocks.iter().map(|superblock| superblock.pe_cycles).max().unwrap();
     // `lived` is the wear of the most worn block in the simulated part. The P/E cycles that remain after the
     // fast-forward allow this wear once more, but not four times.
     assert!(most + lived < 3000 && most + 4 * lived > 3000, "{most} {lived}");
-    assert!(drive.array().blocks.iter().all(|block| block.state != BlockState::Retired));
+    assert!(drive.array().superblocks.iter().all(|superblock| superblock.state != SuperblockState::Retired));
     work(&mut drive, 5, 500);
     settle(&mut drive);
 }
@@ -168,11 +171,11 @@ fn a_drive_keeps_its_data_through_fast_forwards() {
 }
 
 #[test]
-fn blocks_come_due_evenly_after_wear_has_shortened_the_interval() {
+fn superblocks_come_due_evenly_after_wear_has_shortened_the_interval() {
     // The interval is a year up to 1000 P/E cycles, then 30 days.
     let mut drive = drive(&["reliability.pe_cycles=970", "ftl.wear_levelling='static'", "gc.victim='fifo'"]);
-    let pages = u64::from(drive.geometry().logical_pages);
-    for lpn in 0..pages {
+    let units = u64::from(drive.geometry().logical_units);
+    for lpn in 0..units {
         submit_with_few(&mut drive, Op::Write, lpn * 4096, 4096);
     }
     drive.advance(drive.now() + ns(100_000_000_000));
@@ -180,13 +183,13 @@ fn blocks_come_due_evenly_after_wear_has_shortened_the_interval() {
     let then = drive.lived();
     let mut stream = Stream::new(5, "fast-forward");
     for _ in 0..2000 {
-        submit_with_few(&mut drive, Op::Write, stream.below(pages / 8) * 4096, 4096);
+        submit_with_few(&mut drive, Op::Write, stream.below(units / 8) * 4096, 4096);
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
     let until = drive.lived();
     drive.fast_forward(&then, &until, 50.0);
-    let after = drive.array().blocks.iter().map(|block| block.pe_cycles).min().unwrap();
+    let after = drive.array().superblocks.iter().map(|superblock| superblock.pe_cycles).min().unwrap();
     assert!(after > 1000, "{after}");
     assert_eq!(drive.overdue(), None);
     let refreshed = drive.stats().refresh.blocks;

@@ -58,9 +58,9 @@ fn drive(sets: &[&str]) -> Drive<Oracle> {
     with_oracle(&spec(BASE, sets))
 }
 
-/// The override for a capacitor with the energy of `pages` pages of a flush.
-fn pages_of_energy(pages: f64) -> String {
-    format!("capacitor.efficiency={}", pages * 0.340_24 / 12.0)
+/// The override for a capacitor with the energy of `units` units of a flush.
+fn units_of_energy(units: f64) -> String {
+    format!("capacitor.efficiency={}", units * 0.340_24 / 12.0)
 }
 
 fn flush(drive: &mut Drive<Oracle>) -> u64 {
@@ -71,8 +71,8 @@ fn write(drive: &mut Drive<Oracle>, lpn: u64) -> u64 {
     one(drive, Op::Write, lpn * PAGE, PAGE)
 }
 
-fn trim(drive: &mut Drive<Oracle>, first: u64, pages: u64) {
-    assert_eq!(one(drive, Op::Trim, first * PAGE, pages * PAGE), 0);
+fn trim(drive: &mut Drive<Oracle>, first: u64, units: u64) {
+    assert_eq!(one(drive, Op::Trim, first * PAGE, units * PAGE), 0);
 }
 
 fn fua(drive: &mut Drive<Oracle>, lpn: u64) -> u64 {
@@ -83,9 +83,9 @@ fn fua(drive: &mut Drive<Oracle>, lpn: u64) -> u64 {
     (done.completed - done.request.arrival).ns()
 }
 
-/// Writes LPNs 0 to `pages` - 1 and brings them into flash by a detection; then the capacitor is charged again.
-fn in_flash(drive: &mut Drive<Oracle>, pages: u64) {
-    (0..pages).for_each(|lpn| _ = write(drive, lpn));
+/// Writes LPNs 0 to `units` - 1 and brings them into flash by a detection; then the capacitor is charged again.
+fn in_flash(drive: &mut Drive<Oracle>, units: u64) {
+    (0..units).for_each(|lpn| _ = write(drive, lpn));
     drive.detect_budget();
     until(drive, "recharging");
     until(drive, "charged");
@@ -109,7 +109,7 @@ fn ends(drive: &mut Drive<Oracle>) -> Vec<u64> {
 }
 
 fn dirty(drive: &Drive<Oracle>) -> u32 {
-    drive.cache_pages()[2]
+    drive.cache_units()[2]
 }
 
 fn programs(drive: &Drive<Oracle>) -> u64 {
@@ -205,10 +205,10 @@ fn a_flush_that_waits_when_a_detection_begins_completes_when_its_data_is_in_flas
 }
 
 #[test]
-fn flushed_pages_are_saved_as_far_as_the_energy_reaches_and_the_others_are_reported() {
+fn flushed_units_are_saved_as_far_as_the_energy_reaches_and_the_others_are_reported() {
     // A flush reserves energy for the worst case, so 3.5 pages of energy save three pages.
     for (energy, saved) in [(12.0, 5), (3.5, 3), (0.5, 0)] {
-        let mut drive = drive(&[TO_CACHE, &pages_of_energy(energy)]);
+        let mut drive = drive(&[TO_CACHE, &units_of_energy(energy)]);
         (0..4).for_each(|lpn| _ = write(&mut drive, lpn));
         assert_eq!((flush(&mut drive), fua(&mut drive, 4)), (0, DRAM));
         let loss = cut(&mut drive);
@@ -219,11 +219,11 @@ fn flushed_pages_are_saved_as_far_as_the_energy_reaches_and_the_others_are_repor
 }
 
 #[test]
-fn the_emergency_flush_writes_the_records_of_trims_before_the_dirty_pages() {
-    // The pages of energy, the pages of records and dirty pages that are saved, and the LPNs whose TRIM is lost.
-    for (energy, pages, lost) in [(12.0, [1, 2], vec![]), (1.5, [1, 0], vec![]), (0.5, [0, 0], vec![0, 1, 2])]
+fn the_emergency_flush_writes_the_records_of_trims_before_the_dirty_units() {
+    // The units of energy, the units of records and dirty units that are saved, and the LPNs whose TRIM is lost.
+    for (energy, units, lost) in [(12.0, [1, 2], vec![]), (1.5, [1, 0], vec![]), (0.5, [0, 0], vec![0, 1, 2])]
     {
-        let mut drive = drive(&[TO_CACHE, &pages_of_energy(energy)]);
+        let mut drive = drive(&[TO_CACHE, &units_of_energy(energy)]);
         in_flash(&mut drive, 4);
         let before = programs(&drive);
         trim(&mut drive, 0, 3);
@@ -233,7 +233,7 @@ fn the_emergency_flush_writes_the_records_of_trims_before_the_dirty_pages() {
         drive.completions();
         assert_eq!(
             (loss.trim_pages, [loss.trim_pages_saved, loss.flushed_pages]),
-            (1, pages),
+            (1, units),
             "{energy} pages of energy"
         );
         let found: Vec<u32> = loss.lost_trims().iter().map(|&(lpn, _)| lpn.0).collect();
@@ -247,7 +247,7 @@ fn the_emergency_flush_writes_the_records_of_trims_before_the_dirty_pages() {
 }
 
 #[test]
-fn records_of_trims_take_a_page_of_the_budget() {
+fn records_of_trims_take_a_unit_of_the_budget() {
     let mut drive = drive(&[TO_CACHE, "cache.sync=punctual", "cache.dirty_budget=0.4"]);
     in_flash(&mut drive, 3);
     trim(&mut drive, 0, 1);
@@ -265,18 +265,18 @@ fn records_of_trims_take_a_page_of_the_budget() {
 }
 
 #[test]
-fn records_of_trims_that_fill_a_page_are_written() {
+fn records_of_trims_that_fill_a_unit_are_written() {
     // Pages of 512 bytes have 32 records of 16 bytes. Every other LPN is trimmed, so each TRIM needs a record.
-    let page = 512;
-    for (trims, pages) in [(31, 1), (32, 0), (33, 1)] {
+    let unit = 512;
+    for (trims, units) in [(31, 1), (32, 0), (33, 1)] {
         let mut drive = drive(&[TO_CACHE, "drive.page_size=512B", "drive.blocks_per_plane=40"]);
-        (0..80).for_each(|lpn| _ = one(&mut drive, Op::Write, lpn * page, page));
+        (0..80).for_each(|lpn| _ = one(&mut drive, Op::Write, lpn * unit, unit));
         drive.detect_budget();
         until(&mut drive, "recharging");
         until(&mut drive, "charged");
-        (1..=trims).for_each(|n| _ = one(&mut drive, Op::Trim, 2 * n * page, page));
+        (1..=trims).for_each(|n| _ = one(&mut drive, Op::Trim, 2 * n * unit, unit));
         let loss = cut(&mut drive);
-        assert_eq!((loss.trim_pages, loss.trim_pages_saved), (pages, pages), "{trims} TRIMs");
+        assert_eq!((loss.trim_pages, loss.trim_pages_saved), (units, units), "{trims} TRIMs");
         assert!((1..=trims).all(|n| drive.ftl().map.get(Lpn(2 * n as u32)).is_none()));
     }
 }

@@ -4,7 +4,7 @@
 //! 1 W, a program 100 mW; a read takes 4 uJ beside, an erase 300 uJ. The capacitor has 12 mJ, times its efficiency.
 
 use crate::common::{one, read_everything, settle, spec, with_oracle};
-use nandlab::base::geometry::{BlockId, DieId, Lpn};
+use nandlab::base::geometry::{DieId, Lpn, SuperblockId};
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle};
 use nandlab::power_loss::PowerLoss;
@@ -57,16 +57,17 @@ gc_in_flush = true
 /// and 11 to 15), block 2 six, and four blocks eight.
 fn full_drive(sets: &[&str]) -> Drive<Oracle> {
     let mut drive = with_oracle(&spec(BASE, sets));
-    assert_eq!(drive.geometry().logical_pages, 48);
+    assert_eq!(drive.geometry().logical_units, 48);
     let again = [0, 1, 2, 8, 9, 10, 16, 17];
     (0..48).chain(again).for_each(|lpn| assert_eq!(drive.write_now(Lpn(lpn)), 1));
-    let valid = [0, 1, 2, 3, 4, 5, 6].map(|block| drive.array().block(BlockId(block)).valid);
+    let valid =
+        [0, 1, 2, 3, 4, 5, 6].map(|superblock| drive.array().superblock(SuperblockId(superblock)).valid);
     assert_eq!(valid, [5, 5, 6, 8, 8, 8, 8]);
     // One free block less, as while a job is under way.
     let geometry = drive.geometry().clone();
     let (array, ftl) = drive.parts_mut();
-    ftl.take_flush_block(&geometry, array, DieId(0)).expect("a block is free");
-    assert_eq!(drive.ftl().planes[0].free_blocks(), 4);
+    ftl.take_flush_superblock(&geometry, array, DieId(0)).expect("a block is free");
+    assert_eq!(drive.ftl().lanes[0].free_superblocks(), 4);
     drive
 }
 
@@ -97,7 +98,7 @@ fn is_near(found: f64, expected: f64) {
 }
 
 #[test]
-fn gc_cleans_a_block_before_the_first_page_and_whenever_its_gain_is_used() {
+fn gc_cleans_a_superblock_before_the_first_unit_and_whenever_its_gain_is_used() {
     let loss = flush(&mut full_drive(&[]), 44..48);
     // The cleaning of block 0 moves five pages and gains three, to which three pages are written. The fourth page waits
     // for the cleaning of block 1.
@@ -114,7 +115,7 @@ fn gc_cleans_a_block_before_the_first_page_and_whenever_its_gain_is_used() {
 }
 
 #[test]
-fn pages_that_the_flush_has_written_are_not_moved() {
+fn units_that_the_flush_has_written_are_not_moved() {
     // After the cleaning of block 0, LPNs 11, 12 and 13 are written, so block 1 has two valid pages left.
     let loss = flush(&mut full_drive(&[]), [11, 12, 13, 47]);
     assert_eq!((loss.flushed_pages, loss.gc_pages, loss.gc_erases), (4, 5 + 2, 2));

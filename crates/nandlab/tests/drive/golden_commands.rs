@@ -29,7 +29,7 @@ struct Recorder {
 impl Watcher for Recorder {
     fn on_issue(&mut self, now: Time, die: DieId, t: &Transaction) {
         assert_eq!(now.ns() % US, 0);
-        let at = self.geometry.show(t.ppn).to_string();
+        let at = self.geometry.show(t.unit).to_string();
         let (kind, cause) = (format!("{:?}", t.kind).to_lowercase(), t.cause.name());
         let what = if t.kind == FlashOp::Erase {
             at.trim_end_matches(".pg0").to_owned()
@@ -170,7 +170,7 @@ fn a_write_that_leaves_only_the_reserve_free_triggers_foreground_gc() {
 /// After a TRIM of LPN 12, GC copies only LPN 14 from block 1 to block 6. The two pages of block 2 follow, and the last
 /// page of block 6 remains erased.
 #[test]
-fn gc_does_not_copy_trimmed_pages() {
+fn gc_does_not_copy_trimmed_units() {
     let mut scenario = Scenario::new(&[]);
     one_write_before_gc(&mut scenario).submit(Op::Trim, 12 * 4096, 4096).wait().write(10).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
@@ -189,7 +189,7 @@ fn gc_does_not_copy_trimmed_pages() {
 /// and is erased at once, because its die is idle. The write submitted after the TRIM waits for the erase, and opens
 /// block 5. Blocks 6 and 1 remain free: one more than the reserve, so GC does not start.
 #[test]
-fn a_block_whose_pages_are_all_trimmed_is_erased_at_once_without_gc() {
+fn a_superblock_whose_units_are_all_trimmed_is_erased_at_once_without_gc() {
     let mut scenario = Scenario::new(&[]);
     one_write_before_gc(&mut scenario).submit(Op::Trim, 12 * 4096, 3 * 4096).wait().write(10).commands(
         "4200 die 0 erase gc c0.d0.p0.b1
@@ -202,7 +202,7 @@ fn a_block_whose_pages_are_all_trimmed_is_erased_at_once_without_gc() {
 /// All four pages of block 0 are overwritten. The new pages are mapped at admission, but the queued programs pin block
 /// 0: it is dead only when the last program has ended.
 #[test]
-fn a_dead_block_is_erased_after_the_writes_that_invalidated_it() {
+fn a_dead_superblock_is_erased_after_the_writes_that_invalidated_it() {
     let mut scenario = Scenario::new(&[]);
     scenario.write_each(&[0, 2, 4, 6]).forget().write(0).write(2).write(4).write(6).commands(
         "840 die 0 program host lpn 0 c0.d0.p0.b1.pg0
@@ -219,7 +219,7 @@ fn a_dead_block_is_erased_after_the_writes_that_invalidated_it() {
 /// that GC reads is stale, and GC drops it. (Urgent GC operations and host writes are served by age: GC's reads are
 /// older than the host's program of LPN 12, which is older than the copy of LPN 14.)
 #[test]
-fn gc_drops_the_copy_of_a_page_that_the_host_has_overwritten() {
+fn gc_drops_the_copy_of_a_unit_that_the_host_has_overwritten() {
     let mut scenario = Scenario::new(&["gc.pacing='none'"]);
     one_write_before_gc(&mut scenario).write(10).write(12).commands(
         "4200 die 0 program host lpn 10 c0.d0.p0.b5.pg0
@@ -253,7 +253,7 @@ fn partial_write_reads_merges_and_programs() {
 /// 2 only programmed. On each die the read comes first, then the program of the whole page, then the program of the
 /// merged page.
 #[test]
-fn unaligned_write_merges_its_first_and_last_page_only() {
+fn unaligned_write_merges_its_first_and_last_unit_only() {
     let mut scenario = Scenario::new(&[]);
     scenario.write_each(&[0, 1, 2, 3]).forget();
     scenario.submit(Op::Write, 2048, 3 * 4096).commands(
@@ -374,10 +374,10 @@ fn urgent_gc_is_served_after_host_reads_and_by_age_among_host_writes() {
     );
 }
 
-/// The requests of the scenario above with `gc.foreground = "blocking"`. The write of LPN 10 opens the last block that the
-/// host may have, so it waits for the cleaning, and the host's read of LPN 2 and write of LPN 4 wait behind it. The erase
-/// starts at 4740 instead of 5220. The plane is still short of space, so the next cleaning follows at once. Its victim has
-/// the old page of LPN 4: before the erase the die serves the host until the program of LPN 4 has ended.
+/// The requests of the scenario above with `gc.foreground = "blocking"`. The write of LPN 10 opens the last block that
+/// the host may have, so it waits for the cleaning, and the host's read of LPN 2 and write of LPN 4 wait behind it. The
+/// erase starts at 4740 instead of 5220. The plane is still short of space, so the next cleaning follows at once. Its
+/// victim has the old page of LPN 4: before the erase the die serves the host until the program of LPN 4 has ended.
 #[test]
 fn blocking_gc_cleans_its_victim_without_interruption() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);
@@ -399,8 +399,8 @@ fn blocking_gc_cleans_its_victim_without_interruption() {
 }
 
 /// LPN 12 is written while GC's read of it is queued. The program of this write pins the victim, so the erase of the
-/// victim has to wait for the program. So the host operations are served during the cleaning up to this program: the read
-/// of LPN 0 and the writes of LPNs 10 and 12.
+/// victim has to wait for the program. So the host operations are served during the cleaning up to this program: the
+/// read of LPN 0 and the writes of LPNs 10 and 12.
 #[test]
 fn blocking_gc_serves_operations_that_its_erase_waits_for() {
     let mut scenario = Scenario::new(&["gc.pacing='none'", "gc.foreground='blocking'"]);

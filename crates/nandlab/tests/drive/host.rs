@@ -106,14 +106,14 @@ fn flushes_complete_by_the_rule_in_random_runs() {
     for seed in 0..40 {
         let mut stream = Stream::new(seed, "flush");
         let mut drive = Drive::new(&spec(TINY, &[]));
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         let mut sent = Vec::new();
         let mut done = Vec::new();
         for _ in 0..300 {
             let op = [Op::Write, Op::Write, Op::Write, Op::Read, Op::Flush][stream.below(5) as usize];
             let (offset, len) = match op {
                 Op::Flush => (0, 0),
-                _ => (stream.below(pages * 8 - 24) * 512, 512 * (1 + stream.below(24))),
+                _ => (stream.below(units * 8 - 24) * 512, 512 * (1 + stream.below(24))),
             };
             sent.push((op, drive.now().ns()));
             assert_eq!(submit(&mut drive, op, offset, len), sent.len() as u64 - 1);
@@ -135,17 +135,17 @@ fn flushes_complete_by_the_rule_in_random_runs() {
 }
 
 #[test]
-fn fua_is_accepted_and_completes_when_the_page_is_in_flash() {
+fn fua_is_accepted_and_completes_when_the_unit_is_in_flash() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     let request = Request { arrival: Time::START, op: Op::Write, fua: true, offset: 0, len: PAGE };
     let id = drive.submit(&request).unwrap();
     assert_eq!(all(&mut drive), [(id, T + P)]);
-    assert_eq!(drive.array().blocks.iter().map(|b| b.programmed).sum::<u32>(), 1);
+    assert_eq!(drive.array().superblocks.iter().map(|b| b.programmed).sum::<u32>(), 1);
 }
 
 /// LPNs 0 to 3 are written. Each case gives the range of a TRIM, and whether each LPN is still mapped afterwards.
 #[test]
-fn trim_deallocates_whole_pages_only() {
+fn trim_deallocates_whole_units_only() {
     let cases: [(u64, u64, [bool; 4]); 8] = [
         (0, PAGE, [false, true, true, true]),
         (512, PAGE, [true; 4]),
@@ -174,7 +174,7 @@ fn trim_deallocates_whole_pages_only() {
 }
 
 #[test]
-fn trim_of_unmapped_pages_is_not_counted() {
+fn trim_of_unmapped_units_is_not_counted() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     assert_eq!(one(&mut drive, Op::Trim, 0, 8 * PAGE), 0);
     assert_eq!(drive.stats().counters.trimmed_pages, 0);
@@ -182,12 +182,12 @@ fn trim_of_unmapped_pages_is_not_counted() {
 }
 
 #[test]
-fn reads_of_unmapped_pages_are_answered_without_flash_and_counted() {
+fn reads_of_unmapped_units_are_answered_without_flash_and_counted() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     assert_eq!(one(&mut drive, Op::Read, 512, 3 * PAGE), 0);
     assert_eq!(drive.stats().counters.unmapped_reads, 4);
     assert_eq!(drive.stats().flash_total(FlashOp::Read), 0);
-    // A read of a mapped and an unmapped page takes as long as a read of the mapped page.
+    // A read of a mapped and an unmapped unit takes as long as a read of the mapped unit.
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(one(&mut drive, Op::Read, 0, 2 * PAGE), R + T + D);
     assert_eq!(drive.stats().counters.unmapped_reads, 5);
@@ -195,7 +195,7 @@ fn reads_of_unmapped_pages_are_answered_without_flash_and_counted() {
 }
 
 #[test]
-fn reads_of_pages_being_programmed_are_answered_from_the_buffer() {
+fn reads_of_units_being_programmed_are_answered_from_the_buffer() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     let write = submit(&mut drive, Op::Write, 0, PAGE);
     let waiting = submit(&mut drive, Op::Write, 4 * PAGE, PAGE);
@@ -206,10 +206,10 @@ fn reads_of_pages_being_programmed_are_answered_from_the_buffer() {
     assert_eq!(
         now,
         [(reads[0], T + P - 1), (reads[1], T + P - 1)],
-        "pages being programmed and pages queued are both in the buffer"
+        "units being programmed and units queued are both in the buffer"
     );
     assert_eq!(drive.stats().counters.buffered_reads, 2);
-    // After its program the page is read from flash. The read waits for the next program, which has begun.
+    // After its program the unit is read from flash. The read waits for the next program, which has begun.
     drive.advance(at(T + P));
     let read = submit(&mut drive, Op::Read, 0, PAGE);
     let done = all(&mut drive);
@@ -239,7 +239,7 @@ fn requests_that_do_not_fit_are_refused_without_effect() {
         assert_eq!(drive.submit(&request(op, at(MS + 1), 0, 512)), Err(Refused::Future));
     }
     assert_eq!((drive.outstanding(), drive.completions().count()), (0, 0));
-    assert_eq!(drive.submit(&request(Op::Write, at(MS), capacity - PAGE, PAGE)), Ok(0), "the last page");
+    assert_eq!(drive.submit(&request(Op::Write, at(MS), capacity - PAGE, PAGE)), Ok(0), "the last unit");
     assert_eq!(
         drive.submit(&request(Op::Read, Time::START, 0, 1)),
         Ok(1),
@@ -262,11 +262,11 @@ fn every_refusal_has_a_reason() {
     );
 }
 
-/// The final page must have the sectors of both partial writes, so the second write is merged with the result of the
-/// first. It waits for the read of the first write. The merged data is then in the controller: the page is not read
+/// The final unit must have the sectors of both partial writes, so the second write is merged with the result of the
+/// first. It waits for the read of the first write. The merged data is then in the controller: the unit is not read
 /// again.
 #[test]
-fn two_concurrent_partial_writes_of_one_page_are_both_merged() {
+fn two_concurrent_partial_writes_of_one_unit_are_both_merged() {
     let mut drive = Drive::with_probe(&spec(TINY, &[]), Oracle::default());
     one(&mut drive, Op::Write, 0, PAGE);
     let start = drive.now().ns();
@@ -287,9 +287,9 @@ fn two_concurrent_partial_writes_of_one_page_are_both_merged() {
     drive.probe().verdict().unwrap();
 }
 
-/// A partial write that is submitted after the completion of the one before reads the page again.
+/// A partial write that is submitted after the completion of the one before reads the unit again.
 #[test]
-fn each_of_several_successive_partial_writes_reads_the_page() {
+fn each_of_several_successive_partial_writes_reads_the_unit() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     one(&mut drive, Op::Write, 0, PAGE);
     for sector in 0..4 {
@@ -309,15 +309,15 @@ fn a_full_write_during_a_merge_determines_the_final_data() {
     let full = submit(&mut drive, Op::Write, 0, PAGE);
     let done = all(&mut drive);
     assert!(when(&done, partial) < when(&done, full));
-    // LPN 0 is mapped to page 2, the last of the three pages programmed.
+    // LPN 0 is mapped to unit 2, the last of the three units programmed.
     let at = drive.ftl().map.get(nandlab::base::geometry::Lpn(0)).unwrap();
     assert_eq!(drive.geometry().split(at).1, 2);
     assert_eq!(drive.array().stamp(at).sequence, 3);
 }
 
-/// 13 sectors of 512 bytes from sector 4 on: half a page, a whole page, one sector.
+/// 13 sectors of 512 bytes from sector 4 on: half a unit, a whole unit, one sector.
 #[test]
-fn unaligned_requests_are_split_into_pages() {
+fn unaligned_requests_are_split_into_units() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     submit(&mut drive, Op::Write, 0, 4 * PAGE);
     all(&mut drive);
@@ -328,7 +328,7 @@ fn unaligned_requests_are_split_into_pages() {
     submit(&mut drive, Op::Read, 2048, 2048 + PAGE + 512);
     all(&mut drive);
     assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 2 + 3);
-    // A read of one byte on either side of a page boundary touches two pages.
+    // A read of one byte on either side of a unit boundary touches two units.
     submit(&mut drive, Op::Read, PAGE - 1, 2);
     all(&mut drive);
     assert_eq!(drive.stats().flash[FlashOp::Read as usize][Cause::Host as usize], 2 + 3 + 2);
@@ -364,11 +364,11 @@ fn a_request_is_outstanding_from_its_submission_to_its_completion() {
 fn each_completion_is_returned_once_in_order_of_completion() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     let mut stream = Stream::new(4, "order");
-    let pages = u64::from(drive.geometry().logical_pages);
+    let units = u64::from(drive.geometry().logical_units);
     let (mut seen, mut last) = (vec![false; 2000], 0);
     for _ in 0..2000 {
         let op = if stream.below(2) == 0 { Op::Read } else { Op::Write };
-        submit(&mut drive, op, stream.below(pages - 3) * PAGE, PAGE * (1 + stream.below(3)));
+        submit(&mut drive, op, stream.below(units - 3) * PAGE, PAGE * (1 + stream.below(3)));
         drive.advance(drive.now() + ns(stream.below(MS)));
         for completion in drive.completions() {
             assert!(completion.completed.ns() >= last && completion.failed.is_none());
@@ -549,8 +549,8 @@ fn wrap_takes_addresses_modulo_the_capacity_and_counts_the_requests() {
 
 #[test]
 fn with_whole_pages_a_write_of_a_sector_is_one_program_without_a_read() {
-    // The first write maps page 0. The second one, of the sector at 1536, covers part of page 0: it reads the old page
-    // and programs, or is widened to the page and only programs.
+    // The first write maps LPN 0, a whole page. The second one, of the sector at 1536, covers part of the page: it
+    // reads the page and programs, or is widened to the page and only programs.
     let write = |at_ns, offset, len| Request { arrival: at(at_ns), op: Op::Write, fua: false, offset, len };
     let list = vec![write(0, 0, PAGE), write(10 * MS, 1536, 512)];
     for (setting, reads, bytes) in [("false", 1, PAGE + 512), ("true", 0, 2 * PAGE)] {
@@ -593,13 +593,13 @@ fn requests_of_all_kinds_are_widened_to_whole_pages() {
     assert_eq!(runner.wrapped, 3);
 }
 
-/// With mapping units, requests were widened to units, so a program of a flash page still took part of it from others.
+/// With mapping units, requests were widened to units, so a program of a page still took part of the page from others.
 #[test]
-fn with_mapping_units_requests_are_widened_to_flash_pages() {
+fn with_mapping_units_requests_are_widened_to_pages() {
     let unit = PAGE / 4;
     let setting = "arrival = 'trace'\nwhole_pages = true\n[ftl]\nmapping_unit = '1KiB'";
     let capacity = runner(setting, vec![]).0.geometry().logical_bytes();
-    assert_ne!(capacity % PAGE, 0, "the last flash page is only a part of one: {capacity}");
+    assert_ne!(capacity % PAGE, 0, "the last page is only a part of one: {capacity}");
     let last = capacity / PAGE * PAGE;
     let request = |op, offset, len| Request { arrival: Time::START, op, fua: false, offset, len };
     let cases = [

@@ -62,7 +62,7 @@ fn a_read_costs_the_latency_twice_and_its_data_once() {
     assert_eq!(
         one(&mut drive, Op::Read, 100 * PAGE, PAGE),
         L + DATA + L,
-        "the data of an unmapped page crosses the link as well"
+        "the data of an unmapped unit crosses the link as well"
     );
     assert_eq!(busy(&drive), [0, 2 * DATA + 512]);
 }
@@ -221,11 +221,11 @@ fn sequential_reads_of_a_fast_drive_reach_the_bandwidth_of_the_link() {
     for (mb_per_s, data) in [(1000.0, 4096), (1500.0, 2731), (7000.0, 586)] {
         let mut drive =
             Drive::new(&spec(fast, &[&format!("host.link={{ mb_per_s = {mb_per_s}, latency = '1us' }}")]));
-        let pages = u64::from(drive.geometry().logical_pages);
-        (0..pages as u32).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
+        let units = u64::from(drive.geometry().logical_units);
+        (0..units as u32).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
         let mut next = 0;
-        while next < pages || drive.outstanding() > 0 {
-            while next < pages && drive.outstanding() < 128 {
+        while next < units || drive.outstanding() > 0 {
+            while next < units && drive.outstanding() < 128 {
                 submit(&mut drive, Op::Read, next * PAGE, PAGE);
                 next += 1;
             }
@@ -234,8 +234,8 @@ fn sequential_reads_of_a_fast_drive_reach_the_bandwidth_of_the_link() {
         }
         // From the first page on, the link transfers data without a pause.
         let first = 1000 + 5000 + 2048 + 1000;
-        assert_eq!(drive.now(), at(first + pages * data + 1000), "{mb_per_s} MB/s");
-        assert_eq!(busy(&drive), [0, pages * data]);
+        assert_eq!(drive.now(), at(first + units * data + 1000), "{mb_per_s} MB/s");
+        assert_eq!(busy(&drive), [0, units * data]);
         let summary = summary(&drive, &RunFacts::default());
         let reached = summary["mb_per_s"].as_f64().unwrap();
         assert!((reached / mb_per_s - 1.0).abs() < 2e-3, "{reached} of {mb_per_s} MB/s");
@@ -420,7 +420,7 @@ fn power_may_fail_at_every_event_of_the_link() {
                 };
                 submit(&mut drive, op, offset, len);
             }
-            let happened = (0..events).all(|_| drive.advance_by_event(Time::NEVER));
+            let happened = (0..events).all(|_| drive.advance_unless_at_rest());
             if !happened || drive.outstanding() == 0 {
                 break;
             }

@@ -122,13 +122,13 @@ fn reads_and_writes_without_cleaning_take_as_long_as_in_disksim() {
         let mut drive = Drive::new(&spec(&disksim(256), &[]));
         drive.precondition(&mut |_| true);
         let from = drive.now().ns();
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         let (mut stream, mut now) = (Stream::new(1, "DiskSim"), from);
         let requests: Vec<_> = (0..20_000)
             .map(|i| {
                 now += stream.below(MS);
                 let size = (-(1.0 - stream.unit()).ln()).ceil().max(1.0) as u64;
-                let (page, size) = if is_sequential { (i, 1) } else { (stream.below(pages - size), size) };
+                let (page, size) = if is_sequential { (i, 1) } else { (stream.below(units - size), size) };
                 (now, op, page, size)
             })
             .collect();

@@ -1,5 +1,5 @@
 //! Pacing of GC: with pacing the throughput is even; without it, GC served by age stalls the host at times. With pacing the
-//! host is not stalled either where few large blocks span all planes of a die, or all dies.
+//! host is not stalled either where few large superblocks span all planes of a die, or all dies.
 
 use crate::common::{request, rest, spec};
 use nandlab::base::rng::Stream;
@@ -8,7 +8,7 @@ use nandlab::drive::Drive;
 use nandlab::host::Op;
 use nandlab::sched::FlashOp;
 
-/// Four channels of two dies of two planes, each of 40 blocks of 256 pages. A write cache of 128 pages writes back at
+/// Four channels of two dies of two planes, each of 40 blocks of 256 pages. A write cache of 128 units writes back at
 /// once, so that programs of host data are queued before those of GC.
 const DRIVE: &str = "[drive]\nchannels = 4\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
      blocks_per_plane = 40\npages_per_block = 256\npage_size = '4KiB'\nop = 0.3\n\
@@ -31,14 +31,14 @@ struct Seen {
     waf: f64,
 }
 
-/// Plays uniform random requests of one page at queue depth 32 on the drive of `text`. Of ten requests `reads_of_ten` are
+/// Plays uniform random requests of 4 KiB at queue depth 32 on the drive of `text`. Of ten requests `reads_of_ten` are
 /// reads, the others writes.
 fn play(text: &str, sets: &[&str], requests: u32, reads_of_ten: u64) -> Seen {
     let spec = spec(text, sets);
     let mut drive = Drive::new(&spec);
     drive.precondition(&mut |_| true);
     let mut stream = Stream::new(spec.seed, "pacing");
-    let pages = u64::from(drive.geometry().logical_pages);
+    let units = u64::from(drive.geometry().logical_units);
     let from = drive.now();
     let total = |drive: &Drive| {
         let stats = drive.stats();
@@ -51,7 +51,7 @@ fn play(text: &str, sets: &[&str], requests: u32, reads_of_ten: u64) -> Seen {
     while submitted < requests {
         while drive.outstanding() < 32 && submitted < requests {
             let op = if stream.below(10) < reads_of_ten { Op::Read } else { Op::Write };
-            let next = request(&drive, op, stream.below(pages) * 4096, 4096);
+            let next = request(&drive, op, stream.below(units) * 4096, 4096);
             drive.submit(&next).unwrap();
             submitted += 1;
         }
@@ -113,7 +113,7 @@ fn pacing_evens_out_throughput() {
     }
 }
 
-/// A plane that has superblocks has one job for all their dies, and one victim gives the host as many pages as many
+/// A lane of several planes has one job for all of them, and one victim gives the host as many units as many
 /// blocks of one plane. Still no phase is without GC or without host writes. The numbers of the old rule, under which the
 /// last programs of a victim waited until the host had no room left: gaps of 0.2 s and more.
 #[test]

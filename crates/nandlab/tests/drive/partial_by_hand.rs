@@ -3,15 +3,15 @@
 //!
 //! A program takes 910.24 us: 10.24 us for 4096 bytes at 2.5 ns per byte, and 900 us of array time. A read at level L
 //! takes 50 + 14 (L - 1) us of sensing, 20 + 10 (L - 1) of transfer and 15 of decoding: 85 us at level 1. At level 7 a
-//! read occupies the die for 134 + 80 = 214 us. A day of ageing takes a second, and blocks are due after ten days.
+//! read occupies the die for 134 + 80 = 214 us. A day of ageing takes a second, and superblocks are due after ten days.
 
 use crate::common::{US, at, ballast, ns, one, request, spec};
-use nandlab::base::geometry::{DieId, Geometry, Lpn, Ppn};
+use nandlab::base::geometry::{DieId, Geometry, Lpn, UnitId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
-use nandlab::flash::{BlockState, Condition, Reliability};
+use nandlab::flash::{Condition, Reliability, SuperblockState};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
@@ -27,10 +27,10 @@ const BY_HAND: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_ch
      pe_cycles = 1500\nclock_scale = 86400.0\n\
      [refresh]\ninterval = [{ pe = 1000000, every = '10d' }]\n";
 
-/// No bit is susceptible, and each of the 256 codewords of 128 bits has one entry of 7 + 1 bits: 256 bytes per page, so
-/// 16 pages fill a line.
+/// No bit is susceptible, and each of the 256 codewords of 128 bits has one entry of 7 + 1 bits: 256 bytes per unit, so
+/// 16 units fill a line.
 const SIXTEENTH: &str = "susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128";
-/// All bits are susceptible, so that every page fills a line of its own.
+/// All bits are susceptible, so that every unit fills a line of its own.
 const WHOLE: &str = "susceptible_ratio = 1.0";
 
 /// The operations that the dies start: time in nanoseconds, die, transaction.
@@ -62,8 +62,8 @@ fn when(second: u64) -> u64 {
 const INTERVAL_S: u64 = 864_000;
 /// Half of the grace, which is 1 % of the interval, in seconds of the age clock.
 const HALF_GRACE_S: u64 = 4_320;
-/// The due time of the first block. Its first page is programmed after 910.24 us, in second 78 of the age clock, so the
-/// block is due in second 864,078.
+/// The due time of the first superblock. Its first unit is programmed after 910.24 us, in second 78 of the age clock,
+/// so the superblock is due in second 864,078.
 const DUE: u64 = 10_000_902_778;
 /// Time of sixteen reads at level 7 on one die, and of decoding the last of them.
 const READ_16: u64 = (16 * 214 + 15) * US;
@@ -82,18 +82,18 @@ impl Hand {
         Self { drive: Drive::with_probe(spec, <(Oracle, Log)>::default()) }
     }
 
-    /// Returns a drive whose first block of die 0 has `pages` pages: LPN 0, 2, 4, ...
-    fn with_pages(policy: &str, sets: &[&str], pages: u64) -> Self {
+    /// Returns a drive whose first superblock of die 0 has `units` units: LPN 0, 2, 4, ...
+    fn with_units(policy: &str, sets: &[&str], units: u64) -> Self {
         let mut hand = Self::new(policy, sets);
-        hand.write((0..pages).map(|page| 2 * page));
+        hand.write((0..units).map(|unit| 2 * unit));
         assert_eq!(when(second(PROGRAM) + INTERVAL_S), DUE);
         hand
     }
 
-    /// Returns a drive with sixteen pages of a block, at the time when they have been linked to a combination page on
-    /// die 1.
+    /// Returns a drive with sixteen units of a superblock, at the time when they have been linked to a combination page
+    /// on die 1.
     fn linked(sets: &[&str]) -> Self {
-        let mut hand = Self::with_pages(SIXTEENTH, sets, 16);
+        let mut hand = Self::with_units(SIXTEENTH, sets, 16);
         hand.drive.advance(at(DUE + READ_16 + PROGRAM));
         assert_eq!(hand.count(), 16);
         hand
@@ -111,12 +111,12 @@ impl Hand {
         self.drive.submit(&request).unwrap();
     }
 
-    fn at(&self, lpn: u32) -> Ppn {
+    fn at(&self, lpn: u32) -> UnitId {
         self.drive.ftl().map.get(Lpn(lpn)).unwrap()
     }
 
-    fn is_linked(&self, page: Ppn) -> bool {
-        self.links().of(page).is_some()
+    fn is_linked(&self, unit: UnitId) -> bool {
+        self.links().of(unit).is_some()
     }
 
     fn is_pending(&self, lpn: u32) -> bool {
@@ -131,18 +131,18 @@ impl Hand {
         self.links().count()
     }
 
-    /// Returns the number and the PPN of the combination page that a page is linked to.
-    fn combination(&self, page: Ppn) -> (Lpn, Ppn) {
-        let (lpn, _) = self.links().of(page).expect("the page is linked");
+    /// Returns the number and the PPN of the combination page that a unit is linked to.
+    fn combination(&self, unit: UnitId) -> (Lpn, UnitId) {
+        let (lpn, _) = self.links().of(unit).expect("the unit is linked");
         (lpn, self.drive.ftl().map.get(lpn).unwrap())
     }
 
-    fn block(&self, page: Ppn) -> &nandlab::flash::Block {
-        self.drive.array().block(self.drive.geometry().block_of(page))
+    fn superblock(&self, unit: UnitId) -> &nandlab::flash::Superblock {
+        self.drive.array().superblock(self.drive.geometry().superblock_of(unit))
     }
 
-    fn is_partial(&self, page: Ppn) -> bool {
-        self.drive.array().rare(self.drive.geometry().block_of(page)).is_partial
+    fn is_partial(&self, unit: UnitId) -> bool {
+        self.drive.array().rare(self.drive.geometry().superblock_of(unit)).is_partial
     }
 
     /// Returns the operations of refresh since `from`, as (time, die, LPN).
@@ -158,7 +158,7 @@ impl Hand {
 
     /// Returns the number of the first combination page.
     fn first_number(&self) -> u32 {
-        self.drive.geometry().logical_pages
+        self.drive.geometry().logical_units
     }
 
     fn check(&mut self) {
@@ -167,11 +167,11 @@ impl Hand {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
-    /// Lets the drive come to rest, reads every page, and checks that no read has failed.
+    /// Lets the drive come to rest, reads every unit, and checks that no read has failed.
     fn end(mut self) {
         self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         self.check();
-        for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
+        for lpn in 0..u64::from(self.drive.geometry().logical_units) {
             self.submit(Op::Read, lpn);
         }
         self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -183,52 +183,55 @@ impl Hand {
 // ------------------------------------------------------------------------------------------------------------- Fig. 4
 
 #[test]
-fn refresh_of_a_block_follows_the_steps_of_the_papers_figure() {
-    let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
-    let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
-    // Step 1: the block is due.
+fn refresh_of_a_superblock_follows_the_steps_of_the_papers_figure() {
+    let mut hand = Hand::with_units(SIXTEENTH, &[], 16);
+    let bases: Vec<UnitId> = (0..16).map(|unit| hand.at(2 * unit)).collect();
+    // Step 1: the superblock is due.
     hand.drive.advance(at(DUE - 1));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.refresh(FlashOp::Read, 0)), (0, vec![]));
     hand.drive.advance(at(DUE));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (1, 1));
-    // Step 2: the valid pages are read at the highest level, one after the other; up to four reads are queued.
+    // Step 2: the valid units are read at the highest level, one after the other; up to four reads are queued.
     hand.drive.advance(at(DUE + READ_16 - 1));
-    let reads: Vec<_> = (0..16).map(|page| (DUE + u64::from(page) * 214 * US, 0, 2 * page)).collect();
+    let reads: Vec<_> = (0..16).map(|unit| (DUE + u64::from(unit) * 214 * US, 0, 2 * unit)).collect();
     assert_eq!(hand.refresh(FlashOp::Read, 0), reads);
     let levels = hand.drive.probe().1.0.iter().filter(|t| t.2.kind == FlashOp::Read).map(|t| t.2.level);
     assert_eq!(levels.collect::<Vec<_>>(), [7; 16]);
-    // Step 3: the susceptible bits of the pages are in the VSM, 256 bytes each.
+    // Step 3: the susceptible bits of the units are in the VSM, 256 bytes each.
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.partial_pages, stats.susceptible_bytes, stats.combination_pages), (15, 15 * 256, 0));
-    // Step 4: the last page fills a line, which is programmed on the other die.
+    // Step 4: the last unit fills a line, which is programmed on the other die.
     hand.drive.advance(at(DUE + READ_16));
     assert_eq!(hand.refresh(FlashOp::Program, 0), [(DUE + READ_16, 1, hand.first_number())]);
     assert_eq!(hand.drive.partial_refresh().unwrap().vsm_bytes, 4096);
     let linked_at = DUE + READ_16 + PROGRAM;
     hand.drive.advance(at(linked_at - 1));
     assert_eq!((hand.count(), bases.iter().all(|&base| hand.links().is_pending(base))), (0, true));
-    // At the end of the program the pages are linked, each to its bytes of the combination page.
+    // At the end of the program the units are linked, each to its bytes of the combination page.
     hand.drive.advance(at(linked_at));
     let apn = hand.at(hand.first_number());
     for (index, &base) in (0..).zip(&bases) {
         let (lpn, entry) = hand.links().of(base).unwrap();
         assert_eq!((lpn, entry.base, entry.lpn), (Lpn(hand.first_number()), base, Lpn(2 * index)));
         assert_eq!((entry.offset, entry.bytes), (256 * index, 256));
-        // Page n was written by write n, counted from 1.
+        // Unit n was written by write n, counted from 1.
         assert_eq!((entry.sequence, entry.pe_cycles), (u64::from(index) + 1, 1500));
     }
-    assert_eq!((hand.count(), hand.block(bases[0]).linked, hand.block(bases[0]).valid), (16, 16, 16));
-    assert_eq!((hand.block(apn).state, hand.block(apn).programmed), (BlockState::Open, 1));
+    assert_eq!(
+        (hand.count(), hand.superblock(bases[0]).linked, hand.superblock(bases[0]).valid),
+        (16, 16, 16)
+    );
+    assert_eq!((hand.superblock(apn).state, hand.superblock(apn).programmed), (SuperblockState::Open, 1));
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.partial_pages, stats.combination_pages, stats.padding_bytes), (16, 1, 0));
     assert_eq!((stats.late_blocks, stats.overdue_max_s), (0, second(linked_at) as u32 - 864_078));
-    // The job ended when the last page was in the VSM.
+    // The job ended when the last unit was in the VSM.
     assert_eq!(stats.busy_ns, ns(READ_16));
     hand.check();
 
-    // The next interval of the block counts from the end of the program of the combination page, not from the last
-    // read. The interval of the combination block also begins at the end of this program, which wrote its first page.
-    // So both blocks are due in the same second, and they are refreshed conventionally.
+    // The next interval of the superblock counts from the end of the program of the combination page, not from the last
+    // read. The interval of the combination superblock also begins at the end of this program, which wrote its first
+    // page. So both superblocks are due in the same second, and they are refreshed conventionally.
     let again = when(second(linked_at) + INTERVAL_S);
     assert!(again > when(second(linked_at - PROGRAM) + INTERVAL_S));
     hand.drive.advance(at(again - 1));
@@ -240,9 +243,9 @@ fn refresh_of_a_block_follows_the_steps_of_the_papers_figure() {
     assert_eq!(programs.iter().filter(|program| program.1 == 0).count(), 16);
     assert_eq!(programs.iter().filter(|program| program.1 == 1).count(), 1, "the combination page");
     assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (16, 0));
-    // Each of the 16 pages was read by pread, that is two reads, except one that was read while the combination page
+    // Each of the 16 units was read by pread, that is two reads, except one that was read while the combination page
     // was being programmed elsewhere, so that its data was in the controller. The combination page was read to be moved,
-    // and is now invalid. The base pages, whose errors from before the partial refresh are known, decode at the first
+    // and is now invalid. The base units, whose errors from before the partial refresh are known, decode at the first
     // level; the combination page is read at the highest level.
     assert_eq!(hand.refresh(FlashOp::Read, again).len(), 16 + 15 + 1);
     let levels = hand.drive.probe().1.0.iter().filter(|t| t.0 >= again && t.2.kind == FlashOp::Read);
@@ -250,7 +253,10 @@ fn refresh_of_a_block_follows_the_steps_of_the_papers_figure() {
     levels.sort_unstable();
     assert_eq!(levels, [vec![1; 16], vec![7; 16]].concat());
     assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
-    assert_eq!((hand.links().combinations().count(), hand.block(bases[0]).state), (0, BlockState::Free));
+    assert_eq!(
+        (hand.links().combinations().count(), hand.superblock(bases[0]).state),
+        (0, SuperblockState::Free)
+    );
     assert_eq!(hand.flash(FlashOp::Erase, Cause::Refresh), 2);
     // The kinds of refresh alternate: the third refresh is partial again.
     hand.drive.advance(at(again + 10_200_000 * US));
@@ -261,15 +267,18 @@ fn refresh_of_a_block_follows_the_steps_of_the_papers_figure() {
 
 #[test]
 fn a_line_that_is_not_full_is_programmed_at_half_of_the_grace() {
-    // The block has eight pages and is open when it comes due: it is closed.
-    let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
+    // The superblock has eight units and is open when it comes due: it is closed.
+    let mut hand = Hand::with_units(SIXTEENTH, &[], 8);
     hand.drive.advance(at(DUE));
-    assert_eq!((hand.block(hand.at(0)).state, hand.block(hand.at(0)).programmed), (BlockState::Full, 16));
+    assert_eq!(
+        (hand.superblock(hand.at(0)).state, hand.superblock(hand.at(0)).programmed),
+        (SuperblockState::Full, 16)
+    );
     let hurry = when(864_078 + HALF_GRACE_S);
     assert_eq!(hurry, 10_050_902_778);
     hand.drive.advance(at(hurry - 1));
     assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
-    assert!((0..8).all(|page| hand.is_pending(2 * page)));
+    assert!((0..8).all(|unit| hand.is_pending(2 * unit)));
     hand.drive.advance(at(hurry));
     assert_eq!(hand.refresh(FlashOp::Program, 0), [(hurry, 1, hand.first_number())]);
     hand.drive.advance(at(hurry + PROGRAM));
@@ -283,13 +292,13 @@ fn a_line_that_is_not_full_is_programmed_at_half_of_the_grace() {
 }
 
 #[test]
-fn pages_wait_for_a_full_vsm_until_a_line_is_programmed() {
-    // Each page fills a line, and the VSM has four lines. The first line is full 229 us (read and decoding) after the
-    // block was due, and the lines are programmed one after another: line n is in flash n programs later.
-    let mut hand = Hand::with_pages(WHOLE, &[], 6);
+fn units_wait_for_a_full_vsm_until_a_line_is_programmed() {
+    // Each unit fills a line, and the VSM has four lines. The first line is full 229 us (read and decoding) after the
+    // superblock was due, and the lines are programmed one after another: line n is in flash n programs later.
+    let mut hand = Hand::with_units(WHOLE, &[], 6);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(1) - 1));
-    // The fifth page is decoded after 5 * 214 + 15 = 1085 us.
+    // The fifth unit is decoded after 5 * 214 + 15 = 1085 us.
     assert_eq!([0, 2, 4, 6, 8, 10].map(|lpn| hand.is_pending(lpn)), [true, true, true, true, false, false]);
     hand.drive.advance(at(line(1)));
     assert_eq!([0, 2, 8, 10].map(|lpn| hand.is_pending(lpn)), [false, true, true, false]);
@@ -307,9 +316,9 @@ fn pages_wait_for_a_full_vsm_until_a_line_is_programmed() {
 
 #[test]
 fn a_line_goes_to_an_idle_die() {
-    // LPN n is on die n mod 4. Die 1 follows the die of the block, but is busy when the line is ready.
+    // LPN n is on die n mod 4. Die 1 follows the die of the superblock, but is busy when the line is ready.
     let mut hand = Hand::new(SIXTEENTH, &["drive.channels=4"]);
-    hand.write((0..4).map(|page| 4 * page));
+    hand.write((0..4).map(|unit| 4 * unit));
     let hurry = when(864_078 + HALF_GRACE_S);
     hand.drive.advance(at(hurry - 1));
     hand.submit(Op::Write, 1);
@@ -326,26 +335,27 @@ fn a_line_goes_to_an_idle_die() {
 }
 
 #[test]
-fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
-    // There are sixteen lines. The combination block is due an interval after the first line's program, the block of
-    // the base pages an interval after the last line's.
-    let mut hand = Hand::with_pages(WHOLE, &[], 16);
+fn a_combination_superblock_that_is_due_is_moved_and_its_links_follow() {
+    // There are sixteen lines. The combination superblock is due an interval after the first line's program, the
+    // superblock of the base units an interval after the last line's.
+    let mut hand = Hand::with_units(WHOLE, &[], 16);
     let line = |n: u64| DUE + 229 * US + n * PROGRAM;
     hand.drive.advance(at(line(16)));
     assert_eq!((hand.count(), hand.links().combinations().count()), (16, 16));
-    let before: Vec<_> = (0..16).map(|page| hand.combination(hand.at(2 * page))).collect();
-    assert_eq!(hand.block(before[0].1).state, BlockState::Full);
+    let before: Vec<_> = (0..16).map(|unit| hand.combination(hand.at(2 * unit))).collect();
+    assert_eq!(hand.superblock(before[0].1).state, SuperblockState::Full);
     let due = when(second(line(1)) + INTERVAL_S);
     hand.drive.advance(at(due - 1));
     assert_eq!(hand.drive.stats().refresh.blocks, 1);
-    // The block of the base pages is due 15 programs later. Before that at least eight combination pages are moved.
+    // The superblock of the base units is due 15 programs later. Before that at least eight combination pages are
+    // moved.
     let base_due = when(second(line(16)) + INTERVAL_S);
     assert!(base_due > due + 13_000 * US);
     hand.drive.advance(at(base_due - 1));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.stats().refresh.partial_blocks), (2, 1));
-    for (page, &(number, apn)) in before.iter().enumerate() {
-        let (now, moved) = hand.combination(hand.at(2 * page as u32));
-        assert_eq!((now, moved != apn), (number, page < 8 || moved != apn), "page {page}");
+    for (unit, &(number, apn)) in before.iter().enumerate() {
+        let (now, moved) = hand.combination(hand.at(2 * unit as u32));
+        assert_eq!((now, moved != apn), (number, unit < 8 || moved != apn), "unit {unit}");
         assert_eq!(hand.links().content(moved), Some(hand.links().entries(number)));
     }
     assert_eq!((hand.count(), hand.is_partial(before[0].1)), (16, false));
@@ -358,7 +368,7 @@ fn a_combination_block_that_is_due_is_moved_and_its_links_follow() {
 // -------------------------------------------------------------------------------------------------------- the mapping
 
 #[test]
-fn a_link_ends_when_the_page_that_replaces_its_page_is_in_flash() {
+fn a_link_ends_when_the_unit_that_replaces_its_unit_is_in_flash() {
     let mut hand = Hand::linked(&[]);
     let (old, trimmed) = (hand.at(0), hand.at(2));
     hand.submit(Op::Write, 0);
@@ -369,7 +379,7 @@ fn a_link_ends_when_the_page_that_replaces_its_page_is_in_flash() {
     hand.drive.advance(at(end));
     assert!(!hand.is_linked(old) && !hand.is_linked(hand.at(0)));
     assert_eq!(
-        (hand.count(), hand.block(old).linked, hand.links().live(Lpn(hand.first_number()))),
+        (hand.count(), hand.superblock(old).linked, hand.links().live(Lpn(hand.first_number()))),
         (15, 15, 15)
     );
     hand.submit(Op::Trim, 2);
@@ -377,11 +387,11 @@ fn a_link_ends_when_the_page_that_replaces_its_page_is_in_flash() {
     // When its last link ends, a combination page becomes invalid, and its number is free again.
     let number = Lpn(hand.first_number());
     let apn = hand.at(number.0);
-    for page in 2..16 {
+    for unit in 2..16 {
         assert_eq!(hand.drive.ftl().map.get(number), Some(apn));
-        hand.submit(Op::Trim, 2 * page);
+        hand.submit(Op::Trim, 2 * unit);
     }
-    assert_eq!((hand.drive.ftl().map.get(number), hand.block(apn).valid, hand.count()), (None, 0, 0));
+    assert_eq!((hand.drive.ftl().map.get(number), hand.superblock(apn).valid, hand.count()), (None, 0, 0));
     assert_eq!(hand.links().combinations().count(), 0);
     hand.end();
 }
@@ -389,10 +399,10 @@ fn a_link_ends_when_the_page_that_replaces_its_page_is_in_flash() {
 #[test]
 fn a_freed_number_is_used_again() {
     let mut hand = Hand::linked(&[]);
-    for page in 0..16 {
-        hand.submit(Op::Trim, 2 * page);
+    for unit in 0..16 {
+        hand.submit(Op::Trim, 2 * unit);
     }
-    hand.write((0..16).map(|page| 2 * page));
+    hand.write((0..16).map(|unit| 2 * unit));
     hand.drive.advance(hand.drive.now() + ns(10_100_000 * US));
     assert_eq!(hand.count(), 16);
     assert_eq!(hand.combination(hand.at(0)).0, Lpn(hand.first_number()));
@@ -400,8 +410,8 @@ fn a_freed_number_is_used_again() {
 }
 
 #[test]
-fn the_vsm_drops_the_entry_of_a_replaced_page() {
-    let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
+fn the_vsm_drops_the_entry_of_a_replaced_unit() {
+    let mut hand = Hand::with_units(SIXTEENTH, &[], 8);
     hand.drive.advance(at(DUE + 8 * 214 * US + 15 * US));
     let (old, trimmed) = (hand.at(0), hand.at(2));
     hand.submit(Op::Write, 0);
@@ -413,7 +423,7 @@ fn the_vsm_drops_the_entry_of_a_replaced_page() {
     hand.drive.advance(at(end));
     assert!(!hand.links().is_marked(old));
     hand.check();
-    // Six pages remain in the line.
+    // Six units remain in the line.
     hand.drive.advance(at(when(864_078 + HALF_GRACE_S) + PROGRAM));
     assert_eq!((hand.count(), hand.drive.stats().refresh.padding_bytes), (6, 4096 - 6 * 256));
     assert_eq!(hand.drive.stats().refresh.partial_pages, 8);
@@ -421,9 +431,9 @@ fn the_vsm_drops_the_entry_of_a_replaced_page() {
 }
 
 #[test]
-fn a_page_replaced_before_its_line_is_programmed_is_not_linked() {
-    let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
-    // The program that replaces the first page waits for the read under way, and ends before the last pages are read.
+fn a_unit_replaced_before_its_line_is_programmed_is_not_linked() {
+    let mut hand = Hand::with_units(SIXTEENTH, &[], 16);
+    // The program that replaces the first unit waits for the read under way, and ends before the last units are read.
     hand.drive.advance(at(DUE + 3_000 * US));
     hand.submit(Op::Write, 0);
     let first = hand.at(0);
@@ -452,48 +462,48 @@ fn a_page_replaced_before_its_line_is_programmed_is_not_linked() {
     hand.end();
 }
 
-/// Overrides with which idle GC empties blocks with two invalid pages, provided that the garbage of a plane exceeds 32
-/// pages, which is the size of the two blocks that may be open for GC and for combination pages.
+/// Overrides with which idle GC empties superblocks with two invalid units, provided that the garbage of a lane exceeds
+/// 32 units, which is the size of the two superblocks that may be open for GC and for combination pages.
 const EAGER_GC: [&str; 3] =
     ["gc.background_free=0.9999", "gc.idle_valid_max=0.9", "drive.blocks_per_plane=120"];
 const BALLAST: u32 = 48;
 
 #[test]
-fn gc_merges_linked_pages() {
+fn gc_merges_linked_units() {
     let mut hand = Hand::linked(&EAGER_GC);
     let old = hand.at(2);
     ballast(&mut hand.drive, BALLAST);
     hand.submit(Op::Trim, 0);
     hand.submit(Op::Trim, 30);
     hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-    // GC reads fourteen pages by pread, and programs them merged.
+    // GC reads fourteen units by pread, and programs them merged.
     assert_eq!((hand.flash(FlashOp::Read, Cause::Gc), hand.flash(FlashOp::Program, Cause::Gc)), (28, 14));
     assert_eq!((hand.drive.stats().refresh.promoted_pages, hand.count()), (14, 0));
-    assert_eq!((hand.block(old).state, hand.links().combinations().count()), (BlockState::Free, 0));
+    assert_eq!((hand.superblock(old).state, hand.links().combinations().count()), (SuperblockState::Free, 0));
     assert_eq!(hand.drive.ftl().map.get(Lpn(hand.first_number())), None);
     hand.end();
 }
 
 #[test]
 fn gc_moves_combination_pages_and_their_links_follow() {
-    let mut hand = Hand::with_pages(WHOLE, &EAGER_GC, 16);
+    let mut hand = Hand::with_units(WHOLE, &EAGER_GC, 16);
     hand.drive.advance(at(DUE + 229 * US + 16 * PROGRAM));
     assert_eq!(hand.count(), 16);
-    let bases: Vec<Ppn> = (0..15).map(|page| hand.at(2 * page)).collect();
+    let bases: Vec<UnitId> = (0..15).map(|unit| hand.at(2 * unit)).collect();
     let before: Vec<_> = bases.iter().map(|&base| hand.combination(base)).collect();
     ballast(&mut hand.drive, BALLAST);
     let idle = hand.drive.now();
     hand.submit(Op::Trim, 0);
     hand.submit(Op::Trim, 30);
-    // Twenty milliseconds later GC empties both blocks at the same time, on two dies.
+    // Twenty milliseconds later GC empties both superblocks at the same time, on two dies.
     let mut moved = 0;
     for step in 0..80 {
         hand.drive.advance(idle + ns(20_000 * US) + ns(step * 500 * US));
-        for (page, &(number, apn)) in before.iter().enumerate().skip(1) {
-            if hand.is_linked(bases[page]) {
-                let (same, now) = hand.combination(bases[page]);
+        for (unit, &(number, apn)) in before.iter().enumerate().skip(1) {
+            if hand.is_linked(bases[unit]) {
+                let (same, now) = hand.combination(bases[unit]);
                 assert_eq!(same, number);
-                moved = moved.max(if now == apn { 0 } else { page });
+                moved = moved.max(if now == apn { 0 } else { unit });
             }
         }
         hand.check();
@@ -505,8 +515,8 @@ fn gc_moves_combination_pages_and_their_links_follow() {
 }
 
 #[test]
-fn hot_pages_are_written_elsewhere() {
-    let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
+fn hot_units_are_written_elsewhere() {
+    let mut hand = Hand::with_units(SIXTEENTH, &[], 16);
     let old = hand.at(0);
     for _ in 0..8 {
         one(&mut hand.drive, Op::Read, 0, PAGE);
@@ -527,10 +537,10 @@ fn hot_pages_are_written_elsewhere() {
 }
 
 #[test]
-fn pages_whose_bits_do_not_fit_are_written_elsewhere() {
+fn units_whose_bits_do_not_fit_are_written_elsewhere() {
     // An entry has 14 bits. One entry for each of the 32,768 bits and one for each of the 4 codewords take 57,351
     // bytes.
-    let mut hand = Hand::with_pages("susceptible_ratio = 1.0, encoding = 'entries'", &[], 16);
+    let mut hand = Hand::with_units("susceptible_ratio = 1.0, encoding = 'entries'", &[], 16);
     hand.drive.advance(at(DUE + 100_000 * US));
     let stats = &hand.drive.stats().refresh;
     assert_eq!((stats.too_susceptible, stats.partial_pages, stats.combination_pages), (16, 0, 0));
@@ -540,11 +550,11 @@ fn pages_whose_bits_do_not_fit_are_written_elsewhere() {
 }
 
 #[test]
-fn with_few_free_blocks_refresh_is_conventional() {
-    // One of 80 blocks is in use: 98.75 % are free.
+fn with_few_free_superblocks_refresh_is_conventional() {
+    // One of 80 superblocks is in use: 98.75 % are free.
     for (share, partial) in [("0.9875", 1), ("0.988", 0)] {
         let policy = format!("{SIXTEENTH}, min_free_blocks = {share}");
-        let mut hand = Hand::with_pages(&policy, &[], 16);
+        let mut hand = Hand::with_units(&policy, &[], 16);
         hand.drive.advance(at(DUE + 100_000 * US));
         let stats = &hand.drive.stats().refresh;
         assert_eq!((stats.partial_blocks, stats.blocks_while_off), (partial, 1 - partial), "{share}");
@@ -574,9 +584,9 @@ fn a_pread_takes_as_long_as_its_slower_half() {
             (hand.flash(FlashOp::Read, Cause::Host) - reads, hand.drive.stats().refresh.host_preads),
             (2, 1)
         );
-        let pins = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
+        let pins = [hand.at(0), hand.at(hand.first_number())].map(|unit| hand.superblock(unit).pins);
         assert_eq!(pins, [0, 0]);
-        // A page without a link needs one read.
+        // A unit without a link needs one read.
         hand.write([32]);
         assert_eq!(one(&mut hand.drive, Op::Read, 32 * PAGE, PAGE), 85_000);
         hand.end();
@@ -584,7 +594,7 @@ fn a_pread_takes_as_long_as_its_slower_half() {
 }
 
 #[test]
-fn preads_that_complete_a_partly_written_page_are_counted_apart() {
+fn preads_that_complete_a_partly_written_unit_are_counted_apart() {
     let mut hand = Hand::linked(&[]);
     let preads = |hand: &Hand| {
         let refresh = &hand.drive.stats().refresh;
@@ -594,7 +604,7 @@ fn preads_that_complete_a_partly_written_page_are_counted_apart() {
     assert_eq!(preads(&hand), (1, 0, 0));
     one(&mut hand.drive, Op::Write, 0, PAGE / 2);
     assert_eq!(preads(&hand), (2, 1, 1));
-    // The page has been written and has no link any more.
+    // The unit has been written and has no link any more.
     one(&mut hand.drive, Op::Write, 0, PAGE / 2);
     assert_eq!(preads(&hand), (2, 1, 2));
     hand.end();
@@ -611,9 +621,9 @@ fn a_pread_waits_for_the_busy_die_of_its_bits() {
         hand.submit(Op::Write, 1);
         hand.submit(Op::Read, 0);
         let begun = hand.drive.now();
-        // The sub-reads pin both blocks.
+        // The sub-reads pin both superblocks.
         hand.drive.advance(begun + ns(500 * US));
-        let pins = [hand.at(0), hand.at(hand.first_number())].map(|page| hand.block(page).pins);
+        let pins = [hand.at(0), hand.at(hand.first_number())].map(|unit| hand.superblock(unit).pins);
         assert_eq!(pins, [1, 1], "{sets:?}");
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         let done: Vec<_> = hand.drive.completions().collect();
@@ -639,12 +649,12 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
             &["reliability.read_disturb=0.0"],
         );
         let mut hand = Hand::of(&spec);
-        hand.write((0..16).map(|page| 2 * page));
+        hand.write((0..16).map(|unit| 2 * unit));
         let written = second(PROGRAM);
         let linked_at = DUE + READ_16 + PROGRAM;
         hand.drive.advance(at(linked_at));
         assert_eq!(hand.count(), 16);
-        // The errors of the first page were corrected when it was read. The age of its susceptible bits counts from the
+        // The errors of the first unit were corrected when it was read. The age of its susceptible bits counts from the
         // start of the program of the combination page.
         let corrected = second(DUE + 229 * US);
         let programmed = second(linked_at - PROGRAM);
@@ -652,15 +662,15 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
             hand.drive.advance(at(days * 1_000_000_000));
             let now = second(hand.drive.now().ns());
             let geometry = hand.drive.geometry();
-            // The age of a page counts from the start of its program, here in second 0.
+            // The age of a unit counts from the start of its program, here in second 0.
             let of = |age_s| rber(&spec, geometry, pe_cycles, age_s);
-            assert!(written > 0, "the program of the first page starts and ends in the same second");
+            assert!(written > 0, "the program of the first unit starts and ends in the same second");
             let base = hand.drive.ecc().level_for(of(now) - of(corrected));
             let bits = hand.drive.ecc().level_for(of(now - programmed));
             let whole = hand.drive.ecc().level_for(of(now));
             assert!(base <= whole && base <= 7 && bits <= 7);
             seen.insert((base, bits, whole));
-            // Each round repeats, one level higher, the sub-reads that are not yet decoded, and then decodes the page.
+            // Each round repeats, one level higher, the sub-reads that are not yet decoded, and then decodes the unit.
             let sense = |level: u64| 50_000 + 14_000 * (level - 1);
             let transfer = |level: u64| 20_000 + 10_000 * (level - 1);
             let rounds = u64::from(base.max(bits));
@@ -689,15 +699,15 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
 // ------------------------------------------------------------------------------------------------------------ overdue
 
 #[test]
-fn pages_read_after_half_of_the_grace_do_not_wait_in_the_vsm() {
-    // Reads take 10 ms. Two blocks with four pages each come due at almost the same time. The refresh of the second
-    // block begins after 40 ms and reads three of its pages after half of the grace of 100 ms. Four pages of a
-    // sixteenth each do not fill a line, so pages that waited in the VSM would be late.
+fn units_read_after_half_of_the_grace_do_not_wait_in_the_vsm() {
+    // Reads take 10 ms. Two superblocks with four units each come due at almost the same time. The refresh of the
+    // second superblock begins after 40 ms and reads three of its units after half of the grace of 100 ms. Four units
+    // of a sixteenth each do not fill a line, so units that waited in the VSM would be late.
     let sets = ["timing.read=10ms", "ecc.levels='none'", "reliability.rber='none'"];
     let mut hand = Hand::new(SIXTEENTH, &sets);
-    hand.write((0..32).map(|page| 2 * page));
-    for page in (0..32).filter(|page| page % 16 > 3) {
-        hand.submit(Op::Trim, 2 * page);
+    hand.write((0..32).map(|unit| 2 * unit));
+    for unit in (0..32).filter(|unit| unit % 16 > 3) {
+        hand.submit(Op::Trim, 2 * unit);
     }
     hand.drive.advance(at(12_000_000_000));
     let stats = &hand.drive.stats().refresh;
@@ -707,9 +717,9 @@ fn pages_read_after_half_of_the_grace_do_not_wait_in_the_vsm() {
 }
 
 #[test]
-fn a_block_that_is_being_filled_when_it_is_due_is_refreshed_in_time() {
-    // A program in the block is under way when the block comes due, and the drive is never idle afterwards.
-    let mut hand = Hand::with_pages(SIXTEENTH, &[], 8);
+fn a_superblock_that_is_being_filled_when_it_is_due_is_refreshed_in_time() {
+    // A program in the superblock is under way when the superblock comes due, and the drive is never idle afterwards.
+    let mut hand = Hand::with_units(SIXTEENTH, &[], 8);
     hand.drive.advance(at(DUE - 10 * US));
     hand.submit(Op::Write, 16);
     while hand.drive.now() < at(when(864_078 + 2 * HALF_GRACE_S)) {
@@ -723,11 +733,11 @@ fn a_block_that_is_being_filled_when_it_is_due_is_refreshed_in_time() {
 }
 
 #[test]
-fn an_open_block_whose_pages_were_all_invalid_when_it_was_due_is_refreshed_later() {
-    let mut hand = Hand::with_pages(SIXTEENTH, &[], 1);
+fn an_open_superblock_whose_units_were_all_invalid_when_it_was_due_is_refreshed_later() {
+    let mut hand = Hand::with_units(SIXTEENTH, &[], 1);
     hand.submit(Op::Trim, 0);
     hand.drive.advance(at(DUE + 1_000_000 * US));
-    // A page that is written now is due within ten days.
+    // A unit that is written now is due within ten days.
     hand.write([2]);
     hand.drive.advance(hand.drive.now() + ns(10_200_000 * US));
     assert_eq!((hand.drive.stats().refresh.blocks, hand.drive.overdue()), (1, None));
@@ -735,7 +745,7 @@ fn an_open_block_whose_pages_were_all_invalid_when_it_was_due_is_refreshed_later
 }
 
 #[test]
-fn no_block_is_late_under_a_load_that_leaves_room() {
+fn no_superblock_is_late_under_a_load_that_leaves_room() {
     for (seed, policy) in (0..).zip([
         "fcr = {}",
         "fcr = { full_strength = true }",
@@ -745,9 +755,9 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
         let text = format!("seed = {seed}\n{BY_HAND}policy.{policy}\n");
         let mut hand = Hand::of(&spec(&text, &["drive.blocks_per_plane=24"]));
         let mut stream = Stream::new(seed, "late");
-        let pages = u64::from(hand.drive.geometry().logical_pages);
+        let units = u64::from(hand.drive.geometry().logical_units);
         for _ in 0..4000 {
-            let lpn = stream.below(pages);
+            let lpn = stream.below(units);
             let op = [Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(4) as usize];
             let request =
                 Request { arrival: hand.drive.now(), op, fua: false, offset: lpn * PAGE, len: PAGE };
@@ -764,17 +774,17 @@ fn no_block_is_late_under_a_load_that_leaves_room() {
 }
 
 #[test]
-fn no_block_is_late_while_the_host_writes_all_the_time() {
-    // The first three quarters of the LPNs are rewritten all the time. The blocks with the last quarter are refreshed
-    // while GC empties victims.
+fn no_superblock_is_late_while_the_host_writes_all_the_time() {
+    // The first three quarters of the LPNs are rewritten all the time. The superblocks with the last quarter are
+    // refreshed while GC empties victims.
     for (seed, policy) in (0..).zip(["fcr = {}", "partial = {}"]) {
         let text = format!("seed = {seed}\n{BY_HAND}policy.{policy}\n");
         let mut hand = Hand::of(&spec(&text, &["drive.blocks_per_plane=24"]));
         let mut stream = Stream::new(seed, "busy");
-        let pages = u64::from(hand.drive.geometry().logical_pages);
-        // A page is written every 5.9 ms, so on each die a block of 16 pages comes due every 190 ms. The conventional
-        // refresh of a block takes about 20 ms on an idle die.
-        for lpn in 0..pages {
+        let units = u64::from(hand.drive.geometry().logical_units);
+        // A unit is written every 5.9 ms, so on each die a superblock of 16 units comes due every 190 ms. The
+        // conventional refresh of a superblock takes about 20 ms on an idle die.
+        for lpn in 0..units {
             hand.write([lpn]);
             hand.drive.advance(hand.drive.now() + ns(5_000 * US));
         }
@@ -783,7 +793,7 @@ fn no_block_is_late_while_the_host_writes_all_the_time() {
                 assert!(hand.drive.advance_to_completion(Time::NEVER));
                 hand.drive.completions();
             }
-            hand.submit(Op::Write, stream.below(pages * 3 / 4));
+            hand.submit(Op::Write, stream.below(units * 3 / 4));
             let stats = &hand.drive.stats().refresh;
             assert_eq!((hand.drive.overdue(), stats.late_blocks), (None, 0), "{policy}: {stats:?}");
         }
@@ -794,7 +804,7 @@ fn no_block_is_late_while_the_host_writes_all_the_time() {
 }
 
 #[test]
-fn without_due_blocks_refresh_changes_nothing() {
+fn without_due_superblocks_refresh_changes_nothing() {
     let run = |policy: &str, requests: u32| {
         let mut hand =
             Hand::of(&spec(&format!("{BY_HAND}policy = {policy}\n"), &["reliability.clock_scale=1.0"]));
@@ -812,8 +822,8 @@ fn without_due_blocks_refresh_changes_nothing() {
     };
     assert_eq!(run("'fcr'", 3000), run("'none'", 3000));
     assert!(run("'none'", 3000).2 > 20);
-    // Partial refresh keeps a block free for combination pages, so GC begins earlier. With 1000 requests GC has not yet
-    // begun, and the runs are equal.
+    // Partial refresh keeps a superblock free for combination pages, so GC begins earlier. With 1000 requests GC has
+    // not yet begun, and the runs are equal.
     assert_eq!(run("'partial'", 1000), run("'none'", 1000));
 }
 
@@ -824,21 +834,21 @@ fn the_audit_detects_wrong_links() {
     use nandlab::drive::Inner;
     use nandlab::ftl::Ftl;
     type Break = fn(&Geometry, Inner, Lpn);
-    fn base(ftl: &Ftl) -> Ppn {
+    fn base(ftl: &Ftl) -> UnitId {
         ftl.map.get(Lpn(4)).unwrap()
     }
     let breaks: [(&str, &str, Break); 10] = [
-        ("a linked page has been written since", "has been written since", |_, inner, _| {
+        ("a linked unit has been written since", "has been written since", |_, inner, _| {
             inner.array.set_sequence(base(inner.ftl), 1);
         }),
         (
-            "the block of a linked page has been erased since",
+            "the superblock of a linked unit has been erased since",
             "differs from its entry",
             |geometry, inner, _| {
-                inner.array.block_mut(geometry.block_of(base(inner.ftl))).pe_cycles += 1;
+                inner.array.superblock_mut(geometry.superblock_of(base(inner.ftl))).pe_cycles += 1;
             },
         ),
-        ("a page is linked twice", "its count of links is 17, found 16", |_, inner, number| {
+        ("a unit is linked twice", "its count of links is 17, found 16", |_, inner, number| {
             inner.links.unwrap().link(number, 2);
         }),
         ("a combination page is not mapped", "has lost its combination page", |geometry, inner, number| {
@@ -849,44 +859,45 @@ fn the_audit_detects_wrong_links() {
             inner.links.unwrap().stage(apn, [].into());
         }),
         (
-            "a link remains after its page was unmapped",
+            "a link remains after its unit was unmapped",
             "is not the newest page of LPN 4",
             |geometry, inner, _| {
                 inner.ftl.unmap(geometry, inner.array, Lpn(4));
             },
         ),
-        ("a link is missing", "is 16, but 15 pages of the block are linked", |_, inner, number| {
+        ("a link is missing", "is 16, but 15 units of the superblock are linked", |_, inner, number| {
             inner.links.unwrap().unlink(number);
             inner.parts.clear(base(inner.ftl));
         }),
         (
-            "a block counts a link too many",
-            "is 17, but 16 pages of the block are linked",
+            "a superblock counts a link too many",
+            "is 17, but 16 units of the superblock are linked",
             |geometry, inner, _| {
-                inner.array.block_mut(geometry.block_of(base(inner.ftl))).linked += 1;
+                inner.array.superblock_mut(geometry.superblock_of(base(inner.ftl))).linked += 1;
             },
         ),
         (
-            "a pending page is in no line",
+            "a pending unit is in no line",
             "neither a link nor an entry in the VSM",
             |geometry, inner, number| {
-                let page = base(inner.ftl);
+                let unit = base(inner.ftl);
                 inner.links.unwrap().unlink(number);
-                inner.parts.clear(page);
-                inner.parts.set_pending(page);
-                inner.array.block_mut(geometry.block_of(page)).linked -= 1;
+                inner.parts.clear(unit);
+                inner.parts.set_pending(unit);
+                inner.array.superblock_mut(geometry.superblock_of(unit)).linked -= 1;
             },
         ),
         (
             "a combination page remains without links",
             "its count of links is 0, found 0",
             |geometry, inner, number| {
-                let pages: Vec<Ppn> = (0..16).map(|page| inner.ftl.map.get(Lpn(2 * page)).unwrap()).collect();
+                let units: Vec<UnitId> =
+                    (0..16).map(|unit| inner.ftl.map.get(Lpn(2 * unit)).unwrap()).collect();
                 let links = inner.links.unwrap();
-                for page in pages {
+                for unit in units {
                     links.unlink(number);
-                    inner.parts.clear(page);
-                    inner.array.block_mut(geometry.block_of(page)).linked -= 1;
+                    inner.parts.clear(unit);
+                    inner.array.superblock_mut(geometry.superblock_of(unit)).linked -= 1;
                 }
             },
         ),
@@ -917,15 +928,15 @@ fn power_loss_saves_a_half_full_line_with_a_capacitor_and_drops_it_without() {
     for sets in [&CAPACITOR[..], &[][..]] {
         let is_saved = !sets.is_empty();
         let mut hand = Hand::new(SIXTEENTH, sets);
-        hand.write((0..8).map(|page| 2 * page));
+        hand.write((0..8).map(|unit| 2 * unit));
         hand.submit(Op::Flush, 0);
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         hand.drive.completions();
-        // With the capacitor there is also a write cache: the pages are programmed somewhat later, and so come due
+        // With the capacitor there is also a write cache: the units are programmed somewhat later, and so come due
         // later.
         hand.drive.advance(at(DUE + 40_000 * US));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.count()), (8, 0));
-        let bases: Vec<Ppn> = (0..8).map(|page| hand.at(2 * page)).collect();
+        let bases: Vec<UnitId> = (0..8).map(|unit| hand.at(2 * unit)).collect();
         let loss = hand.drive.cut_power().clone();
         assert_eq!(
             (loss.vsm_lines, loss.vsm_lines_saved),
@@ -935,10 +946,10 @@ fn power_loss_saves_a_half_full_line_with_a_capacitor_and_drops_it_without() {
         assert!(loss.lost.is_empty());
         assert_eq!(hand.count(), if is_saved { 8 } else { 0 });
         assert!(bases.iter().all(|&base| hand.is_linked(base) == is_saved));
-        assert!((0..8).all(|page| hand.at(2 * page) == bases[page as usize]));
+        assert!((0..8).all(|unit| hand.at(2 * unit) == bases[unit as usize]));
         hand.check();
-        // The refresh was not completed, so the block is still due. It may have links, so this time it is refreshed
-        // conventionally.
+        // The refresh was not completed, so the superblock is still due. It may have links, so this time it is
+        // refreshed conventionally.
         hand.drive.advance(hand.drive.now() + ns(100_000 * US));
         let stats = &hand.drive.stats().refresh;
         assert_eq!((stats.blocks, stats.partial_blocks, hand.drive.overdue()), (2, 1, None));
@@ -952,7 +963,7 @@ fn the_program_of_a_line_ends_with_a_capacitor_and_is_torn_without() {
     for sets in [&CAPACITOR[..], &[][..]] {
         let ends = !sets.is_empty();
         let mut hand = Hand::new(SIXTEENTH, sets);
-        hand.write((0..16).map(|page| 2 * page));
+        hand.write((0..16).map(|unit| 2 * unit));
         hand.submit(Op::Flush, 0);
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         hand.drive.completions();
@@ -973,18 +984,18 @@ fn the_program_of_a_line_ends_with_a_capacitor_and_is_torn_without() {
 #[test]
 fn power_loss_keeps_valid_links_and_drops_stale_links() {
     let mut hand = Hand::linked(&[]);
-    let bases: Vec<Ppn> = (0..16).map(|page| hand.at(2 * page)).collect();
+    let bases: Vec<UnitId> = (0..16).map(|unit| hand.at(2 * unit)).collect();
     hand.write([0]);
     hand.submit(Op::Trim, 2);
     hand.submit(Op::Flush, 0);
-    // The flush does not cover the TRIM that follows it: power loss undoes this TRIM, and the page is linked again.
+    // The flush does not cover the TRIM that follows it: power loss undoes this TRIM, and the unit is linked again.
     hand.submit(Op::Trim, 4);
     assert_eq!(hand.count(), 13);
     hand.drive.cut_power();
     assert_eq!((hand.count(), hand.is_linked(bases[0]), hand.is_linked(bases[1])), (14, false, false));
     assert!(bases[2..].iter().all(|&base| hand.is_linked(base)));
     hand.check();
-    // A link records the sequence number of its page and the P/E cycles of its block. If they differ from those in
+    // A link records the sequence number of its unit and the P/E cycles of its superblock. If they differ from those in
     // flash, the link is stale.
     hand.drive.lose_power();
     let geometry = hand.drive.geometry().clone();
@@ -995,7 +1006,7 @@ fn power_loss_keeps_valid_links_and_drops_stale_links() {
     hand.drive.lose_power();
     let (array, _) = hand.drive.parts_mut();
     array.set_sequence(bases[5], 6);
-    array.block_mut(geometry.block_of(bases[6])).pe_cycles += 1;
+    array.superblock_mut(geometry.superblock_of(bases[6])).pe_cycles += 1;
     hand.drive.restore_power();
     assert_eq!((hand.count(), hand.links().combinations().count()), (0, 0));
     hand.drive.audit().unwrap();
@@ -1003,18 +1014,18 @@ fn power_loss_keeps_valid_links_and_drops_stale_links() {
 
 #[test]
 fn recovery_restores_the_newer_of_two_combination_pages_with_one_number() {
-    // The second block is younger than the first by half a second, that is by half a day of ageing.
+    // The second superblock is younger than the first by half a second, that is by half a day of ageing.
     const LATER: u64 = 500_000_000;
-    let mut hand = Hand::with_pages(SIXTEENTH, &[], 16);
+    let mut hand = Hand::with_units(SIXTEENTH, &[], 16);
     hand.drive.advance(at(LATER));
-    hand.write((16..32).map(|page| 2 * page));
+    hand.write((16..32).map(|unit| 2 * unit));
     hand.drive.advance(at(DUE + READ_16 + PROGRAM));
     assert_eq!(hand.count(), 16);
     let old = hand.at(hand.first_number());
-    // The first combination page becomes invalid, and the combination page of the second block gets its number. Both
-    // combination pages are in one open block.
-    for page in 0..16 {
-        hand.submit(Op::Trim, 2 * page);
+    // The first combination page becomes invalid, and the combination page of the second superblock gets its number.
+    // Both combination pages are in one open superblock.
+    for unit in 0..16 {
+        hand.submit(Op::Trim, 2 * unit);
     }
     assert_eq!((hand.count(), hand.links().combinations().count()), (0, 0));
     hand.drive.advance(at(when(second(LATER + PROGRAM) + INTERVAL_S) + READ_16 + PROGRAM));
@@ -1024,7 +1035,7 @@ fn recovery_restores_the_newer_of_two_combination_pages_with_one_number() {
     hand.drive.cut_power();
     assert_eq!((hand.combination(hand.at(32)), hand.count()), ((number, new), 16));
     hand.check();
-    // The newer combination page is torn. Recovery finds the older one, whose links refer to pages that are no longer
+    // The newer combination page is torn. Recovery finds the older one, whose links refer to units that are no longer
     // mapped.
     hand.drive.lose_power();
     hand.drive.parts_mut().0.tear(new);

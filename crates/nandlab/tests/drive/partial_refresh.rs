@@ -15,18 +15,18 @@ fn ageing(seed: u64, policy: &str, sets: &[&str]) -> Drive<Oracle> {
 }
 
 /// Plays `requests` random writes, reads and TRIMs to the first `share` percent of the LPNs, with pauses in which
-/// blocks come due.
+/// superblocks come due.
 fn work(drive: &mut Drive<Oracle>, stream: &mut Stream, requests: u32, share: u64) {
-    let page = u64::from(drive.geometry().page_bytes);
-    let pages = u64::from(drive.geometry().logical_pages) * share / 100;
+    let unit = u64::from(drive.geometry().unit_bytes);
+    let units = u64::from(drive.geometry().logical_units) * share / 100;
     for _ in 0..requests {
-        let lpn = stream.below(pages);
+        let lpn = stream.below(units);
         let op = match stream.below(10) {
             0..=3 => Op::Read,
             4..=8 => Op::Write,
             _ => Op::Trim,
         };
-        submit_with_few(drive, op, lpn * page, page);
+        submit_with_few(drive, op, lpn * unit, unit);
         if stream.below(20) == 0 {
             drive.advance(drive.now() + ns(stream.below(4_000_000_000)));
             drive.completions();
@@ -50,7 +50,7 @@ fn partial_refresh_and_gc_together_lose_no_data() {
     // The environment variable `NANDLAB_PARTIAL_SEEDS` gives the number of runs.
     let seeds = std::env::var("NANDLAB_PARTIAL_SEEDS").map_or(60, |n| n.parse().expect("a number of seeds"));
     let (mut partial, mut preads, mut promoted, mut copybacks) = (0, 0, 0, 0);
-    // Regression: in run 1568 partial refresh took the last free blocks of a plane.
+    // Regression: in run 1568 partial refresh took the last free superblocks of a lane.
     for seed in (0..seeds).chain([1568]) {
         let policy = policies[seed as usize % policies.len()];
         let mut stream = Stream::new(seed, "partial");
@@ -68,7 +68,7 @@ fn partial_refresh_and_gc_together_lose_no_data() {
         let victim =
             ["gc.victim='greedy'", "gc.victim='partial-aware'", "gc.victim='fifo'"][stream.below(3) as usize];
         let cache = ["cache.size=0B", "cache.size=32KiB", "cache.size=128KiB"][stream.below(3) as usize];
-        // GC begins early. Otherwise refresh and the erases of dead blocks would leave little garbage for GC.
+        // GC begins early. Otherwise refresh and the erases of dead superblocks would leave little garbage for GC.
         let eager = ["drive.blocks_per_plane=38", "gc.background_free=0.9"];
         let sets = [&[op, scheduler, multi, wear, map, migration, victim, cache], &eager[..]].concat();
         let mut drive = ageing(seed, policy, &sets);
@@ -84,33 +84,33 @@ fn partial_refresh_and_gc_together_lose_no_data() {
         assert_eq!(drive.stats().counters.media_errors, 0, "seed {seed}");
     }
     assert!(partial > 1000 && preads > 200 && promoted > 200, "{partial} {preads} {promoted}");
-    // There are few copybacks, because most pages that GC moves are linked and are therefore merged.
+    // There are few copybacks, because most units that GC moves are linked and are therefore merged.
     assert!(copybacks > 30, "{copybacks}");
 }
 
 #[test]
-fn a_page_whose_susceptible_data_exceeds_max_share_is_written_elsewhere() {
-    // Half of the 32,768 bits, plus or minus 500, are susceptible: 0.48 to 0.52 of a page.
+fn a_unit_whose_susceptible_data_exceeds_max_share_is_written_elsewhere() {
+    // Half of the 32,768 bits, plus or minus 500, are susceptible: 0.48 to 0.52 of a unit.
     for (max_share, fits) in [(0.52, true), (0.48, false)] {
         let policy = format!(
             "{{ partial = {{ susceptible_ratio = 0.5, max_share = {max_share}, min_free_blocks = 0.0 }} }}"
         );
         let mut drive = ageing(3, &policy, &["drive.op=2", "drive.blocks_per_plane=27"]);
-        let pages = u64::from(drive.geometry().logical_pages);
-        for lpn in 0..pages {
+        let units = u64::from(drive.geometry().logical_units);
+        for lpn in 0..units {
             let request =
                 Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
             drive.submit(&request).unwrap();
         }
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // A day of ageing takes a second; blocks with 1001 to 2000 P/E cycles are due every 30 days.
+        // A day of ageing takes a second; superblocks with 1001 to 2000 P/E cycles are due every 30 days.
         drive.advance(at(31_500_000_000));
         let refresh = &drive.stats().refresh;
         let programs = drive.stats().flash[FlashOp::Program as usize][Cause::Refresh as usize];
-        assert!(refresh.pages >= pages && refresh.without_room == 0, "{refresh:?}");
+        assert!(refresh.pages >= units && refresh.without_room == 0, "{refresh:?}");
         if fits {
             assert_eq!((refresh.partial_pages, refresh.too_susceptible), (refresh.pages, 0));
-            // A combination page has the bits of at most two pages.
+            // A combination page has the bits of at most two units.
             assert!(refresh.combination_pages >= refresh.pages / 2);
             assert_eq!(programs, refresh.combination_pages);
         } else {

@@ -1,7 +1,8 @@
-//! Partial refresh where a program writes several mapping units, by hand: reads of a flash page whose units are linked,
+//! Partial refresh where a program writes several units, by hand: reads of a page whose units are linked,
 //! and programs of lines of susceptible bits.
 //!
-//! A day of ageing takes a second of simulated time, and blocks are due after ten days. The grace is 1 % of the interval.
+//! A day of ageing takes a second of simulated time, and superblocks are due after ten days. The grace is 1 % of the
+//! interval.
 
 use crate::common::{at, ns, one, spec};
 use nandlab::base::geometry::{DieId, Lpn};
@@ -14,7 +15,7 @@ use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 
 const UNIT: u64 = 4096;
 
-/// A die of two planes with blocks of eight flash pages of 16 KiB.
+/// A die of two planes with blocks of eight pages of 16 KiB.
 const BASE: &str = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 2\n\
      blocks_per_plane = 40\npages_per_block = 8\npage_size = '16KiB'\ncell = 'mlc'\nop = 2.0\nendurance = 1000000\n\
      [timing]\nprogram = '900us'\nmulti_plane = true\n[gc]\nforeground_free = 0.0\nbackground_free = 0.001\n\
@@ -29,8 +30,8 @@ const SIXTEENTH: &str =
 /// All bits are susceptible, so that every unit fills a line of its own.
 const WHOLE: &str = "policy.partial = { susceptible_ratio = 1.0, vsm_pages = 8 }\n";
 
-/// Due time of data written at the start, and the time in which a refresh of a few blocks is over. Half of the grace,
-/// 50 ms, is over by then.
+/// Due time of data written at the start, and the time in which a refresh of a few superblocks is over. Half of the
+/// grace, 50 ms, is over by then.
 const DUE_S: u64 = 10;
 const OVER_MS: u64 = DUE_S * 1000 + 200;
 
@@ -60,7 +61,7 @@ fn count(drive: &Logged, kind: FlashOp, cause: Cause) -> u64 {
     drive.stats().flash[kind as usize][cause as usize]
 }
 
-/// Reads `units` mapping units. Returns the bytes that each flash read transfers: of pages of the host, by LPN, and of
+/// Reads `units` units. Returns the bytes that each flash read transfers: of units of the host, by LPN, and of
 /// combination pages.
 fn read(drive: &mut Logged, first: u64, units: u64) -> (Vec<(u32, u32)>, Vec<u32>) {
     drive.probe_mut().1.0.clear();
@@ -74,25 +75,25 @@ fn read(drive: &mut Logged, first: u64, units: u64) -> (Vec<(u32, u32)>, Vec<u32
 }
 
 /// Two blocks of the drive, one in each plane, hold 64 units. Their susceptible bits fill four lines, which one program of a
-/// flash page writes.
+/// page writes.
 #[test]
-fn the_units_of_a_flash_page_share_the_read_of_their_combination_page() {
+fn the_units_of_a_page_share_the_read_of_their_combination_page() {
     let mut drive = drive(SIXTEENTH, &[]);
     one(&mut drive, Op::Write, 0, 64 * UNIT);
     assert_eq!(count(&drive, FlashOp::Program, Cause::Host), 16);
     drive.advance(at(OVER_MS * 1_000_000));
-    // A refresh reads each of the sixteen flash pages once, for all its units.
+    // A refresh reads each of the sixteen pages once, for all its units.
     assert_eq!(count(&drive, FlashOp::Read, Cause::Refresh), 16);
     assert_eq!(count(&drive, FlashOp::Program, Cause::Refresh), 1);
     assert_eq!((drive.stats().refresh.partial_pages, drive.stats().refresh.combination_pages), (64, 4));
     assert_eq!((drive.stats().units.padding, drive.partial_refresh().unwrap().linked_pages), (0, 64));
     let (unit, bits) = (UNIT as u32, 256);
-    // The read of the flash page, and a read of the bits of its units that were asked for.
+    // The read of the page, and a read of the bits of its units that were asked for.
     for units in 1..=4 {
         let expected = (vec![(0, units as u32 * unit)], vec![units as u32 * bits]);
         assert_eq!(read(&mut drive, 0, units), expected);
     }
-    // A unit that the host has written again is in another flash page, and has no link.
+    // A unit that the host has written again is in another page, and has no link.
     one(&mut drive, Op::Write, UNIT, UNIT);
     assert_eq!(read(&mut drive, 0, 4), (vec![(0, 3 * unit), (1, unit)], vec![3 * bits]));
     assert_eq!(drive.stats().refresh.host_preads, 1 + 2 + 3 + 4 + 3);
@@ -111,7 +112,7 @@ fn lines_of_susceptible_bits_fill_one_shot_programs() {
     let before = drive.stats().units.padding;
     drive.advance(at(OVER_MS * 1_000_000));
     assert_eq!((drive.stats().refresh.partial_pages, drive.stats().refresh.combination_pages), (64, 64));
-    // Four programs of four flash pages, without padding.
+    // Four programs of four pages, without padding.
     assert_eq!(count(&drive, FlashOp::Program, Cause::Refresh), 16);
     assert_eq!(drive.stats().units.padding, before);
     // While one program is under way, the VSM gathers the next: at most 32 units of 4 KiB.
@@ -143,9 +144,9 @@ fn all_units_fail_whose_combination_page_is_lost() {
     drive.advance(at(OVER_MS * 1_000_000));
     let first = drive.ftl().map.get(Lpn(0)).unwrap();
     let (combination, _) = drive.links().unwrap().of(first).expect("the unit is linked");
-    let page = drive.ftl().map.get(combination).unwrap();
+    let unit = drive.ftl().map.get(combination).unwrap();
     let array = drive.parts_mut().0;
-    array.stage(page, combination, Stamp { corrected: AgeStamp::LOST, ..array.stamp(page) });
+    array.stage(unit, combination, Stamp { corrected: AgeStamp::LOST, ..array.stamp(unit) });
     let linked = |lpn: &u32| {
         let base = drive.ftl().map.get(Lpn(*lpn)).unwrap();
         drive.links().unwrap().of(base).unwrap().0 == combination

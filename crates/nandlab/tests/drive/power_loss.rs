@@ -77,22 +77,22 @@ fn acknowledged_writes_within_the_budget_survive() {
             counts.aborted_on_link_to_host,
             counts.torn_programs,
             counts.torn_erases,
-            counts.partial_pages_merged,
-            counts.pages_lost_for_lack_of_energy,
-            counts.pages_lost_with_their_wordline,
+            counts.partial_units_merged,
+            counts.units_lost_for_lack_of_energy,
+            counts.units_lost_with_their_wordline,
             counts.cuts_with_flushed_data_in_ram,
-            counts.flushed_pages_in_ram_that_were_lost,
+            counts.flushed_units_in_ram_that_were_lost,
             counts.fua_writes_from_cache,
-            counts.trim_pages_saved,
+            counts.trim_units_saved,
             counts.lost_covered,
             counts.lost_acknowledged,
             counts.lost_in_flight,
             counts.detections,
-            counts.pages_refreshed_partially,
+            counts.units_refreshed_partially,
             counts.links_at_a_cut,
             counts.vsm_lines,
             counts.vsm_lines_saved,
-            counts.cuts_with_units,
+            counts.cuts_with_programs_of_units,
             counts.cuts_with_bad_blocks,
         ] {
             assert!(count > 0, "a count is 0:\n{counts}");
@@ -100,15 +100,15 @@ fn acknowledged_writes_within_the_budget_survive() {
     }
 }
 
-/// Only drives with several mapping units in a flash page, superblocks or one-shot programs.
+/// Only drives with several units in a page, superblocks or one-shot programs.
 #[test]
-fn units_of_torn_flash_pages_are_found_in_older_pages() {
+fn units_of_torn_pages_are_found_in_older_units() {
     let (first, cuts) = first_and_cuts(1500);
     let plan = |seed| Some(Plan::new(seed)).filter(Plan::has_units);
-    let counts = run(first, cuts, plan, "units_of_torn_flash_pages_are_found_in_older_pages");
+    let counts = run(first, cuts, plan, "units_of_torn_pages_are_found_in_older_units");
     if cuts >= 1500 {
         for count in [
-            counts.cuts_with_units,
+            counts.cuts_with_programs_of_units,
             counts.torn_in_superblocks,
             counts.lost_in_superblocks,
             counts.torn_in_superblocks_of_the_drive,
@@ -117,19 +117,19 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
             counts.superblocks_with_gaps,
             counts.torn_programs,
             counts.torn_erases,
-            counts.pages_lost_with_their_wordline,
-            counts.pages_lost_without_a_capacitor,
+            counts.units_lost_with_their_wordline,
+            counts.units_lost_without_a_capacitor,
             counts.cuts_with_a_write_buffer,
             counts.cuts_between_victims,
             counts.cuts_with_copies_of_two_victims,
             counts.cuts_with_bad_blocks,
             counts.stale_translation_pages,
-            counts.units_flushed,
-            counts.buffered_pages_flushed,
-            counts.partial_pages_merged,
-            counts.pages_lost_for_lack_of_energy,
+            counts.flushed_on_drives_with_units,
+            counts.buffered_units_flushed,
+            counts.partial_units_merged,
+            counts.units_lost_for_lack_of_energy,
             counts.detections,
-            counts.pages_refreshed_partially,
+            counts.units_refreshed_partially,
             counts.links_at_a_cut,
             counts.vsm_lines,
             counts.vsm_lines_saved,
@@ -139,8 +139,9 @@ fn units_of_torn_flash_pages_are_found_in_older_pages() {
     }
 }
 
-/// A drive with a demand map that only read and refreshed failed with "GC has erased ... blocks, but no waiting host page
-/// has got room": erases that gave room to waiting translation pages counted as in vain until a host write got a page.
+/// A drive with a demand map that only read and refreshed failed with "GC has erased ... superblocks, but no waiting
+/// host unit has got room": erases that gave room to waiting translation pages counted as in vain until a host write
+/// got a unit.
 #[test]
 fn a_drive_that_only_reads_and_refreshes_does_not_fail_for_lack_of_room() {
     let plan = Plan::of_two_schemes(7_009_931);
@@ -149,8 +150,8 @@ fn a_drive_that_only_reads_and_refreshes_does_not_fail_for_lack_of_room() {
     crash(&plan, CUTS, &mut Honest);
 }
 
-/// A recovery without a free page emptied blocks, and left the stream of the copies amid a wordline. While the capacitor
-/// was recharged, GC went on there, and the next power loss tore a page that destroyed the copies before it.
+/// A recovery without a free unit emptied superblocks, and left the stream of the copies amid a wordline. While the
+/// capacitor was recharged, GC went on there, and the next power loss tore a page that destroyed the copies before it.
 #[test]
 fn no_program_shares_a_wordline_with_copies_of_the_recovery() {
     let plan = Plan::new(880_000_712);
@@ -158,7 +159,7 @@ fn no_program_shares_a_wordline_with_copies_of_the_recovery() {
     crash(&plan, CUTS, &mut Honest);
 }
 
-/// The reserve for the wait of a program had room for one flash page on the off-chip path, where another program under way
+/// The reserve for the wait of a program had room for one page on the off-chip path, where another program under way
 /// has six: a flush spent 5 nJ more than the capacitor had.
 #[test]
 fn a_flush_waits_for_a_whole_program_on_the_off_chip_path() {
@@ -183,8 +184,8 @@ fn a_small_capacitor_loses_flushed_data_and_reports_it() {
     println!("{counts}");
     let found = [
         counts.cuts_with_flushed_data_in_ram,
-        counts.flushed_pages_in_ram_that_were_lost,
-        counts.trim_pages_saved,
+        counts.flushed_units_in_ram_that_were_lost,
+        counts.trim_units_saved,
         counts.trims_lost_for_lack_of_energy,
     ];
     assert!(found.iter().all(|&count| count > 0), "a count is 0: {found:?}\n{counts}");

@@ -1,7 +1,7 @@
 //! Tests of the power cuts in `crash.rs`: their checks detect drives that break a rule.
 
 use crate::crash::{Honest, Plan, Sabotage, Watched, crash};
-use nandlab::base::geometry::{BlockId, Ppn};
+use nandlab::base::geometry::{SuperblockId, UnitId};
 use nandlab::drive::spec::{Cell, DirtyBudget};
 use nandlab::flash::DEAD_LPN;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,47 +35,47 @@ fn is_caught(plan: impl Fn(u64) -> Option<Plan>, sabotage: &mut dyn Sabotage, sa
     assert_eq!(caught, None, "a run without sabotage fails as well");
 }
 
-fn pages(drive: &Watched) -> Vec<Ppn> {
+fn units(drive: &Watched) -> Vec<UnitId> {
     let geometry = drive.geometry();
-    let blocks = (0..geometry.blocks).map(BlockId);
-    let pages = blocks.flat_map(|block| {
-        let programmed = drive.array().block(block).programmed;
-        (0..programmed).map(move |page| geometry.page(block, page))
+    let superblocks = (0..geometry.superblocks).map(SuperblockId);
+    let units = superblocks.flat_map(|superblock| {
+        let programmed = drive.array().superblock(superblock).programmed;
+        (0..programmed).map(move |index| geometry.unit(superblock, index))
     });
-    pages.filter(|&ppn| drive.array().lpn(ppn).0 != DEAD_LPN).collect()
+    units.filter(|&unit| drive.array().lpn(unit).0 != DEAD_LPN).collect()
 }
 
 /// Changes the sequence numbers in the OOB before recovery, and restores them afterwards. So only recovery's choice of
-/// pages is wrong.
+/// units is wrong.
 #[derive(Default)]
 struct Renumbered {
-    /// Returns the changed number of a page from its number, the newest number of the drive and whether the page is a
+    /// Returns the changed number of a unit from its number, the newest number of the drive and whether the unit is a
     /// copy.
     changed: Option<fn(u64, u64, bool) -> u64>,
-    original: Vec<(Ppn, u64)>,
+    original: Vec<(UnitId, u64)>,
 }
 
 impl Sabotage for Renumbered {
     fn before_recovery(&mut self, drive: &mut Watched) {
-        let pages = pages(drive);
-        self.original = pages.iter().map(|&ppn| (ppn, drive.array().stamp(ppn).sequence)).collect();
+        let units = units(drive);
+        self.original = units.iter().map(|&unit| (unit, drive.array().stamp(unit).sequence)).collect();
         let newest = self.original.iter().map(|&(_, sequence)| sequence).max().unwrap_or(0);
         let copies = drive.probe().1.copies.clone();
         let changed = self.changed.expect("the test gives a function");
-        for &(ppn, sequence) in &self.original {
-            let is_copy = copies.contains(&ppn.0);
-            drive.parts_mut().0.set_sequence(ppn, changed(sequence, newest, is_copy));
+        for &(unit, sequence) in &self.original {
+            let is_copy = copies.contains(&unit.0);
+            drive.parts_mut().0.set_sequence(unit, changed(sequence, newest, is_copy));
         }
     }
 
     fn after_recovery(&mut self, drive: &mut Watched) {
-        for &(ppn, sequence) in &self.original {
-            drive.parts_mut().0.set_sequence(ppn, sequence);
+        for &(unit, sequence) in &self.original {
+            drive.parts_mut().0.set_sequence(unit, sequence);
         }
     }
 }
 
-/// Returns the plan of a seed if it has neither a write cache nor a demand map. Recovery then writes no pages, so the
+/// Returns the plan of a seed if it has neither a write cache nor a demand map. Recovery then writes no units, so the
 /// sequence numbers can be restored afterwards.
 fn without_a_cache(seed: u64) -> Option<Plan> {
     let plan = Plan::new(seed);
@@ -89,7 +89,7 @@ fn recovery_without_sequence_numbers_is_caught() {
 }
 
 #[test]
-fn recovery_that_takes_the_oldest_page_is_caught() {
+fn recovery_that_takes_the_oldest_unit_is_caught() {
     let mut backwards =
         Renumbered { changed: Some(|sequence, newest, _| newest - sequence), ..Renumbered::default() };
     is_caught(without_a_cache, &mut backwards, &["read returned write", "read returned nothing", UNLISTED]);
@@ -104,7 +104,7 @@ fn a_copy_that_wins_over_a_newer_write_is_caught() {
     is_caught(without_a_cache, &mut copies, &["read returned write", UNLISTED]);
 }
 
-/// Makes recovery accept torn pages.
+/// Makes recovery accept torn units.
 struct AcceptTorn;
 
 impl Sabotage for AcceptTorn {
@@ -114,7 +114,7 @@ impl Sabotage for AcceptTorn {
 }
 
 #[test]
-fn a_torn_page_that_is_accepted_is_caught() {
+fn a_torn_unit_that_is_accepted_is_caught() {
     let torn = |cell: Cell| {
         move |seed: u64| {
             let plan = Plan::new(seed);
@@ -126,22 +126,22 @@ fn a_torn_page_that_is_accepted_is_caught() {
     }
 }
 
-/// Makes recovery take all pages of a torn flash page but the first for intact.
+/// Makes recovery take all units of a torn programming unit but the first for intact.
 struct TearFirstUnits;
 
 impl Sabotage for TearFirstUnits {
     fn before_recovery(&mut self, drive: &mut Watched) {
-        let program = drive.geometry().pages_per_program;
-        let first = |ppn: &Ppn| ppn.0.is_multiple_of(program) && drive.array().is_torn(*ppn);
-        let torn: Vec<Ppn> = (0..drive.geometry().pages).map(Ppn).filter(first).collect();
+        let program = drive.geometry().units_per_program;
+        let first = |unit: &UnitId| unit.0.is_multiple_of(program) && drive.array().is_torn(*unit);
+        let torn: Vec<UnitId> = (0..drive.geometry().units).map(UnitId).filter(first).collect();
         let array = drive.parts_mut().0;
         array.forget_torn();
-        torn.into_iter().for_each(|ppn| array.tear(ppn));
+        torn.into_iter().for_each(|unit| array.tear(unit));
     }
 }
 
 #[test]
-fn a_flash_page_that_is_torn_in_part_is_caught() {
+fn a_page_that_is_torn_in_part_is_caught() {
     let torn = |cell: Cell| {
         move |seed: u64| {
             let plan = Plan::of_two_schemes(seed);
@@ -169,20 +169,20 @@ fn a_capacitor_that_does_not_cover_the_budget_is_caught() {
     assert_eq!(caught(honest, &mut Honest), None);
 }
 
-/// Tears the newest page, as if the flush had not written it.
+/// Tears the newest unit, as if the flush had not written it.
 struct LoseNewest;
 
 impl Sabotage for LoseNewest {
     fn before_recovery(&mut self, drive: &mut Watched) {
-        let newest = pages(drive).into_iter().max_by_key(|&ppn| drive.array().stamp(ppn).sequence);
-        if let Some(ppn) = newest {
-            drive.parts_mut().0.tear(ppn);
+        let newest = units(drive).into_iter().max_by_key(|&unit| drive.array().stamp(unit).sequence);
+        if let Some(unit) = newest {
+            drive.parts_mut().0.tear(unit);
         }
     }
 }
 
 #[test]
-fn a_missing_page_of_the_flush_is_caught() {
+fn a_missing_unit_of_the_flush_is_caught() {
     let plan = |seed: u64| {
         let plan = Plan::new(seed);
         (plan.covers && plan.spec.capacitor.capacitance_f > 0.0).then_some(plan)
@@ -190,18 +190,18 @@ fn a_missing_page_of_the_flush_is_caught() {
     is_caught(plan, &mut LoseNewest, &["read returned", "was safe", UNLISTED]);
 }
 
-/// Makes the link of a page stale, as if the page had been written since.
+/// Makes the link of a unit stale, as if the unit had been written since.
 struct StaleLink;
 
 impl Sabotage for StaleLink {
     fn after_recovery(&mut self, drive: &mut Watched) {
-        let linked = pages(drive).into_iter().find(|&ppn| {
-            let is_linked = drive.links().is_some_and(|links| links.of(ppn).is_some());
-            is_linked && drive.array().stamp(ppn).sequence > 0
+        let linked = units(drive).into_iter().find(|&unit| {
+            let is_linked = drive.links().is_some_and(|links| links.of(unit).is_some());
+            is_linked && drive.array().stamp(unit).sequence > 0
         });
-        if let Some(ppn) = linked {
-            let sequence = drive.array().stamp(ppn).sequence;
-            drive.parts_mut().0.set_sequence(ppn, sequence - 1);
+        if let Some(unit) = linked {
+            let sequence = drive.array().stamp(unit).sequence;
+            drive.parts_mut().0.set_sequence(unit, sequence - 1);
         }
     }
 }

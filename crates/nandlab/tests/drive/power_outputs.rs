@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const PAGE: u64 = 4096;
 
-/// Two dies, and a write cache of 64 pages. LSB and MSB pages are programmed in 300 us.
+/// Two dies, and a write cache of 64 units. LSB and MSB pages are programmed in 300 us.
 const DRIVE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
     blocks_per_plane = 64\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.5\n\
     [timing]\nread = '50us'\nprogram = '300us'\nerase = '1ms'\ndecode = '5us'\n\
@@ -26,15 +26,15 @@ const FILLED: [&str; 5] = [
     "precondition.valid=1.0",
 ];
 
-/// A source of the given requests: (arrival, op, page).
+/// A source of the given requests: (arrival, op, unit).
 struct Given(std::vec::IntoIter<(u64, Op, u64)>);
 
 impl Source for Given {
     type Error = std::convert::Infallible;
 
     fn next_request(&mut self) -> Option<Result<Request, Self::Error>> {
-        let (arrival, op, page) = self.0.next()?;
-        Some(Ok(Request { arrival: at(arrival), op, fua: false, offset: page * PAGE, len: PAGE }))
+        let (arrival, op, unit) = self.0.next()?;
+        Some(Ok(Request { arrival: at(arrival), op, fua: false, offset: unit * PAGE, len: PAGE }))
     }
 }
 
@@ -44,8 +44,8 @@ fn outputs(drive: &mut Drive) -> (Value, Value, Option<Value>) {
     (summary(drive, &facts), smart(drive), power(drive))
 }
 
-fn write(drive: &mut Drive, page: u64) {
-    let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset: page * PAGE, len: PAGE };
+fn write(drive: &mut Drive, unit: u64) {
+    let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset: unit * PAGE, len: PAGE };
     drive.submit(&request).unwrap();
 }
 
@@ -76,8 +76,8 @@ fn without_a_capacitor_and_without_a_power_loss_the_sections_are_null() {
 #[test]
 fn every_lost_write_is_listed() {
     let mut drive = Drive::new(&spec(DRIVE, &["power.cut_at='1h'"]));
-    for page in [7, 3, 5] {
-        write(&mut drive, page);
+    for unit in [7, 3, 5] {
+        write(&mut drive, unit);
         drive.advance(drive.now() + ns(MS / 10));
     }
     let completed = drive.completions().count();
@@ -103,10 +103,10 @@ fn every_lost_write_is_listed() {
 
 #[test]
 fn a_flush_is_reported_with_its_energy_and_its_two_times() {
-    // A flush of 64 pages takes at most 64 x 300 us x 80 mW + 10 ms x 20 mW = 1.7 mJ. The capacitor has 10.8 mJ.
+    // A flush of 64 units takes at most 64 x 300 us x 80 mW + 10 ms x 20 mW = 1.7 mJ. The capacitor has 10.8 mJ.
     let mut drive = Drive::new(&spec(DRIVE, &["capacitor.capacitance='1mF'"]));
-    for page in 0..20 {
-        write(&mut drive, page);
+    for unit in 0..20 {
+        write(&mut drive, unit);
         drive.advance(drive.now() + ns(MS / 50));
     }
     drive.cut_power();
@@ -136,10 +136,10 @@ fn a_flush_is_reported_with_its_energy_and_its_two_times() {
 #[test]
 fn totals_are_sums_over_all_losses_and_a_hundred_losses_are_listed() {
     let mut drive = Drive::new(&spec(DRIVE, &["capacitor.capacitance='1mF'"]));
-    for page in 0..103 {
-        write(&mut drive, page % 7);
+    for unit in 0..103 {
+        write(&mut drive, unit % 7);
         drive.advance(drive.now() + ns(20 * MS));
-        write(&mut drive, page % 5);
+        write(&mut drive, unit % 5);
         drive.advance(drive.now() + ns(MS / 10));
         drive.cut_power();
     }
@@ -173,8 +173,8 @@ fn a_worn_out_capacitor_is_a_critical_warning() {
 fn a_detection_is_in_the_summary_and_in_the_series() {
     let sets = ["capacitor.capacitance='1mF'", "cache.dirty_budget='measured'"];
     let mut drive = Drive::new(&spec(DRIVE, &sets));
-    for page in 0..40 {
-        write(&mut drive, page);
+    for unit in 0..40 {
+        write(&mut drive, unit);
         drive.advance(drive.now() + ns(MS / 50));
     }
     assert!(drive.stats().power.detections.is_empty());
@@ -188,7 +188,7 @@ fn a_detection_is_in_the_summary_and_in_the_series() {
     let number = |key: &str| last[key].as_f64().unwrap();
     assert_eq!(number("waited_s"), 0.0, "the detection on command has waited");
     assert!(number("sync_s") > 0.0 && number("drain_s") > 0.0 && number("recharge_s") >= 0.01);
-    // The detection ends when it has written twice as many pages as the cache has.
+    // The detection ends when it has written twice as many units as the cache has.
     assert!(number("drained_j") < number("energy_j"));
     assert!((2.0..2.1).contains(&number("measured_share")));
     assert_eq!(number("budget_share"), 1.0);
@@ -202,18 +202,18 @@ fn a_detection_is_in_the_summary_and_in_the_series() {
     let budget = column(&drive, "cache_budget_pages");
     assert_eq!(*budget.last().unwrap(), number("budget_pages"));
     assert!(budget.contains(&0.0), "the budget is not 0 during the detection");
-    assert!(dirty[0] <= budget[0], "more pages are dirty than the budget allows");
-    let pages = column(&drive, "capacitor_pages");
-    assert!((pages[0] - drive.capability_pages()).abs() < 1e-3 * pages[0]);
-    assert!(pages[0] > *pages.last().unwrap(), "the cycle of the detection does not lower the capability");
+    assert!(dirty[0] <= budget[0], "more units are dirty than the budget allows");
+    let units = column(&drive, "capacitor_pages");
+    assert!((units[0] - drive.capability_units()).abs() < 1e-3 * units[0]);
+    assert!(units[0] > *units.last().unwrap(), "the cycle of the detection does not lower the capability");
 }
 
 #[test]
 fn the_series_has_rows_of_an_emergency_flush() {
     let sets = ["capacitor.capacitance='10mF'", "cache.dirty_budget=1.0", "output.series_rows=1024"];
     let mut drive = Drive::new(&spec(DRIVE, &sets));
-    for page in 0..64 {
-        write(&mut drive, page);
+    for unit in 0..64 {
+        write(&mut drive, unit);
         drive.advance(drive.now() + ns(MS / 100));
     }
     let cut = drive.now();
@@ -237,12 +237,12 @@ fn the_series_has_rows_of_an_emergency_flush() {
 #[test]
 fn the_series_repeats_a_level_in_intervals_without_events() {
     let mut drive = Drive::new(&spec(DRIVE, &["cache.sync='none'", "output.series_rows=8"]));
-    for page in 0..10 {
-        write(&mut drive, page);
+    for unit in 0..10 {
+        write(&mut drive, unit);
     }
     drive.advance(at(SECOND));
     drive.finish_stats();
-    assert!(column(&drive, "cache_dirty_pages").iter().all(|&pages| pages == 10.0));
+    assert!(column(&drive, "cache_dirty_pages").iter().all(|&units| units == 10.0));
 }
 
 /// Plays requests in open loop; returns (arrival, time of completion, failed) in order of completion.

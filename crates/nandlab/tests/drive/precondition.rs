@@ -1,10 +1,10 @@
-//! Preconditioning: pages are programmed and made invalid before the workload, without simulated time.
+//! Preconditioning: units are programmed and made invalid before the workload, without simulated time.
 
 use crate::common::{TINY, spec};
-use nandlab::base::geometry::{Lpn, PlaneId};
+use nandlab::base::geometry::{LaneId, Lpn};
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::{Drive, Failure, PtsOutcome};
-use nandlab::flash::BlockState;
+use nandlab::flash::SuperblockState;
 use nandlab::report::steady_state;
 use nandlab::sched::FlashOp;
 
@@ -21,11 +21,11 @@ fn made(text: &str, sets: &[&str]) -> (Drive, Option<PtsOutcome>) {
 }
 
 fn map(drive: &Drive) -> Vec<Option<u32>> {
-    (0..drive.geometry().logical_pages).map(|lpn| drive.ftl().map.get(Lpn(lpn)).map(|ppn| ppn.0)).collect()
+    (0..drive.geometry().logical_units).map(|lpn| drive.ftl().map.get(Lpn(lpn)).map(|unit| unit.0)).collect()
 }
 
 #[test]
-fn a_fill_reaches_the_used_and_valid_shares_of_the_spec_in_every_plane() {
+fn a_fill_reaches_the_used_and_valid_shares_of_the_spec_in_every_lane() {
     for (used, valid) in
         [(0.95, 0.80), (0.5, 1.0), (0.9, 0.0), (0.29, 0.57), (0.07, 0.123), (0.0, 0.5), (0.93, 0.97)]
     {
@@ -38,24 +38,24 @@ fn a_fill_reaches_the_used_and_valid_shares_of_the_spec_in_every_plane() {
             let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
             let (drive, _) = made(HUNDRED, &sets);
             let geometry = drive.geometry();
-            // Whole blocks are filled. With 100 blocks each share is a whole number of blocks.
-            let blocks = (used * 100.0_f64).round() as u32;
+            // Whole superblocks are filled. With 100 superblocks each share is a whole number of superblocks.
+            let superblocks = (used * 100.0_f64).round() as u32;
             let mapped = drive.ftl().map.mapped();
-            let expected = f64::from(blocks * 16 * 8) * valid;
+            let expected = f64::from(superblocks * 16 * 8) * valid;
             assert!(
                 (f64::from(mapped) - expected).abs() <= 1.0,
-                "{sets:?}: {mapped} pages are valid, not {expected}"
+                "{sets:?}: {mapped} units are valid, not {expected}"
             );
-            for plane in (0..geometry.planes).map(PlaneId) {
-                let first = geometry.first_block(plane).index();
-                let of_plane = &drive.array().blocks[first..first + 100];
-                let full = of_plane.iter().filter(|b| b.state == BlockState::Full).count() as u32;
-                let free = of_plane.iter().filter(|b| b.state == BlockState::Free).count() as u32;
-                assert_eq!((full, free), (blocks, 100 - blocks), "{sets:?} plane {}", plane.0);
-                let valid_here: u32 = of_plane.iter().map(|b| b.valid).sum();
+            for lane in (0..geometry.lanes).map(LaneId) {
+                let first = geometry.first_superblock(lane).index();
+                let of_lane = &drive.array().superblocks[first..first + 100];
+                let full = of_lane.iter().filter(|b| b.state == SuperblockState::Full).count() as u32;
+                let free = of_lane.iter().filter(|b| b.state == SuperblockState::Free).count() as u32;
+                assert_eq!((full, free), (superblocks, 100 - superblocks), "{sets:?} lane {}", lane.0);
+                let valid_here: u32 = of_lane.iter().map(|b| b.valid).sum();
                 assert!(
                     valid_here.abs_diff(mapped / 8) <= 1,
-                    "{sets:?}: the valid pages differ between planes"
+                    "{sets:?}: the valid units differ between lanes"
                 );
             }
         }
@@ -63,7 +63,7 @@ fn a_fill_reaches_the_used_and_valid_shares_of_the_spec_in_every_plane() {
 }
 
 #[test]
-fn fill_maps_the_lowest_lpns_on_their_home_planes() {
+fn fill_maps_the_lowest_lpns_on_their_home_lanes() {
     for allocation in ["CWDP", "DPWC", "dynamic"] {
         let allocation = format!("ftl.allocation={allocation}");
         let sets = [&allocation[..], "precondition.used=0.8", "precondition.valid=0.7"];
@@ -71,51 +71,56 @@ fn fill_maps_the_lowest_lpns_on_their_home_planes() {
         let mapped = drive.ftl().map.mapped();
         for (lpn, at) in (0..).zip(map(&drive)) {
             assert_eq!(at.is_some(), lpn < mapped, "LPN {lpn}");
-            if let Some(ppn) = at {
-                let block = drive.geometry().block_of(nandlab::base::geometry::Ppn(ppn));
+            if let Some(unit) = at {
+                let superblock = drive.geometry().superblock_of(nandlab::base::geometry::UnitId(unit));
                 let home = drive.ftl().allocator.home(Lpn(lpn), drive.geometry());
-                assert_eq!(drive.geometry().plane_of(block), home);
+                assert_eq!(drive.geometry().lane_of(superblock), home);
             }
         }
     }
 }
 
-/// Each of the 1440 filled pages of a plane is valid with equal probability. So the number of valid pages of a block of
-/// 16 pages is hypergeometrically distributed, with mean 16 x 0.75 = 12 and variance 16 x 0.75 x 0.25 (1 - 15 / 1439) =
-/// 2.97.
+/// Each of the 1440 filled units of a lane is valid with equal probability. So the number of valid units of a
+/// superblock of 16 units is hypergeometrically distributed, with mean 16 x 0.75 = 12 and variance
+/// 16 x 0.75 x 0.25 (1 - 15 / 1439) = 2.97.
 #[test]
-fn fill_scatters_valid_pages_evenly_over_the_blocks() {
+fn fill_scatters_valid_units_evenly_over_the_superblocks() {
     let (drive, _) = made(HUNDRED, &["precondition.used=0.9", "precondition.valid=0.75"]);
-    let blocks = drive.array().blocks.iter().filter(|b| b.state == BlockState::Full);
-    let valid: Vec<f64> = blocks.map(|b| f64::from(b.valid)).collect();
+    let superblocks = drive.array().superblocks.iter().filter(|b| b.state == SuperblockState::Full);
+    let valid: Vec<f64> = superblocks.map(|b| f64::from(b.valid)).collect();
     assert_eq!(valid.len(), 720);
     let mean = valid.iter().sum::<f64>() / 720.0;
     let variance = valid.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 720.0;
     // Three standard errors of a variance of 720 samples are 16 %.
     assert!((mean - 12.0).abs() < 0.01 && (variance / 2.97 - 1.0).abs() < 0.16, "{mean}, {variance}");
-    // LPNs are in random order: neighbouring LPNs of a plane (8 apart) are in the same block with a probability of 1 /
-    // 90.
+    // LPNs are in random order: neighbouring LPNs of a lane (8 apart) are in the same superblock with a probability of
+    // 1 / 90.
     let map = map(&drive);
     let mapped = drive.ftl().map.mapped() as usize;
-    let block = |lpn: usize| map[lpn].unwrap() / 16;
-    let together = (0..mapped - 8).filter(|&lpn| block(lpn) == block(lpn + 8)).count() as f64;
+    let superblock = |lpn: usize| map[lpn].unwrap() / 16;
+    let together = (0..mapped - 8).filter(|&lpn| superblock(lpn) == superblock(lpn + 8)).count() as f64;
     let expected = mapped as f64 / 90.0;
     assert!(
         (together - expected).abs() < 5.0 * expected.sqrt(),
-        "{together} neighbours share a block, not {expected}"
+        "{together} neighbours share a superblock, not {expected}"
     );
 }
 
-/// A sequential fill writes the LPNs in the order of their addresses in each plane. The valid pages are random among
-/// the filled pages.
+/// A sequential fill writes the LPNs in the order of their addresses in each lane. The valid units are random among
+/// the filled units.
 #[test]
 fn a_sequential_fill_keeps_the_order_of_the_addresses() {
     let sets = ["precondition.used=0.9", "precondition.valid=0.75", "precondition.order=sequential"];
     let (drive, _) = made(HUNDRED, &sets);
     let (map, mapped) = (map(&drive), drive.ftl().map.mapped() as usize);
-    assert!((0..mapped - 8).all(|lpn| map[lpn] < map[lpn + 8]), "neighbours in a plane follow one another");
-    let full: Vec<u32> =
-        drive.array().blocks.iter().filter(|b| b.state == BlockState::Full).map(|b| b.valid).collect();
+    assert!((0..mapped - 8).all(|lpn| map[lpn] < map[lpn + 8]), "neighbours in a lane follow one another");
+    let full: Vec<u32> = drive
+        .array()
+        .superblocks
+        .iter()
+        .filter(|b| b.state == SuperblockState::Full)
+        .map(|b| b.valid)
+        .collect();
     assert!(
         full.len() == 720 && full.iter().any(|&valid| valid < 11) && full.iter().any(|&valid| valid > 13)
     );
@@ -127,17 +132,17 @@ fn a_sequential_fill_keeps_the_order_of_the_addresses() {
 fn the_order_of_the_fill_changes_amplification_only_at_first() {
     let waf = |sets: &[&str], rounds: [f64; 2]| {
         let (mut drive, _) = made(HUNDRED, sets);
-        let pages = drive.geometry().logical_pages;
+        let units = drive.geometry().logical_units;
         let mut stream = nandlab::base::rng::Stream::new(5, "order");
         let mut written = |drive: &mut Drive, rounds: f64, sequential: bool| {
-            let count = (rounds * f64::from(pages)) as u32;
+            let count = (rounds * f64::from(units)) as u32;
             let next = |at: u32, stream: &mut nandlab::base::rng::Stream| {
-                if sequential { at % pages } else { stream.below(pages.into()) as u32 }
+                if sequential { at % units } else { stream.below(units.into()) as u32 }
             };
             let programs: u64 = (0..count).map(|at| drive.write_now(Lpn(next(at, &mut stream)))).sum();
             programs as f64 / f64::from(count.max(1))
         };
-        // If the fill was sequential, sequential writes make whole blocks invalid.
+        // If the fill was sequential, sequential writes make whole superblocks invalid.
         written(&mut drive, rounds[0], false);
         written(&mut drive, rounds[1], true)
     };
@@ -149,9 +154,9 @@ fn the_order_of_the_fill_changes_amplification_only_at_first() {
     assert!((in_order / at_random - 1.0).abs() < 0.1, "{in_order} and {at_random}");
     let (drive, outcome) = made(HUNDRED, &["precondition.rounds_max=0"]);
     assert_eq!(outcome, Some(PtsOutcome { waf: Vec::new(), is_steady: false }));
-    let logical = drive.geometry().logical_pages;
+    let logical = drive.geometry().logical_units;
     assert_eq!(
-        (drive.ftl().map.mapped(), drive.array().blocks.iter().map(|b| b.pe_cycles).max()),
+        (drive.ftl().map.mapped(), drive.array().superblocks.iter().map(|b| b.pe_cycles).max()),
         (logical, Some(0))
     );
 }
@@ -176,11 +181,11 @@ fn pts_overwrites_until_the_waf_is_steady_and_reports_every_round() {
         for rounds in 5..outcome.waf.len() {
             assert!(!steady_state(&outcome.waf[..rounds]).unwrap().is_met);
         }
-        // The reserve is two to three of a hundred blocks, so 10 % over-provisioning leaves at least 7 % effective OP.
-        // At 7 % FIFO, the policy with the highest WAF, has a WAF of 7.82 (Desnoyers 2014).
+        // The reserve is two to three of a hundred superblocks, so 10 % over-provisioning leaves at least 7 % effective
+        // OP. At 7 % FIFO, the policy with the highest WAF, has a WAF of 7.82 (Desnoyers 2014).
         assert!(mean > 2.5 && mean < 7.9, "{victim}: {mean}");
         println!("{victim}: WAF {:?}", outcome.waf);
-        assert_eq!(drive.ftl().map.mapped(), drive.geometry().logical_pages, "every LPN is mapped");
+        assert_eq!(drive.ftl().map.mapped(), drive.geometry().logical_units, "every LPN is mapped");
     }
 }
 
@@ -191,15 +196,15 @@ fn pts_without_a_steady_state_reports_it() {
     assert_eq!((outcome.waf.len(), outcome.is_steady), (3, false));
 }
 
-/// The reported WAF agrees with the P/E cycles. The pages programmed are the sequential fill plus WAF x logical pages
-/// of each round; each erase has freed a block of them.
+/// The reported WAF agrees with the P/E cycles. The units programmed are the sequential fill plus WAF x logical units
+/// of each round; each erase has freed a superblock of them.
 #[test]
 fn pts_waf_agrees_with_the_pe_cycles() {
     let (drive, outcome) = made(HUNDRED, &["precondition.method=pts"]);
-    let logical = f64::from(drive.geometry().logical_pages);
+    let logical = f64::from(drive.geometry().logical_units);
     let programs = logical * (1.0 + outcome.unwrap().waf.iter().sum::<f64>());
-    let erases: f64 = drive.array().blocks.iter().map(|b| f64::from(b.pe_cycles)).sum();
-    let there: f64 = drive.array().blocks.iter().map(|b| f64::from(b.programmed)).sum();
+    let erases: f64 = drive.array().superblocks.iter().map(|b| f64::from(b.pe_cycles)).sum();
+    let there: f64 = drive.array().superblocks.iter().map(|b| f64::from(b.programmed)).sum();
     assert_eq!(programs.round(), erases * 16.0 + there);
 }
 
@@ -209,7 +214,7 @@ fn preconditioning_that_wears_the_drive_out_fails_with_the_numbers() {
     let worn_by = |text: &str, sets: &[&str], endurance: u32, left: u32| {
         let mut drive = Drive::new(&spec(text, sets));
         let outcome = drive.precondition(&mut |_| true);
-        let Some(Failure::WornOut { plane, retired, blocks, endurance: told, pe_cycles, drive_writes }) =
+        let Some(Failure::WornOut { lane, retired, superblocks, endurance: told, pe_cycles, drive_writes }) =
             drive.failure().cloned()
         else {
             assert!(outcome.0 && drive.failure().is_none(), "{sets:?}: {:?}", drive.failure());
@@ -218,14 +223,17 @@ fn preconditioning_that_wears_the_drive_out_fails_with_the_numbers() {
         };
         assert_eq!(outcome, (false, None), "{sets:?}");
         assert_eq!((told, pe_cycles), (endurance, endurance - left), "{sets:?}");
-        // A count from the blocks themselves.
+        // A count from the superblocks themselves.
         let geometry = drive.geometry();
-        let of_plane = &drive.array().blocks[geometry.blocks_of(plane)];
-        assert_eq!(retired, of_plane.iter().filter(|b| b.pe_cycles == endurance).count() as u32, "{sets:?}");
-        assert!(0 < retired && retired < blocks && blocks == geometry.blocks_per_plane, "{sets:?}");
-        // Each P/E cycle that is left programs a block once.
-        let pages_max = f64::from(geometry.pages) * f64::from(left);
-        assert!(drive_writes * f64::from(geometry.logical_pages) <= pages_max, "{sets:?}: {drive_writes}");
+        let of_lane = &drive.array().superblocks[geometry.superblocks_of(lane)];
+        assert_eq!(retired, of_lane.iter().filter(|b| b.pe_cycles == endurance).count() as u32, "{sets:?}");
+        assert!(
+            0 < retired && retired < superblocks && superblocks == geometry.superblocks_per_lane,
+            "{sets:?}"
+        );
+        // Each P/E cycle that is left programs a superblock once.
+        let units_max = f64::from(geometry.units) * f64::from(left);
+        assert!(drive_writes * f64::from(geometry.logical_units) <= units_max, "{sets:?}: {drive_writes}");
         assert!(drive_writes > 0.0);
         let said = drive.failure().expect("see above").to_string();
         assert!(
@@ -328,7 +336,7 @@ fn preconditioning_reports_progress_and_can_be_stopped() {
 fn no_preconditioning_leaves_the_drive_erased() {
     let (drive, outcome) = made(TINY, &[]);
     assert_eq!((outcome, drive.ftl().map.mapped()), (None, 0));
-    assert!(drive.array().blocks.iter().all(|b| b.state == BlockState::Free && b.programmed == 0));
+    assert!(drive.array().superblocks.iter().all(|b| b.state == SuperblockState::Free && b.programmed == 0));
 }
 
 #[test]

@@ -10,16 +10,16 @@ use nandlab::power_loss::PowerLoss;
 
 const PAGE: u64 = 4096;
 const CACHE: &[&str] = &["cache.size=64KiB", "cache.access='1us'"];
-/// A flash page of 16 KiB, a unit of 4 KiB.
+/// A page of 16 KiB, a unit of 4 KiB.
 const BUFFER: &[&str] = &["drive.page_size=16KiB", "ftl.mapping_unit=4KiB", "ftl.buffer=64KiB"];
 const LINK: &[&str] = &["host.link={ mb_per_s = 1000, latency = '3us' }"];
 
-fn begin(drive: &mut Drive<Oracle>, op: Op, page: u64, pages: u64, fua: bool) {
-    let request = Request { fua, ..request(drive, op, page * PAGE, pages * PAGE) };
+fn begin(drive: &mut Drive<Oracle>, op: Op, unit: u64, units: u64, fua: bool) {
+    let request = Request { fua, ..request(drive, op, unit * PAGE, units * PAGE) };
     drive.submit(&request).unwrap();
 }
 
-/// Power fails. Afterwards every page reads as the drive has said.
+/// Power fails. Afterwards every unit reads as the drive has said.
 fn cut(drive: &mut Drive<Oracle>) -> PowerLoss {
     let loss = drive.cut_power().clone();
     drive.completions();
@@ -45,9 +45,9 @@ fn a_write_whose_request_is_outstanding_was_never_acknowledged() {
     }
 }
 
-/// The cache has 16 pages, so most pages of the request have not been admitted.
+/// The cache has 16 units, so most units of the request have not been admitted.
 #[test]
-fn every_page_of_an_outstanding_request_is_in_flight() {
+fn every_unit_of_an_outstanding_request_is_in_flight() {
     let mut drive = with_oracle(&spec(TINY, CACHE));
     begin(&mut drive, Op::Write, 0, 40, false);
     let loss = cut(&mut drive);
@@ -89,18 +89,18 @@ fn a_flush_covers_what_was_submitted_before_it_once_the_host_has_its_completion(
     }
 }
 
-/// Without a capacitor the buffer loses what no flush has programmed. Each page counts once, under the strongest promise
-/// that is broken.
+/// Without a capacitor the buffer loses what no flush has programmed. Each unit counts once, under the strongest
+/// promise that is broken.
 #[test]
 fn what_a_flush_has_programmed_is_not_lost_with_a_newer_write() {
     for sets in [CACHE, BUFFER] {
         let mut drive = with_oracle(&spec(TINY, sets));
-        for page in [0, 1] {
-            one(&mut drive, Op::Write, page * PAGE, PAGE);
+        for unit in [0, 1] {
+            one(&mut drive, Op::Write, unit * PAGE, PAGE);
         }
         one(&mut drive, Op::Flush, 0, 0);
-        for page in [1, 2] {
-            one(&mut drive, Op::Write, page * PAGE, PAGE);
+        for unit in [1, 2] {
+            one(&mut drive, Op::Write, unit * PAGE, PAGE);
         }
         begin(&mut drive, Op::Write, 2, 2, true);
         let loss = cut(&mut drive);

@@ -154,7 +154,7 @@ fn run(case: &Case, requests: u32) {
     settle(&mut drive);
     completed += drive.completions().count() as u32;
     assert_eq!(completed, requests, "every request is completed once");
-    let worn = drive.array().blocks.iter().any(|b| b.pe_cycles > case.endurance);
+    let worn = drive.array().superblocks.iter().any(|b| b.pe_cycles > case.endurance);
     assert!(!worn, "a block has more P/E cycles than its endurance");
     read_everything(&mut drive);
 }
@@ -163,12 +163,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_host_reads_what_it_wrote_even_when_blocks_wear_out(case in case()) {
+    fn the_host_reads_what_it_wrote_even_when_superblocks_wear_out(case in case()) {
         run(&case, 2000);
     }
 }
 
-/// The spec allows blocks of up to 32,768 pages: with these the counters of a block must not overflow.
+/// The spec allows blocks of up to 32,768 pages: with these the counters of a superblock must not overflow.
 #[test]
 fn blocks_of_extreme_sizes_work() {
     for (blocks, pages, op) in [(6, 32_767, 4.0), (6, 32_768, 4.0), (4_000, 1, 0.1)] {
@@ -181,17 +181,17 @@ fn blocks_of_extreme_sizes_work() {
             panic!("{blocks} blocks of {pages} pages are refused");
         };
         let mut drive = Drive::new(&loaded.spec);
-        let logical = u64::from(drive.geometry().logical_pages);
+        let logical = u64::from(drive.geometry().logical_units);
         let mut stream = Stream::new(1, "extreme");
-        for page in 0..logical {
-            drive.write_now(Lpn(page as u32));
+        for lpn in 0..logical {
+            drive.write_now(Lpn(lpn as u32));
         }
         drive.audit().unwrap_or_else(|e| panic!("{blocks} blocks of {pages} pages: {e}"));
         for _ in 0..6 * logical {
             drive.write_now(Lpn(stream.below(logical) as u32));
         }
         drive.audit().unwrap_or_else(|e| panic!("{blocks} blocks of {pages} pages: {e}"));
-        let erases: u64 = drive.array().blocks.iter().map(|b| u64::from(b.pe_cycles)).sum();
+        let erases: u64 = drive.array().superblocks.iter().map(|b| u64::from(b.pe_cycles)).sum();
         assert!(erases > 0, "GC has erased no block");
     }
 }

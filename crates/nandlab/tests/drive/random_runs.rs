@@ -73,7 +73,7 @@ fn the_host_reads_what_it_wrote() {
     }
 }
 
-/// Cases with several mapping units in a flash page, superblocks of all planes of a die, or one-shot programs.
+/// Cases with several units in a page, superblocks of all planes of a die, or one-shot programs.
 #[test]
 fn the_host_reads_what_it_wrote_in_units_below_the_page() {
     let first = from_environment("NANDLAB_SOAK_SEED").unwrap_or(0);
@@ -130,20 +130,20 @@ fn reserved_channels_change_no_outcome() {
     }
 }
 
-/// Flash pages that may be copied back waited for others that fill the programming unit with them. When these came, the
+/// Pages that may be copied back waited for others that fill the programming unit with them. When these came, the
 /// measured limit no longer allowed the copyback of one of them: on this drive a second ages data by months.
 #[test]
-fn flash_pages_that_wait_for_a_copyback_may_grow_too_old() {
+fn pages_that_wait_for_a_copyback_may_grow_too_old() {
     let case = Case::draw(818_846);
     // The fault was met without bad blocks.
     assert!(!case.spec().0.contains("bad_blocks"));
     case.play(1000);
 }
 
-/// A refresh job wrote units elsewhere for which the VSM had no room, one after another. Each filled a flash page with
+/// A refresh job wrote units elsewhere for which the VSM had no room, one after another. Each filled a page with
 /// padding, until the job had no room left.
 #[test]
-fn units_for_which_the_vsm_has_no_room_share_flash_pages() {
+fn units_for_which_the_vsm_has_no_room_share_pages() {
     Case::draw(8_200_377).play(1000);
 }
 
@@ -181,10 +181,10 @@ fn plain(seed: u64, schemes: ([bool; 4], u64)) -> Case {
     }
 }
 
-/// Regression: combination pages took all spare pages of a plane. So GC could gain nothing, and writes failed although
-/// no plane was worn out.
+/// Regression: combination pages took all spare units of a lane. So GC could gain nothing, and writes failed although
+/// no lane was worn out.
 #[test]
-fn combination_pages_do_not_take_the_spare_pages_that_gc_needs() {
+fn combination_pages_do_not_take_the_spare_units_that_gc_needs() {
     for seed in 40..60u64 {
         let schemes = ([false, true, true, false], seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let drawn = plain(seed, schemes);
@@ -192,10 +192,10 @@ fn combination_pages_do_not_take_the_spare_pages_that_gc_needs() {
     }
 }
 
-/// Regression: while the budget was 0, more pages were written through than the next budget allowed. Later writes to
-/// these pages were then acknowledged from the cache.
+/// Regression: while the budget was 0, more units were written through than the next budget allowed. Later writes to
+/// these units were then acknowledged from the cache.
 #[test]
-fn a_write_to_a_page_that_is_being_written_through_respects_the_budget() {
+fn a_write_to_a_unit_that_is_being_written_through_respects_the_budget() {
     let drawn = plain(4_526_415_026_348_011_539, ([false, true, false, true], 7_529_363_511_072_660_356));
     let geometry = [1, 1, 1, 1, 27, 20];
     let span = 0.037_314_372_763_177_894;

@@ -1,4 +1,4 @@
-//! Read levels of LaLDPC (Tables I and II): the cost of each try, remembered levels and lost pages, compared with
+//! Read levels of LaLDPC (Tables I and II): the cost of each try, remembered levels and lost units, compared with
 //! calculations by hand.
 //!
 //! With the level table `laldpc` level L costs 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10 (L - 1),
@@ -45,8 +45,8 @@ fn reads_add_up<P: Probe>(drive: &mut Drive<P>) {
 
 #[test]
 fn a_read_takes_the_sum_of_its_tries() {
-    // Latencies in us: the first read of a page, the second read of the same page, and a read of another page of its
-    // block.
+    // Latencies in us: the first read of a unit, the second read of the same unit, and a read of another unit of its
+    // superblock.
     for (start, retry, expected) in [
         ("first", "full", [327, 327, 327]),
         ("ideal", "full", [133, 133, 133]),
@@ -59,14 +59,14 @@ fn a_read_takes_the_sum_of_its_tries() {
     ] {
         let spec = old(&[&format!("ecc.start={start}"), &format!("ecc.retry={retry}")]);
         let mut drive = with_oracle(&spec);
-        // The fill is random, so the test searches for another page in the block of LPN 0.
-        let block = |drive: &Drive<Oracle>, lpn: u64| {
-            drive.ftl().map.get(Lpn(lpn as u32)).map(|ppn| drive.geometry().block_of(ppn))
+        // The fill is random, so the test searches for another unit in the superblock of LPN 0.
+        let superblock = |drive: &Drive<Oracle>, lpn: u64| {
+            drive.ftl().map.get(Lpn(lpn as u32)).map(|unit| drive.geometry().superblock_of(unit))
         };
-        let other = (1..64).find(|&lpn| block(&drive, lpn) == block(&drive, 0)).unwrap();
+        let other = (1..64).find(|&lpn| superblock(&drive, lpn) == superblock(&drive, 0)).unwrap();
         let found = [read(&mut drive, 0), read(&mut drive, 0), read(&mut drive, other)];
         assert_eq!(found, expected, "{start}, {retry}");
-        // After a write the page's data is young.
+        // After a write the unit's data is young.
         one(&mut drive, Op::Write, 0, PAGE);
         assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [85, 85], "{start}, {retry}");
         reads_add_up(&mut drive);
@@ -171,8 +171,8 @@ fn every_try_takes_die_channel_and_decoder() {
     let mut drive = with_oracle(&old(&[]));
     assert_eq!(read(&mut drive, 0), 327);
     let geometry = drive.geometry();
-    let ppn = drive.ftl().map.get(Lpn(0)).unwrap();
-    let die = geometry.die_of(geometry.plane_of(geometry.block_of(ppn)));
+    let unit = drive.ftl().map.get(Lpn(0)).unwrap();
+    let die = geometry.die_of(geometry.lane_of(geometry.superblock_of(unit)));
     let now = drive.now();
     // The die is busy for sensing and for transfers out: 50 + 64 + 78 and 20 + 30 + 40.
     assert_eq!(drive.device().die_busy_ns(die, now), ns((192 + 90) * US));
@@ -187,8 +187,8 @@ fn every_try_takes_die_channel_and_decoder() {
         1,
         "retries are counted as further reads"
     );
-    // Every try counts as a read of the block.
-    assert_eq!(drive.array().block(drive.geometry().block_of(ppn)).reads, 3);
+    // Every try counts as a read of the superblock.
+    assert_eq!(drive.array().superblock(drive.geometry().superblock_of(unit)).reads, 3);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn two_reads_of_a_die_overlap_only_in_the_decoder() {
     let mut drive = with_oracle(&old(&[]));
     let die = |drive: &Drive<Oracle>, lpn: u32| {
         let geometry = drive.geometry();
-        geometry.die_of(geometry.plane_of(geometry.block_of(drive.ftl().map.get(Lpn(lpn)).unwrap())))
+        geometry.die_of(geometry.lane_of(geometry.superblock_of(drive.ftl().map.get(Lpn(lpn)).unwrap())))
     };
     let other = (1..64).find(|&lpn| die(&drive, lpn) == die(&drive, 0)).unwrap();
     for lpn in [0, u64::from(other)] {
@@ -217,7 +217,7 @@ fn a_demand_map_keeps_read_levels_with_its_cached_entries() {
     let spec = old(&["ftl.map.demand.cache=80B", "ecc.start=last-level", "drive.op=0.8"]);
     let mut drive = with_oracle(&spec);
     // The first request reads the translation page and the data, which are of the same age: 327 us each. The level of
-    // the data page is kept in its map entry.
+    // the data is kept in its map entry.
     assert_eq!([read(&mut drive, 0), read(&mut drive, 0)], [654, 133]);
     // The cache has ten entries, so the misses of ten other LPNs evict the entry of LPN 0. Reads of the translation
     // page now start at level 3.
@@ -232,8 +232,8 @@ fn a_demand_map_keeps_read_levels_with_its_cached_entries() {
 }
 
 #[test]
-fn pages_moved_by_gc_are_young_and_reads_by_gc_change_no_level() {
-    // GC runs while the host overwrites a few pages.
+fn units_moved_by_gc_are_young_and_reads_by_gc_change_no_level() {
+    // GC runs while the host overwrites a few units.
     let spec = old(&["ecc.start=last-level", "gc.victim=fifo"]);
     let mut drive = with_oracle(&spec);
     let last = u64::from(drive.ftl().map.mapped()) - 1;
@@ -243,12 +243,12 @@ fn pages_moved_by_gc_are_young_and_reads_by_gc_change_no_level() {
     while drive.ftl().map.get(Lpn(last as u32)) == home {
         one(&mut drive, Op::Write, mostly_hot(writes, last) * PAGE, PAGE);
         writes += 1;
-        assert!(writes < 20_000, "GC never moves the page");
+        assert!(writes < 20_000, "GC never moves the unit");
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.completions();
-    assert_eq!(read(&mut drive, last), 85, "the page was moved off-chip, but not corrected");
-    assert!(drive.stats().ecc.levels[3] > 2, "GC has read no old pages");
+    assert_eq!(read(&mut drive, last), 85, "the unit was moved off-chip, but not corrected");
+    assert!(drive.stats().ecc.levels[3] > 2, "GC has read no old units");
     reads_add_up(&mut drive);
     settle(&mut drive);
 }
@@ -263,8 +263,8 @@ fn a_read_that_no_level_decodes_is_a_media_error() {
     drive.submit(&read_request).unwrap();
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let failed: Vec<bool> = drive.completions().map(|done| done.failed.is_some()).collect();
-    assert_eq!(failed, [true], "one request of two lost pages");
-    // A partial write to a lost page fails: otherwise the rest of the page would count as valid data.
+    assert_eq!(failed, [true], "one request of two lost units");
+    // A partial write to a lost unit fails: otherwise the rest of the unit would count as valid data.
     let partial = request(&drive, Op::Write, 0, 512);
     drive.submit(&partial).unwrap();
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -274,14 +274,14 @@ fn a_read_that_no_level_decodes_is_a_media_error() {
     assert_eq!(smart["nvme_smart_log"]["media_errors"], 3);
     assert_eq!(drive.stats().ecc.uncorrectable, 3);
     assert_eq!(drive.stats().failed.iter().sum::<u64>(), 2);
-    // After a write of the whole page, reads of it succeed.
+    // After a write of the whole unit, reads of it succeed.
     one(&mut drive, Op::Write, 0, PAGE);
     assert_eq!(read(&mut drive, 0), 85);
     settle(&mut drive);
 }
 
 #[test]
-fn a_lost_page_remains_lost_when_gc_moves_it() {
+fn a_lost_unit_remains_lost_when_gc_moves_it() {
     let mut drive = with_oracle(&old(&[HARD, "gc.victim=fifo"]));
     let last = u64::from(drive.ftl().map.mapped()) - 1;
     let home = drive.ftl().map.get(Lpn(last as u32));
@@ -289,7 +289,7 @@ fn a_lost_page_remains_lost_when_gc_moves_it() {
     while drive.ftl().map.get(Lpn(last as u32)) == home {
         one(&mut drive, Op::Write, mostly_hot(writes, last) * PAGE, PAGE);
         writes += 1;
-        assert!(writes < 20_000, "GC never moves the page");
+        assert!(writes < 20_000, "GC never moves the unit");
     }
     let errors = drive.stats().counters.media_errors;
     one(&mut drive, Op::Read, last * PAGE, PAGE);
@@ -321,7 +321,7 @@ fn age_and_wear_determine_the_needed_level() {
     assert_eq!(read(&mut drive, 0), 85);
     drive.advance(at(365 * 86_400 * 1_000_000_000 / 1_000_000));
     assert_eq!(read(&mut drive, 0), 327);
-    // Two ages on one drive: each block has one of them.
+    // Two ages on one drive: each superblock has one of them.
     let ages = "reliability.retention=[{ age = '1h', share = 0.5 }, { age = '365d', share = 0.5 }]";
     let mut drive = with_oracle(&old(&[ages]));
     let mapped = u64::from(drive.ftl().map.mapped());
@@ -352,14 +352,14 @@ fn reads_of_a_page_raise_its_needed_level_until_no_level_decodes() {
 fn a_worn_drive_under_load_completes_all_requests() {
     let sets = ["ecc.start=last-level", "precondition.used=0.8", "precondition.valid=0.8"];
     let mut drive = with_oracle(&old(&sets));
-    let pages = u64::from(drive.geometry().logical_pages);
+    let units = u64::from(drive.geometry().logical_units);
     for step in 0..4000u64 {
         while drive.outstanding() >= 8 {
             drive.advance_to_completion(Time::NEVER);
             drive.completions();
         }
         let op = if step % 3 == 0 { Op::Write } else { Op::Read };
-        let next = request(&drive, op, (step * 7919 % pages) * PAGE, PAGE);
+        let next = request(&drive, op, (step * 7919 % units) * PAGE, PAGE);
         drive.submit(&next).unwrap();
     }
     settle(&mut drive);
@@ -393,7 +393,7 @@ fn a_read_overtaken_by_a_write_sets_no_level() {
 
 #[test]
 fn the_flash_time_of_a_read_without_retries_is_its_latency_on_an_idle_drive() {
-    // A read adds 0.0002 to the RBER of its block, so the levels needed grow from 1 to 7 in 64 reads.
+    // A read adds 0.0002 to the RBER of its superblock, so the levels needed grow from 1 to 7 in 64 reads.
     let text = format!("{TINY}[ecc]\nlevels = 'laldpc'\nstart = 'ideal'\nretry = 'incremental'\n");
     let mut drive = Drive::new(&spec(&text, &["reliability.rber=vth", "reliability.read_disturb=2e-4"]));
     one(&mut drive, Op::Write, 0, 4096);

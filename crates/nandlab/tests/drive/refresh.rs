@@ -1,4 +1,4 @@
-//! Refresh: due times of blocks, time and operations of a refresh, and the age of refreshed data.
+//! Refresh: due times of superblocks, time and operations of a refresh, and the age of refreshed data.
 
 use crate::common::{TINY, at, ns, one, read_everything, settle, spec, submit_with_few, with_oracle};
 use nandlab::base::geometry::Lpn;
@@ -15,26 +15,26 @@ const AGEING: &str = "[ecc]\nlevels = 'laldpc'\n[reliability]\nrber = 'vth'\npe_
 fn data_that_is_not_rewritten_is_refreshed_every_interval() {
     let text = TINY.to_owned() + AGEING + "clock_scale = 86400.0\n[refresh]\npolicy = 'fcr'\n";
     let mut drive = with_oracle(&spec(&text, &[]));
-    let pages = u64::from(drive.geometry().logical_pages);
-    for lpn in 0..pages {
+    let units = u64::from(drive.geometry().logical_units);
+    for lpn in 0..units {
         let request =
             Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
         drive.submit(&request).unwrap();
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     assert_eq!(drive.stats().refresh.blocks, 0);
-    // A day of ageing takes a second; blocks with 1001 to 2000 P/E cycles are due every 30 days.
+    // A day of ageing takes a second; superblocks with 1001 to 2000 P/E cycles are due every 30 days.
     drive.advance(at(29_000_000_000));
     assert_eq!(drive.stats().refresh.blocks, 0);
     drive.advance(at(31_500_000_000));
     let stats = drive.stats();
-    // Every page is refreshed once. Pages that are refreshed into a block which GC had opened earlier are refreshed
-    // again with that block.
-    assert!((pages..pages + 4 * 8).contains(&stats.refresh.pages), "{:?}", stats.refresh);
+    // Every unit is refreshed once. Units that are refreshed into a superblock which GC had opened earlier are
+    // refreshed again with that superblock.
+    assert!((units..units + 4 * 8).contains(&stats.refresh.pages), "{:?}", stats.refresh);
     assert_eq!(stats.flash[FlashOp::Program as usize][Cause::Refresh as usize], stats.refresh.pages);
     assert_eq!(stats.refresh.late_blocks, 0, "{:?}", stats.refresh);
     drive.advance(at(63_000_000_000));
-    assert!((2 * pages..2 * pages + 8 * 8).contains(&drive.stats().refresh.pages));
+    assert!((2 * units..2 * units + 8 * 8).contains(&drive.stats().refresh.pages));
     settle(&mut drive);
     read_everything(&mut drive);
 }
@@ -45,9 +45,9 @@ fn refresh_and_gc_together_lose_no_data() {
         let text = TINY.to_owned() + AGEING + "clock_scale = 2592000.0\n[refresh]\npolicy = " + policy + "\n";
         let mut drive = with_oracle(&spec(&text, &["drive.op=1"]));
         let mut stream = Stream::new(seed as u64, "refresh");
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         for _ in 0..5000 {
-            let lpn = stream.below(pages);
+            let lpn = stream.below(units);
             let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
             let request = Request { arrival: drive.now(), op, fua: false, offset: lpn * 4096, len: 4096 };
             while drive.outstanding() > 4 {
@@ -67,10 +67,10 @@ fn refresh_and_gc_together_lose_no_data() {
     }
 }
 
-/// Returns a drive of one plane with three full blocks: A with LPNs 0 to 7, B with 8 to 15, C with 16 to 23. A day of
-/// ageing takes a second. The blocks are due after ten days, at 10.0009 s, 10.0082 s and 10.0155 s. Half of the grace,
-/// which is 1 % of the interval, takes 50 ms.
-fn three_blocks(sets: &[&str]) -> Drive<Oracle> {
+/// Returns a drive of one plane with three full superblocks: A with LPNs 0 to 7, B with 8 to 15, C with 16 to 23. A day
+/// of ageing takes a second. The superblocks are due after ten days, at 10.0009 s, 10.0082 s and 10.0155 s. Half of the
+/// grace, which is 1 % of the interval, takes 50 ms.
+fn three_superblocks(sets: &[&str]) -> Drive<Oracle> {
     let mut drive = one_plane(sets);
     for lpn in 0..24 {
         one(&mut drive, Op::Write, lpn * 4096, 4096);
@@ -78,7 +78,7 @@ fn three_blocks(sets: &[&str]) -> Drive<Oracle> {
     drive
 }
 
-/// Returns a fresh drive of one plane, on which blocks are due after ten days and a day of ageing takes a second.
+/// Returns a fresh drive of one plane, on which superblocks are due after ten days and a day of ageing takes a second.
 fn one_plane(sets: &[&str]) -> Drive<Oracle> {
     let refresh =
         "clock_scale = 86400.0\n[refresh]\npolicy = 'fcr'\ninterval = [{ pe = 1000000, every = '10d' }]\n";
@@ -89,9 +89,9 @@ fn one_plane(sets: &[&str]) -> Drive<Oracle> {
 }
 
 #[test]
-fn half_of_the_grace_promotes_the_job_of_the_block() {
-    // The eight reads of block A take 160 ms.
-    let mut drive = three_blocks(&["timing.read=20ms", "ecc.levels='none'", "reliability.rber='none'"]);
+fn half_of_the_grace_promotes_the_job_of_the_superblock() {
+    // The eight reads of superblock A take 160 ms.
+    let mut drive = three_superblocks(&["timing.read=20ms", "ecc.levels='none'", "reliability.rber='none'"]);
     drive.advance(at(10_050_500_000));
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 0));
     drive.advance(at(10_051_500_000));
@@ -99,24 +99,24 @@ fn half_of_the_grace_promotes_the_job_of_the_block() {
 }
 
 #[test]
-fn half_of_the_grace_promotes_the_job_before_the_block() {
-    // The erase of block A begins before 10.02 s and takes 200 ms. The block then has no valid page, so its alarm is
-    // void.
-    let mut drive = three_blocks(&["timing.erase=200ms"]);
+fn half_of_the_grace_promotes_the_job_before_the_superblock() {
+    // The erase of superblock A begins before 10.02 s and takes 200 ms. The superblock then has no valid unit, so its
+    // alarm is void.
+    let mut drive = three_superblocks(&["timing.erase=200ms"]);
     drive.advance(at(10_057_500_000));
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 0));
     drive.advance(at(10_059_000_000));
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 1));
-    // Block C hurries at 10.0655 s, when the job is urgent already.
+    // Superblock C hurries at 10.0655 s, when the job is urgent already.
     drive.advance(at(10_070_000_000));
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 1));
 }
 
 #[test]
-fn half_of_the_grace_promotes_no_job_for_a_block_that_is_not_next() {
-    let mut drive = three_blocks(&["timing.erase=200ms"]);
+fn half_of_the_grace_promotes_no_job_for_a_superblock_that_is_not_next() {
+    let mut drive = three_superblocks(&["timing.erase=200ms"]);
     drive.advance(at(10_030_000_000));
-    // Block B, which is next, holds no data any more, so only block C hurries.
+    // Superblock B, which is next, holds no data any more, so only superblock C hurries.
     let trim = Request { arrival: drive.now(), op: Op::Trim, fua: false, offset: 8 * 4096, len: 8 * 4096 };
     drive.submit(&trim).unwrap();
     drive.advance(at(10_150_000_000));
@@ -125,15 +125,16 @@ fn half_of_the_grace_promotes_no_job_for_a_block_that_is_not_next() {
     read_everything(&mut drive);
 }
 
-/// Submits a write and a read of other pages while a block with LPNs 0 to 7 is being refreshed, and returns three times:
-/// the end of the refresh, and the ends of the write and the read. The times count from the beginning of the refresh.
+/// Submits a write and a read of other units while a superblock with LPNs 0 to 7 is being refreshed, and returns three
+/// times: the end of the refresh, and the ends of the write and the read. The times count from the beginning of the
+/// refresh.
 fn write_and_read_during_a_refresh(priority: &str) -> [u64; 3] {
     let priority = format!("refresh.priority={priority}");
     let mut drive = one_plane(&["ecc.levels='none'", "reliability.rber='none'", &priority]);
     for lpn in 0..8 {
         one(&mut drive, Op::Write, lpn * 4096, 4096);
     }
-    // The next block, which holds LPN 20, is due a second later.
+    // The next superblock, which holds LPN 20, is due a second later.
     drive.advance(at(1_000_000_000));
     one(&mut drive, Op::Write, 20 * 4096, 4096);
     while drive.stats().refresh.blocks == 0 {
@@ -184,14 +185,14 @@ fn refresh_goes_before_host_writes_or_before_the_host_from_its_start_to_its_end(
 }
 
 #[test]
-fn without_due_blocks_refresh_changes_nothing() {
+fn without_due_superblocks_refresh_changes_nothing() {
     let run = |policy: &str| {
         let text = TINY.to_owned() + AGEING + "[refresh]\npolicy = " + policy + "\n";
         let mut drive = with_oracle(&spec(&text, &[]));
         let mut stream = Stream::new(7, "refresh");
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         for _ in 0..3000 {
-            let offset = stream.below(pages) * 4096;
+            let offset = stream.below(units) * 4096;
             let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
             while drive.outstanding() > 4 {
                 drive.completions();
@@ -217,15 +218,15 @@ fn in_place(settings: &str, sets: &[&str]) -> Drive<Oracle> {
 
 /// Returns the RBER that an LPN has now, from wear and age by the reliability model.
 fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
-    let ppn = drive.ftl().map.get(Lpn(lpn)).expect("the LPN has been written");
-    let (block, page) = drive.geometry().split(ppn);
+    let unit = drive.ftl().map.get(Lpn(lpn)).expect("the LPN has been written");
+    let (superblock, index) = drive.geometry().split(unit);
     let now = AgeClock::new(86_400.0).at(drive.now());
     let condition = Condition {
-        pe_cycles: drive.array().block(block).pe_cycles,
-        age_s: drive.array().stamp(ppn).corrected.age_s(now),
+        pe_cycles: drive.array().superblock(superblock).pe_cycles,
+        age_s: drive.array().stamp(unit).corrected.age_s(now),
         reads: 0,
         copybacks: 0,
-        kind: drive.geometry().kind(page),
+        kind: drive.geometry().kind(index),
     };
     Reliability::new(&drive.spec().reliability).rber(&condition)
 }
@@ -246,7 +247,7 @@ fn flash(drive: &Drive<Oracle>, kind: FlashOp) -> u64 {
 fn a_page_is_refreshed_in_place() {
     let mut drive = in_place(", reprogram_error = 0.002", &[]);
     one(&mut drive, Op::Write, 0, 4096);
-    let ppn = drive.ftl().map.get(Lpn(0));
+    let unit = drive.ftl().map.get(Lpn(0));
     let written = drive.now();
     drive.advance(written + ns(29_999_000_000));
     assert_eq!(drive.stats().refresh.blocks, 0);
@@ -259,11 +260,11 @@ fn a_page_is_refreshed_in_place() {
     assert_eq!((refresh.blocks, refresh.blocks_in_place, refresh.pages_in_place), (1, 1, 1));
     assert_eq!((flash(&drive, FlashOp::Program), flash(&drive, FlashOp::Erase)), (1, 0));
     assert_eq!(drive.stats().waf(), Some(2.0));
-    assert_eq!(drive.ftl().map.get(Lpn(0)), ppn);
+    assert_eq!(drive.ftl().map.get(Lpn(0)), unit);
     // The page's data is young again, but has the errors that the reprogram added.
-    let corrected = drive.array().stamp(ppn.unwrap()).corrected;
+    let corrected = drive.array().stamp(unit.unwrap()).corrected;
     assert!(corrected.age_s(AgeClock::new(86_400.0).at(drive.now())) <= 86_400);
-    // The block is refreshed in every interval of 30 days: three times in 100 days.
+    // The superblock is refreshed in every interval of 30 days: three times in 100 days.
     drive.advance(written + ns(100_000_000_000));
     let refresh = &drive.stats().refresh;
     assert_eq!((refresh.blocks, refresh.pages_in_place, refresh.late_blocks), (3, 3, 0));
@@ -275,7 +276,7 @@ fn a_page_is_refreshed_in_place() {
 }
 
 #[test]
-fn a_block_is_refreshed_in_place() {
+fn a_superblock_is_refreshed_in_place() {
     let mut drive = in_place(", reprogram_error = 0.0005", &[]);
     (0..8).for_each(|lpn| {
         one(&mut drive, Op::Write, lpn * 4096, 4096);
@@ -290,7 +291,7 @@ fn a_block_is_refreshed_in_place() {
     assert_eq!(refresh.busy_ns, ns(8 * (read_ns(&drive, 1).0 + 10_240 + 900_000)));
     assert_eq!((flash(&drive, FlashOp::Read), flash(&drive, FlashOp::Program)), (8, 8));
     assert_eq!(drive.stats().flash_total(FlashOp::Erase), 0);
-    // Every reprogram in the block has added errors to every page.
+    // Every reprogram in the superblock has added errors to every page.
     for lpn in 0..8 {
         let level = drive.ecc().level_for(rber(&drive, lpn) + 8.0 * 0.0005);
         let (on_die, decode) = read_ns(&drive, level);
@@ -302,9 +303,9 @@ fn a_block_is_refreshed_in_place() {
 }
 
 #[test]
-fn a_block_disturbed_too_much_is_remapped() {
+fn a_superblock_disturbed_too_much_is_remapped() {
     // Eight programs in place add 0.004 to the RBER: the first refresh finds 0, the second 0.004.
-    for (limit, blocks_in_place, erases) in [("0.003", [1, 1], [0, 1]), ("0.004", [1, 2], [0, 0])] {
+    for (limit, superblocks_in_place, erases) in [("0.003", [1, 1], [0, 1]), ("0.004", [1, 2], [0, 0])] {
         let mut drive = in_place(&format!(", reprogram_error = 0.0005, remap_above = {limit}"), &[]);
         (0..8).for_each(|lpn| {
             one(&mut drive, Op::Write, lpn * 4096, 4096);
@@ -313,13 +314,13 @@ fn a_block_disturbed_too_much_is_remapped() {
             drive.advance(at(31_000_000_000 * (interval as u64 + 1)));
             let refresh = &drive.stats().refresh;
             assert_eq!(refresh.blocks, interval as u64 + 1, "{limit}");
-            assert_eq!(refresh.blocks_in_place, blocks_in_place[interval], "{limit}");
+            assert_eq!(refresh.blocks_in_place, superblocks_in_place[interval], "{limit}");
             assert_eq!(flash(&drive, FlashOp::Erase), erases[interval], "{limit}");
         }
-        // Data that has been moved is free of the errors of its old block.
-        let ppn = drive.ftl().map.get(Lpn(0)).expect("the LPN has been written");
-        let (block, _) = drive.geometry().split(ppn);
-        assert_eq!(drive.array().rare(block).reprograms == 0, erases[1] == 1, "{limit}");
+        // Data that has been moved is free of the errors of its old superblock.
+        let unit = drive.ftl().map.get(Lpn(0)).expect("the LPN has been written");
+        let (superblock, _) = drive.geometry().split(unit);
+        assert_eq!(drive.array().rare(superblock).reprograms == 0, erases[1] == 1, "{limit}");
         settle(&mut drive);
         read_everything(&mut drive);
     }
@@ -354,9 +355,9 @@ fn refresh_in_place_and_gc_together_lose_no_data() {
         let text = TINY.to_owned() + AGEING + "clock_scale = 86400.0\n[refresh]\npolicy = " + policy + "\n";
         let mut drive =
             with_oracle(&spec(&text, &["drive.op=0.6", "drive.blocks_per_plane=24", map, multi, wear]));
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         for _ in 0..1500 {
-            let lpn = stream.below(pages);
+            let lpn = stream.below(units);
             let op = [Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(4) as usize];
             submit_with_few(&mut drive, op, lpn * 4096, 4096);
             if stream.below(20) == 0 {
@@ -377,21 +378,21 @@ fn refresh_in_place_and_gc_together_lose_no_data() {
     assert!(in_place > 1000 && victims > 100, "{in_place} {victims}");
 }
 
-/// A page that is copied back keeps its age, and therefore its due time.
+/// A unit that is copied back keeps its age, and therefore its due time.
 #[test]
-fn a_copied_back_page_keeps_its_due_time() {
+fn a_copied_back_unit_keeps_its_due_time() {
     for migration in ["'off-chip'", "{ rcopyback-greedy = { limit = 3 } }"] {
         let text = format!(
             "{TINY}{AGEING}clock_scale = 86400.0\nretention = '24d'\n[refresh]\npolicy = 'fcr'\n\
              [migration]\npolicy = {migration}\n[precondition]\nused = 0.6\nvalid = 0.75\n"
         );
         let mut drive = with_oracle(&spec(&text, &["drive.blocks_per_plane=32", "drive.op=1.2"]));
-        let pages = u64::from(drive.geometry().logical_pages);
+        let units = u64::from(drive.geometry().logical_units);
         let mut stream = Stream::new(11, "copied back");
         // For five days GC moves some of the old data. This data was 24 days old at the start and the interval is 30
         // days, so nothing is due yet.
         while drive.now() < at(5_000_000_000) {
-            let offset = stream.below(pages / 3) * 4096;
+            let offset = stream.below(units / 3) * 4096;
             let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
             drive.submit(&request).unwrap();
             drive.advance(drive.now() + ns(2_000_000));
@@ -400,14 +401,14 @@ fn a_copied_back_page_keeps_its_due_time() {
         assert_eq!(drive.stats().refresh.blocks, 0);
         let moved = drive.stats().flash_total(FlashOp::Copyback);
         assert_eq!(moved > 20, migration != "'off-chip'", "{moved} pages copied back");
-        // After 6.8 days the data from before the run would be 30.8 days old. But it has been refreshed, whatever block
-        // it was in.
+        // After 6.8 days the data from before the run would be 30.8 days old. But it has been refreshed, whatever
+        // superblock it was in.
         drive.advance(at(6_800_000_000));
         let now = nandlab::flash::AgeClock::new(86_400.0).at(drive.now());
         let (map, array) = (&drive.ftl().map, drive.array());
-        let ages = (0..pages as u32)
+        let ages = (0..units as u32)
             .filter_map(|lpn| map.get(Lpn(lpn)))
-            .map(|ppn| array.stamp(ppn).corrected.age_s(now));
+            .map(|unit| array.stamp(unit).corrected.age_s(now));
         let oldest = ages.max().unwrap();
         assert!(oldest <= 30 * 86_400 * 101 / 100, "{migration}: {oldest} s");
         assert_eq!(drive.stats().refresh.late_blocks, 0);

@@ -158,9 +158,9 @@ fn a_drive_that_is_being_filled_is_not_steady() {
     let spec = spec(TINY, &["drive.op=0.25", "drive.blocks_per_plane=64"]);
     let of_times = |times: f64| {
         let mut drive = Drive::new(&spec);
-        let (pages, logical) = (drive.geometry().pages, u64::from(drive.geometry().logical_pages));
-        for page in 0..(times * f64::from(pages)) as u64 {
-            submit_with_few(&mut drive, Op::Write, page % logical * 4096, 4096);
+        let (units, logical) = (drive.geometry().units, u64::from(drive.geometry().logical_units));
+        for unit in 0..(times * f64::from(units)) as u64 {
+            submit_with_few(&mut drive, Op::Write, unit % logical * 4096, 4096);
         }
         rest(&mut drive);
         finished(&mut drive).0["steady_state"].clone()

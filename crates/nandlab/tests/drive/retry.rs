@@ -41,8 +41,8 @@ fn expected(pe: u32, days: u32, kind: usize) -> Option<usize> {
 /// A page of each kind: LSB, CSB, MSB.
 fn pages(drive: &Drive<Oracle>) -> [u64; 3] {
     let kind = |lpn: u32| {
-        let ppn = drive.ftl().map.get(Lpn(lpn))?;
-        Some(drive.geometry().kind(drive.geometry().split(ppn).1))
+        let unit = drive.ftl().map.get(Lpn(lpn))?;
+        Some(drive.geometry().kind(drive.geometry().split(unit).1))
     };
     let of = |wanted| (0..64).find(|&lpn| kind(lpn) == Some(wanted)).expect("the drive has such a page");
     [PageKind::Lsb, PageKind::Csb, PageKind::Msb].map(|kind| u64::from(of(kind)))
@@ -84,17 +84,17 @@ fn a_page_that_no_entry_decodes_is_uncorrectable_after_all_tries() {
     let arrival = before;
     drive.submit(&Request { arrival, op: Op::Read, fua: false, offset: csb * 4096, len: 4096 }).unwrap();
     while drive.outstanding() > 0 {
-        assert!(drive.advance_by_event(nandlab::base::units::Time::NEVER));
+        assert!(drive.advance_unless_at_rest());
     }
     let done = drive.completions().next().expect("the read is completed");
     assert_eq!(done.failed, Some(FailReason::Uncorrectable));
     assert_eq!((drive.now() - before).ns() / US, 4 * (SENSE_US[1] + REST_US));
 }
 
-/// With `last-good` the tries of a read begin at the entry that last decoded a page of the block, go on to the end of the
-/// table and then from its beginning.
+/// With `last-good` the tries of a read begin at the entry that last decoded a page of the superblock, go on to the end
+/// of the table and then from its beginning.
 #[test]
-fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_block() {
+fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_superblock() {
     let model = VthTlc::new(&VthTlcSpec { sigma: 1.0, shift: 1.0, sensing_step: 3.0 });
     let (mut overshoots, mut wraps, mut rises, mut losses) = (0, 0, 0, 0);
     for (pe, days) in [(0, 1), (1000, 30), (2000, 365), (3000, 60), (3000, 900), (8000, 100), (8000, 700)] {
@@ -102,13 +102,13 @@ fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_block() {
         let mut drive = drive(pe, days, &["ecc.start=last-good", "reliability.clock_scale=86400.0"]);
         let mut good = BTreeMap::new();
         let mut read = |drive: &mut Drive<Oracle>, lpn: u32| {
-            let Some(ppn) = drive.ftl().map.get(Lpn(lpn)) else { return };
-            let (block, page) = drive.geometry().split(ppn);
-            let kind = drive.geometry().kind(page) as usize - PageKind::Lsb as usize;
+            let Some(unit) = drive.ftl().map.get(Lpn(lpn)) else { return };
+            let (superblock, index) = drive.geometry().split(unit);
+            let kind = drive.geometry().kind(index) as usize - PageKind::Lsb as usize;
             let clock = AgeClock::new(86_400.0);
-            let age = f64::from(drive.array().stamp(ppn).corrected.age_s(clock.at(drive.now())));
+            let age = f64::from(drive.array().stamp(unit).corrected.age_s(clock.at(drive.now())));
             let rber = |entry: usize| model.rber_read_for(f64::from(pe), age, AGES[entry] * DAY_S)[kind];
-            let start = *good.get(&block).unwrap_or(&0);
+            let start = *good.get(&superblock).unwrap_or(&0);
             let order: Vec<usize> = (start..AGES.len()).chain(0..start).collect();
             let found = order.iter().position(|&entry| rber(entry) < LIMIT);
             let tries = found.map_or(AGES.len(), |failed| failed + 1) as u64;
@@ -117,13 +117,13 @@ fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_block() {
             losses += usize::from(found.is_none() && start > 0);
             let Some(failed) = found else { return };
             let entry = order[failed];
-            good.insert(block, entry);
+            good.insert(superblock, entry);
             rises += usize::from(entry > start);
             wraps += usize::from(entry < start);
             overshoots += usize::from(failed == 0 && (0..start).any(|before| rber(before) < LIMIT));
         };
         (0..64).chain(0..64).for_each(|lpn| read(&mut drive, lpn));
-        // Blocks with old and young pages.
+        // Superblocks with old and young units.
         for step in 1..12u32 {
             one(&mut drive, Op::Write, u64::from(step) * 4096, 4096);
             let from = step.saturating_sub(3);

@@ -5,7 +5,7 @@
 //! remain undetected in the runs of other tests.
 
 use crate::common::{self, TINY, ns, one, spec};
-use nandlab::base::geometry::{BlockId, Lpn, RequestId};
+use nandlab::base::geometry::{Lpn, RequestId, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::Drive;
 use nandlab::host::{Op, Oracle, Request};
@@ -48,8 +48,8 @@ fn verdict(events: &[Event]) -> Result<(), String> {
 
 /// Returns the verdict of an oracle that expects LPN `A` to be mapped before the first event, and `B` to be unmapped.
 fn preconditioned(events: &[Event]) -> Result<(), String> {
-    let mut map = nandlab::ftl::PageMap::new(16);
-    map.set(A, nandlab::base::geometry::Ppn(3));
+    let mut map = nandlab::ftl::UnitMap::new(16);
+    map.set(A, nandlab::base::geometry::UnitId(3));
     let mut oracle = Oracle::default();
     oracle.expect_preconditioned(&map);
     tell(&mut oracle, events);
@@ -79,7 +79,7 @@ fn a_stale_read_is_caught() {
 fn a_lost_write_is_caught() {
     let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, None)];
     is_caught(verdict(&events), "read returned nothing");
-    // The write is also lost if the page was mapped before the run.
+    // The write is also lost if the unit was mapped before the run.
     is_caught(preconditioned(&events), "read returned nothing");
     is_caught(preconditioned(&[Asked(0, A), Answered(0, A, None)]), "read returned nothing");
 }
@@ -95,7 +95,7 @@ fn data_that_was_never_written_is_caught() {
     is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(0))]), "read returned write 0");
     is_caught(verdict(&[Asked(0, A), Answered(0, A, Some(5))]), "read returned write 5");
     is_caught(preconditioned(&[Asked(0, B), Answered(0, B, Some(0))]), "read returned write 0");
-    // The read returns the data of a write that was never submitted, on a page that was written.
+    // The read returns the data of a write that was never submitted, on a unit that was written.
     let events = [Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Answered(0, A, Some(2))];
     is_caught(verdict(&events), "read returned write 2");
 }
@@ -144,7 +144,7 @@ fn the_oracle_keeps_the_first_sixteen_violations() {
 #[test]
 fn legal_interleavings_are_accepted() {
     let legal: [&[Event]; 11] = [
-        // A read of a page that was never written gets no data.
+        // A read of a unit that was never written gets no data.
         &[Asked(0, A), Answered(0, A, None)],
         // A read between admission and acknowledgement may get the new data ...
         &[
@@ -191,14 +191,14 @@ fn legal_interleavings_are_accepted() {
             Asked(0, A),
             Answered(0, A, Some(2)),
         ],
-        // A read during which the page is deallocated may get the old data or none.
+        // A read during which the unit is deallocated may get the old data or none.
         &[Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, Some(1))],
         &[Admitted(A, 1), Acknowledged(A, 1), Asked(0, A), Trimmed(A, 2), Answered(0, A, None)],
-        // A read of a deallocated page gets no data.
+        // A read of a deallocated unit gets no data.
         &[Admitted(A, 1), Acknowledged(A, 1), Trimmed(A, 2), Asked(0, A), Answered(0, A, None)],
         // A read after a deallocation and a later write gets the data of the write.
         &[Trimmed(A, 1), Admitted(A, 2), Acknowledged(A, 2), Asked(0, A), Answered(0, A, Some(2))],
-        // A request may read several pages, and requests one after another may have the same id.
+        // A request may read several units, and requests one after another may have the same id.
         &[
             Admitted(A, 1),
             Acknowledged(A, 1),
@@ -270,14 +270,14 @@ fn one_wrong_answer_in_a_whole_run_is_caught() {
         for spoil in [0, 1, 50, 400] {
             let faulty = Faulty { oracle: Oracle::default(), spoil, answers: 0, how };
             let mut drive = Drive::with_probe(&spec(TINY, &[]), faulty);
-            let pages = u64::from(drive.geometry().logical_pages);
-            for page in 0..pages {
-                one(&mut drive, Op::Write, page * 4096, 4096);
+            let units = u64::from(drive.geometry().logical_units);
+            for unit in 0..units {
+                one(&mut drive, Op::Write, unit * 4096, 4096);
             }
             let mut stream = Stream::new(5, "sabotage");
             for _ in 0..1000 {
                 let op = if stream.below(2) == 0 { Op::Read } else { Op::Write };
-                one(&mut drive, op, stream.below(pages) * 4096, 4096);
+                one(&mut drive, op, stream.below(units) * 4096, 4096);
             }
             assert!(drive.probe().answers > 400);
             let verdict = drive.probe().oracle.verdict();
@@ -289,42 +289,48 @@ fn one_wrong_answer_in_a_whole_run_is_caught() {
 /// The array panics on operations that flash does not allow.
 #[test]
 fn the_array_refuses_illegal_operations() {
-    use nandlab::base::geometry::{BlockId, Geometry};
-    use nandlab::flash::{Array, BlockState, Keeps};
+    use nandlab::base::geometry::{Geometry, SuperblockId};
+    use nandlab::flash::{Array, Keeps, SuperblockState};
     let spec = spec(TINY, &[]);
     let geometry = Geometry::new(&spec.drive);
     let panics = |act: &dyn Fn(&mut Array)| {
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ..Keeps::default() });
-        array.block_mut(BlockId(0)).state = BlockState::Open;
-        array.program(BlockId(0), 0);
+        array.superblock_mut(SuperblockId(0)).state = SuperblockState::Open;
+        array.program(SuperblockId(0), 0);
         let act = std::panic::AssertUnwindSafe(|| act(&mut array));
         std::panic::catch_unwind(act).is_err()
     };
-    assert!(!panics(&|array| assert!(array.program(BlockId(0), 1) > 0)));
-    assert!(!panics(&|array| array.read(&geometry, BlockId(0), 0)));
-    assert!(!panics(&|array| array.erase(&geometry, BlockId(0))));
+    assert!(!panics(&|array| assert!(array.program(SuperblockId(0), 1) > 0)));
+    assert!(!panics(&|array| array.read(&geometry, SuperblockId(0), 0)));
+    assert!(!panics(&|array| array.erase(&geometry, SuperblockId(0))));
     assert!(
-        panics(&|array| assert!(array.program(BlockId(0), 0) > 0)),
-        "the program of a programmed page is accepted"
-    );
-    assert!(panics(&|array| assert!(array.program(BlockId(0), 2) > 0)), "a program out of order is accepted");
-    assert!(
-        panics(&|array| assert!(array.program(BlockId(1), 0) > 0)),
-        "a program in a block that is not open is accepted"
+        panics(&|array| assert!(array.program(SuperblockId(0), 0) > 0)),
+        "the program of a programmed unit is accepted"
     );
     assert!(
-        panics(&|array| array.read(&geometry, BlockId(0), 1)),
-        "the read of an unprogrammed page is accepted"
+        panics(&|array| assert!(array.program(SuperblockId(0), 2) > 0)),
+        "a program out of order is accepted"
     );
-    assert!(panics(&|array| array.read(&geometry, BlockId(1), 0)), "the read of an erased block is accepted");
+    assert!(
+        panics(&|array| assert!(array.program(SuperblockId(1), 0) > 0)),
+        "a program in a superblock that is not open is accepted"
+    );
+    assert!(
+        panics(&|array| array.read(&geometry, SuperblockId(0), 1)),
+        "the read of an unprogrammed unit is accepted"
+    );
+    assert!(
+        panics(&|array| array.read(&geometry, SuperblockId(1), 0)),
+        "the read of an erased superblock is accepted"
+    );
     let pinned = |array: &mut Array| {
-        array.block_mut(BlockId(0)).pins = 1;
-        array.erase(&geometry, BlockId(0));
+        array.superblock_mut(SuperblockId(0)).pins = 1;
+        array.erase(&geometry, SuperblockId(0));
     };
-    assert!(panics(&pinned), "the erase of a pinned block is accepted");
+    assert!(panics(&pinned), "the erase of a pinned superblock is accepted");
     let valid = |array: &mut Array| {
-        array.block_mut(BlockId(0)).valid = 1;
-        array.erase(&geometry, BlockId(0));
+        array.superblock_mut(SuperblockId(0)).valid = 1;
+        array.erase(&geometry, SuperblockId(0));
     };
     assert!(panics(&valid), "the erase of valid data is accepted");
 }
@@ -351,9 +357,9 @@ fn the_audit_holds_throughout_a_busy_run() {
 fn rested() -> Drive<NoProbe> {
     let mut drive = Drive::new(&spec(TINY, &["gc.idle_after=1ms"]));
     let mut stream = Stream::new(3, "rested");
-    let pages = u64::from(drive.geometry().logical_pages);
+    let units = u64::from(drive.geometry().logical_units);
     for _ in 0..2_000 {
-        let request = common::request(&drive, Op::Write, stream.below(pages) * 4096, 4096);
+        let request = common::request(&drive, Op::Write, stream.below(units) * 4096, 4096);
         drive.submit(&request).unwrap();
         drive.advance(drive.now() + ns(200_000));
     }
@@ -364,49 +370,49 @@ fn rested() -> Drive<NoProbe> {
 
 #[test]
 fn the_audit_detects_inconsistent_state() {
-    use nandlab::base::geometry::{Geometry, Ppn};
-    use nandlab::flash::{Array, BlockState};
+    use nandlab::base::geometry::{Geometry, UnitId};
+    use nandlab::flash::{Array, SuperblockState};
     use nandlab::ftl::Ftl;
 
     type Break = fn(&Geometry, &mut Array, &mut Ftl);
-    fn full(array: &Array) -> BlockId {
-        let index = array.blocks.iter().position(|b| b.state == BlockState::Full && b.valid > 0);
-        BlockId(index.expect("some block is full") as u32)
+    fn full(array: &Array) -> SuperblockId {
+        let index = array.superblocks.iter().position(|b| b.state == SuperblockState::Full && b.valid > 0);
+        SuperblockId(index.expect("some superblock is full") as u32)
     }
     let breaks: [(&str, Break); 10] = [
         ("the OOB names another LPN", |_, array, ftl| {
             array.stage(ftl.map.get(Lpn(0)).unwrap(), Lpn(1), nandlab::flash::Stamp::default());
         }),
-        ("two LPNs share a page", |_, _, ftl| {
-            let ppn = ftl.map.get(Lpn(1)).unwrap();
-            ftl.map.set(Lpn(0), ppn);
+        ("two LPNs share a unit", |_, _, ftl| {
+            let unit = ftl.map.get(Lpn(1)).unwrap();
+            ftl.map.set(Lpn(0), unit);
         }),
-        ("the map lacks the LPN of a valid page", |_, _, ftl| {
+        ("the map lacks the LPN of a valid unit", |_, _, ftl| {
             ftl.map.clear(Lpn(5));
         }),
-        ("an LPN maps to an invalid page", |geometry, _, ftl| {
-            let ppn = (0..geometry.pages).map(Ppn).find(|&ppn| !ftl.is_valid(geometry, ppn)).unwrap();
-            ftl.map.set(Lpn(0), ppn);
+        ("an LPN maps to an invalid unit", |geometry, _, ftl| {
+            let unit = (0..geometry.units).map(UnitId).find(|&unit| !ftl.is_valid(geometry, unit)).unwrap();
+            ftl.map.set(Lpn(0), unit);
         }),
-        ("a block counts a valid page too many", |_, array, _| {
-            let block = full(array);
-            array.block_mut(block).valid += 1;
+        ("a superblock counts a valid unit too many", |_, array, _| {
+            let superblock = full(array);
+            array.superblock_mut(superblock).valid += 1;
         }),
-        ("a plane counts a valid page too few", |_, _, ftl| ftl.planes[0].valid -= 1),
-        ("a full block is not programmed to its end", |_, array, _| {
-            let block = full(array);
-            array.block_mut(block).programmed -= 1;
+        ("a lane counts a valid unit too few", |_, _, ftl| ftl.lanes[0].valid -= 1),
+        ("a full superblock is not programmed to its end", |_, array, _| {
+            let superblock = full(array);
+            array.superblock_mut(superblock).programmed -= 1;
         }),
-        ("a block in use is in the free list", |_, array, ftl| {
-            let block = full(array);
-            ftl.planes[0].free.push(nandlab::drive::spec::WearLevelling::None, block.0 % 16, 0);
+        ("a superblock in use is in the free list", |_, array, ftl| {
+            let superblock = full(array);
+            ftl.lanes[0].free.push(nandlab::drive::spec::WearLevelling::None, superblock.0 % 16, 0);
         }),
-        ("the free list lacks a free block", |_, _, ftl| {
-            ftl.planes[1].free.pop();
+        ("the free list lacks a free superblock", |_, _, ftl| {
+            ftl.lanes[1].free.pop();
         }),
-        ("a block has a pin at rest", |_, array, _| {
-            let block = full(array);
-            array.block_mut(block).pins = 1;
+        ("a superblock has a pin at rest", |_, array, _| {
+            let superblock = full(array);
+            array.superblock_mut(superblock).pins = 1;
         }),
     ];
     for (what, break_it) in breaks {

@@ -1,12 +1,12 @@
-//! Saved drives: a loaded drive has the map, the wear and the blocks of the saved drive, and damaged or foreign files
-//! are refused.
+//! Saved drives: a loaded drive has the map, the wear and the superblocks of the saved drive, and damaged or foreign
+//! files are refused.
 
 use crate::common::{TINY, request, settle, spec, summary_at_the_end, wait_for_fewer, with_oracle};
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, SnapshotError};
-use nandlab::flash::BlockState;
+use nandlab::flash::SuperblockState;
 use nandlab::ftl::STREAMS;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
@@ -37,11 +37,11 @@ fn load(bytes: &[u8], sets: &[&str]) -> Result<Drive, SnapshotError> {
 }
 
 fn map<P: Probe>(drive: &Drive<P>) -> Vec<Option<u32>> {
-    (0..drive.geometry().logical_pages).map(|lpn| drive.ftl().map.get(Lpn(lpn)).map(|ppn| ppn.0)).collect()
+    (0..drive.geometry().logical_units).map(|lpn| drive.ftl().map.get(Lpn(lpn)).map(|unit| unit.0)).collect()
 }
 
-fn blocks<P: Probe>(drive: &Drive<P>) -> Vec<(u32, u32, u32, BlockState)> {
-    drive.array().blocks.iter().map(|b| (b.pe_cycles, b.programmed, b.valid, b.state)).collect()
+fn superblocks<P: Probe>(drive: &Drive<P>) -> Vec<(u32, u32, u32, SuperblockState)> {
+    drive.array().superblocks.iter().map(|b| (b.pe_cycles, b.programmed, b.valid, b.state)).collect()
 }
 
 /// Serves a mixed workload; returns the text of the summary.
@@ -60,7 +60,7 @@ fn continue_with<P: Probe>(drive: &mut Drive<P>) -> String {
 }
 
 #[test]
-fn a_loaded_drive_has_the_map_the_wear_and_the_blocks_of_the_saved_one() {
+fn a_loaded_drive_has_the_map_the_wear_and_the_superblocks_of_the_saved_one() {
     for (precondition, sets) in [
         (FILL, vec![]),
         (PTS, vec![]),
@@ -74,11 +74,11 @@ fn a_loaded_drive_has_the_map_the_wear_and_the_blocks_of_the_saved_one() {
         let loaded = load(&bytes, &sets).unwrap();
         loaded.audit().unwrap();
         assert_eq!(map(&loaded), map(&drive));
-        assert_eq!(blocks(&loaded), blocks(&drive));
-        for (mine, theirs) in loaded.ftl().planes.iter().zip(&drive.ftl().planes) {
-            assert_eq!(mine.open_blocks(), theirs.open_blocks());
-            assert_eq!((mine.valid, mine.usable_blocks), (theirs.valid, theirs.usable_blocks));
-            let sorted = |free: &nandlab::ftl::FreeBlocks| {
+        assert_eq!(superblocks(&loaded), superblocks(&drive));
+        for (mine, theirs) in loaded.ftl().lanes.iter().zip(&drive.ftl().lanes) {
+            assert_eq!(mine.open_superblocks(), theirs.open_superblocks());
+            assert_eq!((mine.valid, mine.usable_superblocks), (theirs.valid, theirs.usable_superblocks));
+            let sorted = |free: &nandlab::ftl::FreeSuperblocks| {
                 let mut free: Vec<u32> = free.iter().collect();
                 free.sort_unstable();
                 free
@@ -98,36 +98,40 @@ fn a_drive_that_has_run_can_be_saved() {
     assert!(drive.now() > Time::START);
     let loaded = load(&saved(&drive), &sets).unwrap();
     loaded.audit().unwrap();
-    assert_eq!((map(&loaded), blocks(&loaded)), (map(&drive), blocks(&drive)));
+    assert_eq!((map(&loaded), superblocks(&loaded)), (map(&drive), superblocks(&drive)));
 }
 
 #[test]
-fn retired_blocks_are_retired_after_loading() {
+fn retired_superblocks_are_retired_after_loading() {
     let sets = ["drive.endurance=6"];
     let mut drive = Drive::new(&spec(TINY, &sets));
     let mut stream = Stream::new(3, "wear out");
-    let pages = u64::from(drive.geometry().logical_pages);
-    while drive.array().blocks.iter().filter(|b| b.state == BlockState::Retired).count() < 5 {
-        let offset = stream.below(pages) * 4096;
+    let units = u64::from(drive.geometry().logical_units);
+    while drive.array().superblocks.iter().filter(|b| b.state == SuperblockState::Retired).count() < 5 {
+        let offset = stream.below(units) * 4096;
         drive
             .submit(&Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 })
             .unwrap();
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        // GC does not take a block whose next erase is its last. After a TRIM of all its pages the block is dead: it is
-        // erased once more, and retires.
+        // GC does not take a superblock whose next erase is its last. After a TRIM of all its units the superblock is
+        // dead: it is erased once more, and retires.
         if drive.completions().any(|done| done.failed.is_some()) {
-            drive.submit(&request(&drive, Op::Trim, 0, pages * 4096)).unwrap();
+            drive.submit(&request(&drive, Op::Trim, 0, units * 4096)).unwrap();
             drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         }
     }
     let loaded = load(&saved(&drive), &sets).unwrap();
     loaded.audit().unwrap();
-    assert_eq!(blocks(&loaded), blocks(&drive));
-    let usable: u32 = loaded.ftl().planes.iter().map(|p| p.usable_blocks).sum();
-    assert_eq!(usable as usize, blocks(&drive).iter().filter(|b| b.3 != BlockState::Retired).count());
+    assert_eq!(superblocks(&loaded), superblocks(&drive));
+    let usable: u32 = loaded.ftl().lanes.iter().map(|lane| lane.usable_superblocks).sum();
+    assert_eq!(
+        usable as usize,
+        superblocks(&drive).iter().filter(|b| b.3 != SuperblockState::Retired).count()
+    );
 }
 
-/// A fill writes blocks in order and frees none. So after a fill a loaded drive behaves exactly like the saved drive.
+/// A fill writes superblocks in order and frees none. So after a fill a loaded drive behaves exactly like the saved
+/// drive.
 #[test]
 fn a_loaded_fill_behaves_like_the_saved_drive() {
     for sets in [
@@ -144,9 +148,9 @@ fn a_loaded_fill_behaves_like_the_saved_drive() {
 }
 
 /// After PTS a loaded drive may behave differently from the saved drive. The file lacks three values that are not
-/// stored in flash: the order in which blocks of equal wear were freed, the order in which blocks were closed (all at
-/// time 0; `fifo` uses this order), and the position of the random streams. But two drives loaded from one file behave
-/// alike.
+/// stored in flash: the order in which superblocks of equal wear were freed, the order in which superblocks were closed
+/// (all at time 0; `fifo` uses this order), and the position of the random streams. But two drives loaded from one file
+/// behave alike.
 #[test]
 fn two_drives_loaded_from_one_file_behave_alike() {
     for sets in [
@@ -159,7 +163,7 @@ fn two_drives_loaded_from_one_file_behave_alike() {
         let mut one = load(&bytes, &sets).unwrap();
         let mut two = load(&bytes, &sets).unwrap();
         assert_eq!(continue_with(&mut one), continue_with(&mut two), "{sets:?}");
-        assert_eq!((map(&one), blocks(&one)), (map(&two), blocks(&two)));
+        assert_eq!((map(&one), superblocks(&one)), (map(&two), superblocks(&two)));
     }
 }
 
@@ -278,8 +282,8 @@ fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     };
     let drive = preconditioned(FILL, &[]);
     let bytes = saved(&drive);
-    let planes = drive.geometry().planes as usize;
-    let (middle, open) = (8 + 8 * 17, bytes.len() - 8 - planes * STREAMS * 8);
+    let lanes = drive.geometry().lanes as usize;
+    let (middle, open) = (8 + 8 * 17, bytes.len() - 8 - lanes * STREAMS * 8);
     let sum = |bytes: &[u8]| {
         let long = |range: std::ops::Range<usize>| {
             bytes[range].chunks(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>()
@@ -334,12 +338,12 @@ fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
 fn a_snapshot_of_another_drive_is_refused_with_the_difference() {
     let bytes = saved(&preconditioned(FILL, &[]));
     for (set, says) in [
-        ("drive.channels=1", "planes = 4, but this drive has 2"),
+        ("drive.channels=1", "lanes = 4, but this drive has 2"),
         ("drive.planes_per_die=4", "drive.planes_per_die = 2, but this drive has 4"),
         ("drive.blocks_per_plane=17", "drive.blocks_per_plane = 16, but this drive has 17"),
         ("drive.pages_per_block=9", "drive.pages_per_block = 8, but this drive has 9"),
         ("drive.page_size=8KiB", "drive.page_size (bytes) = 4096, but this drive has 8192"),
-        ("drive.op=0.6", "logical pages = 341, but this drive has 320"),
+        ("drive.op=0.6", "logical units = 341, but this drive has 320"),
         ("ftl.mapping_unit=2KiB", "ftl.mapping_unit (units of a page) = 1, but this drive has 2"),
         ("ftl.superblock=die", "ftl.superblock (blocks) = 1, but this drive has 2"),
         (
@@ -360,17 +364,18 @@ fn a_snapshot_of_another_drive_is_refused_with_the_difference() {
     }
 }
 
-/// A page keeps its number of copybacks in a row, and blocks that are open for copybacks stay open. In a drive that
-/// makes no such copybacks these blocks are closed.
+/// A unit keeps its number of copybacks in a row, and superblocks that are open for copybacks stay open. In a drive
+/// that makes no such copybacks these superblocks are closed.
 #[test]
 fn a_loaded_drive_has_the_copybacks_of_the_saved_one() {
     const LIMIT: &str = "migration.policy.rcopyback-greedy.limit=3";
     let sets = [LIMIT, "drive.op=1.5", "gc.pacing=none"];
     let mut drive = preconditioned("[precondition]\nused = 0.6\nvalid = 0.5\n", &sets);
     continue_with(&mut drive);
-    let copybacks = |drive: &Drive| drive.array().blocks.iter().map(|b| b.copybacks).collect::<Vec<_>>();
-    let open = |drive: &Drive| drive.array().blocks.iter().filter(|b| b.state == BlockState::Open).count();
-    assert!(copybacks(&drive).contains(&3), "no page was copied back three times");
+    let copybacks = |drive: &Drive| drive.array().superblocks.iter().map(|b| b.copybacks).collect::<Vec<_>>();
+    let open =
+        |drive: &Drive| drive.array().superblocks.iter().filter(|b| b.state == SuperblockState::Open).count();
+    assert!(copybacks(&drive).contains(&3), "no unit was copied back three times");
     let bytes = saved(&drive);
     for changed in ["seed=1", "migration.policy=off-chip"] {
         let sets = [&sets[..], &[changed]].concat();
@@ -378,7 +383,7 @@ fn a_loaded_drive_has_the_copybacks_of_the_saved_one() {
         assert_eq!(copybacks(&loaded), copybacks(&drive), "{changed}");
         match changed {
             "seed=1" => assert_eq!(open(&loaded), open(&drive)),
-            _ => assert!(open(&loaded) < open(&drive), "{changed}: {} blocks are open", open(&loaded)),
+            _ => assert!(open(&loaded) < open(&drive), "{changed}: {} superblocks are open", open(&loaded)),
         }
         continue_with(&mut loaded);
     }

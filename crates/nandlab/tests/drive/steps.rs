@@ -35,8 +35,8 @@ fn at_depths(mechanism: &Mechanism) -> [f64; 2] {
     })
 }
 
-/// The end of each program once searched all pages that waited for room in the write buffer, and the end of each program
-/// in a detection of the dirty budget all queued operations.
+/// The end of each program once searched all units that waited for room in the write buffer, and the end of each
+/// program in a detection of the dirty budget all queued operations.
 #[test]
 fn the_steps_of_a_page_operation_do_not_grow_with_the_queue_depth() {
     let next = AtomicUsize::new(0);
@@ -58,7 +58,7 @@ fn the_steps_of_a_page_operation_do_not_grow_with_the_queue_depth() {
     assert!(failed.is_empty(), "steps of a page operation at depths {DEPTHS:?}: {failed:.1?}");
 }
 
-/// A read once searched all reads of its event for one of the same flash page.
+/// A read once searched all reads of its event for one of the same page.
 #[test]
 fn the_steps_of_a_page_do_not_grow_with_the_size_of_a_read() {
     let of_size = SIZES_MIB.map(|mib| {

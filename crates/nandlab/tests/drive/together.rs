@@ -4,10 +4,10 @@
 //! (L - 1), decoding 15. A day of ageing takes a second.
 
 use crate::common::{SECOND, US, at, ballast, ns, one, request, spec, submit_with_few};
-use nandlab::base::geometry::{DieId, Lpn, PlaneId, Ppn};
+use nandlab::base::geometry::{DieId, LaneId, Lpn, UnitId};
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
-use nandlab::flash::{AgeClock, Block, Condition, Reliability};
+use nandlab::flash::{AgeClock, Condition, Reliability, Superblock};
 use nandlab::ftl::WriteStream;
 use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
@@ -18,8 +18,8 @@ const PAGE: u64 = 4096;
 const DAY_S: u32 = 86_400;
 
 /// Two dies of one plane, each on its own channel: even LPNs are on die 0, odd LPNs on die 1. Twenty milliseconds after
-/// the last request GC empties blocks with two invalid pages, provided that there is more garbage than the pages of the
-/// internal streams' open blocks.
+/// the last request GC empties superblocks with two invalid units, provided that there is more garbage than the units
+/// of the internal streams' open superblocks.
 const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
      blocks_per_plane = 200\npages_per_block = 16\npage_size = '4KiB'\ncell = 'mlc'\nop = 1.0\nendurance = 1000000\n\
      [timing]\nprogram = '900us'\nerase = '3.5ms'\nchannel_ns_per_byte = 2.5\ncommand = '0us'\n\
@@ -28,23 +28,23 @@ const BASE: &str = "[drive]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip 
      rber = 'vth'\npe_cycles = 12000\nclock_scale = 86400.0\n";
 
 const COPYBACKS: &str = "migration.policy={ rcopyback-greedy = { limit = 2 } }";
-/// The entry of each page has 256 bytes: the entries of 16 pages fill a combination page.
+/// The entry of each unit has 256 bytes: the entries of 16 units fill a combination page.
 const PARTIAL: &str =
     "refresh.policy={ partial = { susceptible_ratio = 0.0, encoding = 'entries', codeword_bits = 128 } }";
-/// The susceptible bits of each page take some 120 bytes. The bits of a block of 16 pages do not fill a line, so the
-/// line is programmed at half of the grace.
+/// The susceptible bits of each unit take some 120 bytes. The bits of a superblock of 16 units do not fill a line, so
+/// the line is programmed at half of the grace.
 const WAITS: &str = "refresh.policy={ partial = { susceptible_ratio = 0.03 } }";
-/// All bits are susceptible: each page fills a combination page.
+/// All bits are susceptible: each unit fills a combination page.
 const WHOLE: &str = "refresh.policy={ partial = { susceptible_ratio = 1.0 } }";
-/// Number of blocks of [`ballast`]. Their garbage exceeds the 64 pages of the blocks that may be open for GC, copybacks
-/// of two counts and combination pages.
+/// Number of superblocks of [`ballast`]. Their garbage exceeds the 64 units of the superblocks that may be open for GC,
+/// copybacks of two counts and combination pages.
 const BALLAST: u32 = 80;
 /// Overrides that keep GC from starting.
 const LAZY: [&str; 2] = ["gc.foreground_free=0.0", "gc.background_free=0.001"];
 const EVERY_300_DAYS: &str = "refresh.interval=[{ pe = 1000000, every = '300d' }]";
 const DUE: u64 = 300 * SECOND;
-/// A time at which the pages of a block due at [`DUE`] are linked: after sixteen reads at full strength, half of the
-/// grace of 1 % (1.5 days, that is 1.5 s) and a program.
+/// A time at which the units of a superblock due at [`DUE`] are linked: after sixteen reads at full strength, half of
+/// the grace of 1 % (1.5 days, that is 1.5 s) and a program.
 const LINKED: u64 = DUE + 8 * SECOND / 5;
 
 #[derive(Default)]
@@ -67,11 +67,11 @@ impl Hand {
         Self { drive: Drive::with_probe(&spec(BASE, sets), <(Oracle, Log)>::default()) }
     }
 
-    /// Returns a drive with `pages` pages in the first blocks of die 0: LPN 0, 2, 4, ...
-    fn with_pages(sets: &[&str], pages: u64) -> Self {
+    /// Returns a drive with `units` units in the first superblocks of die 0: LPN 0, 2, 4, ...
+    fn with_units(sets: &[&str], units: u64) -> Self {
         let mut hand = Self::new(sets);
-        (0..pages).for_each(|page| hand.write(2 * page));
-        // On a drive with a write cache the flush brings the pages to flash.
+        (0..units).for_each(|unit| hand.write(2 * unit));
+        // On a drive with a write cache the flush brings the units to flash.
         hand.submit(Op::Flush, 0);
         hand.drive.advance(hand.drive.now() + ns(20_000 * US));
         hand.drive.completions();
@@ -91,10 +91,10 @@ impl Hand {
         self.drive.submit(&request).unwrap();
     }
 
-    /// Deallocates two pages of the first block of die 0, and lets GC move the other pages. `blocks` blocks of ballast
-    /// make GC begin. (The ballast is deallocated afterwards, and its blocks are erased.)
-    fn collect_with(&mut self, blocks: u32) {
-        let ballast = ballast(&mut self.drive, blocks);
+    /// Deallocates two units of the first superblock of die 0, and lets GC move the other units. `superblocks`
+    /// superblocks of ballast make GC begin. (The ballast is deallocated afterwards, and its superblocks are erased.)
+    fn collect_with(&mut self, superblocks: u32) {
+        let ballast = ballast(&mut self.drive, superblocks);
         self.submit(Op::Trim, 0);
         self.submit(Op::Trim, 30);
         self.drive.advance(self.drive.now() + ns(100_000 * US));
@@ -108,12 +108,12 @@ impl Hand {
         self.collect_with(BALLAST);
     }
 
-    fn at(&self, lpn: u32) -> Ppn {
+    fn at(&self, lpn: u32) -> UnitId {
         self.drive.ftl().map.get(Lpn(lpn)).unwrap()
     }
 
-    fn block(&self, lpn: u32) -> &Block {
-        self.drive.array().block(self.drive.geometry().block_of(self.at(lpn)))
+    fn superblock(&self, lpn: u32) -> &Superblock {
+        self.drive.array().superblock(self.drive.geometry().superblock_of(self.at(lpn)))
     }
 
     fn age_s(&self, lpn: u32) -> u32 {
@@ -121,14 +121,14 @@ impl Hand {
         self.drive.array().stamp(self.at(lpn)).corrected.age_s(now)
     }
 
-    /// Returns the level that decodes a page now, from wear, age, reads and copybacks by the reliability model.
+    /// Returns the level that decodes a unit now, from wear, age, reads and copybacks by the reliability model.
     fn level(&self, lpn: u32) -> u64 {
-        let (block, drive) = (self.block(lpn), &self.drive);
+        let (superblock, drive) = (self.superblock(lpn), &self.drive);
         let condition = Condition {
-            pe_cycles: block.pe_cycles,
+            pe_cycles: superblock.pe_cycles,
             age_s: self.age_s(lpn),
-            reads: block.reads,
-            copybacks: block.copybacks,
+            reads: superblock.reads,
+            copybacks: superblock.copybacks,
             kind: drive.geometry().kind(drive.geometry().split(self.at(lpn)).1),
         };
         let rber = Reliability::new(&drive.spec().reliability).rber_exact(&condition);
@@ -149,10 +149,10 @@ impl Hand {
         self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
-    /// Lets the drive come to rest, reads every page, and checks that no read has failed.
+    /// Lets the drive come to rest, reads every unit, and checks that no read has failed.
     fn end(mut self) {
         self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
-        for lpn in 0..u64::from(self.drive.geometry().logical_pages) {
+        for lpn in 0..u64::from(self.drive.geometry().logical_units) {
             self.submit(Op::Read, lpn);
         }
         self.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -172,45 +172,45 @@ fn us(from: u64, to: u64) -> u64 {
 fn a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them() {
     let errors = ["reliability.copyback_error=1e-3", "reliability.read_disturb=1e-5"];
     for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
-        let mut hand = Hand::with_pages(&[&[migration], &errors[..]].concat(), 16);
+        let mut hand = Hand::with_units(&[&[migration], &errors[..]].concat(), 16);
         hand.drive.advance(at(300 * SECOND));
         let level = hand.level(2);
         assert!((2..6).contains(&level), "{level}");
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(level, level)]);
-        let (old, reads, age_s) = (hand.at(2), hand.block(2).reads, hand.age_s(2));
+        let (old, reads, age_s) = (hand.at(2), hand.superblock(2).reads, hand.age_s(2));
         hand.collect();
         assert_ne!(hand.at(2), old);
         assert_eq!(hand.flash(FlashOp::Copyback, Cause::Gc), if copied_back { 14 } else { 0 });
         if copied_back {
             assert!(hand.age_s(2) >= age_s, "the copy is younger than its source");
-            assert!(hand.block(2).reads >= reads, "the copy lacks the read disturb of its source");
-            assert_eq!(hand.block(2).copybacks, 1);
-            // A read starts at the level of the last read of the page, but the copy has more errors.
+            assert!(hand.superblock(2).reads >= reads, "the copy lacks the read disturb of its source");
+            assert_eq!(hand.superblock(2).copybacks, 1);
+            // A read starts at the level of the last read of the unit, but the copy has more errors.
             let now = hand.level(2);
             assert!(now > level, "{now} {level}");
             assert_eq!([hand.read_us(2), hand.read_us(2)], [us(level, now), us(now, now)]);
-            // A page written by the host is young and starts at level 1.
+            // A unit written by the host is young and starts at level 1.
             hand.write(2);
         }
         assert!(hand.age_s(2) <= DAY_S);
-        assert_eq!((hand.block(2).copybacks, hand.read_us(2)), (0, us(1, 1)), "{migration}");
+        assert_eq!((hand.superblock(2).copybacks, hand.read_us(2)), (0, us(1, 1)), "{migration}");
         hand.end();
     }
 }
 
 #[test]
 fn the_measured_limit_includes_read_disturb() {
-    // Level 5 decodes up to an RBER of 0.010. In 30 days the page's RBER will be below this limit without read
-    // disturb, and above it after 300 reads of the block.
+    // Level 5 decodes up to an RBER of 0.010. In 30 days the unit's RBER will be below this limit without read
+    // disturb, and above it after 300 reads of the superblock.
     for (disturb, copybacks) in [("1e-9", 14), ("1e-5", 0)] {
         let limit = "migration.policy={ rcopyback-greedy = { limit = { measured = { within = '30d', level = 5 } } } }";
         let disturb = format!("reliability.read_disturb={disturb}");
-        let mut hand = Hand::with_pages(&[limit, &disturb, "drive.blocks_per_plane=400"], 16);
+        let mut hand = Hand::with_units(&[limit, &disturb, "drive.blocks_per_plane=400"], 16);
         (0..300).for_each(|_| {
             hand.read_us(2);
         });
         hand.drive.advance(at(100 * SECOND));
-        // A measured limit allows up to eight copybacks in a row, so nine blocks may be open.
+        // A measured limit allows up to eight copybacks in a row, so nine superblocks may be open.
         hand.collect_with(160);
         assert_eq!(hand.flash(FlashOp::Copyback, Cause::Gc), copybacks, "{disturb}");
         hand.end();
@@ -220,16 +220,16 @@ fn the_measured_limit_includes_read_disturb() {
 // -------------------------------------------------------------------------------------------------- refresh and read levels
 
 #[test]
-fn the_read_level_falls_when_a_page_is_linked_not_when_it_is_read_for_the_vsm() {
+fn the_read_level_falls_when_a_unit_is_linked_not_when_it_is_read_for_the_vsm() {
     for start in ["last-level", "block-level", "drive-level", "first"] {
         let set = format!("ecc.start={start}");
-        let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, &set], 16);
+        let mut hand = Hand::with_units(&[WAITS, EVERY_300_DAYS, &set], 16);
         hand.drive.advance(at(DUE - SECOND / 10));
         let level = hand.level(2);
         assert!(level > 1);
         let kept = if start == "first" { 1 } else { level };
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(kept, level)]);
-        // The pages were read at full strength, and their bits wait for a full line. Until the pages are linked, they
+        // The units were read at full strength, and their bits wait for a full line. Until the units are linked, they
         // are not corrected.
         hand.drive.advance(at(DUE + SECOND));
         assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
@@ -237,7 +237,7 @@ fn the_read_level_falls_when_a_page_is_linked_not_when_it_is_read_for_the_vsm() 
         assert_eq!(hand.read_us(2), us(kept, level), "{start}");
         hand.drive.advance(at(LINKED));
         assert_eq!(hand.links().count(), 16);
-        // The level of the drive is no level of a page, so the correction does not lower it.
+        // The level of the drive is no level of a unit, so the correction does not lower it.
         let linked = if start == "drive-level" { us(level, level) } else { us(1, 1) };
         assert_eq!([2, 4, 6].map(|lpn| hand.read_us(lpn)), [linked; 3], "{start}");
         hand.end();
@@ -247,9 +247,9 @@ fn the_read_level_falls_when_a_page_is_linked_not_when_it_is_read_for_the_vsm() 
 #[test]
 fn a_read_at_full_strength_does_not_change_the_remembered_level() {
     let mut hand = Hand::new(&[WAITS, EVERY_300_DAYS, "ecc.start=block-level"]);
-    // The pages are from before the run and have no remembered level.
-    for page in 0..16 {
-        hand.drive.write_now(Lpn(2 * page));
+    // The units are from before the run and have no remembered level.
+    for unit in 0..16 {
+        hand.drive.write_now(Lpn(2 * unit));
     }
     hand.drive.advance(at(DUE + SECOND));
     assert_eq!(hand.drive.stats().refresh.partial_pages, 16);
@@ -264,7 +264,7 @@ fn a_read_at_full_strength_does_not_change_the_remembered_level() {
 fn a_conventional_refresh_resets_the_level() {
     for policy in ["fcr", "{ fcr = { full_strength = true } }", "{ fcr = { in_place = true } }"] {
         let set = format!("refresh.policy={policy}");
-        let mut hand = Hand::with_pages(&[&set, EVERY_300_DAYS], 16);
+        let mut hand = Hand::with_units(&[&set, EVERY_300_DAYS], 16);
         hand.drive.advance(at(DUE - SECOND / 10));
         let level = hand.level(2);
         assert_eq!([hand.read_us(2), hand.read_us(2)], [us(1, level), us(level, level)]);
@@ -277,7 +277,7 @@ fn a_conventional_refresh_resets_the_level() {
 #[test]
 fn known_errors_count_as_corrected_at_the_next_read() {
     let ec_cache = "refresh.policy={ ec-cache = { hot_reads = 2 } }";
-    let mut hand = Hand::with_pages(&[ec_cache, "refresh.interval=[{ pe = 1000000, every = '36500d' }]"], 16);
+    let mut hand = Hand::with_units(&[ec_cache, "refresh.interval=[{ pe = 1000000, every = '36500d' }]"], 16);
     hand.drive.advance(at(300 * SECOND));
     let level = hand.level(2);
     assert_eq!([0; 3].map(|_| hand.read_us(2)), [us(1, level), us(level, level), us(1, 1)]);
@@ -291,11 +291,11 @@ fn known_errors_move_with_a_copyback_and_are_dropped_with_a_correction() {
     let ec_cache = "refresh.policy={ ec-cache = { hot_reads = 1 } }";
     let never = "refresh.interval=[{ pe = 1000000, every = '36500d' }]";
     for (migration, copied_back) in [(COPYBACKS, true), ("migration.policy=off-chip", false)] {
-        let mut hand = Hand::with_pages(&[ec_cache, never, migration], 16);
+        let mut hand = Hand::with_units(&[ec_cache, never, migration], 16);
         hand.drive.advance(at(300 * SECOND));
         let level = hand.level(2);
         assert_eq!(hand.read_us(2), us(1, level));
-        let known = hand.drive.cached_rber(hand.at(2)).expect("the errors of the page are known");
+        let known = hand.drive.cached_rber(hand.at(2)).expect("the errors of the unit are known");
         let old = hand.at(2);
         hand.collect();
         assert_eq!(hand.drive.cached_rber(old), None);
@@ -307,17 +307,17 @@ fn known_errors_move_with_a_copyback_and_are_dropped_with_a_correction() {
 }
 
 #[test]
-fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
-    let mut hand = Hand::with_pages(&[PARTIAL, EVERY_300_DAYS, COPYBACKS], 16);
+fn a_partially_refreshed_unit_is_merged_and_never_copied_back() {
+    let mut hand = Hand::with_units(&[PARTIAL, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(LINKED));
     assert_eq!(hand.links().count(), 16);
     hand.collect();
-    // GC reads fourteen pages by pread, and programs the merged pages into a block of copyback count 0.
+    // GC reads fourteen units by pread, and programs the merged units into a superblock of copyback count 0.
     let of_gc = [FlashOp::Copyback, FlashOp::Read, FlashOp::Program].map(|kind| hand.flash(kind, Cause::Gc));
     assert_eq!((of_gc, hand.links().count()), ([0, 28, 14], 0));
     assert_eq!(hand.drive.stats().refresh.promoted_pages, 14);
-    for lpn in (1..15).map(|page| 2 * page) {
-        assert_eq!(hand.block(lpn).copybacks, 0);
+    for lpn in (1..15).map(|unit| 2 * unit) {
+        assert_eq!(hand.superblock(lpn).copybacks, 0);
         assert!(hand.age_s(lpn) <= DAY_S && !hand.links().is_marked(hand.at(lpn)));
         assert_eq!(hand.read_us(lpn.into()), us(1, 1));
     }
@@ -325,8 +325,8 @@ fn a_partially_refreshed_page_is_merged_and_never_copied_back() {
 }
 
 #[test]
-fn a_page_whose_bits_wait_in_the_vsm_is_not_copied_back() {
-    let mut hand = Hand::with_pages(&[WAITS, EVERY_300_DAYS, COPYBACKS], 16);
+fn a_unit_whose_bits_wait_in_the_vsm_is_not_copied_back() {
+    let mut hand = Hand::with_units(&[WAITS, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(DUE + SECOND));
     assert!(hand.links().is_pending(hand.at(2)));
     hand.collect();
@@ -337,15 +337,15 @@ fn a_page_whose_bits_wait_in_the_vsm_is_not_copied_back() {
 
 #[test]
 fn a_combination_page_moves_off_chip_with_its_links() {
-    let mut hand = Hand::with_pages(&[WHOLE, EVERY_300_DAYS, COPYBACKS], 16);
+    let mut hand = Hand::with_units(&[WHOLE, EVERY_300_DAYS, COPYBACKS], 16);
     hand.drive.advance(at(LINKED));
     assert_eq!((hand.links().count(), hand.links().combinations().count()), (16, 16));
-    // Each linked page, with the number and the PPN of its combination page.
-    let linked = |page: u32| {
-        let number = hand.links().of(hand.at(2 * page)).unwrap().0;
-        (hand.at(2 * page), number, hand.at(number.0))
+    // Each linked unit, with the number and the PPN of its combination page.
+    let linked = |unit: u32| {
+        let number = hand.links().of(hand.at(2 * unit)).unwrap().0;
+        (hand.at(2 * unit), number, hand.at(number.0))
     };
-    let before: Vec<(Ppn, Lpn, Ppn)> = (1..15).map(linked).collect();
+    let before: Vec<(UnitId, Lpn, UnitId)> = (1..15).map(linked).collect();
     ballast(&mut hand.drive, BALLAST);
     hand.submit(Op::Trim, 0);
     hand.submit(Op::Trim, 30);
@@ -361,7 +361,7 @@ fn a_combination_page_moves_off_chip_with_its_links() {
         hand.check();
     }
     assert!(moved > 0);
-    let first = hand.drive.geometry().logical_pages;
+    let first = hand.drive.geometry().logical_units;
     let of_lines = |t: &&Transaction| t.lpn.0 >= first && t.cause == Cause::Gc && t.kind != FlashOp::Erase;
     let kinds: Vec<FlashOp> = hand.drive.probe().1.0.iter().filter(of_lines).map(|t| t.kind).collect();
     assert!(kinds.contains(&FlashOp::Program) && !kinds.contains(&FlashOp::Copyback), "{kinds:?}");
@@ -372,16 +372,16 @@ fn a_combination_page_moves_off_chip_with_its_links() {
 fn refresh_in_place_resets_the_copyback_count() {
     let in_place = "refresh.policy={ fcr = { in_place = true } }";
     let once = "migration.policy={ rcopyback-greedy = { limit = 1 } }";
-    let mut hand = Hand::with_pages(&[in_place, EVERY_300_DAYS, once], 16);
+    let mut hand = Hand::with_units(&[in_place, EVERY_300_DAYS, once], 16);
     hand.collect();
-    assert_eq!((hand.block(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 14));
-    // The refresh closes the block with two pages unused. So GC empties the block after all its pages have been
-    // corrected.
+    assert_eq!((hand.superblock(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 14));
+    // The refresh closes the superblock with two units unused. So GC empties the superblock after all its units have
+    // been corrected.
     hand.drive.advance(at(DUE - SECOND / 2));
     ballast(&mut hand.drive, BALLAST);
     hand.drive.advance(at(DUE + SECOND));
     assert_eq!(hand.drive.stats().refresh.pages_in_place, 14);
-    assert_eq!((hand.block(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 2 * 14));
+    assert_eq!((hand.superblock(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 2 * 14));
     assert!(hand.age_s(2) <= DAY_S);
     hand.end();
 }
@@ -398,14 +398,14 @@ const CAPACITOR: [&str; 6] = [
 ];
 
 #[test]
-fn the_vsm_reduces_the_capability_by_its_pages() {
-    // All page programs take the same time, so the four lines of the VSM take the energy of four pages of the cache.
+fn the_vsm_reduces_the_capability_by_its_lines() {
+    // All page programs take the same time, so the four lines of the VSM take the energy of four units of the cache.
     for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
         let capability = |policy: &str| {
             let sets =
                 [&CAPACITOR[..], &["drive.cell=slc", "ecc.levels=none", "ecc.start=first"], &[policy, flush]];
             let sets = [&sets.concat()[..], &["reliability.rber=none", "reliability.pe_cycles=0"]].concat();
-            Hand::new(&sets).drive.capability_pages()
+            Hand::new(&sets).drive.capability_units()
         };
         let (without, with) = (capability("refresh.policy=fcr"), capability("refresh.policy=partial"));
         assert!(without > 8.0 && (without - with - 4.0).abs() < 1e-6, "{flush}: {without} {with}");
@@ -414,7 +414,7 @@ fn the_vsm_reduces_the_capability_by_its_pages() {
 
 #[test]
 fn a_detection_programs_the_vsm_before_it_drains_the_capacitor() {
-    let mut hand = Hand::with_pages(&[&[WAITS, EVERY_300_DAYS], &CAPACITOR[..]].concat(), 16);
+    let mut hand = Hand::with_units(&[&[WAITS, EVERY_300_DAYS], &CAPACITOR[..]].concat(), 16);
     hand.drive.advance(at(DUE + SECOND));
     assert_eq!((hand.drive.stats().refresh.partial_pages, hand.links().count()), (16, 0));
     hand.drive.detect_budget();
@@ -429,11 +429,11 @@ fn a_detection_programs_the_vsm_before_it_drains_the_capacitor() {
 #[test]
 fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
     let sets = [&[PARTIAL, EVERY_300_DAYS, "capacitor.recharge=10h"], &CAPACITOR[..]].concat();
-    // The capacitor is measured during the refresh of a block, when the bits of some of its pages are in the VSM.
-    let mut hand = Hand::with_pages(&sets, 16);
-    // A detection writes the pages of the write cache; these are pages of the other die.
+    // The capacitor is measured during the refresh of a superblock, when the bits of some of its units are in the VSM.
+    let mut hand = Hand::with_units(&sets, 16);
+    // A detection writes the units of the write cache; these are units of the other die.
     hand.drive.advance(at(DUE - SECOND));
-    (0..16).for_each(|page| hand.write(2 * page + 1));
+    (0..16).for_each(|unit| hand.write(2 * unit + 1));
     hand.submit(Op::Flush, 0);
     hand.drive.advance(at(DUE));
     while hand.drive.stats().refresh.partial_pages < 5 {
@@ -452,22 +452,22 @@ fn partial_refresh_pauses_until_the_capacitor_is_charged_again() {
     assert_eq!(
         (programs, linked),
         (1 + 11, 5),
-        "not one line with the bits of five pages, and eleven whole pages"
+        "not one line with the bits of five units, and eleven whole units"
     );
     hand.end();
 }
 
 #[test]
-fn power_loss_saves_the_dirty_pages_before_the_vsm() {
+fn power_loss_saves_the_dirty_units_before_the_vsm() {
     let mut seen = Vec::new();
     for step in 0..200 {
         let energy = format!("capacitor.efficiency={}", 0.01 + 0.002 * f64::from(step));
         let sets = [&[WAITS, EVERY_300_DAYS, energy.as_str()], &CAPACITOR[..]].concat();
-        let mut hand = Hand::with_pages(&sets, 16);
+        let mut hand = Hand::with_units(&sets, 16);
         hand.drive.advance(at(DUE + SECOND));
         assert_eq!(hand.drive.stats().refresh.partial_pages, 16);
-        // There are three dirty pages, whose programs have not begun.
-        (0..3).for_each(|page| hand.write(33 + 2 * page));
+        // There are three dirty units, whose programs have not begun.
+        (0..3).for_each(|unit| hand.write(33 + 2 * unit));
         let loss = hand.drive.cut_power().clone();
         assert_eq!((loss.dirty_pages, loss.vsm_lines), (3, 1), "{loss:?}");
         assert_eq!(hand.links().count(), 16 * u64::from(loss.vsm_lines_saved));
@@ -482,8 +482,8 @@ fn power_loss_saves_the_dirty_pages_before_the_vsm() {
 }
 
 #[test]
-fn a_block_whose_links_are_torn_by_power_loss_is_due_again() {
-    let mut hand = Hand::with_pages(&[&[PARTIAL, EVERY_300_DAYS], &LAZY[..]].concat(), 16);
+fn a_superblock_whose_links_are_torn_by_power_loss_is_due_again() {
+    let mut hand = Hand::with_units(&[&[PARTIAL, EVERY_300_DAYS], &LAZY[..]].concat(), 16);
     hand.drive.advance(at(LINKED));
     let number = hand.links().of(hand.at(2)).unwrap().0;
     assert_eq!((hand.links().count(), hand.drive.stats().refresh.blocks), (16, 1));
@@ -492,7 +492,7 @@ fn a_block_whose_links_are_torn_by_power_loss_is_due_again() {
     hand.drive.parts_mut().0.tear(apn);
     hand.drive.restore_power();
     assert_eq!(hand.links().count(), 0);
-    // Without the links the pages again have the errors of 300 days, and are refreshed.
+    // Without the links the units again have the errors of 300 days, and are refreshed.
     hand.drive.advance(hand.drive.now() + ns(SECOND));
     assert_eq!(hand.drive.stats().refresh.blocks, 2);
     assert!(hand.age_s(2) <= 2 * DAY_S);
@@ -502,29 +502,29 @@ fn a_block_whose_links_are_torn_by_power_loss_is_due_again() {
 // ---------------------------------------------------------------------------------------------------- copyback and capacitor
 
 #[test]
-fn an_emergency_flush_goes_to_blocks_of_copyback_count_0() {
+fn an_emergency_flush_goes_to_superblocks_of_copyback_count_0() {
     let mut at_a_cut = 0;
     for flush in ["capacitor.flush=plain", "capacitor.flush=csw"] {
         for events in 0..60 {
             let sets = [&[COPYBACKS, flush], &CAPACITOR[..]].concat();
-            let mut hand = Hand::with_pages(&sets, 32);
+            let mut hand = Hand::with_units(&sets, 32);
             ballast(&mut hand.drive, BALLAST);
             [0, 2, 32, 34].into_iter().for_each(|lpn| hand.submit(Op::Trim, lpn));
             hand.submit(Op::Flush, 0);
             hand.drive.advance(hand.drive.now() + ns(19_000 * US));
             (0..events).for_each(|_| {
-                hand.drive.advance_by_event(Time::NEVER);
+                hand.drive.advance_unless_at_rest();
             });
             at_a_cut += u32::from(hand.flash(FlashOp::Copyback, Cause::Gc) > 0);
-            // At the second power loss some free blocks were formerly open for copybacks.
+            // At the second power loss some free superblocks were formerly open for copybacks.
             for first in [60, 70] {
                 hand.drive.completions();
-                (0..8).for_each(|page| hand.submit(Op::Write, first + page));
+                (0..8).for_each(|unit| hand.submit(Op::Write, first + unit));
                 hand.drive.advance(hand.drive.now() + ns(US));
                 let loss = hand.drive.cut_power().clone();
                 assert!(loss.flushed_pages >= 6 && !loss.has_lost(), "{loss:?}");
                 for lpn in first..first + 8 {
-                    assert_eq!(hand.block(lpn as u32).copybacks, 0, "{flush} after {events} events");
+                    assert_eq!(hand.superblock(lpn as u32).copybacks, 0, "{flush} after {events} events");
                 }
                 hand.check();
                 // The capacitor recharges.
@@ -539,7 +539,7 @@ fn an_emergency_flush_goes_to_blocks_of_copyback_count_0() {
 fn power_loss_empties_the_buffer_of_the_mode_selector() {
     let selector = "migration.policy={ rcopyback = { limit = 2 } }";
     let eager = ["cache.size=128KiB", "cache.sync=eager", "power.cut_at=1000s"];
-    let mut hand = Hand::with_pages(&[&[selector], &eager[..]].concat(), 16);
+    let mut hand = Hand::with_units(&[&[selector], &eager[..]].concat(), 16);
     ballast(&mut hand.drive, BALLAST);
     hand.submit(Op::Trim, 0);
     hand.submit(Op::Trim, 2);
@@ -557,16 +557,16 @@ fn power_loss_empties_the_buffer_of_the_mode_selector() {
 }
 
 #[test]
-fn a_stream_that_uses_only_lsb_pages_needs_more_blocks() {
+fn a_stream_that_uses_only_lsb_pages_needs_more_superblocks() {
     let mut hand = Hand::new(&[COPYBACKS]);
     let geometry = hand.drive.geometry().clone();
     let (_, ftl) = hand.drive.parts_mut();
-    let blocks = |ftl: &nandlab::ftl::Ftl, pages| {
-        ftl.blocks_for(&geometry, PlaneId(0), WriteStream::Copyback(1), pages)
+    let superblocks = |ftl: &nandlab::ftl::Ftl, units| {
+        ftl.superblocks_for(&geometry, LaneId(0), WriteStream::Copyback(1), units)
     };
-    assert_eq!([0, 1, 8, 9, 16].map(|pages| blocks(ftl, pages)), [0, 1, 1, 1, 1]);
-    ftl.set_lsb_only(&geometry, PlaneId(0), WriteStream::Copyback(1), true);
-    assert_eq!([0, 1, 8, 9, 16].map(|pages| blocks(ftl, pages)), [0, 1, 1, 2, 2]);
+    assert_eq!([0, 1, 8, 9, 16].map(|units| superblocks(ftl, units)), [0, 1, 1, 1, 1]);
+    ftl.set_lsb_only(&geometry, LaneId(0), WriteStream::Copyback(1), true);
+    assert_eq!([0, 1, 8, 9, 16].map(|units| superblocks(ftl, units)), [0, 1, 1, 2, 2]);
 }
 
 // ------------------------------------------------------------------------------------------------------------- on and off
@@ -604,10 +604,10 @@ fn a_scheme_that_is_off_is_inactive_and_the_others_are_active() {
         hand.drive.precondition(&mut |_| true);
         hand.drive.expect_preconditioned(|(oracle, _)| oracle);
         let mut stream = nandlab::base::rng::Stream::new(9, "together");
-        let pages = u64::from(hand.drive.geometry().logical_pages);
+        let units = u64::from(hand.drive.geometry().logical_units);
         let mut above = 0;
         for _ in 0..6000 {
-            let lpn = stream.below(pages).min(stream.below(pages));
+            let lpn = stream.below(units).min(stream.below(units));
             let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
             submit_with_few(&mut hand.drive, op, lpn * PAGE, PAGE);
             hand.drive.advance(hand.drive.now() + ns(stream.below(3_000) * US));

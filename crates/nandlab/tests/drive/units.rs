@@ -1,10 +1,10 @@
-//! Mapping units below the flash page (`ftl.mapping_unit`): latencies, packing and write amplification by hand.
+//! Mapping units below the page (`ftl.mapping_unit`): latencies, packing and write amplification by hand.
 
 use crate::common::{MS, TINY, at, ns, one, read_everything, request, settle, spec, submit_with_few};
-use nandlab::base::geometry::{BlockId, DieId, Lpn, PlaneId};
+use nandlab::base::geometry::{DieId, LaneId, Lpn, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::{Drive, IDLE_LIMIT};
-use nandlab::flash::{Block, BlockState};
+use nandlab::flash::{Superblock, SuperblockState};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp};
@@ -20,7 +20,7 @@ fn flash<P: Probe>(drive: &Drive<P>, op: FlashOp, cause: Cause) -> u64 {
 }
 
 #[test]
-fn the_units_of_a_flash_page_are_programmed_and_read_by_one_operation() {
+fn the_units_of_a_page_are_programmed_and_read_by_one_operation() {
     let mut drive = Drive::new(&spec(TINY, UNITS));
     assert_eq!(drive.geometry().logical_bytes(), 4 * 16 * 8 * 16_384 * 2 / 3 / 4096 * 4096);
     // Two pages of four units, on two planes.
@@ -39,7 +39,7 @@ fn the_units_of_a_flash_page_are_programmed_and_read_by_one_operation() {
 }
 
 #[test]
-fn a_write_of_one_unit_programs_a_flash_page_with_padding_and_reads_nothing() {
+fn a_write_of_one_unit_programs_a_page_with_padding_and_reads_nothing() {
     let mut drive = Drive::new(&spec(TINY, UNITS));
     one(&mut drive, Op::Write, 0, 16 << 10);
     assert_eq!(one(&mut drive, Op::Write, 4096, 4096), PAGE + 900_000);
@@ -52,11 +52,11 @@ fn a_write_of_one_unit_programs_a_flash_page_with_padding_and_reads_nothing() {
     assert_eq!(flash(&drive, FlashOp::Read, Cause::Host), 2);
 }
 
-/// Random writes of whole pages and TRIMs of single units: the host never leaves a flash page partly filled, so all
-/// padding is that of GC. GC reads a flash page once for all its valid units, and packs them from victim to victim. The
-/// host is never idle before the end, and there is always a next victim, so only the last flash page may have padding.
+/// Random writes of whole pages and TRIMs of single units: the host never leaves a page partly filled, so all
+/// padding is that of GC. GC reads a page once for all its valid units, and packs them from victim to victim. The
+/// host is never idle before the end, and there is always a next victim, so only the last page may have padding.
 #[test]
-fn gc_reads_a_flash_page_once_and_packs_the_units() {
+fn gc_reads_a_page_once_and_packs_the_units() {
     for in_flight in [1, 4] {
         let in_flight = format!("migration.in_flight={in_flight}");
         let sets = [UNITS, &["drive.blocks_per_plane=32", "drive.op=0.25", &in_flight]].concat();
@@ -75,10 +75,10 @@ fn gc_reads_a_flash_page_once_and_packs_the_units() {
         let gc = |op: FlashOp| stats.flash[op as usize][Cause::Gc as usize];
         let (victims, valid) = (stats.gc.victims, stats.gc.victim_valid_pages);
         let moved = 4 * gc(FlashOp::Program) - stats.units.padding;
-        assert!(victims > 500 && stats.units.padding <= 3 * u64::from(drive.geometry().planes));
+        assert!(victims > 500 && stats.units.padding <= 3 * u64::from(drive.geometry().lanes));
         // A unit that the host overwrites or deallocates during a job is not moved.
         assert!(moved <= valid && moved > valid * 95 / 100, "{moved} of {valid} units moved");
-        // Eight flash pages per block. With 4 units each read alone there would be as many reads as units.
+        // Eight pages per block. With 4 units each read alone there would be as many reads as units.
         assert!(
             gc(FlashOp::Read) <= 8 * victims && 2 * gc(FlashOp::Read) < valid,
             "{victims} victims, {valid} units"
@@ -93,19 +93,19 @@ fn with_gc() -> (Drive<Oracle>, Stream) {
         .concat();
     let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
     let mut stream = Stream::new(2, "units");
-    for _ in 0..5 * drive.geometry().logical_pages {
+    for _ in 0..5 * drive.geometry().logical_units {
         write_one(&mut drive, &mut stream);
     }
     (drive, stream)
 }
 
 fn write_one(drive: &mut Drive<Oracle>, stream: &mut Stream) {
-    let units = u64::from(drive.geometry().logical_pages);
+    let units = u64::from(drive.geometry().logical_units);
     submit_with_few(drive, Op::Write, stream.below(units / 4) * 16_384, 16_384);
     submit_with_few(drive, Op::Trim, stream.below(units) * 4096, 4096);
 }
 
-/// With room for the host and no next victim the last copies of a victim gather. Once the host is idle their flash page is
+/// With room for the host and no next victim the last copies of a victim gather. Once the host is idle their page is
 /// padded, and the victim is erased.
 #[test]
 fn an_idle_host_ends_the_wait_for_the_next_victim() {
@@ -127,7 +127,7 @@ fn an_idle_host_ends_the_wait_for_the_next_victim() {
     assert_eq!(open(&drive), 0);
     assert!(flash(&drive, FlashOp::Erase, Cause::Gc) >= erases + waiting);
     let padded = drive.stats().units.padding - padding;
-    assert!((waiting..=3 * u64::from(drive.geometry().planes)).contains(&padded), "{padded} units");
+    assert!((waiting..=3 * u64::from(drive.geometry().lanes)).contains(&padded), "{padded} units");
     read_everything(&mut drive);
 }
 
@@ -147,27 +147,27 @@ fn power_loss_between_two_victims_of_gc_loses_nothing() {
         drive.cut_power();
         drive.completions().for_each(drop);
         read_everything(&mut drive);
-        for _ in 0..drive.geometry().logical_pages {
+        for _ in 0..drive.geometry().logical_units {
             write_one(&mut drive, &mut stream);
         }
         read_everything(&mut drive);
     }
 }
 
-/// Three writes of a unit are acknowledged at once and wait in the write buffer; with the fourth the flash page is full.
+/// Three writes of a unit are acknowledged at once and wait in the write buffer; with the fourth the page is full.
 #[test]
-fn the_write_buffer_acknowledges_at_once_and_programs_full_flash_pages() {
+fn the_write_buffer_acknowledges_at_once_and_programs_full_pages() {
     let sets = [UNITS, &["ftl.buffer=16KiB", "gc.idle_after=100ms"]].concat();
     let mut drive = Drive::new(&spec(TINY, &sets));
     for unit in 0..4 {
         assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 0);
         assert_eq!(one(&mut drive, Op::Write, unit * 4096, 4096), 0);
-        assert_eq!(one(&mut drive, Op::Read, unit * 4096, 4096), 0, "the page is in the buffer");
+        assert_eq!(one(&mut drive, Op::Read, unit * 4096, 4096), 0, "the unit is in the buffer");
     }
     // The buffer has four units, all of them in the program: the next write waits for its end.
     assert_eq!(one(&mut drive, Op::Write, 4 * 4096, 4096), PAGE + 900_000);
     assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (1, 0));
-    // A flush programs the unit with three of padding. The next units go to another flash page, as does a FUA write.
+    // A flush programs the unit with three of padding. The next units go to another page, as does a FUA write.
     assert_eq!(one(&mut drive, Op::Flush, 0, 0), PAGE + 900_000);
     assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (2, 3));
     let fua = Request { fua: true, ..request(&drive, Op::Write, 0, 4096) };
@@ -191,9 +191,9 @@ fn an_idle_host_ends_the_wait_in_the_write_buffer() {
     assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (1, 3));
 }
 
-/// With a buffer of one flash page, units of four planes fill no flash page: the oldest is programmed with padding.
+/// With a buffer of one page, units of four planes fill no page: the oldest is programmed with padding.
 #[test]
-fn a_full_buffer_programs_its_oldest_flash_page() {
+fn a_full_buffer_programs_its_oldest_page() {
     let mut drive = Drive::new(&spec(TINY, &[UNITS, &["ftl.buffer=16KiB"]].concat()));
     for plane in 0..4 {
         assert_eq!(one(&mut drive, Op::Write, plane * 16_384, 4096), 0);
@@ -264,7 +264,7 @@ fn the_writes_of_a_unit_wait_for_room_together() {
     assert_eq!(drive.outstanding(), 5);
     drive.advance(at(PAGE + 900_000));
     assert_eq!((drive.outstanding(), drive.completions().count()), (0, 5));
-    // Two units are in the buffer; two more fit, and with them the flash page is full.
+    // Two units are in the buffer; two more fit, and with them the page is full.
     for unit in [18, 19] {
         assert_eq!(one(&mut drive, Op::Write, unit * 4096, 4096), 0);
     }
@@ -318,7 +318,7 @@ fn a_write_of_part_of_a_buffered_unit_reads_nothing() {
     }
 }
 
-/// Two planes of three-bit cells with two pages of 16 KiB a row: a program of a wordline writes 12 units of 4 KiB.
+/// A plane of three-bit cells with pages of 16 KiB: a program of a wordline writes 12 units of 4 KiB.
 const ONE_SHOT: &[&str] = &[
     "drive.page_size=16KiB",
     "ftl.mapping_unit=4KiB",
@@ -331,7 +331,7 @@ const ONE_SHOT: &[&str] = &[
     "drive.program_order=one-shot",
 ];
 
-/// A wordline has three flash pages, transferred one after another and programmed in one tPROG. Reads are by flash page.
+/// A wordline has three pages, transferred one after another and programmed in one tPROG. Reads are by page.
 #[test]
 fn a_one_shot_program_writes_a_wordline() {
     let mut drive = Drive::new(&spec(TINY, ONE_SHOT));
@@ -365,16 +365,16 @@ fn a_write_buffer_gathers_a_wordline() {
 /// The settings of [`ONE_SHOT`] with two planes, whose blocks form superblocks.
 const SUPERBLOCKS: &[&str] = &["drive.planes_per_die=2", "ftl.superblock=die", "timing.multi_plane=true"];
 
-/// A program writes the wordlines of both planes: 96 KiB. A flash page of each plane is read by one operation.
+/// A program writes the wordlines of both planes: 96 KiB. A page of each plane is read by one operation.
 #[test]
 fn a_one_shot_program_of_a_superblock_writes_a_wordline_of_every_plane() {
     let mut drive = Drive::new(&spec(TINY, &[ONE_SHOT, SUPERBLOCKS].concat()));
     let geometry = drive.geometry();
-    assert_eq!((geometry.planes, geometry.blocks, geometry.pages_per_block), (1, 16, 2 * 12 * 4));
-    assert_eq!(geometry.pages_per_program, 24);
+    assert_eq!((geometry.lanes, geometry.superblocks, geometry.units_per_superblock), (1, 16, 2 * 12 * 4));
+    assert_eq!(geometry.units_per_program, 24);
     assert_eq!(one(&mut drive, Op::Write, 0, 96 << 10), 6 * PAGE + 900_000);
     assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 6);
-    // Flash pages 0 and 1 are in the two planes of row 0, page 2 is in the first plane of row 1.
+    // Pages 0 and 1 are in the two planes of row 0, page 2 is in the first plane of row 1.
     assert_eq!(one(&mut drive, Op::Read, 0, 32 << 10), 50_000 + 2 * PAGE + 15_000);
     assert_eq!(one(&mut drive, Op::Read, 16 << 10, 32 << 10), 2 * (50_000 + PAGE) + 15_000);
     assert_eq!(drive.stats().flash_total(FlashOp::Read), 4);
@@ -401,7 +401,7 @@ fn a_superblock_is_erased_as_one() {
         let sets = [ONE_SHOT, SUPERBLOCKS, &[&order]].concat();
         let mut drive = overwritten(16_384, &sets, "superblocks");
         let erases = drive.stats().flash_total(FlashOp::Erase);
-        let cycles: u32 = drive.array().blocks.iter().map(|block| block.pe_cycles).sum();
+        let cycles: u32 = drive.array().superblocks.iter().map(|superblock| superblock.pe_cycles).sum();
         assert!(cycles > 100);
         assert_eq!(erases, 2 * u64::from(cycles));
         read_everything(&mut drive);
@@ -433,7 +433,7 @@ fn with_copybacks(size: u64, sets: &[&[&str]]) -> Drive<Oracle> {
     drive
 }
 
-/// Reads, programs, erases and copybacks, in flash pages and flash blocks.
+/// Reads, programs, erases and copybacks, in pages and blocks.
 fn totals(drive: &Drive<Oracle>) -> [u64; 4] {
     [FlashOp::Read, FlashOp::Program, FlashOp::Erase, FlashOp::Copyback]
         .map(|kind| drive.stats().flash_total(kind))
@@ -448,7 +448,7 @@ fn busy_with_wordlines(drive: &Drive<Oracle>) -> u64 {
         + copybacks / 3 * (3 * 300 + 3 * 50_000 + 900_000)
 }
 
-/// A copyback copies three flash pages, which are sensed one after another and programmed in one tPROG. The other pages
+/// A copyback copies three pages, which are sensed one after another and programmed in one tPROG. The other pages
 /// of a victim, fewer than three, are read and programmed with padding.
 #[test]
 fn a_copyback_fills_a_one_shot_program() {
@@ -463,7 +463,7 @@ fn a_copyback_fills_a_one_shot_program() {
     assert_eq!(drive.die_busy_ns().ns(), busy_with_wordlines(&drive));
 }
 
-/// With two planes in a superblock, a copyback copies three flash pages of each. One sense covers both planes if their
+/// With two planes in a superblock, a copyback copies three pages of each. One sense covers both planes if their
 /// pages are in the same row, so a copyback has three to six.
 #[test]
 fn a_copyback_of_a_superblock_fills_a_program_of_both_planes() {
@@ -480,7 +480,7 @@ fn a_copyback_of_a_superblock_fills_a_program_of_both_planes() {
     assert!(range.contains(&drive.die_busy_ns().ns()), "{range:?} {}", drive.die_busy_ns().ns());
 }
 
-/// A flash page is copied back as a whole: units that are not valid go along, unless too few are valid.
+/// A page is copied back as a whole: units that are not valid go along, unless too few are valid.
 #[test]
 fn dead_units_are_copied_back_with_the_others_and_counted() {
     let of = |valid_min: &str, op: &str| {
@@ -502,7 +502,7 @@ fn dead_units_are_copied_back_with_the_others_and_counted() {
 /// The settings of [`ONE_SHOT`] with two channels of one die each, whose blocks form superblocks.
 const DRIVE: &[&str] = &["drive.channels=2", "ftl.superblock=drive", "timing.multi_plane=true"];
 
-/// In a superblock of two dies a copyback fills the program of a die with three flash pages of this die.
+/// In a superblock of two dies a copyback fills the program of a die with three pages of this die.
 #[test]
 fn a_copyback_of_a_superblock_of_the_drive_stays_on_its_die() {
     let drive = with_copybacks(16_384, &[DRIVE, &["ftl.mapping_unit=page"]]);
@@ -519,22 +519,25 @@ fn a_copyback_of_a_superblock_of_the_drive_stays_on_its_die() {
 fn the_programs_of_a_superblock_of_the_drive_alternate_between_the_dies() {
     let mut drive = Drive::new(&spec(TINY, &[ONE_SHOT, DRIVE].concat()));
     let geometry = drive.geometry();
-    assert_eq!((geometry.planes, geometry.blocks, geometry.pages_per_block), (1, 16, 2 * 12 * 4));
-    assert_eq!(geometry.pages_per_program, 12);
+    assert_eq!((geometry.lanes, geometry.superblocks, geometry.units_per_superblock), (1, 16, 2 * 12 * 4));
+    assert_eq!(geometry.units_per_program, 12);
     // Two programs, on two dies with a channel each.
     assert_eq!(one(&mut drive, Op::Write, 0, 96 << 10), 3 * PAGE + 900_000);
     assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 6);
     assert_eq!(one(&mut drive, Op::Read, 0, 96 << 10), 3 * (50_000 + PAGE) + 15_000);
-    // The last flash page of the first program and the first one of the second.
+    // The last page of the first program and the first one of the second.
     assert_eq!(one(&mut drive, Op::Read, 32 << 10, 32 << 10), 50_000 + PAGE + 15_000);
     // Three programs: two on the first die, one on the second.
     assert_eq!(one(&mut drive, Op::Write, 0, 144 << 10), 2 * (3 * PAGE + 900_000));
     assert_eq!(one(&mut drive, Op::Write, 0, 4096), 3 * PAGE + 900_000);
     assert_eq!(drive.stats().units.padding, 11);
-    // Eight programs fill a block. With 15 units overwritten it has 60 + 1 valid units.
+    // The programs fill a superblock. With 25 units overwritten and 11 of padding it has 60 valid units.
     assert_eq!(one(&mut drive, Op::Write, 192 << 10, 96 << 10), 3 * PAGE + 900_000);
-    let block = &drive.array().blocks[0];
-    assert_eq!((block.state, block.programmed, block.valid), (BlockState::Full, 96, 36 + 24));
+    let superblock = &drive.array().superblocks[0];
+    assert_eq!(
+        (superblock.state, superblock.programmed, superblock.valid),
+        (SuperblockState::Full, 96, 36 + 24)
+    );
     drive.audit().unwrap();
 }
 
@@ -559,7 +562,7 @@ fn the_rows_of_a_superblock_of_the_drive_alternate_between_the_dies_in_page_orde
     assert_eq!(one(&mut drive, Op::Read, 0, 96 << 10), 2 * (50_000 + 2 * PAGE) + 15_000);
 }
 
-/// A read delays the program of the first die, so the later program of the block, on the second die, ends first.
+/// A read delays the program of the first die, so the later program of the superblock, on the second die, ends first.
 #[test]
 fn the_programs_of_a_superblock_end_out_of_order() {
     let mut drive = Drive::with_probe(&spec(TINY, &[ONE_SHOT, DRIVE].concat()), Oracle::default());
@@ -570,8 +573,8 @@ fn the_programs_of_a_superblock_end_out_of_order() {
     let write = request(&drive, Op::Write, 96 << 10, 96 << 10);
     drive.submit(&write).unwrap();
     let programmed = |drive: &Drive<Oracle>| {
-        let is_programmed = |page: u32| drive.array().is_programmed(BlockId(0), page);
-        (drive.array().blocks[0].programmed, [24, 35, 36, 47].map(is_programmed))
+        let is_programmed = |unit: u32| drive.array().is_programmed(SuperblockId(0), unit);
+        (drive.array().superblocks[0].programmed, [24, 35, 36, 47].map(is_programmed))
     };
     let second = 3 * PAGE + 900_000;
     drive.advance(start + ns(second));
@@ -594,7 +597,7 @@ fn a_superblock_of_the_drive_is_erased_as_one() {
         let sets = [ONE_SHOT, DRIVE, &["drive.planes_per_die=2", "drive.op=1.5", &order]].concat();
         let mut drive = overwritten(16_384, &sets, "superblocks");
         let erases = drive.stats().flash_total(FlashOp::Erase);
-        let cycles: u32 = drive.array().blocks.iter().map(|block| block.pe_cycles).sum();
+        let cycles: u32 = drive.array().superblocks.iter().map(|superblock| superblock.pe_cycles).sum();
         assert!(cycles > 100);
         assert_eq!(erases, 4 * u64::from(cycles));
         let [first, second] = [0, 1].map(|die| drive.device().die_busy_ns(DieId(die), drive.now()).seconds());
@@ -609,17 +612,17 @@ fn a_superblock_of_the_drive_is_erased_as_one() {
 fn the_dies_of_a_superblock_erase_at_the_same_time() {
     let sets = [ONE_SHOT, DRIVE, &["gc.idle_after=100ms"]].concat();
     let mut drive = Drive::new(&spec(TINY, &sets));
-    let block = 96 * 4096;
-    one(&mut drive, Op::Write, 0, block);
+    let superblock = 96 * 4096;
+    one(&mut drive, Op::Write, 0, superblock);
     let start = drive.now();
-    // The last program replaces the last valid units of the first block.
-    assert_eq!(one(&mut drive, Op::Write, 0, block), 4 * (3 * PAGE + 900_000));
+    // The last program replaces the last valid units of the first superblock.
+    assert_eq!(one(&mut drive, Op::Write, 0, superblock), 4 * (3 * PAGE + 900_000));
     let erases = |drive: &Drive| drive.stats().flash_total(FlashOp::Erase);
     let end = 4 * (3 * PAGE + 900_000) + 3_500_000;
     drive.advance(start + ns(end - 1));
-    assert_eq!((erases(&drive), drive.array().blocks[0].pe_cycles), (0, 0));
+    assert_eq!((erases(&drive), drive.array().superblocks[0].pe_cycles), (0, 0));
     drive.advance(start + ns(end));
-    assert_eq!((erases(&drive), drive.array().blocks[0].pe_cycles), (2, 1));
+    assert_eq!((erases(&drive), drive.array().superblocks[0].pe_cycles), (2, 1));
     drive.audit().unwrap();
 }
 
@@ -630,7 +633,7 @@ fn allocation_has_no_effect_on_superblocks_of_the_drive() {
         let allocation = format!("ftl.allocation={allocation}");
         let sets = [ONE_SHOT, DRIVE, &["drive.op=1.5", &allocation]].concat();
         let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
-        assert!(!drive.ftl().has_garbage(drive.geometry(), PlaneId(0)), "no block is full yet");
+        assert!(!drive.ftl().has_garbage(drive.geometry(), LaneId(0)), "no superblock is full yet");
         let pages = drive.geometry().logical_bytes() / 16_384;
         let mut stream = Stream::new(1, "allocation");
         for _ in 0..10 * pages {
@@ -641,7 +644,7 @@ fn allocation_has_no_effect_on_superblocks_of_the_drive() {
         (
             drive.now(),
             drive.stats().flash,
-            drive.array().blocks.iter().map(|b| b.pe_cycles).collect::<Vec<_>>(),
+            drive.array().superblocks.iter().map(|b| b.pe_cycles).collect::<Vec<_>>(),
         )
     };
     let [first, others @ ..] = ["CWDP", "PDWC", "dynamic"].map(run);
@@ -653,9 +656,9 @@ fn the_largest_preset_has_superblocks_of_half_a_million_units() {
     let text =
         "[drive]\npreset = \"modern-tlc-1t\"\nprogram_order = \"one-shot\"\n[ftl]\nmapping_unit = \"4KiB\"\n";
     let geometry = spec(text, &["ftl.superblock=drive"]).geometry();
-    assert_eq!((geometry.planes, geometry.blocks), (1, 512));
-    assert_eq!(geometry.pages_per_block, 16 * 4 * 2112 * 4);
-    assert_eq!((geometry.pages_per_program, geometry.rows_per_block()), (3 * 4 * 4, 2112));
+    assert_eq!((geometry.lanes, geometry.superblocks), (1, 512));
+    assert_eq!(geometry.units_per_superblock, 16 * 4 * 2112 * 4);
+    assert_eq!((geometry.units_per_program, geometry.rows_per_superblock()), (3 * 4 * 4, 2112));
 }
 
 /// Superblocks of 8 * 132 * 64 = 67,584 units: 16 bits do not count them, in the drive and in a snapshot of it.
@@ -676,8 +679,8 @@ fn a_superblock_may_have_more_units_than_16_bits_count() {
     .concat();
     let mut drive = Drive::new(&spec(TINY, &sets));
     let geometry = drive.geometry();
-    assert_eq!((geometry.planes, geometry.pages_per_block), (1, 67_584));
-    let logical = geometry.logical_pages;
+    assert_eq!((geometry.lanes, geometry.units_per_superblock), (1, 67_584));
+    let logical = geometry.logical_units;
     let mut stream = Stream::new(1, "large superblocks");
     let mut programs = 0;
     for lpn in (0..logical).chain((0..2 * logical).map(|_| stream.below(logical.into()) as u32)) {
@@ -685,19 +688,21 @@ fn a_superblock_may_have_more_units_than_16_bits_count() {
     }
     let waf = programs as f64 / (3.0 * f64::from(logical));
     assert!(waf > 1.02 && waf < 2.0, "{waf}");
-    let blocks = |drive: &Drive| {
-        let state = |block: &Block| (block.state, block.programmed, block.valid, block.pe_cycles);
-        drive.array().blocks.iter().map(state).collect::<Vec<_>>()
+    let superblocks = |drive: &Drive| {
+        let state = |superblock: &Superblock| {
+            (superblock.state, superblock.programmed, superblock.valid, superblock.pe_cycles)
+        };
+        drive.array().superblocks.iter().map(state).collect::<Vec<_>>()
     };
     assert!(
-        blocks(&drive)
+        superblocks(&drive)
             .iter()
-            .any(|&(state, programmed, ..)| { state == BlockState::Full && programmed == 67_584 })
+            .any(|&(state, programmed, ..)| { state == SuperblockState::Full && programmed == 67_584 })
     );
     drive.audit().unwrap();
     let mut saved = Vec::new();
     drive.save(&mut saved).unwrap();
     let mut loaded = Drive::new(&spec(TINY, &sets));
     loaded.load(&saved[..]).unwrap();
-    assert_eq!(blocks(&loaded), blocks(&drive));
+    assert_eq!(superblocks(&loaded), superblocks(&drive));
 }

@@ -1,8 +1,8 @@
-//! Power loss with mapping units below the flash page, by hand: torn flash pages, the LSB flash page of a wordline, the
+//! Power loss with mapping units below the page, by hand: torn pages, the LSB page of a wordline, the
 //! write buffer, and the duration of recovery.
 
 use crate::common::{SECOND, TINY, at, one, read_everything, request, spec};
-use nandlab::base::geometry::{Lpn, PlaneId, Ppn};
+use nandlab::base::geometry::{LaneId, Lpn, UnitId};
 use nandlab::base::lost::Promise;
 use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::ftl::WriteStream;
@@ -10,9 +10,9 @@ use nandlab::host::{Op, Oracle, Request};
 use nandlab::power_loss::PowerLoss;
 use nandlab::sched::{Cause, FlashOp};
 
-/// A flash page of 16 KiB, a unit of 4 KiB.
+/// A page of 16 KiB, a unit of 4 KiB.
 const UNITS: &[&str] = &["drive.page_size=16KiB", "ftl.mapping_unit=4KiB"];
-/// Transfer of a flash page at 2.5 ns per byte, and its program, in nanoseconds.
+/// Transfer of a page at 2.5 ns per byte, and its program, in nanoseconds.
 const PAGE: u64 = 40_960;
 const PROGRAM: u64 = 900_000;
 
@@ -40,31 +40,31 @@ fn cut_after(drive: &mut Drive<Oracle>, ns: u64) -> PowerLoss {
     loss
 }
 
-fn places(drive: &Drive<Oracle>, lpns: impl IntoIterator<Item = u32>) -> Vec<Option<Ppn>> {
+fn places(drive: &Drive<Oracle>, lpns: impl IntoIterator<Item = u32>) -> Vec<Option<UnitId>> {
     lpns.into_iter().map(|lpn| drive.ftl().map.get(Lpn(lpn))).collect()
 }
 
-/// The page at which the open block of plane 0 continues; after recovery the block is GC's.
-fn continues_at(drive: &Drive<Oracle>) -> Option<Ppn> {
-    drive.ftl().next_page(drive.geometry(), PlaneId(0), WriteStream::Gc)
+/// The unit at which the open superblock of lane 0 continues; after recovery the superblock is GC's.
+fn continues_at(drive: &Drive<Oracle>) -> Option<UnitId> {
+    drive.ftl().next_unit(drive.geometry(), LaneId(0), WriteStream::Gc)
 }
 
-/// Two units and two pages of padding are being programmed to the second flash page of a block.
+/// Two units and two units of padding are being programmed to the second page of a block.
 #[test]
-fn a_torn_flash_page_loses_its_units_and_recovery_finds_the_older_pages() {
+fn a_torn_page_loses_its_units_and_recovery_finds_the_older_units() {
     for cell in ["drive.cell=slc", "timing.program={ lsb = '900us', msb = '900us' }"] {
         let mut drive = drive(&[cell]);
         write(&mut drive, 0, 4);
         let older = places(&drive, 0..4);
         let first = older[0].unwrap();
-        assert_eq!(older, [0, 1, 2, 3].map(|unit| Some(Ppn(first.0 + unit))));
+        assert_eq!(older, [0, 1, 2, 3].map(|unit| Some(UnitId(first.0 + unit))));
         begin_write(&mut drive, 1, 2);
         // The transfer has ended and the program has not.
         let loss = cut_after(&mut drive, PAGE + PROGRAM - 1);
         assert_eq!((loss.torn_programs, loss.aborted_requests), (1, 1));
-        let torn = (0..12).filter(|unit| drive.array().is_torn(Ppn(first.0 + unit)));
+        let torn = (0..12).filter(|unit| drive.array().is_torn(UnitId(first.0 + unit)));
         let is_slc = cell == "drive.cell=slc";
-        // On MLC the torn flash page is the MSB page of the wordline whose LSB page has the older pages.
+        // On MLC the torn page is the MSB page of the wordline whose LSB page has the older units.
         let destroyed: Vec<(Lpn, u64)> = (0..4).map(|lpn| (Lpn(lpn), 1 + u64::from(lpn))).collect();
         if is_slc {
             assert_eq!(torn.collect::<Vec<_>>(), [4, 5, 6, 7]);
@@ -75,15 +75,15 @@ fn a_torn_flash_page_loses_its_units_and_recovery_finds_the_older_pages() {
             assert_eq!((loss.lost_from_flash(), loss.lost_from_ram()), (destroyed, vec![]));
             assert_eq!(places(&drive, 0..4), [None; 4]);
         }
-        assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 8)));
+        assert_eq!(continues_at(&drive), Some(UnitId(first.0 + 8)));
         write(&mut drive, 2, 1);
         read_everything(&mut drive);
     }
 }
 
-/// A write in its transfer has programmed nothing: its flash page is still erased, and the stream begins there.
+/// A write in its transfer has programmed nothing: its page is still erased, and the stream begins there.
 #[test]
-fn a_flash_page_in_its_transfer_is_not_torn() {
+fn a_page_in_its_transfer_is_not_torn() {
     let mut drive = drive(&[]);
     write(&mut drive, 0, 3);
     let first = places(&drive, [0])[0].unwrap();
@@ -91,17 +91,17 @@ fn a_flash_page_in_its_transfer_is_not_torn() {
     let loss = cut_after(&mut drive, PAGE - 1);
     assert_eq!((loss.torn_programs, loss.has_lost()), (0, false));
     assert_eq!(places(&drive, [0]), [Some(first)]);
-    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 4)));
+    assert_eq!(continues_at(&drive), Some(UnitId(first.0 + 4)));
     write(&mut drive, 1, 1);
     // The padding of both programs is still counted.
     assert_eq!(drive.stats().units.padding, 1 + 3 + 3);
     read_everything(&mut drive);
 }
 
-/// The LSB flash page of the torn wordline has the second version of LPNs 0 and 1, and LPN 2, which is nowhere else. The
+/// The LSB page of the torn wordline has the second version of LPNs 0 and 1, and LPN 2, which is nowhere else. The
 /// first version of LPNs 0 and 1 is in another wordline.
 #[test]
-fn units_of_a_destroyed_lsb_flash_page_are_found_in_older_pages() {
+fn units_of_a_destroyed_lsb_page_are_found_in_older_units() {
     let mut drive = drive(&[]);
     write(&mut drive, 0, 2);
     write(&mut drive, 16, 1);
@@ -110,7 +110,7 @@ fn units_of_a_destroyed_lsb_flash_page_are_found_in_older_pages() {
     begin_write(&mut drive, 17, 1);
     let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
     assert_eq!(loss.torn_programs, 1);
-    // Sequence numbers 1 and 2, 3, then 4 to 6 of the LSB flash page.
+    // Sequence numbers 1 and 2, 3, then 4 to 6 of the LSB page.
     assert_eq!(loss.lost_from_flash(), [(Lpn(0), 4), (Lpn(1), 5), (Lpn(2), 6)]);
     assert_eq!(places(&drive, [0, 1, 16, 2, 17]), [&older[..], &[None; 2]].concat());
     read_everything(&mut drive);
@@ -133,7 +133,7 @@ fn the_write_buffer_loses_what_no_flush_has_programmed() {
         } else {
             assert_eq!(one(&mut drive, Op::Write, 3 * 4096, 4096), 0);
         }
-        // With the fourth unit the program of the flash page begins. After a flush one more unit fits.
+        // With the fourth unit the program of the page begins. After a flush one more unit fits.
         if flushed {
             assert_eq!(one(&mut drive, Op::Write, 8 * 4096, 4096), 0);
         }
@@ -190,7 +190,7 @@ fn a_deallocated_unit_of_the_buffer_is_not_lost() {
 }
 
 /// A flush makes the newer data of a unit that was replaced in the buffer durable; without a flush the newer write is
-/// lost, as one page.
+/// lost, as one unit.
 #[test]
 fn a_replaced_unit_of_the_buffer_is_flushed_or_lost_as_one() {
     for flushed in [false, true] {
@@ -205,17 +205,17 @@ fn a_replaced_unit_of_the_buffer_is_flushed_or_lost_as_one() {
         let loss = cut_after(&mut drive, 1);
         assert_eq!(loss.dirty_pages, if flushed { 0 } else { 2 });
         assert_eq!(loss.lost_from_ram(), if flushed { vec![] } else { vec![(Lpn(0), 4), (Lpn(4), 2)] });
-        let [page, _] = places(&drive, [0, 4])[..] else { unreachable!("two LPNs have two places") };
-        assert_eq!(page.map(|ppn| drive.array().stamp(ppn).sequence), flushed.then_some(4));
+        let [place, _] = places(&drive, [0, 4])[..] else { unreachable!("two LPNs have two places") };
+        assert_eq!(place.map(|unit| drive.array().stamp(unit).sequence), flushed.then_some(4));
         read_everything(&mut drive);
     }
 }
 
-/// Recovery senses each programmed flash page once, and transfers 16 bytes of OOB for each of its four units.
+/// Recovery senses each programmed page once, and transfers 16 bytes of OOB for each of its four units.
 #[test]
-fn recovery_scans_flash_pages() {
+fn recovery_scans_pages() {
     let mut drive = drive(&[]);
-    // The flash pages go to the two dies in turn: three to the first die, two to the second.
+    // The pages go to the two dies in turn: three to the first die, two to the second.
     for lpn in [0, 4, 8, 12, 16] {
         write(&mut drive, lpn, 1);
     }
@@ -238,9 +238,9 @@ const CAPACITOR: &[&str] = &[
 ];
 const CACHE: &[&str] = &["cache.size=64KiB", "cache.access=0us", "cache.flush_to=flash"];
 
-/// Ten dirty units of ten flash pages take three programs, on two dies: two programs one after the other on the first.
+/// Ten dirty units of ten pages take three programs, on two dies: two programs one after the other on the first.
 #[test]
-fn the_emergency_flush_packs_units_into_flash_pages() {
+fn the_emergency_flush_packs_units_into_pages() {
     let mut drive = drive(&[CAPACITOR, CACHE].concat());
     for page in 0..10 {
         assert_eq!(one(&mut drive, Op::Write, page * 16_384, 4096), 0);
@@ -257,26 +257,26 @@ fn the_emergency_flush_packs_units_into_flash_pages() {
     read_everything(&mut drive);
 }
 
-/// The flush writes whole flash pages, so its capability is four times the whole flash pages of a drive without units.
+/// The flush writes whole pages, so its capability is four times the whole pages of a drive without units.
 #[test]
-fn the_capability_counts_the_units_of_whole_flash_pages() {
+fn the_capability_counts_the_units_of_whole_pages() {
     for flush in ["plain", "csw"] {
         for cell in ["slc", "mlc"] {
             for efficiency in [0.02, 0.1, 0.5] {
                 let sets = [format!("drive.cell={cell}"), format!("capacitor.efficiency={efficiency}")];
                 let flush = format!("capacitor.flush={flush}");
                 let sets = [CAPACITOR, CACHE, &[&sets[0], &sets[1], &flush]].concat();
-                let units = drive(&sets).capability_pages();
-                let pages = drive(&[&sets[..], &["ftl.mapping_unit=page"]].concat()).capability_pages();
+                let units = drive(&sets).capability_units();
+                let pages = drive(&[&sets[..], &["ftl.mapping_unit=page"]].concat()).capability_units();
                 assert_eq!(units, 4.0 * pages.floor(), "{sets:?}");
             }
         }
     }
 }
 
-/// CSW uses LSB flash pages: the units of two flash pages are in the first and the third flash page of a block.
+/// CSW uses LSB pages: the units of two pages are in the first and the third page of a block.
 #[test]
-fn csw_writes_the_units_of_lsb_flash_pages() {
+fn csw_writes_the_units_of_lsb_pages() {
     let one_plane = ["drive.channels=1", "drive.planes_per_die=1", "drive.cell=mlc"];
     let sets = [CAPACITOR, CACHE, &one_plane, &["capacitor.flush=csw"]].concat();
     let mut drive = drive(&sets);
@@ -286,15 +286,15 @@ fn csw_writes_the_units_of_lsb_flash_pages() {
     let loss = cut_after(&mut drive, 0);
     assert_eq!((loss.flushed_pages, loss.fast_pages, loss.program_ns.ns()), (8, 8, 2 * PROGRAM));
     let lpns = (0..8).map(|page| 4 * page);
-    let pages: Vec<u32> =
-        places(&drive, lpns).into_iter().map(|ppn| drive.geometry().split(ppn.unwrap()).1).collect();
-    assert_eq!(pages, [0, 1, 2, 3, 8, 9, 10, 11]);
+    let units: Vec<u32> =
+        places(&drive, lpns).into_iter().map(|unit| drive.geometry().split(unit.unwrap()).1).collect();
+    assert_eq!(units, [0, 1, 2, 3, 8, 9, 10, 11]);
     read_everything(&mut drive);
 }
 
 /// A partial unit in the cache is written with a mark; recovery completes the units, and packs them.
 #[test]
-fn recovery_completes_partial_units_in_one_flash_page() {
+fn recovery_completes_partial_units_in_one_page() {
     let mut drive = drive(&[CAPACITOR, CACHE].concat());
     for page in 0..3 {
         let whole = Request { fua: true, ..request(&drive, Op::Write, page * 16_384, 16_384) };
@@ -313,11 +313,11 @@ fn recovery_completes_partial_units_in_one_flash_page() {
     let loss = cut_after(&mut drive, 0);
     assert_eq!((loss.dirty_pages, loss.flushed_pages, loss.has_lost()), (3, 3, false));
     assert_eq!(loss.recovery.unwrap().merged_pages, 3);
-    // One program of the flush and one of the recovery, each with a page of padding.
+    // One program of the flush and one of the recovery, each with a unit of padding.
     let flash = drive.stats().flash[FlashOp::Program as usize][Cause::Flush as usize];
     assert_eq!((flash, drive.stats().units.padding), (2, 2));
     let first = places(&drive, [0])[0].unwrap();
-    assert_eq!(places(&drive, [0, 4, 8]), [0, 1, 2].map(|unit| Some(Ppn(first.0 + unit))));
+    assert_eq!(places(&drive, [0, 4, 8]), [0, 1, 2].map(|unit| Some(UnitId(first.0 + unit))));
     read_everything(&mut drive);
 }
 
@@ -346,21 +346,21 @@ fn a_capacitor_saves_the_write_buffer() {
     read_everything(&mut drive);
 }
 
-/// Superblocks of two planes of a die, in page order. A row is a flash page of each plane.
+/// Superblocks of two planes of a die, in page order. A row is a page of each plane.
 const SUPERBLOCKS: &[&str] =
     &["ftl.superblock=die", "timing.multi_plane=true", "timing.program={ lsb = '900us', msb = '900us' }"];
 
-/// The pages of a block that are torn, from the block's first page on.
-fn torn(drive: &Drive<Oracle>, first: Ppn) -> Vec<u32> {
-    let pages = drive.geometry().pages_per_block;
-    (0..pages).filter(|page| drive.array().is_torn(Ppn(first.0 + page))).collect()
+/// The units of a superblock that are torn, from the superblock's first unit on.
+fn torn(drive: &Drive<Oracle>, first: UnitId) -> Vec<u32> {
+    let units = drive.geometry().units_per_superblock;
+    (0..units).filter(|unit| drive.array().is_torn(UnitId(first.0 + unit))).collect()
 }
 
-/// The units of LPNs 0 to 15 go to consecutive flash pages: those of the two planes in row 0, and then in row 1. On MLC the
+/// The units of LPNs 0 to 15 go to consecutive pages: those of the two planes in row 0, and then in row 1. On MLC the
 /// pages of row 1 are the MSB pages of the wordlines whose LSB pages are those of row 0.
 #[test]
-fn a_torn_flash_page_of_a_superblock_destroys_the_wordline_in_its_own_plane() {
-    for (units, torn_programs, pages, lost) in [
+fn a_torn_page_of_a_superblock_destroys_the_wordline_in_its_own_plane() {
+    for (written, torn_programs, units, lost) in [
         // Plane 0 alone is being programmed, and then both planes by one operation.
         (1, 1, [0..4, 8..12], 0..4),
         (5, 2, [0..8, 8..16], 0..8),
@@ -369,19 +369,19 @@ fn a_torn_flash_page_of_a_superblock_destroys_the_wordline_in_its_own_plane() {
         write(&mut drive, 0, 8);
         let older = places(&drive, 0..8);
         let first = older[0].unwrap();
-        assert_eq!(older, [0, 1, 2, 3, 4, 5, 6, 7].map(|page| Some(Ppn(first.0 + page))));
-        begin_write(&mut drive, 8, units);
+        assert_eq!(older, [0, 1, 2, 3, 4, 5, 6, 7].map(|unit| Some(UnitId(first.0 + unit))));
+        begin_write(&mut drive, 8, written);
         let loss = cut_after(&mut drive, u64::from(torn_programs) * PAGE + PROGRAM - 1);
         assert_eq!((loss.torn_programs, loss.aborted_requests), (torn_programs, 1));
-        assert_eq!(torn(&drive, first), pages.into_iter().flatten().collect::<Vec<_>>());
+        assert_eq!(torn(&drive, first), units.into_iter().flatten().collect::<Vec<_>>());
         let found = places(&drive, 0..8);
         for (lpn, (found, older)) in (0..8).zip(found.into_iter().zip(older)) {
             assert_eq!(found, older.filter(|_| !lost.contains(&lpn)), "LPN {lpn}");
         }
         let lost: Vec<(Lpn, u64)> = lost.map(|lpn| (Lpn(lpn), u64::from(lpn) + 1)).collect();
         assert_eq!((loss.lost_from_flash(), loss.lost_from_ram()), (lost, vec![]));
-        // The stream continues in the next flash page.
-        assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 8 + 4 * torn_programs)));
+        // The stream continues in the next page.
+        assert_eq!(continues_at(&drive), Some(UnitId(first.0 + 8 + 4 * torn_programs)));
         write(&mut drive, 8, 1);
         read_everything(&mut drive);
     }
@@ -389,7 +389,7 @@ fn a_torn_flash_page_of_a_superblock_destroys_the_wordline_in_its_own_plane() {
 
 /// On TLC the third row of a superblock destroys both rows before it, in its own plane.
 #[test]
-fn a_torn_msb_page_of_tlc_destroys_two_flash_pages_of_its_plane() {
+fn a_torn_msb_page_of_tlc_destroys_two_pages_of_its_plane() {
     let mut drive = drive(&[SUPERBLOCKS, &["drive.cell=tlc", "drive.pages_per_block=9"]].concat());
     for lpn in [0, 8, 16, 24, 32] {
         write(&mut drive, lpn, 1);
@@ -401,13 +401,13 @@ fn a_torn_msb_page_of_tlc_destroys_two_flash_pages_of_its_plane() {
     assert_eq!(torn(&drive, first), [4..8, 12..16, 20..24].into_iter().flatten().collect::<Vec<_>>());
     let lost = loss.lost_from_flash();
     assert_eq!((loss.torn_programs, lost), (1, vec![(Lpn(8), 2), (Lpn(24), 4)]));
-    let pages = [0, 8, 16].map(|page| Some(Ppn(first.0 + page)));
-    assert_eq!(places(&drive, [0, 16, 32, 8, 24, 40]), [&pages[..], &[None; 3]].concat());
+    let units = [0, 8, 16].map(|unit| Some(UnitId(first.0 + unit)));
+    assert_eq!(places(&drive, [0, 16, 32, 8, 24, 40]), [&units[..], &[None; 3]].concat());
     read_everything(&mut drive);
 }
 
 /// While the capacitor recharges, the rest of the wordlines of both planes stays erased, although plane 1 has no page of
-/// them, and the host's stream uses the LSB rows of a block.
+/// them, and the host's stream uses the LSB rows of a superblock.
 #[test]
 fn a_recharging_drive_begins_new_wordlines_in_all_planes_of_a_superblock() {
     let mlc = ["drive.cell=mlc", "ftl.buffer=16KiB", "capacitor.recharge=5s"];
@@ -417,14 +417,14 @@ fn a_recharging_drive_begins_new_wordlines_in_all_planes_of_a_superblock() {
     let loss = cut_after(&mut drive, SECOND / 100);
     let first = places(&drive, [0])[0].unwrap();
     assert_eq!((loss.aborted_requests, drive.power_stage()), (0, "recharging"));
-    // Row 0 has a flash page of plane 0. Its wordline has row 1, too.
-    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 16)));
+    // Row 0 has a page of plane 0. Its wordline has row 1, too.
+    assert_eq!(continues_at(&drive), Some(UnitId(first.0 + 16)));
     for lpn in [8, 16, 24] {
         write(&mut drive, lpn, 1);
     }
     let found = places(&drive, [8, 16, 24]);
     let second = found[0].unwrap();
-    assert_eq!(found, [0, 4, 16].map(|page| Some(Ppn(second.0 + page))));
+    assert_eq!(found, [0, 4, 16].map(|unit| Some(UnitId(second.0 + unit))));
     assert_eq!(drive.geometry().split(second).1, 0);
     begin_write(&mut drive, 32, 1);
     let loss = cut_after(&mut drive, PAGE + PROGRAM / 2);
@@ -433,7 +433,7 @@ fn a_recharging_drive_begins_new_wordlines_in_all_planes_of_a_superblock() {
     read_everything(&mut drive);
 }
 
-/// CSW uses LSB rows: the units of four flash pages are in rows 0 and 2 of a superblock, two flash pages each.
+/// CSW uses LSB rows: the units of four pages are in rows 0 and 2 of a superblock, two pages each.
 #[test]
 fn csw_writes_the_lsb_rows_of_a_superblock() {
     let one_die = ["drive.channels=1", "drive.cell=mlc", "capacitor.flush=csw"];
@@ -443,18 +443,18 @@ fn csw_writes_the_lsb_rows_of_a_superblock() {
     }
     let loss = cut_after(&mut drive, 0);
     assert_eq!((loss.flushed_pages, loss.fast_pages, loss.program_ns.ns()), (16, 16, 4 * PROGRAM));
-    let pages: Vec<u32> = places(&drive, (0..16).map(|page| 4 * page))
+    let units: Vec<u32> = places(&drive, (0..16).map(|page| 4 * page))
         .into_iter()
-        .map(|ppn| drive.geometry().split(ppn.unwrap()).1)
+        .map(|unit| drive.geometry().split(unit.unwrap()).1)
         .collect();
-    assert_eq!(pages, [0..8, 16..24].into_iter().flatten().collect::<Vec<_>>());
+    assert_eq!(units, [0..8, 16..24].into_iter().flatten().collect::<Vec<_>>());
     read_everything(&mut drive);
 }
 
-/// Superblocks of both dies, in page order: a stripe has a row of two flash pages of each die, 16 units.
+/// Superblocks of both dies, in page order: a stripe has a row of two pages of each die, 16 units.
 const OF_DRIVE: &[&str] = &["ftl.superblock=drive", "timing.multi_plane=true"];
 
-/// Die 1 has programmed a flash page of the second stripe, when the flash pages of die 0 before it are still in their
+/// Die 1 has programmed a page of the second stripe, when the pages of die 0 before it are still in their
 /// transfer. They remain erased.
 #[test]
 fn a_die_may_be_ahead_of_another_one_in_a_superblock_of_the_drive() {
@@ -467,11 +467,11 @@ fn a_die_may_be_ahead_of_another_one_in_a_superblock_of_the_drive() {
     assert_eq!((loss.torn_programs, loss.aborted_requests, loss.has_lost()), (0, 1, false));
     let first = places(&drive, [0])[0].unwrap();
     let is_programmed = |lpn: u32| !(16..24).contains(&lpn);
-    let expected: Vec<_> = (0..28).map(|lpn| is_programmed(lpn).then_some(Ppn(first.0 + lpn))).collect();
+    let expected: Vec<_> = (0..28).map(|lpn| is_programmed(lpn).then_some(UnitId(first.0 + lpn))).collect();
     assert_eq!(places(&drive, 0..28), expected);
-    assert!((16..24).all(|page| drive.array().lpn(Ppn(first.0 + page)).0 == u32::MAX));
-    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 28)));
-    // Two flash pages of die 0 and three of die 1.
+    assert!((16..24).all(|unit| drive.array().lpn(UnitId(first.0 + unit)).0 == u32::MAX));
+    assert_eq!(continues_at(&drive), Some(UnitId(first.0 + 28)));
+    // Two pages of die 0 and three of die 1.
     let recovery = loss.recovery.unwrap();
     assert_eq!((recovery.scanned_pages, recovery.ns.ns()), (5, 3 * (50_000 + 4 * 16 * 5 / 2)));
     for lpn in [0, 16] {
@@ -480,9 +480,9 @@ fn a_die_may_be_ahead_of_another_one_in_a_superblock_of_the_drive() {
     read_everything(&mut drive);
 }
 
-/// The torn MSB page of die 0 destroys its LSB page, a stripe before it, and leaves the flash pages of die 1 in between.
+/// The torn MSB page of die 0 destroys its LSB page, a stripe before it, and leaves the pages of die 1 in between.
 #[test]
-fn a_torn_flash_page_of_a_superblock_of_the_drive_destroys_the_wordline_on_its_die() {
+fn a_torn_page_of_a_superblock_of_the_drive_destroys_the_wordline_on_its_die() {
     let mut drive = drive(&[OF_DRIVE, &["timing.program={ lsb = '900us', msb = '900us' }"]].concat());
     write(&mut drive, 0, 16);
     let older = places(&drive, 0..16);
@@ -493,7 +493,7 @@ fn a_torn_flash_page_of_a_superblock_of_the_drive_destroys_the_wordline_on_its_d
     assert_eq!(places(&drive, 0..16), [&[None; 4], &older[4..]].concat());
     let lost: Vec<(Lpn, u64)> = (0..4).map(|lpn| (Lpn(lpn), 1 + u64::from(lpn))).collect();
     assert_eq!((loss.torn_programs, loss.lost_from_flash()), (1, lost));
-    assert_eq!(continues_at(&drive), Some(Ppn(first.0 + 20)));
+    assert_eq!(continues_at(&drive), Some(UnitId(first.0 + 20)));
     read_everything(&mut drive);
 }
 
@@ -510,16 +510,16 @@ fn recovery_ends_the_erase_of_a_superblock_of_the_drive() {
     let loss = cut_after(&mut drive, ERASE + 1);
     assert_eq!((loss.torn_erases, loss.torn_programs, loss.aborted_requests), (1, 0, 0));
     let recovery = loss.recovery.unwrap();
-    // One flash page is programmed.
+    // One page is programmed.
     assert_eq!((recovery.erased_blocks, recovery.scanned_pages), (1, 1));
     assert_eq!(recovery.ns.ns(), ERASE + 50_000 + 4 * 16 * 5 / 2);
     let erases: u64 = drive.stats().flash[FlashOp::Erase as usize].iter().sum();
-    assert_eq!((erases, drive.array().blocks[0].pe_cycles), (4, 1));
-    assert_eq!(places(&drive, [0, 127, 128]), [None, None, Some(Ppn(128))]);
+    assert_eq!((erases, drive.array().superblocks[0].pe_cycles), (4, 1));
+    assert_eq!(places(&drive, [0, 127, 128]), [None, None, Some(UnitId(128))]);
     read_everything(&mut drive);
 }
 
-/// A plain flush gives a flash page to each idle die, in the order of that die: ten units take two programs on die 0 and
+/// A plain flush gives a page to each idle die, in the order of that die: ten units take two programs on die 0 and
 /// one on die 1.
 #[test]
 fn the_emergency_flush_continues_on_each_die_of_a_superblock_of_the_drive() {
@@ -532,8 +532,8 @@ fn the_emergency_flush_continues_on_each_die_of_a_superblock_of_the_drive() {
         assert_eq!((loss.flushed_pages, loss.has_lost()), (10, false));
         assert_eq!((loss.program_ns.ns(), loss.flush_ns.ns()), (3 * PROGRAM, 2 * (PAGE + PROGRAM)));
         let places = places(&drive, (0..10).map(|page| 4 * page));
-        let pages: Vec<u32> = places.iter().map(|ppn| drive.geometry().split(ppn.unwrap()).1).collect();
-        assert_eq!(pages, [0..4, 8..12, 4..6].into_iter().flatten().collect::<Vec<_>>(), "{flush}");
+        let units: Vec<u32> = places.iter().map(|unit| drive.geometry().split(unit.unwrap()).1).collect();
+        assert_eq!(units, [0..4, 8..12, 4..6].into_iter().flatten().collect::<Vec<_>>(), "{flush}");
         read_everything(&mut drive);
     }
 }

@@ -35,7 +35,8 @@ fn drive<P: Probe>(sets: &[&str], probe: P) -> Drive<P> {
     drive
 }
 
-/// Leaves a full block whose last pages are valid, for each of the numbers in `valid`; returns the LPNs of the valid pages.
+/// Leaves a full superblock whose last units are valid, for each of the numbers in `valid`; returns the LPNs of the
+/// valid units.
 fn victims<P: Probe>(drive: &mut Drive<P>, valid: &[u64]) -> Vec<u64> {
     let firsts = (0..).step_by(8).zip(valid);
     firsts.clone().for_each(|(first, _)| _ = one(drive, Op::Write, first * PAGE, 8 * PAGE));
@@ -83,7 +84,7 @@ fn the_summary_has_the_means_over_all_victims() {
 }
 
 #[test]
-fn a_dead_block_is_no_victim() {
+fn a_dead_superblock_is_no_victim() {
     let mut drive = drive(&[], NoProbe);
     (0..2).for_each(|_| _ = one(&mut drive, Op::Write, 0, 8 * PAGE));
     assert_eq!(times(&mut drive), (0, [0; 3]));
@@ -91,10 +92,10 @@ fn a_dead_block_is_no_victim() {
 }
 
 #[test]
-fn a_victim_waits_for_the_program_that_replaces_its_last_page() {
+fn a_victim_waits_for_the_program_that_replaces_its_last_unit() {
     let mut drive = drive(&[], NoProbe);
     let valid = victims(&mut drive, &[2]);
-    // The first of the two pages is being programmed when the host replaces the other. Its program follows on the die.
+    // The first of the two units is being programmed when the host replaces the other. Its program follows on the die.
     submit_in_gc(&mut drive, 500 * US, Op::Write, valid[1]);
     assert_eq!(times(&mut drive), (1, [COPY, TRANSFER + PROGRAM, ERASE]));
 }
@@ -103,13 +104,13 @@ fn a_victim_waits_for_the_program_that_replaces_its_last_page() {
 fn the_time_of_an_erase_includes_its_wait_for_the_die() {
     let mut drive = drive(&[], NoProbe);
     victims(&mut drive, &[1]);
-    // A read of another block, the last of the ballast, waits for the die, and goes before the erase.
-    let last = u64::from(drive.geometry().logical_pages) - 1;
+    // A read of another superblock, the last of the ballast, waits for the die, and goes before the erase.
+    let last = u64::from(drive.geometry().logical_units) - 1;
     submit_in_gc(&mut drive, 500 * US, Op::Read, last);
     assert_eq!(times(&mut drive), (1, [COPY, 0, SENSE + TRANSFER + ERASE]));
 }
 
-/// The times at which the die began and ended GC's operations, by block.
+/// The times at which the die began and ended GC's operations, by superblock.
 #[derive(Default)]
 struct Seen {
     first_read: BTreeMap<u32, Time>,
@@ -117,13 +118,13 @@ struct Seen {
     erased: BTreeMap<u32, Time>,
 }
 
-/// Pages of a block of the drive of [`TEXT`].
-const PAGES: u32 = 8;
+/// Units of a superblock of the drive of [`TEXT`].
+const UNITS: u32 = 8;
 
 impl Watcher for Seen {
     fn on_issue(&mut self, now: Time, _: DieId, t: &Transaction) {
         if (t.kind, t.cause) == (FlashOp::Read, Cause::Gc) {
-            self.first_read.entry(t.ppn.0 / PAGES).or_insert(now);
+            self.first_read.entry(t.unit.0 / UNITS).or_insert(now);
         }
     }
 
@@ -133,8 +134,8 @@ impl Watcher for Seen {
         }
         match t.kind {
             // The first of the pages that are programmed together.
-            FlashOp::Program => _ = self.last_program.insert(t.replaces.unwrap().0 / PAGES, end),
-            FlashOp::Erase => _ = self.erased.insert(t.ppn.0 / PAGES, end),
+            FlashOp::Program => _ = self.last_program.insert(t.replaces.unwrap().0 / UNITS, end),
+            FlashOp::Erase => _ = self.erased.insert(t.unit.0 / UNITS, end),
             _ => {}
         }
     }
@@ -150,7 +151,8 @@ fn the_copies_of_a_victim_that_is_erased_beside_the_next_job_end_with_the_progra
     let (count, [copies, waiting, erase]) = times(&mut drive);
     let Seen { first_read, last_program, erased } = drive.probe();
     assert_eq!((count, first_read.len(), erased.len()), (2, 2, 2));
-    let mut taken: Vec<(Time, u32)> = first_read.iter().map(|(&block, &time)| (time, block)).collect();
+    let mut taken: Vec<(Time, u32)> =
+        first_read.iter().map(|(&superblock, &time)| (time, superblock)).collect();
     taken.sort_unstable();
     let [first, second] = [taken[0].1, taken[1].1];
     assert!(taken[1].0 < last_program[&first] && last_program[&first] < last_program[&second]);
@@ -160,7 +162,7 @@ fn the_copies_of_a_victim_that_is_erased_beside_the_next_job_end_with_the_progra
     assert_eq!((last_program[&first] - taken[0].0).ns(), of_first);
     let of_second = last_program[&second] - taken[1].0;
     assert_eq!((copies, waiting), (of_first + of_second.ns(), 0));
-    let of_erases = [first, second].map(|block| (erased[&block] - last_program[&block]).ns());
+    let of_erases = [first, second].map(|superblock| (erased[&superblock] - last_program[&superblock]).ns());
     assert_eq!(erase, of_erases.iter().sum::<u64>());
     assert!(of_erases.iter().all(|&time| time >= ERASE) && drive.now() > at(IDLE));
 }

@@ -156,7 +156,7 @@ fn play(spec: &Spec, seed: u64, warm_up: u64, ask: u64) -> Played {
             let next = request(&drive, op, stream.below(sectors) * 512, (1 + stream.below(32)) * 512);
             drive.submit(&next).unwrap();
             submitted += 1;
-        } else if !drive.advance_by_event(Time::NEVER) {
+        } else if !drive.advance_unless_at_rest() {
             break;
         }
         completions.extend(drive.completions());

@@ -1833,7 +1833,7 @@ fn a_vsm_needs_room_for_two_programs() {
         "[drive]\npages_per_block = 16384\nblocks_per_plane = 32\npage_size = \"16KiB\"\n[ftl]\nmapping_unit = \"2KiB\"\n",
         "refresh.policy=partial",
     );
-    assert!(said.contains("at most 65535 mapping units in a block, found 131072"), "{said}");
+    assert!(said.contains("at most 65535 mapping units in a superblock, found 131072"), "{said}");
 }
 
 /// The write cache holds mapping units, so it needs room for one of them.
@@ -1848,7 +1848,7 @@ fn a_write_cache_needs_room_for_a_mapping_unit() {
 /// The fewest blocks of a plane of the default drive, 32 planes of 256 blocks, with a share of bad blocks and a seed.
 fn fewest_blocks(sets: &[&str]) -> u32 {
     let spec = load_with("drive.op = 1.0\n", sets).expect("half of the blocks are spare").spec;
-    spec.geometry().fewest_blocks()
+    spec.geometry().fewest_superblocks()
 }
 
 /// At op = 0.07 a plane of the default drive has 15,313 logical pages, which is 239.3 blocks, and GC needs three more. At

@@ -1,7 +1,7 @@
 //! Random specs: a spec loads, or each of its errors names a line; the parser never panics.
 
 use nandlab::drive::spec::Retention;
-use nandlab::drive::spec::{LevelSpec, Loaded, block_needs, key_paths, load};
+use nandlab::drive::spec::{LevelSpec, Loaded, key_paths, load, superblock_needs};
 use nandlab::spec::SpecErrors;
 use proptest::prelude::*;
 use std::path::Path;
@@ -333,7 +333,7 @@ proptest! {
         let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
         prop_assert_eq!(&first.spec, &second.spec);
         prop_assert_eq!(first.hash(), second.hash());
-        prop_assert!(first.spec.models_power_loss() && block_needs(&first.spec).flush.free >= 1);
+        prop_assert!(first.spec.models_power_loss() && superblock_needs(&first.spec).flush.free >= 1);
     }
 }
 

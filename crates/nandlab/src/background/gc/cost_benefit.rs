@@ -1,9 +1,9 @@
-//! `gc.victim = "cost-benefit"`: the block with the largest age * (1 - u) / (2 u), where u is its valid share and
-//! "age" is the time since the block was filled.
+//! `gc.victim = "cost-benefit"`: the superblock with the largest age * (1 - u) / (2 u), where u is its valid share and
+//! "age" is the time since the superblock was filled.
 //!
-//! The policy leaves recently filled blocks time to lose more valid pages, and takes cold blocks at a higher u than hot
-//! blocks. A. Kawaguchi, S. Nishioka and H. Motoda, "A flash-memory based file system", USENIX 1995, after M. Rosenblum
-//! and J. Ousterhout's log-structured file system. Each choice compares all blocks of the plane.
+//! The policy leaves recently filled superblocks time to lose more valid units, and takes cold superblocks at a higher
+//! u than hot superblocks. A. Kawaguchi, S. Nishioka and H. Motoda, "A flash-memory based file system", USENIX 1995,
+//! after M. Rosenblum and J. Ousterhout's log-structured file system. Each choice compares all superblocks of the lane.
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::policy::{Choice, PolicyInfo};
@@ -22,22 +22,22 @@ pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy>
 }
 
 impl VictimPolicy for CostBenefit {
-    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
-        let pages = f64::from(plane.pages_per_block);
+    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
+        let units = f64::from(lane.units_per_superblock);
         let mut best: Option<(f64, u32)> = None;
-        for block in 0..plane.blocks.len() as u32 {
-            if !plane.is_full(block) {
+        for superblock in 0..lane.superblocks.len() as u32 {
+            if !lane.is_full(superblock) {
                 continue;
             }
-            let candidate = &plane.blocks[block as usize];
-            let used = f64::from(candidate.valid) / pages;
-            // One nanosecond is added, so that blocks filled at `now` still differ by u.
-            let age = ((plane.now - candidate.closed_at).ns() + 1) as f64;
+            let candidate = &lane.superblocks[superblock as usize];
+            let used = f64::from(candidate.valid) / units;
+            // One nanosecond is added, so that superblocks filled at `now` still differ by u.
+            let age = ((lane.now - candidate.closed_at).ns() + 1) as f64;
             let score = age * (1.0 - used) / (2.0 * used);
             if best.is_none_or(|(highest, _)| score > highest) {
-                best = Some((score, block));
+                best = Some((score, superblock));
             }
         }
-        best.map(|(_, block)| block)
+        best.map(|(_, superblock)| superblock)
     }
 }

@@ -1,6 +1,6 @@
-//! `gc.victim = "greedy"`: the block with the fewest valid pages.
+//! `gc.victim = "greedy"`: the superblock with the fewest valid units.
 //!
-//! The policy moves the fewest pages now. It is optimal under uniform random writes; its write amplification is derived
+//! The policy moves the fewest units now. It is optimal under uniform random writes; its write amplification is derived
 //! in W. Bux and I. Iliadis, "Performance of greedy garbage collection in flash-based solid-state drives", Performance
 //! Evaluation 67 (2010), and P. Desnoyers, "Analytic models of SSD write performance", ACM TOS 10 (2014).
 
@@ -18,7 +18,7 @@ pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy>
 }
 
 impl VictimPolicy for Greedy {
-    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
-        plane.least_valid()
+    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
+        lane.least_valid()
     }
 }

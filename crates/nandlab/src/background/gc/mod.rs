@@ -1,6 +1,6 @@
-//! Garbage collection: the victim policies, which choose the block of a plane that is emptied next.
+//! Garbage collection: the victim policies, which choose the superblock of a lane that is emptied next.
 //!
-//! A policy examines the blocks of one plane and picks a victim. The plane's job moves the valid pages of the victim
+//! A policy examines the superblocks of one lane and picks a victim. The lane's job moves the valid units of the victim
 //! and erases it. Each policy is one file in this folder and one line of `policies!`.
 
 pub use crate::ftl::{Candidates, VictimPolicy};
@@ -11,8 +11,8 @@ use crate::base::rng::Stream;
 /// The arguments from which a policy is made.
 #[derive(Debug)]
 pub struct Context {
-    /// Number of planes of the drive.
-    pub planes: u32,
+    /// Number of lanes of the drive.
+    pub lanes: u32,
     /// The policy's own random stream.
     pub stream: Stream,
 }

@@ -1,6 +1,6 @@
-//! `gc.victim = "partial-aware"`: the block with the fewest valid pages; among blocks with equally few, the one with
-//! the fewest partially refreshed pages, since moving such a page takes two reads. With `linked_cost` above 0 it is the
-//! block with the smallest sum of its valid pages and `linked_cost` times its partially refreshed pages.
+//! `gc.victim = "partial-aware"`: the superblock with the fewest valid units; among superblocks with equally few, the
+//! one with the fewest partially refreshed units, since moving such a unit takes two reads. With `linked_cost` above 0
+//! it is the superblock with the smallest sum of its valid units and `linked_cost` times its partially refreshed units.
 //!
 //! J. Cui et al. call this GC scheme PGC: "Leveraging partial-refresh for performance and lifetime improvement of 3D
 //! NAND flash memory in cyber-physical systems", Journal of Systems Architecture 2020.
@@ -31,19 +31,20 @@ pub(super) fn make(choice: &Choice, _context: Context) -> Box<dyn VictimPolicy> 
 }
 
 impl VictimPolicy for PartialAware {
-    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
-        let first = plane.least_valid()?;
+    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
+        let first = lane.least_valid()?;
         if self.linked_cost > 0.0 {
-            let cost = |&block: &u32| {
-                let candidate = &plane.blocks[block as usize];
+            let cost = |&superblock: &u32| {
+                let candidate = &lane.superblocks[superblock as usize];
                 f64::from(candidate.valid) + self.linked_cost * f64::from(candidate.linked)
             };
-            let full = (0..plane.blocks.len() as u32).filter(|&block| plane.is_full(block));
+            let full = (0..lane.superblocks.len() as u32).filter(|&superblock| lane.is_full(superblock));
             return full.min_by(|a, b| cost(a).total_cmp(&cost(b)));
         }
-        let fewest = plane.blocks[first as usize].valid;
-        let as_few = (first..plane.blocks.len() as u32)
-            .filter(|&block| plane.is_full(block) && plane.blocks[block as usize].valid == fewest);
-        as_few.min_by_key(|&block| plane.blocks[block as usize].linked)
+        let fewest = lane.superblocks[first as usize].valid;
+        let as_few = (first..lane.superblocks.len() as u32).filter(|&superblock| {
+            lane.is_full(superblock) && lane.superblocks[superblock as usize].valid == fewest
+        });
+        as_few.min_by_key(|&superblock| lane.superblocks[superblock as usize].linked)
     }
 }

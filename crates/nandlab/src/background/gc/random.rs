@@ -1,4 +1,4 @@
-//! `gc.victim.random = { k = 8 }`: the least valid of k full blocks drawn at random (d-choices).
+//! `gc.victim.random = { k = 8 }`: the least valid of k full superblocks drawn at random (d-choices).
 //!
 //! k = 1 is random cleaning; with large k the policy approaches greedy. B. Van Houdt, "A mean field model for a class
 //! of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013.
@@ -31,19 +31,19 @@ pub(super) fn make(choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
 }
 
 impl VictimPolicy for Random {
-    fn pick(&mut self, plane: &Candidates) -> Option<u32> {
-        plane.least_valid()?;
+    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
+        lane.least_valid()?;
         let mut draw = || loop {
-            let block = self.stream.below(plane.blocks.len() as u64) as u32;
-            if plane.is_full(block) {
-                return block;
+            let superblock = self.stream.below(lane.superblocks.len() as u64) as u32;
+            if lane.is_full(superblock) {
+                return superblock;
             }
         };
         let mut best = draw();
         for _ in 1..self.k {
-            let block = draw();
-            if plane.blocks[block as usize].valid < plane.blocks[best as usize].valid {
-                best = block;
+            let superblock = draw();
+            if lane.superblocks[superblock as usize].valid < lane.superblocks[best as usize].valid {
+                best = superblock;
             }
         }
         Some(best)

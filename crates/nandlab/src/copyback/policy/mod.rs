@@ -1,14 +1,14 @@
-//! Migration policies: whether GC and wear levelling move a page off-chip (to the controller and back) or inside its
+//! Migration policies: whether GC and wear levelling move units off-chip (to the controller and back) or inside their
 //! plane (by copyback).
 //!
 //! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018. A
 //! copyback moves a page with its bit errors, so the number of copybacks in a row is limited; the limit depends on the
-//! P/E cycles of the destination. Copybacks are counted by block (EPM of the paper, Section 4.1): a page of a block
-//! with count c is copied back to an open block with count c + 1 of the same plane; at the limit, or off-chip, it goes
-//! to a block with count 0.
+//! P/E cycles of the destination. Copybacks are counted by superblock (EPM of the paper, Section 4.1): a unit of a
+//! superblock with count c is copied back to an open superblock with count c + 1 of the same lane; at the limit, or
+//! off-chip, it goes to a superblock with count 0.
 //!
 //! A policy is one file in this folder. The policy decides for each victim whether copybacks are used; the limit is
-//! checked for every page.
+//! checked for every unit.
 
 use crate::base::policy::PolicyInfo;
 
@@ -19,14 +19,14 @@ pub use crate::ftl::COPYBACKS_MAX;
 pub struct VictimView {
     /// Whether the job of the victim is urgent because space is short.
     pub is_urgent: bool,
-    /// Share of the write buffer that is in use (0 to 1), by `migration.policy.rcopyback.occupancy`: a moving average over
-    /// the time that writing a block takes.
+    /// Share of the write buffer that is in use (0 to 1), by `migration.policy.rcopyback.occupancy`: a moving average
+    /// over the time that writing a superblock takes.
     pub buffer: f64,
 }
 
-/// Decides how the pages of a victim are moved.
+/// Decides how the units of a victim are moved.
 pub trait MigrationPolicy: std::fmt::Debug + Send + Sync {
-    /// Whether the victim's pages are moved by copyback where the limit allows copybacks.
+    /// Whether the victim's units are moved by copyback where the limit allows copybacks.
     fn copies_back(&self, view: &VictimView) -> bool;
 
     /// Whether the policy uses [`VictimView::buffer`].

@@ -1,4 +1,4 @@
-//! `migration.policy = "off-chip"`: every moved page is read out to the controller, corrected, and programmed elsewhere
+//! `migration.policy = "off-chip"`: every moved unit is read out to the controller, corrected, and programmed elsewhere
 //! (the baseline of the rcopyback paper).
 
 use super::{MigrationPolicy, VictimView};

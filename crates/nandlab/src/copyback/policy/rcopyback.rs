@@ -1,5 +1,5 @@
 //! `migration.policy.rcopyback`: copyback while the write buffer is busy or space is short (rcFTL with its mode
-//! selector DMMS, Section 4.2 of the rcopyback paper). Otherwise pages are moved off-chip, which resets their count of
+//! selector DMMS, Section 4.2 of the rcopyback paper). Otherwise units are moved off-chip, which resets their count of
 //! copybacks in a row.
 
 use super::{MigrationPolicy, VictimView};

@@ -7,7 +7,7 @@
 //!
 //! The fixed entries are in one list. The other entries are in one list per level, ordered by use: an entry that
 //! becomes unfixed was used later than all entries that became unfixed before it, so it goes to the front of its list.
-//! An unfixed entry whose level changes (GC has moved its page, or its read took long) would belong in the middle of a
+//! An unfixed entry whose level changes (GC has moved its unit, or its read took long) would belong in the middle of a
 //! list. It goes into a heap of its new level instead, which is ordered by use. So a hit takes O(1) time, and an
 //! eviction or a change of level takes an amortised O(log n).
 //!

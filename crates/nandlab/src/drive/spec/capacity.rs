@@ -1,63 +1,64 @@
-//! Rules on capacity: the drive must have room for its logical pages, for the needs of its mechanisms, and for the
-//! pages that preconditioning fills.
+//! Rules on capacity: the drive must have room for its logical units, for the needs of its mechanisms, and for the
+//! units that preconditioning fills.
 
 use super::least;
-use crate::base::geometry::logical_pages;
+use crate::base::geometry::logical_units;
 use crate::copyback::spec::MigrationPolicySpec;
-use crate::ftl::needs::{BlockNeeds, Demands, GAIN_BLOCKS, Need};
+use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
 use crate::spec::{Check, FromVal, Rule, Val};
 
 /// PPNs are 32 bits wide; two values are reserved.
-const PAGES_MAX: u64 = (1 << 32) - 2;
+const UNITS_MAX: u64 = (1 << 32) - 2;
 
 pub(super) const RULES: &[Rule] = &[capacity];
 
 fn capacity(check: &mut Check<'_>) -> Option<()> {
-    let capacity = pages_fit(check)?;
+    let capacity = units_fit(check)?;
     reserve(check, &capacity);
     precondition(check, &capacity);
     requests_fit(check, &capacity);
     Some(())
 }
 
-/// Page counts of the drive.
+/// Superblock and unit counts of the drive.
 struct Capacity {
-    blocks_per_plane: u64,
-    /// Blocks of the plane that has the fewest, without those that bad flash blocks cost.
-    fewest_blocks: u64,
-    pages_per_block: u64,
-    pages: u64,
-    logical_pages: u64,
-    page_bytes: u64,
+    /// Superblocks of a lane, those that bad blocks cost included: the blocks of a plane.
+    superblocks_per_lane: u64,
+    /// Superblocks of the lane that has the fewest, without those that bad blocks cost.
+    fewest_superblocks: u64,
+    units_per_superblock: u64,
+    units: u64,
+    logical_units: u64,
+    unit_bytes: u64,
     op: f64,
     /// The properties of the spec on which the needs of the mechanisms depend.
     demands: Demands,
 }
 
 impl Capacity {
-    /// The needs that a plane would have with `blocks_per_plane` blocks per plane and over-provisioning `op`.
-    fn needs(&self, blocks_per_plane: u64, op: f64) -> BlockNeeds {
-        BlockNeeds::new(&self.demands.at(blocks_per_plane, op))
+    /// The needs that a lane would have with `blocks_per_plane` blocks per plane and over-provisioning `op`.
+    fn needs(&self, blocks_per_plane: u64, op: f64) -> SuperblockNeeds {
+        SuperblockNeeds::new(&self.demands.at(blocks_per_plane, op))
     }
 
-    /// The blocks of the plane that would have the fewest with `blocks_per_plane` blocks per plane.
+    /// The superblocks of the lane that would have the fewest with `blocks_per_plane` blocks per plane.
     fn fewest(&self, blocks_per_plane: u64) -> u64 {
         blocks_per_plane - u64::from(self.demands.bad(blocks_per_plane).most_missing)
     }
 
-    /// A plane, and the blocks that bad flash blocks leave it.
-    fn plane(&self) -> String {
+    /// A lane as text for errors, with the superblocks that bad blocks leave it.
+    fn lane(&self) -> String {
         let Demands { bad_blocks, seed, .. } = self.demands;
         if bad_blocks == 0.0 {
             return "a plane".into();
         }
-        let (blocks, of) = (self.fewest_blocks, self.blocks_per_plane);
-        format!("a plane ({blocks} of {of} blocks by drive.bad_blocks = {bad_blocks}, seed = {seed})")
+        let (superblocks, of) = (self.fewest_superblocks, self.superblocks_per_lane);
+        format!("a plane ({superblocks} of {of} blocks by drive.bad_blocks = {bad_blocks}, seed = {seed})")
     }
 }
 
-/// Checks that every page has a PPN. Returns `None` if not, because later rules would only repeat the error.
-fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
+/// Checks that every unit has a PPN. Returns `None` if not, because later rules would only repeat the error.
+fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
     const COUNTS: [&str; 6] = [
         "drive.blocks_per_plane",
         "drive.pages_per_block",
@@ -71,47 +72,47 @@ fn pages_fit(check: &mut Check<'_>) -> Option<Capacity> {
         *count = check.int(path)?;
     }
     let layout = super::units::layout(check)?;
-    counts[1] *= layout.units_per_page * layout.planes_per_block * layout.dies_per_block;
-    counts[5] /= layout.planes_per_block;
-    if layout.dies_per_block > 1 {
+    counts[1] *= layout.units_per_page * layout.planes_per_lane * layout.dies_per_lane;
+    counts[5] /= layout.planes_per_lane;
+    if layout.dies_per_lane > 1 {
         (counts[2], counts[3], counts[4]) = (1, 1, 1);
     }
-    let [blocks_per_plane, pages_per_block, outer @ ..] = counts;
-    let (op, page_bytes) = (check.num("drive.op")?, check.int("drive.page_size")? / layout.units_per_page);
+    let [superblocks_per_lane, units_per_superblock, outer @ ..] = counts;
+    let (op, unit_bytes) = (check.num("drive.op")?, check.int("drive.page_size")? / layout.units_per_page);
     // The ranges of the keys, and at most 2^11 units in a page, keep this product below 2^63.
-    let pages: u64 = counts.iter().product();
-    if pages > PAGES_MAX {
-        let message = format!("expected at most {PAGES_MAX} pages (PPNs have 32 bits), found {pages}");
+    let units: u64 = counts.iter().product();
+    if units > UNITS_MAX {
+        let message = format!("expected at most {UNITS_MAX} pages (PPNs have 32 bits), found {units}");
         check.error(&COUNTS, message, "set fewer or larger pages");
         return None;
     }
-    let planes: u64 = outer.iter().product();
+    let lanes: u64 = outer.iter().product();
     let mut capacity = Capacity {
-        blocks_per_plane,
-        fewest_blocks: blocks_per_plane,
-        pages_per_block,
-        pages,
-        logical_pages: logical_pages(pages, op),
-        page_bytes,
+        superblocks_per_lane,
+        fewest_superblocks: superblocks_per_lane,
+        units_per_superblock,
+        units,
+        logical_units: logical_units(units, op),
+        unit_bytes,
         op,
         demands: Demands {
-            planes,
-            flash_blocks_per_block: layout.planes_per_block * layout.dies_per_block,
+            lanes,
+            blocks_per_superblock: layout.planes_per_lane * layout.dies_per_lane,
             bad_blocks: check.num("drive.bad_blocks")?,
             seed: check.int("seed")?,
-            pages_per_block,
-            page_bytes,
-            pages_per_program: layout.pages_per_program,
-            logical_pages: logical_pages(pages, op),
-            shares_first_block: check.is("migration.first_block", "shared"),
+            units_per_superblock,
+            unit_bytes,
+            units_per_program: layout.units_per_program,
+            logical_units: logical_units(units, op),
+            shares_first_superblock: check.is("migration.first_block", "shared"),
             levels_wear: check.is("ftl.wear_levelling", "static"),
             has_demand_map: check.is("ftl.map", "demand"),
             copybacks_max: copybacks_max(check),
             has_combinations: check.is("refresh.policy", "partial"),
-            flushed_pages: flushed_pages(check, page_bytes),
+            flushed_units: flushed_units(check, unit_bytes),
         },
     };
-    capacity.fewest_blocks = capacity.fewest(blocks_per_plane);
+    capacity.fewest_superblocks = capacity.fewest(superblocks_per_lane);
     Some(capacity)
 }
 
@@ -121,46 +122,46 @@ fn copybacks_max(check: &Check<'_>) -> u64 {
     migration.map_or(0, |migration| migration.copybacks_max().into())
 }
 
-/// The largest number of pages that an emergency flush may have to write; `None` without a capacitor.
-fn flushed_pages(check: &Check<'_>, page_bytes: u64) -> Option<u64> {
+/// The largest number of units that an emergency flush may have to write; `None` without a capacitor.
+fn flushed_units(check: &Check<'_>, unit_bytes: u64) -> Option<u64> {
     check.num("capacitor.capacitance").filter(|farad| *farad > 0.0)?;
-    Some((check.int("cache.size")? + check.int("ftl.buffer")?) / page_bytes)
+    Some((check.int("cache.size")? + check.int("ftl.buffer")?) / unit_bytes)
 }
 
-/// Checks that each plane has the blocks that its mechanisms need beyond its logical pages.
+/// Checks that each lane has the superblocks that its mechanisms need beyond its logical units.
 fn reserve(check: &mut Check<'_>, c: &Capacity) {
-    let needs = c.needs(c.blocks_per_plane, c.op);
-    if needs.fit(c.fewest_blocks) && c.logical_pages > 0 {
+    let needs = c.needs(c.superblocks_per_lane, c.op);
+    if needs.fit(c.fewest_superblocks) && c.logical_units > 0 {
         return;
     }
-    let spare = (c.fewest_blocks * c.pages_per_block).saturating_sub(needs.host_pages);
-    let map_blocks = needs.mapping.valid_pages as f64 / c.pages_per_block as f64;
+    let spare = (c.fewest_superblocks * c.units_per_superblock).saturating_sub(needs.host_units);
+    let map_superblocks = needs.mapping.valid_units as f64 / c.units_per_superblock as f64;
     let mut parts: Vec<String> = needs.all().iter().filter_map(need_text).collect();
-    parts.push(format!("{GAIN_BLOCKS} of garbage for GC to gain from"));
-    if map_blocks > 0.0 {
-        parts.push(format!("{map_blocks:.1} of translation pages"));
+    parts.push(format!("{GAIN_SUPERBLOCKS} of garbage for GC to gain from"));
+    if map_superblocks > 0.0 {
+        parts.push(format!("{map_superblocks:.1} of translation pages"));
     }
-    let thin_blocks = needs.thin_pages(c.fewest_blocks) as f64 / c.pages_per_block as f64;
-    if thin_blocks > 0.0 {
-        parts.push(format!("{thin_blocks:.1} of garbage that is less than a program in each block"));
+    let thin_superblocks = needs.thin_units(c.fewest_superblocks) as f64 / c.units_per_superblock as f64;
+    if thin_superblocks > 0.0 {
+        parts.push(format!("{thin_superblocks:.1} of garbage that is less than a program in each block"));
     }
     let message = format!(
         "{} has {:.1} blocks beyond its logical pages and needs {:.1}: {}",
-        c.plane(),
-        spare as f64 / c.pages_per_block as f64,
-        needs.blocks() as f64 + map_blocks + thin_blocks,
+        c.lane(),
+        spare as f64 / c.units_per_superblock as f64,
+        needs.superblocks() as f64 + map_superblocks + thin_superblocks,
         parts.join(", ")
     );
-    // If logical and translation pages have room, they are no more than the physical pages, which all have a 32-bit
-    // PPN.
-    let enough_blocks = least(c.blocks_per_plane, 1 << 20, |blocks| {
+    // If logical units and translation pages have room, they are no more than the physical units, which all have a
+    // 32-bit PPN.
+    let enough_blocks = least(c.superblocks_per_lane, 1 << 20, |blocks| {
         let needs = c.needs(blocks, c.op);
-        needs.host_pages > 0 && needs.fit(blocks) && needs.fit(c.fewest(blocks))
+        needs.host_units > 0 && needs.fit(blocks) && needs.fit(c.fewest(blocks))
     });
     // Ops are proposed in steps of 0.001.
-    let of = |op: u64| c.needs(c.blocks_per_plane, op as f64 / 1e3);
-    let enough_op = least(0, 100_000, |op| of(op).fit(c.fewest_blocks))
-        .filter(|&op| of(op).host_pages > 0 && of(op).blocks() < c.fewest_blocks);
+    let of = |op: u64| c.needs(c.superblocks_per_lane, op as f64 / 1e3);
+    let enough_op = least(0, 100_000, |op| of(op).fit(c.fewest_superblocks))
+        .filter(|&op| of(op).host_units > 0 && of(op).superblocks() < c.fewest_superblocks);
     let mut remedy = match (enough_op, enough_blocks) {
         (Some(op), Some(blocks)) => {
             format!("set drive.op = {} or drive.blocks_per_plane = {blocks}", op as f64 / 1e3)
@@ -173,24 +174,24 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     if enough_op.is_none() {
         keys.swap(0, 1);
     }
-    if c.fewest_blocks < c.blocks_per_plane && needs.fit(c.blocks_per_plane) {
+    if c.fewest_superblocks < c.superblocks_per_lane && needs.fit(c.superblocks_per_lane) {
         keys.insert(0, "drive.bad_blocks");
         keys.push("seed");
         remedy += ", or fewer drive.bad_blocks";
     }
-    let needs_blocks = |need: &Need| need.open + need.free > 0;
-    if needs_blocks(&needs.mapping) {
+    let needs_superblocks = |need: &Need| need.open + need.free > 0;
+    if needs_superblocks(&needs.mapping) {
         keys.push("ftl.map");
     }
-    if needs_blocks(&needs.flush) {
+    if needs_superblocks(&needs.flush) {
         keys.extend(["capacitor.capacitance", "cache.size"]);
         let has_buffer = check.int("ftl.buffer").is_some_and(|bytes| bytes > 0);
         keys.extend(has_buffer.then_some("ftl.buffer"));
     }
-    if needs_blocks(&needs.copyback) {
+    if needs_superblocks(&needs.copyback) {
         keys.push("migration.policy");
     }
-    if needs_blocks(&needs.combination) {
+    if needs_superblocks(&needs.combination) {
         keys.push("refresh.policy");
     }
     check.error(&keys, message, remedy);
@@ -199,18 +200,18 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
 /// Keys that choose a fill, whose shares then have their defaults.
 const CHOOSE_FILL: [&str; 2] = ["precondition.order", "precondition.method"];
 
-/// Checks that the valid pages of a fill fit into the logical pages, and that the fill leaves each plane the blocks
+/// Checks that the valid units of a fill fit into the logical units, and that the fill leaves each lane the superblocks
 /// that it needs.
 fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let (used, valid) = (check.num("precondition.used")?, check.num("precondition.valid")?);
-    let needs = c.needs(c.blocks_per_plane, c.op);
-    // The host opens one more block, and translation pages are written after the fill.
-    let map_blocks = needs.mapping.open + needs.mapping.valid_pages.div_ceil(c.pages_per_block);
-    let reserve = needs.free() + 1 + map_blocks;
-    let most = c.fewest_blocks.saturating_sub(reserve) as f64 / c.blocks_per_plane as f64;
+    let needs = c.needs(c.superblocks_per_lane, c.op);
+    // The host opens one more superblock, and translation pages are written after the fill.
+    let map_superblocks = needs.mapping.open + needs.mapping.valid_units.div_ceil(c.units_per_superblock);
+    let reserve = needs.free() + 1 + map_superblocks;
+    let most = c.fewest_superblocks.saturating_sub(reserve) as f64 / c.superblocks_per_lane as f64;
     let down = |share: f64| (share * 1e3).floor() / 1e3;
-    let logical = c.logical_pages as f64 / c.pages as f64;
-    if used * valid * c.pages as f64 > c.logical_pages as f64 {
+    let logical = c.logical_units as f64 / c.units as f64;
+    if used * valid * c.units as f64 > c.logical_units as f64 {
         let message = format!(
             "expected used x valid to be at most {logical:.4} (logical over physical pages), found {:.4}",
             used * valid
@@ -237,8 +238,8 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     } else if used > most {
         let message = format!(
             "used = {used} leaves {} fewer than the {reserve} blocks that it needs at the start{}",
-            c.plane(),
-            if needs.mapping.valid_pages > 0 { ", translation pages included" } else { "" }
+            c.lane(),
+            if needs.mapping.valid_units > 0 { ", translation pages included" } else { "" }
         );
         let remedy = format!("set used to at most {}", down(most));
         let mut keys = vec!["precondition.used", "drive.blocks_per_plane", "ftl.map"];
@@ -260,7 +261,7 @@ fn requests_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let synthetic = check.get("workload.synthetic")?;
     let Val::Sizes(sizes) = synthetic.field("size") else { return None };
     let largest = sizes.last()?.0;
-    let span = (synthetic.field("span").num() * (c.logical_pages * c.page_bytes) as f64) as u64;
+    let span = (synthetic.field("span").num() * (c.logical_units * c.unit_bytes) as f64) as u64;
     if largest.max(synthetic.field("align").int()) > span {
         let message = format!("requests of up to {largest} bytes do not fit into a span of {span} bytes");
         check.error(&["workload.synthetic"], message, "set smaller requests, or a larger span");
@@ -268,13 +269,13 @@ fn requests_fit(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     Some(())
 }
 
-/// The needs of a mechanism as text for the error; `None` if it needs no blocks.
+/// The needs of a mechanism as text for the error; `None` if it needs no superblocks.
 fn need_text(need: &Need) -> Option<String> {
-    let blocks = [(need.open, "open"), (need.free, "free")];
-    let blocks: Vec<String> = blocks
+    let superblocks = [(need.open, "open"), (need.free, "free")];
+    let superblocks: Vec<String> = superblocks
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    (!blocks.is_empty()).then(|| format!("{} for {}", blocks.join(" and "), need.what))
+    (!superblocks.is_empty()).then(|| format!("{} for {}", superblocks.join(" and "), need.what))
 }

@@ -41,7 +41,7 @@ pub use crate::sched::{
 };
 pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
-pub use needs::{block_needs, demands, fit_to_writes, op_for_waf};
+pub use needs::{demands, fit_to_writes, op_for_waf, superblock_needs};
 pub use output::OutputSpec;
 pub use precondition::{FillOrder, PreconditionSpec};
 pub use units::MappingUnit;
@@ -64,7 +64,7 @@ macro_rules! sections {
         pub struct Spec {
             pub seed: u64,
             $($(#[doc = $doc])* pub $section: $Section,)+
-            /// `precondition.map_reads`: pages that the workload reads before it writes them are mapped at the start.
+            /// `precondition.map_reads`: units that the workload reads before it writes them are mapped at the start.
             pub map_reads: bool,
         }
 
@@ -132,7 +132,7 @@ section! {
         pub superblock: Superblock = units::SUPERBLOCK,
         pub allocation: Allocation = ftl::spec::ALLOCATION,
         pub wear_levelling: WearLevelling = background::spec::WEAR_LEVELLING,
-        /// Static wear levelling moves a block that lags the plane's mean P/E cycles by more than this.
+        /// Static wear levelling moves a superblock that lags the lane's mean P/E cycles by more than this.
         pub wear_gap: u32 = background::spec::WEAR_GAP,
     }
 }

@@ -1,36 +1,36 @@
-//! The blocks that the mechanisms of a spec need in each plane.
+//! The superblocks that the mechanisms of a spec need in each lane.
 
 use super::Spec;
 use crate::demand_map::MapSpec;
 use crate::ftl::WearLevelling;
-use crate::ftl::needs::{BlockNeeds, Demands, Fitted, fit, op_for};
+use crate::ftl::needs::{Demands, Fitted, SuperblockNeeds, fit, op_for};
 
 /// The properties of a spec on which the needs depend.
 pub fn demands(spec: &Spec) -> Demands {
     let geometry = spec.geometry();
-    let page_bytes = u64::from(geometry.page_bytes);
+    let unit_bytes = u64::from(geometry.unit_bytes);
     let has_capacitor = spec.capacitor.capacitance_f > 0.0;
     Demands {
-        planes: geometry.planes.into(),
-        flash_blocks_per_block: geometry.flash_blocks_per_block().into(),
+        lanes: geometry.lanes.into(),
+        blocks_per_superblock: geometry.blocks_per_superblock().into(),
         bad_blocks: spec.drive.bad_blocks,
         seed: spec.seed,
-        pages_per_block: geometry.pages_per_block.into(),
-        page_bytes,
-        pages_per_program: geometry.pages_per_program.into(),
-        logical_pages: geometry.logical_pages.into(),
-        shares_first_block: spec.migration.shares_first_block(),
+        units_per_superblock: geometry.units_per_superblock.into(),
+        unit_bytes,
+        units_per_program: geometry.units_per_program.into(),
+        logical_units: geometry.logical_units.into(),
+        shares_first_superblock: spec.migration.shares_first_block(),
         levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
         has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
         copybacks_max: spec.migration.policy.copybacks_max().into(),
         has_combinations: spec.refresh.policy.partial().is_some(),
-        flushed_pages: has_capacitor.then(|| (spec.cache.size_bytes + spec.ftl.buffer_bytes) / page_bytes),
+        flushed_units: has_capacitor.then(|| (spec.cache.size_bytes + spec.ftl.buffer_bytes) / unit_bytes),
     }
 }
 
-/// The needs of every mechanism of a spec, per plane.
-pub fn block_needs(spec: &Spec) -> BlockNeeds {
-    BlockNeeds::new(&demands(spec))
+/// The needs of every mechanism of a spec, per lane.
+pub fn superblock_needs(spec: &Spec) -> SuperblockNeeds {
+    SuperblockNeeds::new(&demands(spec))
 }
 
 /// The least `drive.op`, in steps of 0.001, at which uniform random writes to a spec's drive have a write amplification
@@ -57,7 +57,7 @@ mod tests {
         let share = |blocks: u32, op: f64| {
             let mut spec = spec.clone();
             (spec.drive.blocks_per_plane, spec.drive.op) = (blocks, op);
-            block_needs(&spec).spare_share(blocks.into())
+            superblock_needs(&spec).spare_share(blocks.into())
         };
         let spare = |blocks: u32, op: f64| {
             let pages = 2 * u64::from(blocks) * 8;
@@ -81,8 +81,8 @@ mod tests {
         assert_eq!(fit_to_writes(&spec, 5 * 2 * 3 * 32768 - 1, 5.0), None);
     }
 
-    /// Eight planes of 128 blocks, of which one in twenty is bad: spare bytes and the WAF are those of the drawn blocks.
-    /// With op = 0.4 the drive has 8,192 / 1.4 = 5,851 logical pages.
+    /// Eight planes of 128 blocks, of which one in twenty is bad: spare bytes and the WAF are those of the drawn
+    /// blocks. With op = 0.4 the drive has 8,192 / 1.4 = 5,851 logical pages.
     #[test]
     fn a_fitted_drive_and_the_op_for_a_waf_allow_for_bad_blocks() {
         let text = "seed = 3\n[drive]\nchannels = 2\nchips_per_channel = 2\ndies_per_chip = 1\nplanes_per_die = 2\n\
@@ -92,8 +92,8 @@ mod tests {
             let mut spec = spec.clone();
             (spec.drive.blocks_per_plane, spec.drive.op) = (blocks, op);
             let geometry = spec.geometry();
-            let spare = u64::from(geometry.good_pages() - geometry.logical_pages) * 4096;
-            (block_needs(&spec), geometry, spare)
+            let spare = u64::from(geometry.good_units() - geometry.logical_units) * 4096;
+            (superblock_needs(&spec), geometry, spare)
         };
         let share = |blocks: u32, op: f64| {
             let (needs, geometry, _) = at(blocks, op);
@@ -106,7 +106,7 @@ mod tests {
             let (needs, geometry, spare) = at(fitted.blocks_per_plane, fitted.op);
             assert_eq!(fitted.spare_bytes, spare);
             assert!(
-                5 * spare <= bytes && needs.fit(geometry.fewest_blocks().into()),
+                5 * spare <= bytes && needs.fit(geometry.fewest_superblocks().into()),
                 "{fitted:?} for {bytes}"
             );
             assert!(share(fitted.blocks_per_plane, fitted.op) >= share(128, 0.4), "{fitted:?}");

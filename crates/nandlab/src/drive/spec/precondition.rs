@@ -14,7 +14,7 @@ const PTS: When = When::Is("precondition.method", &["pts"]);
 /// At most one of these keys may be set.
 pub(super) const EXCLUSIVE: &[&str] = &["precondition.method", "precondition.load"];
 
-/// `precondition.map_reads`: whether pages that the workload reads before it writes them are mapped at the start. The
+/// `precondition.map_reads`: whether units that the workload reads before it writes them are mapped at the start. The
 /// runner maps them, so the key is a field of the spec of its own.
 pub(super) const MAP_READS: Key = key(
     "precondition.map_reads",
@@ -93,13 +93,13 @@ impl Section for PreconditionSpec {
 pub enum PreconditionSpec {
     /// A fresh drive.
     None,
-    /// A share of the physical pages is filled, and a share of the filled pages is valid.
+    /// A share of the physical units is filled, and a share of the filled units is valid.
     Fill {
-        /// Filled share of the physical pages.
+        /// Filled share of the physical units.
         used: f64,
-        /// Valid share of the filled pages.
+        /// Valid share of the filled units.
         valid: f64,
-        /// Order of the LPNs in the filled pages.
+        /// Order of the LPNs in the filled units.
         order: FillOrder,
     },
     /// SNIA PTS: sequential fill, then uniform random overwrite until the WAF is steady.
@@ -150,9 +150,9 @@ impl Loaded {
 }
 
 choices! {
-    /// `precondition.order`: the order of the LPNs in the filled pages. The order affects write amplification until the
-    /// workload has written the drive several times over: pages that are invalidated together are in the same blocks
-    /// after a sequential fill, and spread over many blocks after a random fill.
+    /// `precondition.order`: the order of the LPNs in the filled units. The order affects write amplification until the
+    /// workload has written the drive several times over: units that are invalidated together are in the same
+    /// superblocks after a sequential fill, and spread over many superblocks after a random fill.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FillOrder {
         /// Random order.

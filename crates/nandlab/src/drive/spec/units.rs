@@ -1,4 +1,5 @@
-//! The keys `ftl.mapping_unit`, `ftl.superblock` and `ftl.buffer`, and the rules on how the FTL divides the flash memory.
+//! The keys `ftl.mapping_unit`, `ftl.superblock` and `ftl.buffer`, and the rules on how the FTL divides the flash
+//! memory.
 
 use crate::base::geometry::{Cell, DriveSpec, Superblock};
 use crate::refresh::spec::RefreshPolicySpec;
@@ -8,14 +9,14 @@ use crate::spec::{Check, Choices, FromVal, Key, Rule, Val, ValueKind, choices, k
 /// `ftl.mapping_unit`: the bytes that a map entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingUnit {
-    /// The flash page.
+    /// The page.
     Page,
     /// This number of bytes, a power of two, at most a page.
     Bytes(u32),
 }
 
 impl MappingUnit {
-    /// The mapping units of a flash page.
+    /// The units of a page.
     pub fn per_page(self, drive: &DriveSpec) -> u32 {
         match self {
             Self::Page => 1,
@@ -36,7 +37,7 @@ impl FromVal for MappingUnit {
 
 const PATH: &str = "ftl.mapping_unit";
 
-/// The largest number of mapping units of a flash page.
+/// The largest number of units of a page.
 const UNITS_MAX: u64 = 64;
 
 pub(super) const MAPPING_UNIT: Key = key(
@@ -72,22 +73,22 @@ choices! { for Superblock {
 /// How the FTL divides the flash memory, by values that are not checked yet.
 pub(super) struct LayoutValues {
     pub(super) units_per_page: u64,
-    /// Of one die.
-    pub(super) planes_per_block: u64,
-    pub(super) dies_per_block: u64,
-    pub(super) pages_per_program: u64,
+    /// Planes of a lane on each of its dies.
+    pub(super) planes_per_lane: u64,
+    pub(super) dies_per_lane: u64,
+    pub(super) units_per_program: u64,
 }
 
 pub(super) fn layout(check: &Check<'_>) -> Option<LayoutValues> {
     let units_per_page = per_page(check)?;
-    let [is_of_die, is_of_drive] = ["die", "drive"].map(|blocks| check.is("ftl.superblock", blocks));
-    let planes_per_block = if is_of_die || is_of_drive { check.int("drive.planes_per_die")? } else { 1 };
+    let [is_of_die, is_of_drive] = ["die", "drive"].map(|of| check.is("ftl.superblock", of));
+    let planes_per_lane = if is_of_die || is_of_drive { check.int("drive.planes_per_die")? } else { 1 };
     let dies = ["drive.channels", "drive.chips_per_channel", "drive.dies_per_chip"];
     let dies = dies.into_iter().map(|key| check.int(key)).product::<Option<u64>>()?;
-    let dies_per_block = if is_of_drive { dies } else { 1 };
-    let flash_pages = if is_one_shot(check) { bits(check)? * planes_per_block } else { 1 };
-    let pages_per_program = units_per_page * flash_pages;
-    Some(LayoutValues { units_per_page, planes_per_block, dies_per_block, pages_per_program })
+    let dies_per_lane = if is_of_drive { dies } else { 1 };
+    let pages_per_program = if is_one_shot(check) { bits(check)? * planes_per_lane } else { 1 };
+    let units_per_program = units_per_page * pages_per_program;
+    Some(LayoutValues { units_per_page, planes_per_lane, dies_per_lane, units_per_program })
 }
 
 fn is_one_shot(check: &Check<'_>) -> bool {
@@ -98,7 +99,7 @@ fn bits(check: &Check<'_>) -> Option<u64> {
     Some(Cell::from_val(check.get("drive.cell")?).bits().into())
 }
 
-/// The mapping units of a flash page that a spec's values give, before they are checked: at least 1.
+/// The units of a page that a spec's values give, before they are checked: at least 1.
 pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
     let page = check.int("drive.page_size")?;
     match check.get(PATH)? {
@@ -128,8 +129,8 @@ fn unit(check: &mut Check<'_>) -> Option<()> {
 
 fn superblock(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ftl.superblock";
-    let LayoutValues { planes_per_block, .. } = layout(check)?;
-    if planes_per_block > 1 && !matches!(check.get("timing.multi_plane")?, Val::Bool(true)) {
+    let LayoutValues { planes_per_lane, .. } = layout(check)?;
+    if planes_per_lane > 1 && !matches!(check.get("timing.multi_plane")?, Val::Bool(true)) {
         let message = "the blocks of a superblock are erased by one operation of several planes";
         check.error(
             &[KEY, "timing.multi_plane"],
@@ -163,29 +164,29 @@ fn one_shot(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// The write buffer gathers pages, and holds a programming unit of them at least.
+/// The write buffer gathers units, and holds a programming unit of them at least.
 fn buffer(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ftl.buffer";
     let (bytes, page) = (check.int(KEY)?, check.int("drive.page_size")?);
     if bytes == 0 {
         return None;
     }
-    let LayoutValues { units_per_page, pages_per_program, .. } = layout(check)?;
-    let unit = page / units_per_page * pages_per_program;
-    if pages_per_program == 1 {
+    let LayoutValues { units_per_page, units_per_program, .. } = layout(check)?;
+    let program = page / units_per_page * units_per_program;
+    if units_per_program == 1 {
         let message =
             format!("a write buffer gathers mapping units, but {PATH} is the page, which a program writes");
         let remedy = format!(
             "set {PATH} below the page, such as \"4KiB\", drive.program_order = \"one-shot\", or {KEY} = \"0B\""
         );
         check.error(&[KEY, PATH], message, remedy);
-    } else if bytes < unit {
+    } else if bytes < program {
         let message =
             format!("a write buffer of {} has no room for what one program writes", show_size(bytes));
         check.error(
             &[KEY, "drive.page_size", "drive.program_order", "ftl.superblock"],
             message,
-            format!("set {KEY} = \"{}\" at least", show_size(unit)),
+            format!("set {KEY} = \"{}\" at least", show_size(program)),
         );
     }
     if check.int("cache.size")? >= page / units_per_page {
@@ -195,15 +196,15 @@ fn buffer(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// Susceptible bits are programmed by programming unit: while one is under way, the VSM gathers the next. The drive counts
-/// the partially refreshed pages of a block in 16 bits.
+/// Susceptible bits are programmed by programming unit: while one is under way, the VSM gathers the next. The drive
+/// counts the partially refreshed units of a superblock in 16 bits.
 fn vsm(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "refresh.policy";
     let policy = RefreshPolicySpec::from_val(check.get(KEY)?);
     let partial = policy.partial()?;
-    let LayoutValues { units_per_page, planes_per_block, dies_per_block, pages_per_program } = layout(check)?;
-    let least = 2 * pages_per_program / units_per_page;
-    if pages_per_program > 1 && u64::from(partial.vsm_pages) < least {
+    let LayoutValues { units_per_page, planes_per_lane, dies_per_lane, units_per_program } = layout(check)?;
+    let least = 2 * units_per_program / units_per_page;
+    if units_per_program > 1 && u64::from(partial.vsm_pages) < least {
         let message = format!(
             "a VSM of {} pages has no room for two programs of {} pages",
             partial.vsm_pages,
@@ -215,10 +216,11 @@ fn vsm(check: &mut Check<'_>) -> Option<()> {
             format!("set {KEY}.partial.vsm_pages = {least} at least"),
         );
     }
-    let pages = check.int("drive.pages_per_block")? * units_per_page * planes_per_block * dies_per_block;
-    if pages > u16::MAX.into() {
+    let units = check.int("drive.pages_per_block")? * units_per_page * planes_per_lane * dies_per_lane;
+    if units > u16::MAX.into() {
+        let most = u16::MAX;
         let message =
-            format!("partial refresh knows at most {} mapping units in a block, found {pages}", u16::MAX);
+            format!("partial refresh knows at most {most} mapping units in a superblock, found {units}");
         let remedy = "set a larger ftl.mapping_unit or a smaller ftl.superblock, or leave out refresh.policy";
         check.error(&[KEY, PATH, "ftl.superblock", "drive.pages_per_block"], message, remedy);
     }
@@ -240,21 +242,20 @@ fn by_page(check: &Check<'_>) -> Option<[Other; 3]> {
     ])
 }
 
-/// The mechanisms that know one block and one page a program, and neither mapping units, superblocks nor programming
-/// units yet.
+/// The mechanisms that know only units that are pages, superblocks that are blocks, and programs of one page.
 fn together(check: &mut Check<'_>) -> Option<()> {
-    let LayoutValues { units_per_page, planes_per_block, dies_per_block, .. } = layout(check)?;
+    let LayoutValues { units_per_page, planes_per_lane, dies_per_lane, .. } = layout(check)?;
     let divisions = [
         (PATH, "a mapping unit below the page", "page", units_per_page > 1),
         (
             "ftl.superblock",
             "superblocks of several planes",
             "plane",
-            planes_per_block > 1 && dies_per_block == 1,
+            planes_per_lane > 1 && dies_per_lane == 1,
         ),
         ("drive.program_order", "one-shot programs", "page", is_one_shot(check)),
     ];
-    let of_planes = planes_per_block > 1 && check.int("drive.registers").unwrap_or(1) == 1;
+    let of_planes = planes_per_lane > 1 && check.int("drive.registers").unwrap_or(1) == 1;
     let others = [(
         "migration.copyback",
         "split copybacks of several planes with one register each",
@@ -270,13 +271,13 @@ fn together(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// The mechanisms that act on the die of a block, and do not know superblocks of several dies.
+/// The mechanisms that act on the die of a superblock, and do not know superblocks of several dies.
 fn of_drive(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ftl.superblock";
-    if layout(check)?.dies_per_block == 1 {
+    if layout(check)?.dies_per_lane == 1 {
         return None;
     }
-    // The lines of the VSM go to the next pages of their stream, which may be behind pages that were not programmed.
+    // The lines of the VSM go to the next units of their stream, which may be behind units that were not programmed.
     let has_capacitor = check.num("capacitor.capacitance").unwrap_or(0.0) > 0.0;
     let is_partial = RefreshPolicySpec::from_val(check.get("refresh.policy")?).partial().is_some();
     let of_die = [(

@@ -1,12 +1,12 @@
-//! Error correction: which read level decodes a page, and at which level a read starts.
+//! Error correction: which read level decodes a unit, and at which level a read starts.
 //!
 //! Level L senses with L references between neighbouring states (LaLDPC, Section II-B), costs more than level L - 1 and
-//! decodes more errors. A read that does not decode is tried again one level higher; a page that the last level does
+//! decodes more errors. A read that does not decode is tried again one level higher; a unit that the last level does
 //! not decode is uncorrectable. The cost of each try is in `sched::Timing`.
 //!
-//! Of a read-retry table (`ecc.levels = { retry = ... }`) level L is an entry: a read with other references. All entries
-//! decode the same RBER, but each finds another RBER in the page. An entry beyond the needed one may not decode the page,
-//! so no read starts there (`read_levels/spec.rs`).
+//! Of a read-retry table (`ecc.levels = { retry = ... }`) level L is an entry: a read with other references. All
+//! entries decode the same RBER, but each finds another RBER in the unit. An entry beyond the needed one may not decode
+//! the unit, so no read starts there (`read_levels/spec.rs`).
 
 mod start;
 
@@ -35,9 +35,9 @@ pub struct LevelSpec {
     pub rber_max: f64,
     /// Time of the sensing on the die; `None`: tR.
     pub sense: Option<KindTimes>,
-    /// Time of a page's transfer on the channel; `None`: that of the channel's rate.
+    /// Time of a page's transfer on the channel; `None`: that of the channel's rate. A part of a page takes its share.
     pub transfer_ns: Option<Span>,
-    /// Time of decoding a page; `None`: the decoding time.
+    /// Time of decoding a page or a part of it; `None`: that of `[timing]`.
     pub decode_ns: Option<Span>,
     /// Of an entry of a read-retry table: the level reads with the references that are optimal for data of this age, in
     /// seconds. `None`: with the optimal references of the page.
@@ -46,34 +46,35 @@ pub struct LevelSpec {
 
 /// `ecc.start`: the level at which a read starts.
 ///
-/// No try is below the start level, so a read of a page that needs a lower level decodes at the start level, and this
+/// No try is below the start level, so a read of a unit that needs a lower level decodes at the start level, and this
 /// is the level that is remembered. Therefore no read lowers a remembered level that it started at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartLevel {
     /// LDPC-in-SSD: level 1.
     First,
-    /// The needed level of the page, which a real controller cannot know.
+    /// The needed level of the unit, which a real controller cannot know.
     Ideal,
-    /// LaLDPC: the level that last decoded the page if the page's map entry is cached, else level 1. The level is 1 again
-    /// when the page's data is written or corrected, and after an uncorrectable read; it is forgotten when the entry is
-    /// evicted.
+    /// LaLDPC: the level that last decoded the unit if the unit's map entry is cached, else level 1. The level is 1
+    /// again when the unit's data is written or corrected, and after an uncorrectable read; it is forgotten when the
+    /// entry is evicted.
     LastLevel,
-    /// As `LastLevel`, but for a page without a cached map entry the level that last decoded a page of its block. The
-    /// level of the block falls with a read that started lower, such as one that started at the lower level of its
-    /// page, and is forgotten when the block is erased or refreshed in place.
-    BlockLevel,
-    /// The level that last decoded a page of the block; level 1 if none has since the last erase or power loss. No level
-    /// is kept by page. Of a read-retry table the tries go on from this entry to the last one, and then from the first
-    /// one on. Of read levels the level of a block does not fall before its erase, but by a read that started lower.
+    /// As `LastLevel`, but for a unit without a cached map entry the level that last decoded a unit of its superblock.
+    /// The level of the superblock falls with a read that started lower, such as one that started at the lower level of
+    /// its unit, and is forgotten when the superblock is erased or refreshed in place.
+    SuperblockLevel,
+    /// The level that last decoded a unit of the superblock; level 1 if none has since the last erase or power loss. No
+    /// level is kept by unit. Of a read-retry table the tries go on from this entry to the last one, and then from the
+    /// first one on. Of read levels the level of a superblock does not fall before its erase, but by a read that
+    /// started lower.
     LastGood,
-    /// The level of the drive's last read that decoded its page, whatever page that was; level 1 before the first such
+    /// The level of the drive's last read that decoded its unit, whatever unit that was; level 1 before the first such
     /// read and after a power loss. The level falls only with a read that started lower: a read that was queued before
     /// the level rose; a read of a refresh without full strength, which starts at level 1; and with
     /// `translation_level = "cached-only"` a read of a translation page. Neither a write nor a correction lowers it.
     DriveLevel,
-    /// A read-retry table as vendors ship it: the start level by the P/E cycles of the block and the age of the page's
-    /// data. The table is constant, so reads change no level and a power loss forgets none. A level of the table that
-    /// is too high costs every read of the row the time of this level.
+    /// A read-retry table as vendors ship it: the start level by the P/E cycles of the superblock and the age of the
+    /// unit's data. The table is constant, so reads change no level and a power loss forgets none. A level of the table
+    /// that is too high costs every read of the row the time of this level.
     Table(RetryTable),
 }
 
@@ -147,17 +148,17 @@ impl Ecc {
         self.rber_max[self.rber_max.len() - 1]
     }
 
-    /// Whether the start policy needs the level of each page's last read.
-    pub fn keeps_page_levels(&self) -> bool {
-        matches!(self.start, StartLevel::LastLevel | StartLevel::BlockLevel)
+    /// Whether the start policy needs the level of each unit's last read.
+    pub fn keeps_unit_levels(&self) -> bool {
+        matches!(self.start, StartLevel::LastLevel | StartLevel::SuperblockLevel)
     }
 
-    /// Whether the start policy needs, for each block, the level that last decoded a page of the block.
-    pub fn keeps_block_levels(&self) -> bool {
-        matches!(self.start, StartLevel::BlockLevel | StartLevel::LastGood)
+    /// Whether the start policy needs, for each superblock, the level that last decoded a unit of the superblock.
+    pub fn keeps_superblock_levels(&self) -> bool {
+        matches!(self.start, StartLevel::SuperblockLevel | StartLevel::LastGood)
     }
 
-    /// Whether the start policy is a table, which needs the P/E cycles of the block and the age of the data.
+    /// Whether the start policy is a table, which needs the P/E cycles of the superblock and the age of the data.
     #[inline(always)]
     pub fn has_retry_table(&self) -> bool {
         matches!(self.start, StartLevel::Table(_))
@@ -169,7 +170,7 @@ impl Ecc {
         start::level(&self.start, hints).clamp(1, self.levels())
     }
 
-    /// The level at which the read of a page starts for which the controller keeps no level: level 1, or the needed
+    /// The level at which the read of a unit starts for which the controller keeps no level: level 1, or the needed
     /// level with `ideal`.
     pub fn start_without_hints(&self, hints: &Hints) -> u8 {
         if self.start == StartLevel::Ideal { self.start_level(hints) } else { 1 }

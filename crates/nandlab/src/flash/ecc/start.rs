@@ -5,17 +5,17 @@ use super::StartLevel;
 /// The values from which a policy may choose the start level of a read. Level 0 means unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct Hints {
-    /// The level in the page's map entry; 0 if the entry is not cached.
-    pub page: u8,
-    /// The level that last decoded a page of the same block.
-    pub block: u8,
-    /// The level that last decoded a page of the drive.
+    /// The level in the unit's map entry; 0 if the entry is not cached.
+    pub unit: u8,
+    /// The level that last decoded a unit of the same superblock.
+    pub superblock: u8,
+    /// The level that last decoded a unit of the drive.
     pub drive: u8,
-    /// The needed level of the page, which a real controller cannot know.
+    /// The needed level of the unit, which a real controller cannot know.
     pub needed: u8,
-    /// The P/E cycles of the page's block; 0 unless the policy is a table.
+    /// The P/E cycles of the unit's superblock; 0 unless the policy is a table.
     pub pe_cycles: u32,
-    /// The age of the page's data in seconds, the age of the reliability model; 0 unless the policy is a table.
+    /// The age of the unit's data in seconds, the age of the reliability model; 0 unless the policy is a table.
     pub age_s: u32,
 }
 
@@ -25,10 +25,10 @@ pub(super) fn level(policy: &StartLevel, hints: &Hints) -> u8 {
     match policy {
         StartLevel::First => 1,
         StartLevel::Ideal => hints.needed,
-        StartLevel::LastLevel => hints.page,
-        StartLevel::BlockLevel if hints.page == 0 => hints.block,
-        StartLevel::BlockLevel => hints.page,
-        StartLevel::LastGood => hints.block,
+        StartLevel::LastLevel => hints.unit,
+        StartLevel::SuperblockLevel if hints.unit == 0 => hints.superblock,
+        StartLevel::SuperblockLevel => hints.unit,
+        StartLevel::LastGood => hints.superblock,
         StartLevel::DriveLevel => hints.drive,
         StartLevel::Table(table) => table.level(hints.pe_cycles, hints.age_s),
     }
@@ -40,7 +40,7 @@ pub const RETRY_ROWS_MAX: usize = 16;
 /// A row of a [`RetryTable`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryRow {
-    /// The row applies to blocks with at least this many P/E cycles.
+    /// The row applies to superblocks with at least this many P/E cycles.
     pub pe_cycles: u32,
     /// The row applies to data that is at least this many seconds old.
     pub age_s: u32,
@@ -79,16 +79,17 @@ impl RetryTable {
 mod tests {
     use super::*;
 
-    const HINTS: Hints = Hints { page: 0, block: 4, drive: 5, needed: 3, pe_cycles: 100, age_s: 60 };
+    const HINTS: Hints = Hints { unit: 0, superblock: 4, drive: 5, needed: 3, pe_cycles: 100, age_s: 60 };
 
     #[test]
     fn each_policy_uses_its_own_hint() {
         let levels = |hints: &Hints| {
-            use StartLevel::{BlockLevel, DriveLevel, First, Ideal, LastGood, LastLevel};
-            [First, Ideal, LastLevel, BlockLevel, LastGood, DriveLevel].map(|policy| level(&policy, hints))
+            use StartLevel::{DriveLevel, First, Ideal, LastGood, LastLevel, SuperblockLevel};
+            [First, Ideal, LastLevel, SuperblockLevel, LastGood, DriveLevel]
+                .map(|policy| level(&policy, hints))
         };
         assert_eq!(levels(&HINTS), [1, 3, 0, 4, 4, 5]);
-        assert_eq!(levels(&Hints { page: 2, ..HINTS }), [1, 3, 2, 2, 4, 5]);
+        assert_eq!(levels(&Hints { unit: 2, ..HINTS }), [1, 3, 2, 2, 4, 5]);
     }
 
     #[test]

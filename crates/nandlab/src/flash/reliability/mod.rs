@@ -64,7 +64,7 @@ pub enum References {
 /// `reliability.retention`: ages of the data on the drive at the start of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Retention {
-    /// Ages with their shares of the blocks; the shares add up to 1.
+    /// Ages with their shares of the superblocks; the shares add up to 1.
     Shares(Vec<(Span, f64)>),
     /// Ages spread evenly between two ages.
     Spread {
@@ -121,7 +121,7 @@ pub struct Condition {
     pub pe_cycles: u32,
     /// Age of the page's data on the age clock, in seconds.
     pub age_s: u32,
-    /// Reads of the page's block since the last erase.
+    /// Reads of the page's block since its last erase.
     pub reads: u32,
     /// Consecutive copybacks of the page's data without correction.
     pub copybacks: u8,

@@ -1,14 +1,14 @@
 //! Variation from page to page (`reliability.page_variation`): a factor of each page's RBER.
 //!
-//! The factor is lognormal with mean 1: exp(S z - S^2 / 2), where S is the spec's value and z is standard normal. A hash
-//! of the run's seed and the page number draws one of 4096 equally likely factors, so no memory per page is needed, and
-//! a read costs a hash and a look-up. The factors are those of the middle quantiles of 4096 equal shares of the normal
-//! distribution: z lies between -3.67 and 3.67. They are divided by their mean, so that the mean over the factors is
-//! exactly 1.
+//! The factor is lognormal with mean 1: exp(S z - S^2 / 2), where S is the spec's value and z is standard normal. A
+//! hash of the run's seed and the number of the page's first unit draws one of 4096 equally likely factors, so no
+//! memory per page is needed, and a read costs a hash and a look-up. The factors are those of the middle quantiles of
+//! 4096 equal shares of the normal distribution: z lies between -3.67 and 3.67. They are divided by their mean, so that
+//! the mean over the factors is exactly 1.
 
 use super::RBER_MAX;
 use super::noise::upper;
-use crate::base::geometry::Ppn;
+use crate::base::geometry::UnitId;
 use crate::base::rng::Stream;
 
 /// Number of factors, a power of two.
@@ -34,20 +34,20 @@ impl PageVariation {
         Some(Self { key: Stream::new(seed, "reliability.page_variation").bits(), factors })
     }
 
-    /// The factor of a page.
+    /// The factor of the page whose first unit is `page`.
     #[inline]
-    pub fn factor(&self, page: Ppn) -> f64 {
+    pub fn factor(&self, page: UnitId) -> f64 {
         self.factors[(hash(self.key, page.0) >> 52) as usize]
     }
 
-    /// The RBER of a page, 0 to 0.5, if `mean` is the mean of pages with the same history.
+    /// The RBER of the page whose first unit is `page`, 0 to 0.5, if `mean` is the mean of pages with the same history.
     #[inline]
-    pub(crate) fn rber(&self, page: Ppn, mean: f64) -> f64 {
+    pub(crate) fn rber(&self, page: UnitId, mean: f64) -> f64 {
         (self.factor(page) * mean).min(RBER_MAX)
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) of a page number.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) of the number of a page's first unit.
 #[inline]
 fn hash(key: u64, page: u32) -> u64 {
     let mut bits = key.wrapping_add(u64::from(page).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -110,16 +110,16 @@ mod tests {
         for seed in [1, 2, 3] {
             let variation = PageVariation::new(0.5, seed).expect("there is variation");
             let above = |limit: f64| {
-                (0..100_000).filter(|&page| variation.factor(Ppn(page)) > limit).count() as f64 / 1e5
+                (0..100_000).filter(|&page| variation.factor(UnitId(page)) > limit).count() as f64 / 1e5
             };
             assert!((above(2.0) - 0.0509).abs() < 4.0 * 0.0007, "{}", above(2.0));
             assert!((above(0.5) - 0.872).abs() < 4.0 * 0.0011, "{}", above(0.5));
             // Neighbouring pages are independent: 5.09 % of the pages after a page above 2 are above 2 too.
-            let pairs = (0..100_000).filter(|&page| variation.factor(Ppn(page)) > 2.0);
+            let pairs = (0..100_000).filter(|&page| variation.factor(UnitId(page)) > 2.0);
             let (mut both, mut all) = (0.0, 0.0);
             for page in pairs {
                 all += 1.0;
-                both += f64::from(u8::from(variation.factor(Ppn(page + 1)) > 2.0));
+                both += f64::from(u8::from(variation.factor(UnitId(page + 1)) > 2.0));
             }
             assert!((both / all - 0.0509_f64).abs() < 4.0 * 0.0031, "{}", both / all);
         }
@@ -129,7 +129,7 @@ mod tests {
     fn the_seed_determines_the_factors() {
         let factors = |seed| {
             let variation = PageVariation::new(0.5, seed).expect("there is variation");
-            (0..100).map(|page| variation.factor(Ppn(page))).collect::<Vec<_>>()
+            (0..100).map(|page| variation.factor(UnitId(page))).collect::<Vec<_>>()
         };
         assert_eq!(factors(1), factors(1));
         assert_ne!(factors(1), factors(2));
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn no_rber_is_above_one_half() {
         let variation = PageVariation::new(2.0, 1).expect("there is variation");
-        let most = (0..10_000).map(|page| variation.rber(Ppn(page), 0.3)).fold(0.0, f64::max);
+        let most = (0..10_000).map(|page| variation.rber(UnitId(page), 0.3)).fold(0.0, f64::max);
         assert_eq!(most, RBER_MAX);
     }
 }

@@ -1,9 +1,9 @@
-//! Allocation: the choice of the plane for a host write.
+//! Allocation: the choice of the lane for a host write.
 
-use crate::base::geometry::{DieId, Geometry, Lpn, PlaneId};
+use crate::base::geometry::{DieId, Geometry, LaneId, Lpn};
 use crate::sched::Device;
 
-/// `ftl.allocation`: the choice of the plane for a host write.
+/// `ftl.allocation`: the choice of the lane for a host write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
     /// A static order: the letters C, W, D and P, fastest-varying first.
@@ -15,13 +15,13 @@ pub enum Allocation {
 /// The allocator of a drive, with its state.
 #[derive(Clone, Debug)]
 pub enum Allocator {
-    /// The plane follows from the LPN: `planes[lpn / units % planes.len()]`, with `units` mapping units in a flash page.
+    /// The lane follows from the LPN: `lanes[lpn / units % lanes.len()]`, with `units` units in a page.
     Static {
-        /// The planes in the order in which consecutive flash pages of LPNs visit them.
-        planes: Box<[PlaneId]>,
-        /// Binary logarithm of the mapping units of a flash page.
+        /// The lanes in the order in which consecutive LPNs visit them, as many LPNs as a page has units at a time.
+        lanes: Box<[LaneId]>,
+        /// Binary logarithm of the units of a page.
         unit_bits: u32,
-        /// The number of planes, as a fast divisor.
+        /// The number of lanes, as a fast divisor.
         count: crate::base::geometry::Divisor,
     },
     /// The die with the fewest transactions queued or under way. Of several such dies, the first one after the die that
@@ -29,8 +29,8 @@ pub enum Allocator {
     Dynamic {
         /// The die chosen last.
         last: u32,
-        /// The plane chosen last.
-        plane: Option<PlaneId>,
+        /// The lane chosen last.
+        lane: Option<LaneId>,
     },
 }
 
@@ -39,15 +39,15 @@ impl Allocator {
     pub fn new(allocation: Allocation, geometry: &Geometry) -> Self {
         match allocation {
             Allocation::Static(order) => Self::Static {
-                planes: static_order(order, geometry),
+                lanes: static_order(order, geometry),
                 unit_bits: geometry.units_per_page.trailing_zeros(),
-                count: crate::base::geometry::Divisor::new(geometry.planes),
+                count: crate::base::geometry::Divisor::new(geometry.lanes),
             },
-            Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1, plane: None },
+            Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1, lane: None },
         }
     }
 
-    /// Whether the plane of a page follows from its LPN alone.
+    /// Whether the lane of a unit follows from its LPN alone.
     pub fn is_static(&self) -> bool {
         matches!(self, Self::Static { .. })
     }
@@ -55,26 +55,26 @@ impl Allocator {
     /// A hash of the static order; 0 under dynamic allocation.
     pub fn order_hash(&self) -> u64 {
         match self {
-            Self::Static { planes, .. } => planes
+            Self::Static { lanes, .. } => lanes
                 .iter()
                 .fold(0xcbf2_9ce4_8422_2325, |h, p| (h ^ u64::from(p.0)).wrapping_mul(0x0000_0100_0000_01b3)),
             Self::Dynamic { .. } => 0,
         }
     }
 
-    /// The home plane of `lpn`. Under dynamic allocation this is the plane to which preconditioning writes `lpn`,
-    /// round-robin over all planes.
+    /// The home lane of `lpn`. Under dynamic allocation this is the lane to which preconditioning writes `lpn`,
+    /// round-robin over all lanes.
     #[inline(always)]
-    pub fn home(&self, lpn: Lpn, geometry: &Geometry) -> PlaneId {
+    pub fn home(&self, lpn: Lpn, geometry: &Geometry) -> LaneId {
         match self {
-            Self::Static { planes, unit_bits, count } => planes[count.split(lpn.0 >> *unit_bits).1 as usize],
-            Self::Dynamic { .. } => PlaneId(lpn.0 / geometry.units_per_page % geometry.planes),
+            Self::Static { lanes, unit_bits, count } => lanes[count.split(lpn.0 >> *unit_bits).1 as usize],
+            Self::Dynamic { .. } => LaneId(lpn.0 / geometry.units_per_page % geometry.lanes),
         }
     }
 
-    /// The plane for a write under dynamic allocation, which considers only planes for which `room` is not `None`: it
-    /// chooses the least-loaded die with such a plane, and on this die the plane with the most room. It returns `None` if no
-    /// plane has room.
+    /// The lane for a write under dynamic allocation, which considers only lanes for which `room` is not `None`: it
+    /// chooses the least-loaded die with such a lane, and on this die the lane with the most room. It returns `None` if
+    /// no lane has room.
     ///
     /// # Panics
     /// If the allocation is static.
@@ -83,9 +83,9 @@ impl Allocator {
         &mut self,
         geometry: &Geometry,
         device: &Device,
-        mut room: impl FnMut(PlaneId) -> Option<u32>,
-    ) -> Option<PlaneId> {
-        let Self::Dynamic { last, .. } = self else { panic!("the home plane takes all writes") };
+        mut room: impl FnMut(LaneId) -> Option<u32>,
+    ) -> Option<LaneId> {
+        let Self::Dynamic { last, .. } = self else { panic!("the home lane takes all writes") };
         let (mut least, mut best) = (u32::MAX, None);
         let mut die = DieId(*last);
         for _ in 0..geometry.dies {
@@ -95,38 +95,39 @@ impl Allocator {
                 continue;
             }
             let mut most = None;
-            for plane in geometry.planes_of(die) {
-                let room = room(plane);
+            for lane in geometry.lanes_of(die) {
+                let room = room(lane);
                 // `None` is less than any room.
                 if room > most {
-                    (most, least, best) = (room, load, Some((die, plane)));
+                    (most, least, best) = (room, load, Some((die, lane)));
                 }
             }
         }
-        let (die, plane) = best?;
-        Some(self.take(die, plane))
+        let (die, lane) = best?;
+        Some(self.take(die, lane))
     }
 
-    /// Chooses a plane and its die under dynamic allocation.
+    /// Chooses a lane and its die under dynamic allocation.
     #[inline]
-    pub fn take(&mut self, die: DieId, plane: PlaneId) -> PlaneId {
-        *self = Self::Dynamic { last: die.0, plane: Some(plane) };
-        plane
+    pub fn take(&mut self, die: DieId, lane: LaneId) -> LaneId {
+        *self = Self::Dynamic { last: die.0, lane: Some(lane) };
+        lane
     }
 }
 
-/// The planes in the order in which consecutive LPNs visit them under static allocation. The letters are channel, way
-/// (chip), die and plane; the dimension of the first letter varies fastest. Y. Hu et al., "Performance impact and
-/// interplay of SSD parallelism through advanced commands, allocation strategy and data granularity", ICS 2011.
-fn static_order(order: [u8; 4], geometry: &Geometry) -> Box<[PlaneId]> {
+/// The lanes in the order in which consecutive LPNs visit them under static allocation. The letters are channel, way
+/// (chip), die and plane; a lane of several planes counts as one plane. The dimension of the first letter varies
+/// fastest. Y. Hu et al., "Performance impact and interplay of SSD parallelism through advanced commands, allocation
+/// strategy and data granularity", ICS 2011.
+fn static_order(order: [u8; 4], geometry: &Geometry) -> Box<[LaneId]> {
     let size = |letter: u8| match letter {
         b'C' => geometry.channels,
         b'W' => geometry.chips_per_channel,
         b'D' => geometry.dies_per_chip,
-        b'P' => geometry.planes_per_die,
+        b'P' => geometry.lanes_per_die,
         other => panic!("{:?} is not one of C, W, D, P", other as char),
     };
-    let plane = |mut index: u32| {
+    let lane = |mut index: u32| {
         let mut at = [0; 256];
         for letter in order {
             at[letter as usize] = index % size(letter);
@@ -134,7 +135,7 @@ fn static_order(order: [u8; 4], geometry: &Geometry) -> Box<[PlaneId]> {
         }
         let [c, w, d, p] = [b'C', b'W', b'D', b'P'].map(|letter| at[letter as usize]);
         let chip = c * geometry.chips_per_channel + w;
-        PlaneId((chip * geometry.dies_per_chip + d) * geometry.planes_per_die + p)
+        LaneId((chip * geometry.dies_per_chip + d) * geometry.lanes_per_die + p)
     };
-    (0..geometry.planes).map(plane).collect()
+    (0..geometry.lanes).map(lane).collect()
 }

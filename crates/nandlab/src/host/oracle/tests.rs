@@ -6,7 +6,7 @@ use crate::base::units::Time;
 
 const LPN: Lpn = Lpn(3);
 const READ: RequestId = RequestId(0);
-const PAGE: u64 = 4096;
+const UNIT: u64 = 4096;
 
 /// An oracle, and the numbers of the requests and operations that it has seen.
 struct Watch {
@@ -20,12 +20,12 @@ impl Watch {
         Self { oracle: Oracle::new(8), requests: 0, sequence: 0 }
     }
 
-    /// Submits a request for `pages` pages from `LPN` on. Returns its slot and the completion that it will get.
-    fn submit(&mut self, op: Op, fua: bool, pages: u64) -> (RequestId, Completion) {
+    /// Submits a request for `units` units from `LPN` on. Returns its slot and the completion that it will get.
+    fn submit(&mut self, op: Op, fua: bool, units: u64) -> (RequestId, Completion) {
         self.requests += 1;
         let (slot, id) = (RequestId(self.requests as u32), self.requests);
-        let offset = u64::from(LPN.0) * PAGE;
-        let request = Request { arrival: Time::START, op, fua, offset, len: pages * PAGE };
+        let offset = u64::from(LPN.0) * UNIT;
+        let request = Request { arrival: Time::START, op, fua, offset, len: units * UNIT };
         self.oracle.on_submitted(slot, id, &request, 0);
         if op == Op::Flush {
             self.oracle.on_flush_asked(id);
@@ -33,9 +33,9 @@ impl Watch {
         (slot, Completion { id, request, completed: Time::START, failed: None })
     }
 
-    /// The drive admits the first `pages` pages of a write or TRIM.
-    fn admit(&mut self, (slot, done): &(RequestId, Completion), pages: u32) {
-        for lpn in (LPN.0..LPN.0 + pages).map(Lpn) {
+    /// The drive admits the first `units` units of a write or TRIM.
+    fn admit(&mut self, (slot, done): &(RequestId, Completion), units: u32) {
+        for lpn in (LPN.0..LPN.0 + units).map(Lpn) {
             self.sequence += 1;
             if done.request.op == Op::Trim {
                 self.oracle.on_trimmed(*slot, lpn, self.sequence);
@@ -50,7 +50,7 @@ impl Watch {
         self.oracle.on_completed(*slot, done);
     }
 
-    /// A request of one page from its submission to its completion.
+    /// A request of one unit from its submission to its completion.
     fn one(&mut self, op: Op, fua: bool) {
         let asked = self.submit(op, fua, u64::from(op != Op::Flush));
         self.admit(&asked, u32::from(op != Op::Flush));
@@ -60,7 +60,7 @@ impl Watch {
         self.complete(&asked);
     }
 
-    /// Power fails, every page has the `content`, and the drive lists `lost`. Returns the first violation.
+    /// Power fails, every unit has the `content`, and the drive lists `lost`. Returns the first violation.
     fn cut(mut self, content: Content, lost: &[Lost]) -> Result<(), String> {
         self.lose(content, lost);
         self.oracle.verdict()
@@ -69,8 +69,8 @@ impl Watch {
     fn lose(&mut self, content: Content, lost: &[Lost]) {
         let torn = lost.iter().filter(|lost| lost.was_in_flash);
         let destroyed: Vec<(Lpn, u64)> = torn.map(|lost| (lost.lpn, lost.sequence)).collect();
-        let (page_bytes, content) = (PAGE as u32, &|_| content);
-        let recovered = Recovered { pages: 8, page_bytes, destroyed: &destroyed, content };
+        let (unit_bytes, content) = (UNIT as u32, &|_| content);
+        let recovered = Recovered { units: 8, unit_bytes, destroyed: &destroyed, content };
         self.oracle.on_power_loss(lost, &recovered);
     }
 }
@@ -104,7 +104,7 @@ fn demands(watch: impl Fn() -> Watch, content: Content, expected: Option<Lost>) 
 fn a_lost_write_is_judged_by_the_completions_of_its_request_and_of_flushes() {
     use Promise::{Acknowledged, Covered, InFlight};
     let nothing = Content::Nothing;
-    // The write has been admitted and acknowledged page by page, and its request has not completed.
+    // The write has been admitted and acknowledged unit by unit, and its request has not completed.
     let begun = || {
         let mut watch = Watch::new();
         let asked = watch.submit(Op::Write, false, 1);
@@ -132,7 +132,7 @@ fn a_lost_write_is_judged_by_the_completions_of_its_request_and_of_flushes() {
         watch
     };
     demands(flushed, nothing, Some(lost(Covered, 1)));
-    // A newer write is acknowledged: without it the page must still have the covered one.
+    // A newer write is acknowledged: without it the unit must still have the covered one.
     let rewritten = || {
         let mut watch = flushed();
         watch.one(Op::Write, false);
@@ -159,7 +159,7 @@ fn a_lost_write_is_judged_by_the_completions_of_its_request_and_of_flushes() {
 }
 
 #[test]
-fn every_page_of_an_outstanding_write_is_in_flight_and_a_failed_write_promises_nothing() {
+fn every_unit_of_an_outstanding_write_is_in_flight_and_a_failed_write_promises_nothing() {
     let begun = || {
         let mut watch = Watch::new();
         let asked = watch.submit(Op::Write, false, 3);
@@ -223,7 +223,7 @@ fn what_was_safe_may_be_lost_only_with_a_torn_program() {
 }
 
 #[test]
-fn after_a_power_loss_a_page_reads_as_the_drive_has_said() {
+fn after_a_power_loss_a_unit_reads_as_the_drive_has_said() {
     let accepts = |content: Content, found: Option<u64>| {
         let mut watch = Watch::new();
         (0..3).for_each(|_| watch.one(Op::Write, false));
@@ -247,7 +247,7 @@ fn after_a_power_loss_a_page_reads_as_the_drive_has_said() {
     }
 }
 
-/// What the page has after a loss takes over the promise: losing it, too, is another loss.
+/// What the unit has after a loss takes over the promise: losing it, too, is another loss.
 #[test]
 fn a_loss_is_listed_once() {
     let mut watch = Watch::new();

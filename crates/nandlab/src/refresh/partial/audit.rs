@@ -1,38 +1,38 @@
 //! The audit of the links and the VSM.
 
 use super::Partial;
-use crate::base::geometry::Ppn;
+use crate::base::geometry::UnitId;
 use crate::core::Core;
 use crate::probe::Probe;
 use std::collections::BTreeMap;
 
 impl Partial {
-    /// Checks that every link leads to an entry of its base page and that the counts of links are right. If
+    /// Checks that every link leads to an entry of its base unit and that the counts of links are right. If
     /// `is_at_rest` (nothing is under way), also checks that all susceptible bits not yet in flash are in the VSM, that
-    /// no line is being programmed and no page waits for room, and that every combination page has links.
+    /// no line is being programmed and no unit waits for room, and that every combination page has links.
     ///
     /// # Errors
     /// The first inconsistency found.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>, is_at_rest: bool) -> Result<(), String> {
         let links = &self.links;
-        let mut linked = vec![0; core.geometry.blocks as usize];
+        let mut linked = vec![0; core.geometry.superblocks as usize];
         let mut live = BTreeMap::new();
-        for base in (0..core.geometry.pages).map(Ppn).filter(|&base| core.parts.is_marked(base)) {
+        for base in (0..core.geometry.units).map(UnitId).filter(|&base| core.parts.is_marked(base)) {
             let name = || format!("{}, partially refreshed,", core.geometry.show(base));
             let Some((lpn, bytes)) = core.parts.of(base) else {
                 let waits = self.vsm.waiting().iter().any(|entry| entry.base == base);
                 if is_at_rest && !waits {
                     return Err(format!("{} has neither a link nor an entry in the VSM", name()));
                 }
-                if !self.pending.contains_key(&core.geometry.block_of(base).0) {
-                    return Err(format!("{} is pending, but its block is not", name()));
+                if !self.pending.contains_key(&core.geometry.superblock_of(base).0) {
+                    return Err(format!("{} is pending, but its superblock is not", name()));
                 }
                 continue;
             };
-            let block = core.geometry.block_of(base);
-            linked[block.index()] += 1;
+            let superblock = core.geometry.superblock_of(base);
+            linked[superblock.index()] += 1;
             *live.entry(lpn).or_insert(0) += 1;
-            let state = core.array.block(block);
+            let state = core.array.superblock(superblock);
             let entries = links.entries(lpn);
             let Some(entry) = entries.iter().find(|entry| entry.base == base) else {
                 return Err(format!(
@@ -49,7 +49,8 @@ impl Partial {
             if entry.sequence != core.array.stamp(base).sequence {
                 return Err(format!("{} has been written since it was linked: {entry:?}", name()));
             }
-            // An invalid page keeps its link, and its block a pin, until the program that replaces the page has ended.
+            // An invalid unit keeps its link, and its superblock a pin, until the program that replaces the unit has
+            // ended.
             let is_newest = core.ftl.map.get(entry.lpn) == Some(base);
             if !is_newest && (is_at_rest || state.pins == 0) {
                 return Err(format!(
@@ -70,10 +71,11 @@ impl Partial {
                 ));
             }
         }
-        for (block, (state, &count)) in core.array.blocks.iter().zip(&linked).enumerate() {
+        for (superblock, (state, &count)) in core.array.superblocks.iter().zip(&linked).enumerate() {
             if u32::from(state.linked) != count {
                 return Err(format!(
-                    "the count of linked pages of block {block} is {}, but {count} pages of the block are linked",
+                    "the count of linked units of superblock {superblock} is {}, but {count} units of the superblock are \
+                     linked",
                     state.linked
                 ));
             }
@@ -90,7 +92,7 @@ impl Partial {
         }
         if is_at_rest && (self.vsm.lines() > 0 || !self.waiting_for_room.is_empty()) {
             return Err(
-                "nothing is under way, but the VSM has lines being programmed or pages waiting for room"
+                "nothing is under way, but the VSM has lines being programmed or units waiting for room"
                     .to_owned(),
             );
         }

@@ -1,4 +1,4 @@
-//! The size in bytes of the encoded susceptible bits of a page. Section and figure numbers refer to the partial refresh
+//! The size in bytes of the encoded susceptible bits of a unit. Section and figure numbers refer to the partial refresh
 //! paper.
 
 use super::Encoding;
@@ -8,19 +8,19 @@ use crate::base::huge::Huge;
 #[derive(Debug)]
 pub struct EncodedSize {
     encoding: Encoding,
-    page_bits: u32,
+    unit_bits: u32,
     codeword_bits: u32,
-    /// By number of susceptible bits, the size plus 1 once it has been computed, and 0 before. Pages of a drive have
+    /// By number of susceptible bits, the size plus 1 once it has been computed, and 0 before. Units of a drive have
     /// similar numbers, and the computation takes three gamma functions. Empty where the computation is short.
     known: Huge<u32>,
 }
 
 impl EncodedSize {
-    /// Sets up the computation for pages of `page_bytes`, divided into codewords of `codeword_bits`.
-    pub fn new(encoding: Encoding, page_bytes: u32, codeword_bits: u32) -> Self {
-        let page_bits = page_bytes * 8;
-        let known = Huge::zeroed(if encoding == Encoding::Enumerative { page_bits as usize + 1 } else { 0 });
-        Self { encoding, page_bits, codeword_bits, known }
+    /// Sets up the computation for units of `unit_bytes` bytes, divided into codewords of `codeword_bits`.
+    pub fn new(encoding: Encoding, unit_bytes: u32, codeword_bits: u32) -> Self {
+        let unit_bits = unit_bytes * 8;
+        let known = Huge::zeroed(if encoding == Encoding::Enumerative { unit_bits as usize + 1 } else { 0 });
+        Self { encoding, unit_bits, codeword_bits, known }
     }
 
     /// [`EncodedSize::bytes`], which is computed once for each number.
@@ -36,7 +36,7 @@ impl EncodedSize {
         bytes
     }
 
-    /// Encoded size of `susceptible` susceptible bits, in bytes; may exceed a page.
+    /// Encoded size of `susceptible` susceptible bits, in bytes; may exceed a unit.
     pub fn bytes(&self, susceptible: u32) -> u32 {
         let bits = match self.encoding {
             // Section 4.1: one bit per susceptible bit.
@@ -44,13 +44,13 @@ impl EncodedSize {
             // Section 3.3: an entry (offset in the codeword, and value) for each susceptible bit, and one more entry
             // per codeword.
             Encoding::Entries => {
-                let codewords = self.page_bits.div_ceil(self.codeword_bits);
+                let codewords = self.unit_bits.div_ceil(self.codeword_bits);
                 let offset_bits = u32::BITS - (self.codeword_bits - 1).leading_zeros();
                 f64::from(susceptible + codewords) * f64::from(offset_bits + 1)
             }
             // log2 of the number of ways to choose the positions, and a value for each susceptible bit.
             Encoding::Enumerative => {
-                log2_choose(self.page_bits, susceptible.min(self.page_bits)) + f64::from(susceptible)
+                log2_choose(self.unit_bits, susceptible.min(self.unit_bits)) + f64::from(susceptible)
             }
         };
         libm::ceil(bits / 8.0) as u32
@@ -70,23 +70,23 @@ fn log2_choose(n: u32, k: u32) -> f64 {
 mod tests {
     use super::*;
 
-    const PAGE: u32 = 16 * 1024;
+    const UNIT: u32 = 16 * 1024;
 
-    /// Encoded size in pages if `ratio` of the bits of a page are susceptible.
-    fn pages(encoding: Encoding, codeword_bits: u32, ratio: f64) -> f64 {
-        let susceptible = (ratio * f64::from(8 * PAGE)).round() as u32;
-        f64::from(EncodedSize::new(encoding, PAGE, codeword_bits).bytes(susceptible)) / f64::from(PAGE)
+    /// Encoded size in units if `ratio` of the bits of a unit are susceptible.
+    fn units(encoding: Encoding, codeword_bits: u32, ratio: f64) -> f64 {
+        let susceptible = (ratio * f64::from(8 * UNIT)).round() as u32;
+        f64::from(EncodedSize::new(encoding, UNIT, codeword_bits).bytes(susceptible)) / f64::from(UNIT)
     }
 
     #[test]
     fn the_size_is_the_number_of_entries_times_the_bits_of_an_entry() {
-        // For codewords of 2048 bits an entry has 11 + 1 bits: 0.0788 x 12 + 12 / 2048 = 0.95 pages.
+        // For codewords of 2048 bits an entry has 11 + 1 bits: 0.0788 x 12 + 12 / 2048 = 0.95 units.
         for (codeword_bits, expected) in [(2048, 0.95), (4096, 1.03), (8192, 1.10), (32768, 1.26)] {
-            let pages = pages(Encoding::Entries, codeword_bits, 0.0788);
-            assert!((pages - expected).abs() < 0.006, "{codeword_bits}: {pages}");
+            let units = units(Encoding::Entries, codeword_bits, 0.0788);
+            assert!((units - expected).abs() < 0.006, "{codeword_bits}: {units}");
         }
-        assert!((pages(Encoding::Entries, 8192, 0.0263) - 0.37).abs() < 0.005);
-        assert!((pages(Encoding::Paper, 8192, 0.0788) - 0.0788).abs() < 1e-4);
+        assert!((units(Encoding::Entries, 8192, 0.0263) - 0.37).abs() < 0.005);
+        assert!((units(Encoding::Paper, 8192, 0.0788) - 0.0788).abs() < 1e-4);
     }
 
     #[test]
@@ -110,8 +110,8 @@ mod tests {
         }
         let entropy = |p: f64| -p * p.log2() - (1.0 - p) * (1.0 - p).log2();
         for ratio in [0.01, 0.0788, 0.3] {
-            let pages = pages(Encoding::Enumerative, 8192, ratio);
-            assert!((pages - entropy(ratio) - ratio).abs() < 1e-3, "{ratio}: {pages}");
+            let units = units(Encoding::Enumerative, 8192, ratio);
+            assert!((units - entropy(ratio) - ratio).abs() < 1e-3, "{ratio}: {units}");
         }
     }
 }

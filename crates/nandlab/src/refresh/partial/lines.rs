@@ -1,17 +1,17 @@
 //! The programs of the VSM: lines of susceptible bits become combination pages.
 
 use super::Partial;
-use crate::base::geometry::{BlockId, DieId, Lpn, PlaneId};
+use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId};
 use crate::core::{Core, Map, Maps, Part, Program, Refreshed, To, Wake};
-use crate::ftl::{AllocatedPage, WriteStream};
+use crate::ftl::{AllocatedUnit, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Owner, Phase, Transaction};
 
 impl Partial {
     // --------------------------------------------------------------------------------------------------------- the VSM
 
-    /// Programs the waiting entries of the VSM as far as planes have room, even in lines that are not full. Called when
-    /// half of the grace of a block is over, or when the capacitor that backs up the VSM is going to be drained.
+    /// Programs the waiting entries of the VSM as far as lanes have room, even in lines that are not full. Called when
+    /// half of the grace of a superblock is over, or when the capacitor that backs up the VSM is going to be drained.
     pub(crate) fn empty_vsm<P: Probe>(&mut self, core: &mut Core<P>) {
         let _inside = core.inside.enter(Part::PartialRefresh);
         while !self.vsm.waiting().is_empty() {
@@ -21,12 +21,12 @@ impl Partial {
         }
     }
 
-    /// Whether a late block waits for the VSM: the block is being refreshed partially, or has susceptible bits in the VSM.
-    /// Where a program writes several lines, the VSM is not emptied for a block that is still being read: more of its
-    /// bits follow, and each program would be padding for the most part.
-    pub(crate) fn holds_up<P: Probe>(&self, core: &Core<P>, block: BlockId) -> bool {
-        let pending = self.pending.get(&block.0);
-        pending.is_some_and(|pending| pending.is_read || core.geometry.pages_per_program == 1)
+    /// Whether a late superblock waits for the VSM: the superblock is being refreshed partially, or has susceptible
+    /// bits in the VSM. Where a program writes several lines, the VSM is not emptied for a superblock that is still
+    /// being read: more of its bits follow, and each program would be padding for the most part.
+    pub(crate) fn holds_up<P: Probe>(&self, core: &Core<P>, superblock: SuperblockId) -> bool {
+        let pending = self.pending.get(&superblock.0);
+        pending.is_some_and(|pending| pending.is_read || core.geometry.units_per_program == 1)
     }
 
     /// Whether lines are being programmed.
@@ -34,55 +34,55 @@ impl Partial {
         self.vsm.lines() > 0
     }
 
-    /// Queues a program of lines if a plane has room for it; returns whether a program was queued. The program writes as
-    /// many lines as it can, and padding if there are fewer. From the draining of the capacitor until it is charged again
-    /// no line is programmed, because a torn program could destroy a line that is already in flash.
+    /// Queues a program of lines if a lane has room for it; returns whether a program was queued. The program writes as
+    /// many lines as it can, and padding if there are fewer. From the draining of the capacitor until it is charged
+    /// again no line is programmed, because a torn program could destroy a line that is already in flash.
     pub(super) fn program_lines<P: Probe>(&mut self, core: &mut Core<P>) -> bool {
         if !core.state.is_charged && !core.state.is_syncing {
             return false;
         }
         let Some(first) = self.vsm.waiting().first() else { return false };
-        let home = core.geometry.plane_of(core.geometry.block_of(first.base));
-        let Some(plane) = Self::plane_for_line(core, home).filter(|_| self.links.has_number()) else {
+        let home = core.geometry.lane_of(core.geometry.superblock_of(first.base));
+        let Some(lane) = Self::lane_for_line(core, home).filter(|_| self.links.has_number()) else {
             return false;
         };
-        for _ in 0..core.pages_to_fill(plane, WriteStream::Combination) {
+        for _ in 0..core.units_to_fill(lane, WriteStream::Combination) {
             if self.vsm.waiting().is_empty() || !self.links.has_number() {
                 break;
             }
-            self.program_line(core, plane);
+            self.program_line(core, lane);
         }
         true
     }
 
-    /// Queues the program of a line to a plane with room for it. There must be a waiting entry and a free number.
-    fn program_line<P: Probe>(&mut self, core: &mut Core<P>, plane: PlaneId) {
+    /// Queues the program of a line to a lane with room for it. There must be a waiting entry and a free number.
+    fn program_line<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let line = self.vsm.take_line();
-        self.stats.padding_bytes += u64::from(core.geometry.page_bytes)
+        self.stats.padding_bytes += u64::from(core.geometry.unit_bytes)
             - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
         let lpn = self.links.number(line).expect("has_number has found a free number");
         debug_assert!(core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
         let stamp = core.next_stamp();
-        let (to, owner) = (To::Stream(plane, WriteStream::Combination), Owner::CombinationPage);
+        let (to, owner) = (To::Stream(lane, WriteStream::Combination), Owner::CombinationPage);
         let (maps, cause, class) = (Maps::Now, Cause::Refresh, core.refresh_class);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         self.stats.combination_pages += 1;
-        self.stage(lpn, queued.expect("plane_for_line has found room").ppn);
+        self.stage(lpn, queued.expect("lane_for_line has found room").unit);
     }
 
-    /// The plane to which a line with data of plane `home` is programmed. Of the planes with room, prefers, in this
-    /// order: a plane other than `home`, a plane on another die, the die with the lowest load, and the plane with the
-    /// most free pages (so that not always the first plane of a die is chosen).
-    pub(super) fn plane_for_line<P: Probe>(core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
+    /// The lane to which a line with data of lane `home` is programmed. Of the lanes with room, prefers, in this order:
+    /// a lane other than `home`, a lane on another die, the die with the lowest load, and the lane with the most free
+    /// units (so that not always the first lane of a die is chosen).
+    pub(super) fn lane_for_line<P: Probe>(core: &Core<P>, home: LaneId) -> Option<LaneId> {
         let g = &core.geometry;
-        let others = (home.0 + 1..g.planes).chain(0..home.0).map(PlaneId);
-        let is_on_one_die = g.dies_per_block == 1;
-        let is_elsewhere = |&plane: &PlaneId| !is_on_one_die || g.die_of(plane) != g.die_of(home);
-        let has_room = |&plane: &PlaneId| core.has_combination_room(plane);
-        // The lower, the earlier in the order of load and free pages.
-        let rank = |&plane: &PlaneId| {
-            let load = if is_on_one_die { core.device.load(g.die_of(plane)) } else { 0 };
-            u64::from(load) << 32 | u64::from(u32::MAX - core.ftl.free_pages(g, plane))
+        let others = (home.0 + 1..g.lanes).chain(0..home.0).map(LaneId);
+        let is_on_one_die = g.dies_per_lane == 1;
+        let is_elsewhere = |&lane: &LaneId| !is_on_one_die || g.die_of(lane) != g.die_of(home);
+        let has_room = |&lane: &LaneId| core.has_combination_room(lane);
+        // The lower, the earlier in the order of load and free units.
+        let rank = |&lane: &LaneId| {
+            let load = if is_on_one_die { core.device.load(g.die_of(lane)) } else { 0 };
+            u64::from(load) << 32 | u64::from(u32::MAX - core.ftl.free_units(g, lane))
         };
         let elsewhere = others.clone().filter(is_elsewhere);
         let first = if is_on_one_die {
@@ -90,18 +90,18 @@ impl Partial {
         } else {
             elsewhere.clone().min_by_key(rank)
         };
-        debug_assert_eq!(first, elsewhere.clone().min_by_key(rank), "the first plane on another die");
+        debug_assert_eq!(first, elsewhere.clone().min_by_key(rank), "the first lane on another die");
         // Mostly the first of all has room, so the others are not asked for theirs.
         first
             .filter(has_room)
             .or_else(|| elsewhere.filter(has_room).min_by_key(rank))
-            .or_else(|| others.filter(|plane| !is_elsewhere(plane)).filter(has_room).min_by_key(rank))
+            .or_else(|| others.filter(|lane| !is_elsewhere(lane)).filter(has_room).min_by_key(rank))
             .or_else(|| Some(home).filter(has_room))
     }
 
-    /// Of the planes on other dies than `home`, the first in the order of [`Partial::plane_for_line`], with room or not.
-    /// The planes of a die with a higher load than another one need not be ranked.
-    fn first_elsewhere<P: Probe>(core: &Core<P>, home: PlaneId) -> Option<PlaneId> {
+    /// Of the lanes on other dies than `home`, the first in the order of [`Partial::lane_for_line`], with room or not.
+    /// The lanes of a die with a higher load than another one need not be ranked.
+    fn first_elsewhere<P: Probe>(core: &Core<P>, home: LaneId) -> Option<LaneId> {
         let (g, at) = (&core.geometry, core.geometry.die_of(home).0);
         let (mut first, mut least, mut most) = (None, u32::MAX, 0);
         for die in (at + 1..g.dies).chain(0..at).map(DieId) {
@@ -109,17 +109,17 @@ impl Partial {
             if load > least {
                 continue;
             }
-            for plane in g.planes_of(die) {
-                let free = core.ftl.free_pages(g, plane);
+            for lane in g.lanes_of(die) {
+                let free = core.ftl.free_units(g, lane);
                 if load < least || free > most {
-                    (first, least, most) = (Some(plane), load, free);
+                    (first, least, most) = (Some(lane), load, free);
                 }
             }
         }
         first
     }
 
-    /// A line has been programmed: links the base pages that are still the newest pages of their LPNs.
+    /// A line has been programmed: links the base units that are still the newest units of their LPNs.
     pub(super) fn on_line_programmed<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -138,44 +138,44 @@ impl Partial {
                 continue;
             }
             core.parts.clear(entry.base);
-            let block = core.geometry.block_of(entry.base);
+            let superblock = core.geometry.superblock_of(entry.base);
             if core.ftl.is_valid(&core.geometry, entry.base) {
                 self.link(core, done.lpn, index);
                 map.on_corrected(core, entry.lpn);
             }
-            self.on_entry_done(core, block);
+            self.on_entry_done(core, superblock);
         }
         self.free_if_unlinked(core, done.lpn);
         self.resume_for_room(core);
     }
 
-    /// The susceptible bits of a page are in flash, or no longer needed: completes the refresh of the page's block if
-    /// these bits were the last ones and all pages of the block have been read.
-    pub(super) fn on_entry_done<P: Probe>(&mut self, core: &mut Core<P>, block: BlockId) {
-        if let Some(pending) = self.pending.get_mut(&block.0) {
-            pending.pages -= 1;
+    /// The susceptible bits of a unit are in flash, or no longer needed: completes the refresh of the unit's superblock
+    /// if these bits were the last ones and all units of the superblock have been read.
+    pub(super) fn on_entry_done<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
+        if let Some(pending) = self.pending.get_mut(&superblock.0) {
+            pending.units -= 1;
             if pending.is_over() {
-                self.complete(core, block);
+                self.complete(core, superblock);
             }
         }
     }
 
-    /// Lets pages that wait for room in the VSM continue, in order. Ends at the first page without room, if a line that
+    /// Lets units that wait for room in the VSM continue, in order. Ends at the first unit without room, if a line that
     /// will make room is being programmed.
     pub(super) fn resume_for_room<P: Probe>(&mut self, core: &mut Core<P>) {
-        while let Some(&(plane, read, entry)) = self.waiting_for_room.front() {
+        while let Some(&(lane, read, entry)) = self.waiting_for_room.front() {
             if !self.vsm.has_room(entry.bytes) && self.vsm.lines() > 0 {
                 return;
             }
             self.waiting_for_room.pop_front();
-            if !core.ftl.is_valid(&core.geometry, read.ppn) {
-                core.wake(Wake::PageDone(plane));
+            if !core.ftl.is_valid(&core.geometry, read.unit) {
+                core.wake(Wake::UnitDone(lane));
                 continue;
             }
-            match self.enter_vsm(core, plane, &read, entry) {
-                Refreshed::Now => core.wake(Wake::PageDone(plane)),
+            match self.enter_vsm(core, lane, &read, entry) {
+                Refreshed::Now => core.wake(Wake::UnitDone(lane)),
                 Refreshed::Later => {}
-                Refreshed::Not => core.wake(Wake::WriteElsewhere { plane, read: Box::new(read) }),
+                Refreshed::Not => core.wake(Wake::WriteElsewhere { lane, read: Box::new(read) }),
             }
         }
     }
@@ -193,16 +193,16 @@ impl Partial {
         links.combinations().filter(is_in_ram).collect()
     }
 
-    /// Allocates what one program writes, on an idle die, for lines of the emergency flush. Returns its first page, with
-    /// the pages after the program that remain erased.
-    pub(crate) fn place_lines_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedPage> {
+    /// Allocates what one program writes, on an idle die, for lines of the emergency flush. Returns its first unit,
+    /// with the units after the program that remain erased.
+    pub(crate) fn place_lines_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedUnit> {
         let (stream, Core { geometry, array, ftl, device, .. }) = (WriteStream::Combination, core);
-        let is_idle = |&plane: &PlaneId| {
-            let die = ftl.next_die(geometry, plane, stream);
+        let is_idle = |&lane: &LaneId| {
+            let die = ftl.next_die(geometry, lane, stream);
             die.is_some_and(|die| device.phase(die) == Phase::Idle)
         };
-        let planes = (0..geometry.planes).map(PlaneId);
-        let plane = planes.filter(|&plane| ftl.has_combination_room(geometry, plane)).find(is_idle)?;
-        ftl.allocate_program(geometry, array, (plane, stream), 0)
+        let lanes = (0..geometry.lanes).map(LaneId);
+        let lane = lanes.filter(|&lane| ftl.has_combination_room(geometry, lane)).find(is_idle)?;
+        ftl.allocate_program(geometry, array, (lane, stream), 0)
     }
 }

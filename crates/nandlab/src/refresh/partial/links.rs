@@ -1,13 +1,13 @@
-//! The secondary mapping table: the combination pages with the susceptible bits of partially refreshed pages (Section
+//! The secondary mapping table: the combination pages with the susceptible bits of partially refreshed units (Section
 //! 3.3 of the partial refresh paper).
 //!
 //! Combination pages have LPNs of their own, behind the LPNs of the host and of translation pages. The map has the PPN
 //! of each combination page (the APN of the paper), so all links to a combination page remain valid when GC moves the
-//! page. [`Parts`](crate::core::Parts) has the LPN of the combination page of each base page. The entry of the base
-//! page has the offset in the combination page.
+//! page. [`Parts`](crate::core::Parts) has the LPN of the combination page of each base unit. The entry of the base
+//! unit has the offset in the combination page.
 
 use super::SusceptibleBits;
-use crate::base::geometry::{BlockId, Lpn, Ppn};
+use crate::base::geometry::{Lpn, SuperblockId, UnitId};
 use crate::base::number_map::NumberMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,15 +30,15 @@ pub struct CombinationLinks {
     /// LPN of the combination page with number 0.
     first: u32,
     /// Highest number of combination pages at a time.
-    pages_max: u32,
+    combinations_max: u32,
     /// By number of the combination page, which is its LPN less `first`.
     combinations: Vec<Combination>,
     /// Numbers of combination pages that have been freed.
     free: Vec<u32>,
-    /// By block and page: the entries of each combination page in flash or on its way to flash, including invalid pages
-    /// that are not erased yet. Other pages have no entries.
+    /// By superblock and unit: the entries of each combination page in flash or on its way to flash, including invalid
+    /// pages that are not erased yet. Other units have no entries.
     contents: NumberMap<Vec<Arc<[SusceptibleBits]>>>,
-    pages_per_block: u32,
+    units_per_superblock: u32,
     /// Number of links.
     count: u64,
     /// Highest number of links so far.
@@ -46,16 +46,16 @@ pub struct CombinationLinks {
 }
 
 impl CombinationLinks {
-    /// A table without links. `first`: LPN of the first combination page; `pages_max`: highest number of combination
-    /// pages at a time.
-    pub fn new(first: u32, pages_max: u32, pages_per_block: u32) -> Self {
+    /// A table without links. `first`: LPN of the first combination page; `combinations_max`: highest number of
+    /// combination pages at a time.
+    pub fn new(first: u32, combinations_max: u32, units_per_superblock: u32) -> Self {
         Self {
             first,
-            pages_max,
+            combinations_max,
             combinations: Vec::new(),
             free: Vec::new(),
             contents: NumberMap::default(),
-            pages_per_block,
+            units_per_superblock,
             count: 0,
             peak: 0,
         }
@@ -63,7 +63,7 @@ impl CombinationLinks {
 
     /// Whether a number is free for another combination page.
     pub fn has_number(&self) -> bool {
-        !self.free.is_empty() || (self.combinations.len() as u32) < self.pages_max
+        !self.free.is_empty() || (self.combinations.len() as u32) < self.combinations_max
     }
 
     /// Allocates a number for a combination page with these entries and returns its LPN; `None` when all numbers are in
@@ -75,7 +75,7 @@ impl CombinationLinks {
                 self.combinations[number as usize] = combination;
                 number
             }
-            None if (self.combinations.len() as u32) < self.pages_max => {
+            None if (self.combinations.len() as u32) < self.combinations_max => {
                 self.combinations.push(combination);
                 self.combinations.len() as u32 - 1
             }
@@ -89,41 +89,41 @@ impl CombinationLinks {
         &self.combinations[(lpn.0 - self.first) as usize].entries
     }
 
-    /// Records that the program that is being queued to `ppn` contains these entries.
-    pub fn stage(&mut self, ppn: Ppn, entries: Arc<[SusceptibleBits]>) {
-        let (block, page) = self.place(ppn);
-        let pages = self.contents.entry(block).or_default();
-        if pages.len() <= page {
-            pages.resize_with(page + 1, Arc::default);
+    /// Records that the program that is being queued to `unit` contains these entries.
+    pub fn stage(&mut self, unit: UnitId, entries: Arc<[SusceptibleBits]>) {
+        let (superblock, index) = self.place(unit);
+        let units = self.contents.entry(superblock).or_default();
+        if units.len() <= index {
+            units.resize_with(index + 1, Arc::default);
         }
-        pages[page] = entries;
+        units[index] = entries;
     }
 
-    /// The entries of a page in flash, if it is a combination page.
-    pub fn content(&self, ppn: Ppn) -> Option<&Arc<[SusceptibleBits]>> {
-        let (block, page) = self.place(ppn);
-        self.contents.get(&block)?.get(page).filter(|entries| !entries.is_empty())
+    /// The entries of a unit in flash, if it is a combination page.
+    pub fn content(&self, unit: UnitId) -> Option<&Arc<[SusceptibleBits]>> {
+        let (superblock, index) = self.place(unit);
+        self.contents.get(&superblock)?.get(index).filter(|entries| !entries.is_empty())
     }
 
-    /// A block has been erased: forgets the entries of its pages.
-    pub fn erase(&mut self, block: BlockId) {
-        self.contents.remove(&block.0);
+    /// A superblock has been erased: forgets the entries of its units.
+    pub fn erase(&mut self, superblock: SuperblockId) {
+        self.contents.remove(&superblock.0);
     }
 
-    /// The pages from `first` up to but excluding `end`, all of one block, have not been programmed: forgets their
+    /// The units from `first` up to but excluding `end`, all of one superblock, have not been programmed: forgets their
     /// entries.
-    pub fn blank(&mut self, first: Ppn, end: Ppn) {
-        let (block, page) = self.place(first);
-        let pages = self.contents.get_mut(&block).into_iter().flatten();
-        pages.skip(page).take((end.0 - first.0) as usize).for_each(|entries| *entries = Arc::default());
+    pub fn blank(&mut self, first: UnitId, end: UnitId) {
+        let (superblock, index) = self.place(first);
+        let units = self.contents.get_mut(&superblock).into_iter().flatten();
+        units.skip(index).take((end.0 - first.0) as usize).for_each(|entries| *entries = Arc::default());
     }
 
-    /// The block of a page, and the page in the block.
-    fn place(&self, ppn: Ppn) -> (u32, usize) {
-        (ppn.0 / self.pages_per_block, (ppn.0 % self.pages_per_block) as usize)
+    /// The superblock of a unit, and the unit's number in the superblock.
+    fn place(&self, unit: UnitId) -> (u32, usize) {
+        (unit.0 / self.units_per_superblock, (unit.0 % self.units_per_superblock) as usize)
     }
 
-    /// Counts a link from the base page of entry `index` of a combination page; returns the entry.
+    /// Counts a link from the base unit of entry `index` of a combination page; returns the entry.
     pub fn link(&mut self, lpn: Lpn, index: usize) -> SusceptibleBits {
         let combination = &mut self.combinations[(lpn.0 - self.first) as usize];
         combination.live += 1;
@@ -154,15 +154,15 @@ impl CombinationLinks {
 
     /// After a power loss: drops all links, and rebuilds the table of combination pages from flash. `found`: the
     /// combination pages in flash, each with the PPN of its newest copy.
-    pub fn restore(&mut self, found: impl Iterator<Item = (Lpn, Ppn)>) {
+    pub fn restore(&mut self, found: impl Iterator<Item = (Lpn, UnitId)>) {
         self.count = 0;
         self.combinations.clear();
-        for (lpn, ppn) in found {
+        for (lpn, unit) in found {
             let number = (lpn.0 - self.first) as usize;
             if self.combinations.len() <= number {
                 self.combinations.resize_with(number + 1, Combination::default);
             }
-            let entries = self.content(ppn).expect("every combination page in flash has entries").clone();
+            let entries = self.content(unit).expect("every combination page in flash has entries").clone();
             self.combinations[number] = Combination { entries, live: 0 };
         }
         self.free = (0..self.combinations.len() as u32).rev().filter(|&n| self.is_unused(n)).collect();
@@ -172,16 +172,16 @@ impl CombinationLinks {
         self.combinations[number as usize].entries.is_empty()
     }
 
-    /// Fast-forward has added `more` P/E cycles to the block of each page: entries get the new P/E cycles of their base
-    /// pages.
-    pub fn on_worn(&mut self, more: impl Fn(Ppn) -> u32) {
+    /// Fast-forward has added `more` P/E cycles to the superblock of each unit: entries get the new P/E cycles of their
+    /// base units.
+    pub fn on_worn(&mut self, more: impl Fn(UnitId) -> u32) {
         let worn = |entries: &Arc<[SusceptibleBits]>| -> Arc<[SusceptibleBits]> {
             entries.iter().map(|e| SusceptibleBits { pe_cycles: e.pe_cycles + more(e.base), ..*e }).collect()
         };
         // Entries shared by `contents` and `combinations` are one allocation, and remain one allocation.
         let mut shared = BTreeMap::new();
-        let pages = self.contents.values_mut().flatten();
-        for entries in pages.filter(|entries| !entries.is_empty()) {
+        let units = self.contents.values_mut().flatten();
+        for entries in units.filter(|entries| !entries.is_empty()) {
             let new = worn(entries);
             shared.insert(entries.as_ptr(), new.clone());
             *entries = new;
@@ -213,27 +213,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_its_entries_until_it_is_blank_or_its_block_is_erased() {
+    fn a_unit_has_its_entries_until_it_is_blank_or_its_superblock_is_erased() {
         let entries = |bytes| -> Arc<[SusceptibleBits]> {
-            let (base, lpn) = (Ppn(0), Lpn(0));
+            let (base, lpn) = (UnitId(0), Lpn(0));
             [SusceptibleBits { base, lpn, sequence: 1, pe_cycles: 0, offset: 0, bytes, rber: 0.0 }].into()
         };
         let mut links = CombinationLinks::new(100, 8, 10);
-        for ppn in [21, 22, 25, 31] {
-            links.stage(Ppn(ppn), entries(ppn));
+        for unit in [21, 22, 25, 31] {
+            links.stage(UnitId(unit), entries(unit));
         }
         let staged = |links: &CombinationLinks| -> Vec<u32> {
-            (0..40).filter(|&ppn| links.content(Ppn(ppn)).is_some_and(|of| of[0].bytes == ppn)).collect()
+            (0..40)
+                .filter(|&unit| links.content(UnitId(unit)).is_some_and(|of| of[0].bytes == unit))
+                .collect()
         };
         assert_eq!(staged(&links), [21, 22, 25, 31]);
-        assert!(links.content(Ppn(23)).is_none() && links.content(Ppn(39)).is_none());
-        links.blank(Ppn(22), Ppn(30));
+        assert!(links.content(UnitId(23)).is_none() && links.content(UnitId(39)).is_none());
+        links.blank(UnitId(22), UnitId(30));
         assert_eq!(staged(&links), [21, 31]);
-        links.stage(Ppn(22), entries(22));
-        links.erase(BlockId(2));
+        links.stage(UnitId(22), entries(22));
+        links.erase(SuperblockId(2));
         assert_eq!(staged(&links), [31]);
-        links.blank(Ppn(0), Ppn(10));
-        links.erase(BlockId(3));
+        links.blank(UnitId(0), UnitId(10));
+        links.erase(SuperblockId(3));
         assert!(staged(&links).is_empty());
     }
 }

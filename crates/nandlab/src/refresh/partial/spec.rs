@@ -9,7 +9,7 @@ params! {
     /// `refresh.policy.partial`: partial refresh.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct PartialSpec {
-        /// Share of a page's bits that are susceptible; `None`: computed from the RBER model.
+        /// Share of a unit's bits that are susceptible; `None`: computed from the RBER model.
         pub susceptible_ratio: Option<f64> = param(
             "susceptible_ratio",
             SUSCEPTIBLE,
@@ -36,26 +36,26 @@ params! {
         ),
         /// Size of the virtual shadow memory (VSM), in pages.
         pub vsm_pages: u32 = param("vsm_pages", int(1, 4096), "4", "size of the virtual shadow memory (VSM), in pages"),
-        /// Below this share of free blocks every refresh is conventional.
+        /// Below this share of free superblocks every refresh is conventional.
         pub min_free_blocks: f64 = param(
             "min_free_blocks",
             SHARE,
             "0.20",
             "below this share of free blocks every refresh is conventional",
         ),
-        /// A page with at least this many host reads since its program is refreshed conventionally.
+        /// A unit with at least this many host reads since its program is refreshed conventionally.
         pub hot_reads: u32 = param(
             "hot_reads",
             HOT_READS,
             "8",
-            "a page with at least this many host reads since its program is refreshed conventionally",
+            "a mapping unit with at least this many host reads since its program is refreshed conventionally",
         ),
-        /// A page whose encoded susceptible bits take more than this share of a page is refreshed conventionally.
+        /// A unit whose encoded susceptible bits take more than this share of a unit is refreshed conventionally.
         pub max_share: f64 = param(
             "max_share",
             SHARE_ABOVE_0,
             "1.0",
-            "a page whose encoded susceptible bits take more than this share of a page is refreshed conventionally",
+            "a mapping unit whose encoded susceptible bits take more than this share of a unit is refreshed conventionally",
         ),
         /// The refreshes whose reads go straight to the highest level.
         pub full_strength: FullStrength = param(
@@ -84,7 +84,7 @@ choices! {
 }
 
 choices! {
-    /// `refresh.policy.partial.encoding`: how the susceptible bits of a page are encoded.
+    /// `refresh.policy.partial.encoding`: how the susceptible bits of a unit are encoded.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Encoding {
         /// One bit per susceptible bit, as in the evaluation of the partial refresh paper (Section 4.1).

@@ -1,8 +1,9 @@
 //! The virtual shadow memory (VSM): RAM in which susceptible bits wait until they fill what one program writes, and until
-//! this program has ended. A program writes one line, or with programming units several.
+//! this program has ended. A line is the size of a unit; a program writes one line, or several if a programming unit
+//! has several units.
 
 use super::SusceptibleBits;
-use crate::base::geometry::Ppn;
+use crate::base::geometry::UnitId;
 use crate::base::steps::step;
 use std::sync::Arc;
 
@@ -104,13 +105,13 @@ impl Vsm {
         self.lines -= 1;
     }
 
-    /// Drops the waiting entry of a base page; returns whether there was one.
-    pub fn forget(&mut self, base: Ppn) -> bool {
-        let is_of_page = |entry: &SusceptibleBits| {
+    /// Drops the waiting entry of a base unit; returns whether there was one.
+    pub fn forget(&mut self, base: UnitId) -> bool {
+        let is_of_unit = |entry: &SusceptibleBits| {
             step();
             entry.base == base
         };
-        let Some(at) = self.waiting.iter().position(is_of_page) else { return false };
+        let Some(at) = self.waiting.iter().position(is_of_unit) else { return false };
         self.waiting_bytes -= self.waiting.remove(at).bytes;
         true
     }
@@ -129,7 +130,7 @@ mod tests {
 
     fn entry(base: u32, bytes: u32) -> SusceptibleBits {
         SusceptibleBits {
-            base: Ppn(base),
+            base: UnitId(base),
             lpn: Lpn(base),
             sequence: 1,
             pe_cycles: 0,
@@ -153,7 +154,7 @@ mod tests {
         // A line takes all its bytes until its program has ended.
         assert!(!vsm.fills_program() && vsm.has_room(30) && !vsm.has_room(31));
         vsm.release_line();
-        assert!(vsm.forget(Ppn(2)) && !vsm.forget(Ppn(3)));
+        assert!(vsm.forget(UnitId(2)) && !vsm.forget(UnitId(3)));
         assert_eq!(vsm.take_line().iter().map(|e| e.base.0).collect::<Vec<_>>(), [4]);
         assert_eq!(vsm.peak_bytes, 170, "all five entries together have 170 bytes");
     }

@@ -25,7 +25,7 @@
 //! marked `outstanding`; a failed request has its reason (`failed`).
 //!
 //! **Arrows** (flow events) lead from a request to the first slice of each of its operations: the reads, those of a
-//! read-modify-write included, and the programs of its pages. The `id` of an arrow is the number of the operation. All
+//! read-modify-write included, and the programs of its units. The `id` of an arrow is the number of the operation. All
 //! tries of a read are one operation with one arrow; each page of a multi-plane operation has its own arrow to the
 //! shared slice. Background operations, from GC to the write-backs of the write cache, belong to no request and have no
 //! arrow.
@@ -187,7 +187,7 @@ impl Timeline {
         t: &Transaction,
     ) {
         let request = Self::request_of(&mut self.slots, t).map(|request| request.id);
-        let (ppn, lpn) = (t.ppn.0, t.lpn.0);
+        let (ppn, lpn) = (t.unit.0, t.lpn.0);
         self.slices.push(Slice {
             start,
             end,

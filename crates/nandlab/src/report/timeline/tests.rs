@@ -1,6 +1,6 @@
 use super::lanes::Lanes;
 use super::*;
-use crate::base::geometry::{Lpn, Ppn};
+use crate::base::geometry::{Lpn, UnitId};
 use crate::base::slab::Node;
 use crate::host::Op;
 
@@ -15,8 +15,8 @@ fn request(op: Op, us: u64, len: u64) -> Request {
 }
 
 fn read(order: u64, owner: Owner) -> Transaction {
-    let (ppn, lpn) = (Ppn(10 + order as u32), Lpn(order as u32));
-    Transaction { order, owner, ppn, lpn, ..Transaction::EMPTY }
+    let (unit, lpn) = (UnitId(10 + order as u32), Lpn(order as u32));
+    Transaction { order, owner, unit, lpn, ..Transaction::EMPTY }
 }
 
 fn complete(timeline: &mut Timeline, slot: u32, id: u64, request: Request, us: u64) {

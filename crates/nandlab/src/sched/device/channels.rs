@@ -76,14 +76,14 @@ impl Device {
         }
     }
 
-    /// The time of the transfer out of one page of a die's read.
+    /// The time of the transfer out of the page of `read`, or of the units of the page that were asked for.
     #[inline(always)]
-    fn page_out_ns(&self, page: &Transaction) -> Span {
-        let transfer_ns = self.timing.read(page.page, page.level, page.tries > 0).transfer_ns;
-        self.timing.of_part(transfer_ns, page.extent)
+    fn page_out_ns(&self, read: &Transaction) -> Span {
+        let transfer_ns = self.timing.read(read.index, read.level, read.tries > 0).transfer_ns;
+        self.timing.of_part(transfer_ns, read.extent)
     }
 
-    /// Reserves the die's channel for the pages behind the first one of a read.
+    /// Reserves the die's channel for the pages behind the first one of a multi-plane read.
     #[inline(never)]
     fn reserve_later_pages(&mut self, pool: &Transactions, now: Time, id: DieId) {
         let die = &self.dies[id.index()];
@@ -121,8 +121,8 @@ impl Device {
         self.reserves && !W::SEES_PHASES
     }
 
-    /// Reserves the die's channel for `phase`, and for all pages of a read. Returns the end of the phase, of a read that of
-    /// its first page.
+    /// Reserves the die's channel for `phase`, and for all pages of a read. Returns the end of the phase, of a read
+    /// that of its first page.
     #[inline(always)]
     pub(super) fn reserve_channel(
         &mut self,

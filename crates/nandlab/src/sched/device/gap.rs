@@ -17,7 +17,7 @@ pub enum CopybackGap {
 }
 
 impl Device {
-    /// Continues a copyback whose page has been sensed with its program.
+    /// Continues a copyback, whose pages have been sensed, with its program.
     #[inline(never)]
     pub(super) fn program_held<W: Watcher>(
         &mut self,

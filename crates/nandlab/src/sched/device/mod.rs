@@ -10,9 +10,9 @@
 //! An operation occupies its die from the first phase to the last, because the page register holds the data until the
 //! transfer out has ended. A channel carries one transfer at a time, in the order in which the dies requested the
 //! channel. A multi-plane read asks for the transfers of all its pages when they are sensed, so they follow each other
-//! without a transfer of another die between them. All channels share the off-chip path. Data passes through channel and
-//! off-chip path at the same time, so a transfer ends when the slower of the two has carried the data, and occupies its
-//! channel until then. A page that a try does not decode crosses only the channel.
+//! without a transfer of another die between them. All channels share the off-chip path. Data passes through channel
+//! and off-chip path at the same time, so a transfer ends when the slower of the two has carried the data, and occupies
+//! its channel until then. A page that a try does not decode crosses only the channel.
 //!
 //! Where nothing else depends on the beginning of a phase on a channel, a die reserves the channel when it would ask for
 //! it, and its array operation is known at once to begin at the end of the reservation.
@@ -33,7 +33,7 @@ use super::pick::{Scheduler, Waiting, pick};
 use super::timing::Timing;
 use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use super::watcher::Watcher;
-use crate::base::geometry::{DieId, Geometry, Ppn};
+use crate::base::geometry::{DieId, Geometry, UnitId};
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
 use state::Die;
@@ -57,7 +57,7 @@ pub struct Device {
     /// A submission number, and how many programs with lower numbers are queued or under way
     /// ([`Device::has_program_before`]).
     before: (u64, u32),
-    /// The partners of multi-plane operations; `None` if each operation is on one plane.
+    /// The partners of multi-plane operations; `None` without `timing.multi_plane`, and if a die has one plane.
     partners: Option<Partners>,
     /// Whether a transaction has had a partner.
     has_used_several_planes: bool,
@@ -93,7 +93,7 @@ impl Device {
             cleaning_order: vec![0; geometry.dies as usize].into(),
             marked: Vec::with_capacity(geometry.dies as usize),
             before: (0, 0),
-            partners: (multi_plane && geometry.flash_planes_per_die() > 1).then(|| Partners::new(geometry)),
+            partners: (multi_plane && geometry.planes_per_die() > 1).then(|| Partners::new(geometry)),
             has_used_several_planes: false,
             gap,
         }
@@ -119,7 +119,7 @@ impl Device {
         self.dies[die.index()].phase
     }
 
-    /// Whether a copyback of a die is sensing its page, before it is held between sense and program.
+    /// Whether a copyback of a die is sensing its pages, before it is held between sense and program.
     pub fn is_sensing(&self, die: DieId) -> bool {
         let die = &self.dies[die.index()];
         self.gap.is_some() && die.phase == Phase::Array && die.kind == FlashOp::Copyback && !die.is_sensed
@@ -149,14 +149,15 @@ impl Device {
         self.dies[die.index()].batch.first()
     }
 
-    /// Whether a die has begun the operation of the transaction of page `first`: the operation is under way or suspended.
-    pub fn has_begun(&self, pool: &Transactions, die: DieId, first: Ppn) -> bool {
+    /// Whether a die has begun the operation of the transaction of unit `first`: the operation is under way or
+    /// suspended.
+    pub fn has_begun(&self, pool: &Transactions, die: DieId, first: UnitId) -> bool {
         let begun = [self.under_way(die), self.suspended(die)];
         let mut slots = begun.into_iter().flat_map(|slot| successors(slot, |&slot| pool[slot].next));
-        slots.any(|slot| pool[slot].ppn == first)
+        slots.any(|slot| pool[slot].unit == first)
     }
 
-    /// Adds a plane of a die to those whose background work is urgent.
+    /// Adds a lane of a die to those whose background work is urgent.
     pub fn promote(&mut self, die: DieId) {
         self.dies[die.index()].promoted += 1;
     }
@@ -439,7 +440,7 @@ impl Device {
         waiting
     }
 
-    /// The number of flash pages, or for an erase flash blocks, in a die's operation.
+    /// The number of pages, or for an erase blocks, in a die's operation.
     #[inline(always)]
     fn pages_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
         let width = self.timing.width(die.kind);
@@ -466,11 +467,11 @@ impl Device {
         let die = &mut self.dies[id.index()];
         let first = first_of(&die.batch, pool);
         let copied_ns = || Span::from_ns(first.extent.into());
-        let program_ns = || self.timing.program_ns(first.page);
+        let program_ns = || self.timing.program_ns(first.index);
         let (sense_ns, rest_ns) = match die.kind {
-            // The pages of a multi-plane operation have the same number, and so the same kind.
+            // The pages of a multi-plane operation are in the same row, and so of the same kind.
             FlashOp::Read => {
-                (self.timing.read(first.page, first.level, first.tries > 0).sense_ns, Span::ZERO)
+                (self.timing.read(first.index, first.level, first.tries > 0).sense_ns, Span::ZERO)
             }
             FlashOp::Program => (Span::ZERO, program_ns()),
             FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
@@ -488,7 +489,7 @@ impl Device {
             && let Some(suspender) = &mut self.suspender
         {
             suspender.begin(id, first, now + sense_ns, end);
-            // A host read may have come during the transfer of the page.
+            // A host read may have come during the transfer in.
             self.try_to_suspend(pool, agenda, watcher, now, id);
         }
     }
@@ -520,7 +521,7 @@ fn whose_turn(die: &Die, pool: &Transactions) -> Class {
 #[inline(never)]
 fn end_turn(die: &mut Die, pool: &Transactions, class: Class) {
     if die.kind.programs() {
-        let pages = count(pool, die.batch.first());
-        die.turns.on_program(class, pages);
+        let programs = count(pool, die.batch.first());
+        die.turns.on_program(class, programs);
     }
 }

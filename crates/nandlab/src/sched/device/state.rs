@@ -25,16 +25,16 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     pub(super) queues: [Fifo<Transaction>; Class::ALL.len()],
-    /// The transactions under way: one, or in a multi-plane operation one per plane.
+    /// The transactions under way: one, or in a multi-plane operation several in different planes.
     pub(super) batch: Fifo<Transaction>,
-    /// The copyback whose page has been sensed, while host reads go before its program.
+    /// The copyback whose pages have been sensed, while host reads go before its program.
     pub(super) held: Option<Slot>,
-    /// Whether the copyback under way has sensed its page.
+    /// Whether the copyback under way has sensed its pages.
     pub(super) is_sensed: bool,
     pub(super) kind: FlashOp,
     pub(super) phase: Phase,
     pub(super) channel: u16,
-    /// Number of planes of the die for which background work is urgent.
+    /// Number of lanes of the die for which background work is urgent.
     pub(super) promoted: u16,
     pub(super) turns: Turns,
     /// Cleanings that have the die to themselves (`gc.foreground = "blocking"`).
@@ -78,9 +78,9 @@ impl Die {
 pub enum Ended {
     /// Only a phase: the operation continues with its next phase.
     Nothing,
-    /// The sensing of the pages in the list that starts at this slot; they are transferred out next.
+    /// The sensing of the pages of the reads in the list that starts at this slot; the pages are transferred out next.
     Sense(Slot),
-    /// The transfer out of a page, which has yet to be decoded.
+    /// The transfer out of the page of this read, or of some units of the page, which have yet to be decoded.
     Page(Slot),
     /// The array operation of every transaction in the list that starts at this slot.
     Batch(Slot),

@@ -1,4 +1,4 @@
-//! `cache.sync = "eager"`: the cache is a write buffer. The write-back of every dirty page begins at once (the 10 MB
+//! `cache.sync = "eager"`: the cache is a write buffer. The write-back of every dirty unit begins at once (the 10 MB
 //! buffer of the rcopyback paper, Section 5.1).
 
 use super::SyncPolicy;

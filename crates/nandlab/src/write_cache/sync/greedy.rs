@@ -1,4 +1,4 @@
-//! `cache.sync = "greedy"`: when the drive is idle, writes all dirty pages back; when the drive is busy, works like
+//! `cache.sync = "greedy"`: when the drive is idle, writes all dirty units back; when the drive is busy, works like
 //! `punctual` (GS of the aging-capacitor paper, Section III-B).
 
 use super::{CacheView, SyncPolicy};

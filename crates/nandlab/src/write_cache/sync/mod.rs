@@ -1,65 +1,65 @@
-//! Sync policies: when dirty pages are written back ahead of their eviction.
+//! Sync policies: when dirty units are written back ahead of their eviction.
 //!
 //! A policy receives the counts of [`CacheView`] and decides; the cache writes back and evicts. Each policy is one file
 //! in this folder and one line of `policies!`.
 
 use crate::base::policy::{Choice, PolicyInfo};
 
-/// The inputs of a sync policy: the state of the cache, with counts in pages.
+/// The inputs of a sync policy: the state of the cache, with counts in units.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheView {
-    /// Dirty pages, including those being written back.
+    /// Dirty units, including those being written back.
     pub dirty: u32,
-    /// Dirty pages that are being written back.
+    /// Dirty units that are being written back.
     pub writing: u32,
-    /// Dirty pages allowed.
+    /// Dirty units allowed.
     pub budget: u32,
-    /// Pages that fit into the cache.
+    /// Units that fit into the cache.
     pub capacity: u32,
-    /// Whether the least recently used dirty page is cold.
+    /// Whether the least recently used dirty unit is cold.
     pub oldest_dirty: Coldness,
 }
 
-/// Whether the least recently used dirty page is cold: among the least recently used [`SyncPolicy::cold_share`] of the
+/// Whether the least recently used dirty unit is cold: among the least recently used [`SyncPolicy::cold_share`] of the
 /// cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coldness {
-    /// The cache has no dirty page, or every dirty page is being written back already.
+    /// The cache has no dirty unit, or every dirty unit is being written back already.
     None,
-    /// The page is not cold.
+    /// The unit is not cold.
     Warm,
-    /// The page is cold.
+    /// The unit is cold.
     Cold,
 }
 
-/// Decides when dirty pages are written back.
+/// Decides when dirty units are written back.
 pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
-    /// Whether the budget bounds the number of dirty pages; if not, only the size of the cache bounds it.
+    /// Whether the budget bounds the number of dirty units; if not, only the size of the cache bounds it.
     fn keeps_budget(&self) -> bool {
         true
     }
 
-    /// The share of the cache that counts as cold: its least recently used pages.
+    /// The share of the cache that counts as cold: its least recently used units.
     fn cold_share(&self) -> f64 {
         0.0
     }
 
-    /// Whether every page is written back as soon as it is dirty.
+    /// Whether every unit is written back as soon as it is dirty.
     fn syncs_at_once(&self) -> bool {
         false
     }
 
-    /// Whether the least recently used dirty page is written back now that the drive is idle.
+    /// Whether the least recently used dirty unit is written back now that the drive is idle.
     fn syncs_when_idle(&self, _cache: &CacheView) -> bool {
         false
     }
 
-    /// Whether an eviction takes the least recently used dirty page even if clean pages were used less recently.
+    /// Whether an eviction takes the least recently used dirty unit even if clean units were used less recently.
     fn evicts_dirty_first(&self, _cache: &CacheView) -> bool {
         false
     }
 
-    /// Whether updates of a page wait while it is being written back.
+    /// Whether updates of a unit wait while it is being written back.
     fn protects(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
-//! `cache.sync = "none"`: dirty pages are written back when they are evicted (the baseline of the aging-capacitor
+//! `cache.sync = "none"`: dirty units are written back when they are evicted (the baseline of the aging-capacitor
 //! paper, Section V).
 //!
-//! There is no budget: all pages of the cache may be dirty.
+//! There is no budget: all units of the cache may be dirty.
 
 use super::SyncPolicy;
 use crate::base::policy::{Choice, PolicyInfo};

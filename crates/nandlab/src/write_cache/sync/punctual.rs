@@ -1,4 +1,4 @@
-//! `cache.sync = "punctual"`: when the number of dirty pages has reached the budget, one dirty page is written back for
+//! `cache.sync = "punctual"`: when the number of dirty units has reached the budget, one dirty unit is written back for
 //! each write (PS of the aging-capacitor paper, Section III-B).
 
 use super::SyncPolicy;

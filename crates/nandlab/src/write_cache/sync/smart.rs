@@ -1,14 +1,14 @@
 //! `cache.sync.smart = { budget_margin = 0.05, cold_share = 0.05, busy_from = 1.0 }`: budget and coldness thresholds
 //! (SSA of the aging-capacitor paper, Section IV-B and Fig. 2).
 //!
-//! When the drive is idle, the least recently used dirty page is written back if the number of dirty pages that are not
-//! being written back reaches the threshold (1 - `budget_margin`) x budget, or if the page is cold: among the least
-//! recently used `cold_share` of the cache. A page that is being written back is protected: its updates wait.
+//! When the drive is idle, the least recently used dirty unit is written back if the number of dirty units that are not
+//! being written back reaches the threshold (1 - `budget_margin`) x budget, or if the unit is cold: among the least
+//! recently used `cold_share` of the cache. A unit that is being written back is protected: its updates wait.
 //!
-//! Busy or idle, dirty pages are evicted before clean pages if the number of all dirty pages reaches `busy_from` x
-//! budget. In busy time, dirty pages have "a higher priority compared with clean pages" when their number
-//! "approach\[es\] the budget" (Section IV-B); the paper gives no number. The default is the budget itself, because
-//! the margin below the budget is the redundancy that idle time restores: a burst of writes may use it.
+//! Busy or idle, dirty units are evicted before clean units if the number of all dirty units reaches `busy_from` x
+//! budget. In busy time, dirty units have "a higher priority compared with clean pages" when their number
+//! "approach\[es\] the budget" (Section IV-B); the paper gives no number. The default is the budget itself, because the
+//! margin below the budget is the redundancy that idle time restores: a burst of writes may use it.
 
 use super::{CacheView, Coldness, SyncPolicy};
 use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
@@ -44,7 +44,7 @@ pub(super) fn make(choice: &Choice) -> Box<dyn SyncPolicy> {
     Box::new(Smart { budget_margin, cold_share, busy_from })
 }
 
-/// Whether `dirty` pages reach a share of the budget.
+/// Whether `dirty` units reach a share of the budget.
 fn reaches(share: f64, dirty: u32, budget: u32) -> bool {
     f64::from(dirty) + 1e-9 >= share * f64::from(budget)
 }
@@ -55,7 +55,7 @@ impl SyncPolicy for Smart {
     }
 
     fn syncs_when_idle(&self, cache: &CacheView) -> bool {
-        // Pages that are being written back already do not count towards the threshold.
+        // Units that are being written back already do not count towards the threshold.
         reaches(1.0 - self.budget_margin, cache.dirty - cache.writing, cache.budget)
             || cache.oldest_dirty == Coldness::Cold
     }

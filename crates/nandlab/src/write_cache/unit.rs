@@ -1,46 +1,47 @@
-//! A page in the write cache: which of its sectors are cached and dirty, and what waits for it.
+//! A unit in the write cache: which of its sectors are cached and dirty, and what waits for it.
 
 use crate::base::geometry::Lpn;
 use crate::base::list::Link;
 use crate::core::Queue;
 
-/// The stage of a page's write-back.
+/// The stage of a unit's write-back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
-    /// The page is not being written back.
+    /// The unit is not being written back.
     #[default]
     None,
-    /// The page waits for its map entry, for the sectors that are not in the cache, or for a free flash page.
+    /// The unit waits for its map entry, for the sectors that are not in the cache, or for a free
+    /// physical unit.
     Scheduled,
     /// The program is queued or under way.
     Program,
 }
 
-/// A cached page.
+/// A cached unit.
 #[derive(Clone, Debug)]
-pub struct CachedPage {
-    /// The page's LPN.
+pub struct CachedUnit {
+    /// The unit's LPN.
     pub lpn: Lpn,
     /// Sectors that are in the cache, one bit each.
     pub valid: u64,
     /// Sectors whose data is neither in flash nor in the program under way, one bit each.
     pub dirty: u64,
-    /// Sequence number of the newest write in the page, or of the flash page it was read from.
+    /// Sequence number of the newest write in the unit, or of the physical unit that it was read from.
     pub sequence: u64,
-    /// The stage of the page's write-back.
+    /// The stage of the unit's write-back.
     pub write_back: WriteBack,
     /// Whether the missing sectors are being read from flash.
     pub is_being_fetched: bool,
-    /// Whether the slot has been taken for a read that missed, and the page is still being read from flash.
+    /// Whether the slot has been taken for a read that missed, and the unit is still being read from flash.
     pub is_read_miss: bool,
-    /// Whether the page has been evicted or deallocated: its slot is freed as soon as nothing is under way for the
-    /// page.
+    /// Whether the unit has been evicted or deallocated: its slot is freed as soon as nothing is under way for the
+    /// unit.
     pub is_leaving: bool,
     /// Sectors that are lost, one bit each: flash could not return their data, and they have not been written since.
     pub lost: u64,
-    /// Whether neither a read from flash nor a host write has put data into the page yet.
+    /// Whether neither a read from flash nor a host write has put data into the unit yet.
     pub is_blank: bool,
-    /// Whether the page has been deallocated: a lookup no longer finds it.
+    /// Whether the unit has been deallocated: a lookup no longer finds it.
     pub is_dropped: bool,
     /// Sequence number of the newest acknowledged write among the dirty sectors; 0: none.
     pub acknowledged: u64,
@@ -50,7 +51,7 @@ pub struct CachedPage {
     pub epoch: u64,
     /// The flush epoch that waits for the program under way.
     pub placed_epoch: u64,
-    /// Host pages that wait for this page: reads wait for the fetch, writes for the fetch or the end of the write-back.
+    /// Host units that wait for this unit: reads wait for the fetch, writes for the fetch or the end of the write-back.
     pub waiting: Queue,
     /// Write-throughs whose data is in the dirty sectors: each is completed when its data is in flash.
     pub awaiting_flash: Queue,
@@ -64,16 +65,16 @@ pub struct CachedPage {
 /// The list of the order of use that an entry is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recency {
-    /// In neither list: the page is leaving.
+    /// In neither list: the unit is leaving.
     Out,
-    /// Used more recently than the cold pages.
+    /// Used more recently than the cold units.
     Warm,
-    /// Among the least recently used pages, a share `cold_share` of the cache.
+    /// Among the least recently used units, a share `cold_share` of the cache.
     Cold,
 }
 
-impl CachedPage {
-    /// Whether the page counts as dirty: it has data that is not in flash yet, or is being written back.
+impl CachedUnit {
+    /// Whether the unit counts as dirty: it has data that is not in flash yet, or is being written back.
     #[inline(always)]
     pub fn is_dirty(&self) -> bool {
         self.dirty != 0 || self.write_back != WriteBack::None
@@ -86,7 +87,7 @@ impl CachedPage {
         self.acknowledged.max(self.placed_acknowledged)
     }
 
-    /// Whether no fetch and no write-back of the page is under way.
+    /// Whether no fetch and no write-back of the unit is under way.
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {
         self.write_back == WriteBack::None && !self.is_being_fetched

@@ -1,0 +1,367 @@
+//! Programs and reads of several units (`drive.program_order`, `ftl.mapping_unit`).
+//!
+//! The flash programs a programming unit once, as a whole. So the units that are allocated one after another to the
+//! same programming unit gather until it is full. A programming unit that is not full is closed: the rest is padding. A
+//! programming unit with units of the host is closed at the end of the event, because the host waits for it, unless all
+//! of them are in the write buffer (`ftl.buffer`). A programming unit that has only units of background jobs gathers
+//! until a job closes it; GC leaves the last programming unit of a victim open for the copies from the next victim
+//! ([`Emptied`](super::Emptied)).
+//!
+//! Reads that are queued in the same event for units of the same page are one flash read. It transfers the units that
+//! were asked for. Of the flash reads of one page only the newest are looked at, as many as the page has units.
+//!
+//! Of the transactions of a flash operation only the first is in a queue; the others follow it through
+//! [`Transaction::more`].
+
+use super::joined::Joined;
+use super::read::SubRead;
+use super::{Core, Program};
+use crate::base::counters::counters;
+use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
+use crate::flash::{DEAD_LPN, Stamp};
+use crate::ftl::{AllocatedUnit, STREAMS, WriteStream};
+use crate::probe::Probe;
+use crate::sched::{Owner, Slot, Transaction};
+use std::iter::successors;
+
+counters! {
+    /// Programs of several mapping units (`ftl.mapping_unit`, `drive.program_order`).
+    pub struct UnitsStats {
+        /// Mapping units without data that filled a programming unit whose program could not wait.
+        pub padding: u64, sum of units;
+    }
+}
+
+/// A programming unit that is not full yet.
+#[derive(Clone, Copy, Debug)]
+struct OpenProgram {
+    /// The transactions of its first and of its last unit.
+    first: Slot,
+    last: Slot,
+    /// Number of its units that are in the write buffer.
+    buffered: u32,
+}
+
+/// The flash operations to which further units can be added.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    /// By lane and stream, the programming unit that gathers; empty if a program writes one unit.
+    programs: Box<[Option<OpenProgram>]>,
+    /// The programming units to be closed at the end of the event, with the transaction of the first unit.
+    due: Vec<(LaneId, WriteStream, Slot)>,
+    /// The reads queued in this event.
+    reads: Joined,
+    /// Whether the mapping unit is smaller than the page.
+    joins_reads: bool,
+    /// Number of units of the write buffer whose programming units are not full.
+    buffered: u32,
+    pub(crate) stats: UnitsStats,
+}
+
+impl Gathering {
+    /// The state in which no programming unit gathers.
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let streams = if geometry.units_per_program == 1 { 0 } else { geometry.lanes as usize * STREAMS };
+        Self {
+            programs: vec![None; streams].into(),
+            due: Vec::new(),
+            reads: Joined::default(),
+            joins_reads: geometry.units_per_page > 1,
+            buffered: 0,
+            stats: UnitsStats::default(),
+        }
+    }
+
+    /// Whether a program writes several units.
+    #[inline(always)]
+    fn joins_programs(&self) -> bool {
+        !self.programs.is_empty()
+    }
+
+    /// Power loss: the units that gather are lost. Programming units are programmed once, so these are still erased.
+    pub(crate) fn forget(&mut self) {
+        self.programs.fill(None);
+        self.due.clear();
+        self.reads.clear();
+        self.buffered = 0;
+    }
+
+    /// Number of units of the write buffer whose programming units are not full.
+    pub(crate) fn buffered(&self) -> u32 {
+        self.buffered
+    }
+}
+
+/// The index in [`Gathering::programs`] of a stream of a lane.
+#[inline(always)]
+fn place_of(lane: LaneId, stream: WriteStream) -> usize {
+    lane.index() * STREAMS + stream.index()
+}
+
+impl<P: Probe> Core<P> {
+    /// Queues a program to the next unit of a stream, or adds it to the programming unit that gathers.
+    #[inline(always)]
+    pub(super) fn queue_or_gather(&mut self, slot: Slot, stream: WriteStream) {
+        if self.gathering.joins_programs() {
+            self.gather(slot, stream);
+        } else {
+            self.enqueue(slot);
+        }
+    }
+
+    #[inline(never)]
+    fn gather(&mut self, slot: Slot, stream: WriteStream) {
+        let Transaction { unit, owner, .. } = self.pool[slot];
+        let lane = self.geometry.lane_of(self.geometry.superblock_of(unit));
+        let position = self.geometry.place_in_program(unit);
+        let goes_along = position > 0;
+        self.pool[slot].goes_along = goes_along;
+        let place = &mut self.gathering.programs[place_of(lane, stream)];
+        let is_buffered = matches!(owner, Owner::Buffered(_));
+        assert!(goes_along == place.is_some(), "a programming unit begins with its first unit");
+        let program = place.get_or_insert(OpenProgram { first: slot, last: slot, buffered: 0 });
+        if goes_along {
+            self.pool[program.last].more = Some(slot);
+        }
+        program.last = slot;
+        program.buffered += u32::from(is_buffered);
+        self.gathering.buffered += u32::from(is_buffered);
+        let OpenProgram { first, buffered, .. } = *program;
+        let is_full = position + 1 == self.geometry.units_per_program;
+        if is_full {
+            *place = None;
+            self.gathering.buffered -= buffered;
+            self.enqueue(first);
+        } else if !is_buffered && !matches!(owner, Owner::Job(_)) {
+            self.gathering.due.push((lane, stream, first));
+        }
+    }
+
+    /// Ends the event for programming units and reads that are still open: closes the programming units for which the
+    /// host waits.
+    #[inline(always)]
+    pub(super) fn end_gathering(&mut self) {
+        if self.gathering.joins_programs() {
+            self.gathering.reads.clear();
+            if !self.gathering.due.is_empty() {
+                self.close_due();
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn close_due(&mut self) {
+        for index in 0..self.gathering.due.len() {
+            let (lane, stream, first) = self.gathering.due[index];
+            let place = self.gathering.programs[place_of(lane, stream)];
+            if place.is_some_and(|program| program.first == first) {
+                self.close_program(lane, stream);
+            }
+        }
+        self.gathering.due.clear();
+    }
+
+    /// Closes the programming units of a lane that gather units of its jobs. Translation pages and data are never in
+    /// one superblock, so the programming unit of another stream than the job's is due at the end of the event.
+    #[inline(always)]
+    pub(crate) fn close_programs_of_job(&mut self, lane: LaneId) {
+        if self.gathering.joins_programs() {
+            for stream in WriteStream::all().filter(|&stream| stream != WriteStream::Host) {
+                self.close_program(lane, stream);
+            }
+        }
+    }
+
+    /// Whether a programming unit gathers in a stream of a lane.
+    pub(crate) fn gathers(&self, lane: LaneId, stream: WriteStream) -> bool {
+        self.gathering.programs.get(place_of(lane, stream)).is_some_and(Option::is_some)
+    }
+
+    /// The units of the programming unit that gathers for the jobs of a lane.
+    pub(crate) fn gathering_of_jobs(&self, lane: LaneId) -> impl Iterator<Item = &Transaction> {
+        let streams = WriteStream::all().filter(|&stream| stream != WriteStream::Host);
+        let mut programs =
+            streams.filter_map(move |stream| *self.gathering.programs.get(place_of(lane, stream))?);
+        let first = programs.next().map(|program| program.first);
+        successors(first, |&slot| self.pool[slot].more).map(|slot| &self.pool[slot])
+    }
+
+    /// The units whose program has not ended, those that gather included.
+    pub(crate) fn units_to_program(&self) -> impl Iterator<Item = &Transaction> {
+        let gathering = self.gathering.programs.iter().flatten().map(|program| program.first);
+        let operations = self.device.operations(&self.pool).chain(gathering);
+        let units = operations.flat_map(|first| successors(Some(first), |&slot| self.pool[slot].more));
+        units.map(|slot| &self.pool[slot]).filter(|unit| unit.kind.programs())
+    }
+
+    /// Whether the die of a unit that is to be programmed has begun the program of its programming unit.
+    pub(crate) fn has_begun_program(&self, unit: UnitId) -> bool {
+        let (superblock, index) = self.geometry.split(unit);
+        let first = UnitId(unit.0 - self.geometry.place_in_program(unit));
+        self.device.has_begun(&self.pool, self.geometry.die_of_unit(superblock, index), first)
+    }
+
+    /// Closes all programming units that gather units of the write buffer.
+    #[inline(always)]
+    pub(crate) fn close_buffered(&mut self) {
+        if self.gathering.buffered > 0 {
+            self.close_programs_of_host();
+        }
+    }
+
+    /// Closes all programming units that gather units of the host's stream.
+    pub(crate) fn close_programs_of_host(&mut self) {
+        for lane in (0..self.geometry.lanes).map(LaneId) {
+            self.close_program(lane, WriteStream::Host);
+        }
+    }
+
+    /// Closes the programming unit that has gathered units of the write buffer for the longest time.
+    #[cold]
+    pub(crate) fn close_oldest_program(&mut self) {
+        let age = |lane: &LaneId| {
+            let place = self.gathering.programs[place_of(*lane, WriteStream::Host)];
+            place.map_or(u64::MAX, |program| self.pool[program.first].order)
+        };
+        let oldest = (0..self.geometry.lanes).map(LaneId).min_by_key(age);
+        self.close_program(oldest.expect("a drive has lanes"), WriteStream::Host);
+    }
+
+    /// Closes the programming units with units of the write buffer that replace units of `superblock`, whose erase
+    /// waits for them.
+    #[inline(always)]
+    pub(crate) fn close_replacing(&mut self, superblock: SuperblockId) {
+        if self.gathering.buffered > 0 {
+            self.close_all_replacing(superblock);
+        }
+    }
+
+    #[inline(never)]
+    fn close_all_replacing(&mut self, superblock: SuperblockId) {
+        for lane in (0..self.geometry.lanes).map(LaneId) {
+            let place = self.gathering.programs[place_of(lane, WriteStream::Host)];
+            let mut rest = place.map(|program| program.first);
+            while let Some(slot) = rest {
+                let unit = &self.pool[slot];
+                if unit.replaces.is_some_and(|old| self.geometry.superblock_of(old) == superblock) {
+                    self.close_program(lane, WriteStream::Host);
+                    break;
+                }
+                rest = unit.more;
+            }
+        }
+    }
+
+    /// The number of units that the programming unit still lacks to which `stream` of a lane writes next.
+    pub(crate) fn units_to_fill(&self, lane: LaneId, stream: WriteStream) -> u32 {
+        let gathering = self.gathering.programs.get(place_of(lane, stream)).copied().flatten();
+        gathering.map_or(self.geometry.units_per_program, |program| self.units_left(&program))
+    }
+
+    /// Fills the programming unit that gathers in a stream of a lane with padding, if there is one, and queues its
+    /// program.
+    pub(crate) fn close_program(&mut self, lane: LaneId, stream: WriteStream) {
+        let Some(place) = self.gathering.programs.get_mut(place_of(lane, stream)) else { return };
+        let Some(program) = place.take() else { return };
+        let (mut left, mut skips) = (self.units_left(&program), 0);
+        while left > 0 {
+            let unit = self.allocate(lane, stream).expect("a programming unit that gathers has units left");
+            (left, skips) = (left - 1, unit.skips);
+        }
+        self.pad(program, skips);
+    }
+
+    /// The number of units that a programming unit still lacks.
+    fn units_left(&self, program: &OpenProgram) -> u32 {
+        self.geometry.units_per_program - self.geometry.place_in_program(self.pool[program.last].unit) - 1
+    }
+
+    /// Fills a programming unit, all units of which are allocated, with padding, and queues its program. After the
+    /// programming unit `skips` units remain erased.
+    fn pad(&mut self, program: OpenProgram, skips: u16) {
+        let left = self.units_left(&program);
+        self.gathering.buffered -= program.buffered;
+        let last = self.pool[program.last].unit;
+        for behind in 1..=left {
+            self.array.stage(UnitId(last.0 + behind), Lpn(DEAD_LPN), Stamp::default());
+        }
+        self.pool[program.last].skips += left as u16 + skips;
+        self.gathering.stats.padding += u64::from(left);
+        self.enqueue(program.first);
+    }
+
+    /// Queues the program of a programming unit of the host's stream that has been allocated as a whole (`place`).
+    /// `next` returns the program of each unit; after the first `None` the rest is padding.
+    pub(crate) fn fill_program(
+        &mut self,
+        place: AllocatedUnit,
+        mut next: impl FnMut(&mut Self, AllocatedUnit) -> Option<Program>,
+    ) {
+        let units = self.geometry.units_per_program;
+        for number in 0..units {
+            let allocated = AllocatedUnit {
+                unit: UnitId(place.unit.0 + number),
+                opened: place.opened && number == 0,
+                skips: if number + 1 == units { place.skips } else { 0 },
+            };
+            let Some(program) = next(self, allocated) else {
+                let lane = self.geometry.lane_of(self.geometry.superblock_of(place.unit));
+                let gathering = &mut self.gathering.programs[place_of(lane, WriteStream::Host)];
+                if let Some(program) = gathering.take() {
+                    self.pad(program, place.skips);
+                }
+                return;
+            };
+            self.program(program).expect("the unit is allocated");
+        }
+    }
+
+    /// Adds the read in `slot` to an earlier one of this event, if both are of the same page; returns whether it has
+    /// been added. If not, the read is a flash operation of its own.
+    #[inline(always)]
+    pub(super) fn goes_along(&mut self, slot: Slot, part: Option<SubRead>) -> bool {
+        self.gathering.joins_reads && !self.gathering.reads.is_empty() && self.join_read(slot, part)
+    }
+
+    #[inline(never)]
+    fn join_read(&mut self, slot: Slot, part: Option<SubRead>) -> bool {
+        let (pool, geometry, read) = (&self.pool, &self.geometry, &self.pool[slot]);
+        let takes = |(first, last): (Slot, Slot)| {
+            let lead = &pool[first];
+            // Units that need different levels, because the data of one is lost, are read separately.
+            pool[last].unit < read.unit
+                && (lead.cause, lead.class, lead.start, lead.needed, lead.is_beyond)
+                    == (read.cause, read.class, read.start, read.needed, read.is_beyond)
+                && self.shares_part(lead, part)
+        };
+        let newest =
+            self.gathering.reads.of(geometry.first_of_page(read.unit)).take(geometry.units_per_page as usize);
+        let Some((index, (first, last))) = { newest }.find(|&(_, ends)| takes(ends)) else { return false };
+        let (level, extent) = (read.level, read.extent);
+        self.pool[slot].goes_along = true;
+        self.pool[last].more = Some(slot);
+        let lead = &mut self.pool[first];
+        lead.level = lead.level.max(level);
+        lead.extent += extent;
+        self.gathering.reads.set_last(index, slot);
+        if let Some(part) = part {
+            self.add_sub_read(first, part);
+        }
+        true
+    }
+
+    /// Notes that `slot` is a read of its own, to which reads of the same page may be added.
+    #[inline(always)]
+    pub(super) fn may_go_along(&mut self, slot: Slot) {
+        if self.gathering.joins_reads {
+            let first = self.geometry.first_of_page(self.pool[slot].unit);
+            self.gathering.reads.push(first, slot);
+        }
+    }
+
+    /// Bytes that the read of one unit transfers; 0 if the unit is the page.
+    #[inline(always)]
+    pub(super) fn unit_bytes(&self) -> u32 {
+        if self.gathering.joins_reads { self.geometry.unit_bytes } else { 0 }
+    }
+}

@@ -1,0 +1,466 @@
+//! The programming units to which an emergency flush writes, die by die. A programming unit is a page or, with one-shot
+//! programs, a wordline of every member of a superblock on a die. Variables called `program` count programming units.
+//!
+//! `plain` takes the next programming unit of the host's stream, as a host write does. `csw` (capacitance-saving
+//! writing, Section IV-C of the aging-capacitor paper) takes the fast pages of free superblocks.
+//!
+//! On planar MLC and TLC the fast pages are the LSB pages. Eq. 6 gives the number of pages that the flush requires of
+//! each free superblock. If LSB pages are enough, only these are used. If not, Eq. 7 gives the number of wordlines at
+//! the start of the superblock of which only the LSB page is used. The paper has Eq. 7 for MLC; for TLC, where each of
+//! these wordlines leaves two pages erased, it is derived ([`lsb_only_wordlines`]). The superblocks of a die are filled
+//! one after the other: every superblock takes LSB pages in the same proportion, and the flush may leave superblocks
+//! free. In a superblock of several planes both equations count rows, whose pages in all planes are used or left erased
+//! alike.
+//!
+//! A superblock on several dies (`ftl.superblock = "drive"`) is a superblock of each of its dies: each die takes its
+//! part of the same superblocks in the same order, at its own pace. So does a `plain` flush, which does not wait for
+//! the die of the next programming unit of the host's stream.
+//!
+//! On 3D cells the fast pages are in the lowest layers. Each die writes the first programming unit of every free
+//! superblock, one superblock after the other, then the next one of every superblock, and so on (Section IV-C-3, Fig.
+//! 3). A superblock is taken only for its first programming unit. A die that has fewer free superblocks than others
+//! reaches the next layer earlier: it does not wait for the others, because the controller takes more power than the
+//! programs of a die.
+
+use super::{AllocatedUnit, Ftl};
+use crate::base::geometry::{Cell, DieId, Geometry, SuperblockId};
+use crate::flash::Array;
+use crate::spec::choices;
+
+choices! {
+    /// `capacitor.flush`: how dirty units are written at power loss.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FlushMethod {
+        /// Ordinary allocation.
+        Plain = "plain": "ordinary allocation",
+        /// Capacitance-saving: dies in parallel, fast pages first.
+        Csw = "csw": "capacitance-saving: dies in parallel, fast pages first",
+    }
+}
+
+/// The free superblocks that a flush has taken on a die. They are written in sets, each as large as
+/// [`FlushPrograms::set`]: one programming unit of every superblock of the set, then the next one of every superblock,
+/// until the set is full.
+#[derive(Clone, Debug, Default)]
+struct OnDie {
+    superblocks: Vec<SuperblockId>,
+    /// The index in `superblocks` of the first superblock of the present set; all superblocks before it are full.
+    first: usize,
+    /// The index in `superblocks` of the superblock that is written next.
+    at: usize,
+    /// The number, among those of this superblock on the die, of the programming unit that is written next. In the
+    /// superblocks of the set before `at` it is written already.
+    program: u32,
+}
+
+/// The programming units to which a flush writes, one after another.
+#[derive(Clone, Debug)]
+pub struct FlushPrograms {
+    /// Whether each die has programming units of its own, or all take the next ones of the host's streams.
+    is_by_die: bool,
+    dies: Box<[OnDie]>,
+    /// The superblocks on several dies that have been taken. Each die takes all of them in this order.
+    shared: Vec<SuperblockId>,
+    /// The dies in the order in which they are served, and the index of the die whose turn it is.
+    order: Box<[DieId]>,
+    turn: usize,
+    /// The number of wordlines at the start of each superblock of which only the LSB page is used.
+    lsb_only: u32,
+    /// Pages of a wordline that depend on one another.
+    wordline: u32,
+    /// Programming units of a row on a die: one in every plane of the lane, all of which are used or skipped.
+    row: u32,
+    /// The largest number of superblocks of a die that are written together, one programming unit of each in turn.
+    set: usize,
+}
+
+impl FlushPrograms {
+    /// Prepares a flush of about `units` units on the drive in its present state. On 3D cells `csw` writes at most
+    /// `together` superblocks of a die layer by layer, before it takes the next superblocks; `None`: all free
+    /// superblocks.
+    pub fn new(
+        method: FlushMethod,
+        geometry: &Geometry,
+        ftl: &Ftl,
+        units: u32,
+        together: Option<u32>,
+    ) -> Self {
+        let die = |index: u32| match method {
+            FlushMethod::Plain => DieId(index),
+            // The channel varies fastest, then the die, then the chip.
+            FlushMethod::Csw => {
+                let (rest, channel) = (index / geometry.channels, index % geometry.channels);
+                let (chip, die) = (rest / geometry.dies_per_chip, rest % geometry.dies_per_chip);
+                DieId((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
+            }
+        };
+        let required = required_programs(geometry, ftl, units.div_ceil(geometry.units_per_program));
+        let per_superblock = programs_on_die(geometry);
+        let row = programs_per_row(geometry);
+        let (lsb_only, set) = match geometry.cell {
+            Cell::Slc => (0, 1),
+            // One-shot programs are equally fast.
+            Cell::Mlc | Cell::Tlc if geometry.dependent_pages() == 1 => (0, 1),
+            Cell::Mlc | Cell::Tlc => (
+                lsb_only_wordlines(
+                    (per_superblock / row).into(),
+                    geometry.dependent_pages().into(),
+                    required.div_ceil(row).into(),
+                ) as u32,
+                1,
+            ),
+            Cell::Mlc3d | Cell::Tlc3d => {
+                (0, together.map_or(usize::MAX, |superblocks| superblocks.max(1) as usize))
+            }
+        };
+        Self {
+            dies: vec![OnDie::default(); geometry.dies as usize].into(),
+            shared: Vec::new(),
+            is_by_die: method == FlushMethod::Csw,
+            order: (0..geometry.dies).map(die).collect(),
+            turn: 0,
+            lsb_only,
+            wordline: geometry.dependent_pages(),
+            row,
+            set,
+        }
+    }
+
+    /// Makes a `plain` flush continue on each die by itself, in the superblock on several dies that the host's stream
+    /// has open (`open`), and then in free superblocks, one programming unit after another. `done` returns the units of
+    /// a die in the open superblock that will have been programmed.
+    pub fn continue_by_die(
+        &mut self,
+        geometry: &Geometry,
+        open: Option<SuperblockId>,
+        done: impl Fn(SuperblockId, DieId) -> u32,
+    ) {
+        (self.is_by_die, self.lsb_only, self.set) = (true, 0, 1);
+        let Some(open) = open else { return };
+        self.shared.push(open);
+        for (on_die, die) in self.dies.iter_mut().zip((0..).map(DieId)) {
+            on_die.superblocks.push(open);
+            on_die.program = done(open, die) / geometry.units_per_program;
+            if on_die.program == programs_on_die(geometry) {
+                (on_die.first, on_die.at, on_die.program) = (1, 1, 0);
+            }
+        }
+    }
+
+    /// For a programming unit of a superblock on a die, by its number of the `programs` that the superblock has there,
+    /// the number of those after it that the flush leaves erased: the other pages of the wordlines of which only the
+    /// LSB page is used.
+    fn skips(&self, programs: u32) -> impl Fn(u32) -> u32 + use<> {
+        let &Self { lsb_only, wordline, row, .. } = self;
+        move |program| {
+            let (rows, behind) = (program / row, (program + 1) % row);
+            let is_skipped = behind == 0 && rows.is_multiple_of(wordline) && rows / wordline < lsb_only;
+            if is_skipped { ((wordline - 1) * row).min(programs - program - 1) } else { 0 }
+        }
+    }
+
+    /// The next programming unit, by its first unit: on the first die, in turn, that is not `busy` and has a
+    /// programming unit left. `None` if there is no such die.
+    pub fn next(
+        &mut self,
+        geometry: &Geometry,
+        array: &mut Array,
+        ftl: &mut Ftl,
+        busy: impl Fn(DieId) -> bool,
+    ) -> Option<AllocatedUnit> {
+        for step in 0..self.order.len() {
+            let turn = (self.turn + step) % self.order.len();
+            let die = self.order[turn];
+            if busy(die) {
+                continue;
+            }
+            let allocated = if self.is_by_die {
+                self.program_of_die(die, geometry, array, ftl)
+            } else {
+                ftl.allocate_for_flush(geometry, array, die)
+            };
+            if allocated.is_some() {
+                self.turn = turn + 1;
+                return allocated;
+            }
+        }
+        None
+    }
+
+    fn program_of_die(
+        &mut self,
+        die: DieId,
+        geometry: &Geometry,
+        array: &mut Array,
+        ftl: &mut Ftl,
+    ) -> Option<AllocatedUnit> {
+        let end = programs_on_die(geometry);
+        let skips = self.skips(end);
+        let on_die = &mut self.dies[die.index()];
+        while on_die.at == on_die.superblocks.len() {
+            // Only a set whose first programming units are being written takes further superblocks.
+            let taken = on_die.at - on_die.first;
+            if on_die.program == 0 && taken < self.set {
+                let shared = self.shared.get(on_die.superblocks.len()).copied();
+                match shared.or_else(|| ftl.take_flush_superblock(geometry, array, die)) {
+                    Some(superblock) => {
+                        on_die.superblocks.push(superblock);
+                        if geometry.dies_per_lane > 1 && shared.is_none() {
+                            self.shared.push(superblock);
+                        }
+                    }
+                    None if taken == 0 => return None,
+                    None => {}
+                }
+            }
+            if on_die.at == on_die.superblocks.len() {
+                on_die.at = on_die.first;
+                on_die.program += 1 + skips(on_die.program);
+                if on_die.program >= end {
+                    (on_die.first, on_die.at, on_die.program) =
+                        (on_die.superblocks.len(), on_die.superblocks.len(), 0);
+                }
+            }
+        }
+        let (superblock, program) = (on_die.superblocks[on_die.at], on_die.program);
+        on_die.at += 1;
+        let units = geometry.units_per_program;
+        let first = geometry.stripes.unit(geometry.die_in_lane(die), program * units);
+        let unit = geometry.unit(superblock, first);
+        Some(AllocatedUnit { unit, opened: program == 0, skips: (skips(program) * units) as u16 })
+    }
+
+    /// The superblocks taken by the flush that have unused programming units on a die.
+    pub fn unfilled(&self, geometry: &Geometry) -> Vec<SuperblockId> {
+        let end = programs_on_die(geometry);
+        let mut unfilled = Vec::new();
+        for die in &self.dies {
+            let behind = die.program + 1 + self.skips(end)(die.program);
+            let next = |index: usize| if index < die.at { behind } else { die.program };
+            let set = die.superblocks.iter().enumerate().skip(die.first);
+            let begun = set.filter(|&(index, _)| next(index) < end).map(|(_, superblock)| superblock);
+            let others = self.shared.iter().skip(die.superblocks.len());
+            for &superblock in begun.chain(others) {
+                if !unfilled.contains(&superblock) {
+                    unfilled.push(superblock);
+                }
+            }
+        }
+        unfilled
+    }
+}
+
+/// Eq. 7: the number of wordlines at the start of a superblock of which only the LSB page is used, if `required` of its
+/// `rows` rows are required. `wordline` is the number of rows of a wordline, one for each of its pages. A wordline with
+/// only its LSB page has `wordline - 1` rows fewer than a whole one.
+pub fn lsb_only_wordlines(rows: u64, wordline: u64, required: u64) -> u64 {
+    if required <= rows / wordline {
+        return rows.div_ceil(wordline);
+    }
+    rows.saturating_sub(required) / (wordline - 1)
+}
+
+/// Programming units of a superblock on one die.
+fn programs_on_die(geometry: &Geometry) -> u32 {
+    geometry.programs_per_superblock() / geometry.dies_per_lane
+}
+
+/// Programming units of a row on one die. With one-shot programs, which write several rows, 1.
+pub fn programs_per_row(geometry: &Geometry) -> u32 {
+    (geometry.units_per_row / geometry.units_per_program).max(1)
+}
+
+/// Eq. 6: the number of programming units required of each free superblock for a flush of `programs` programming units,
+/// if each die provides as many superblocks as the die with the fewest free superblocks. Dies without free superblocks
+/// are left out.
+fn required_programs(geometry: &Geometry, ftl: &Ftl, programs: u32) -> u32 {
+    let superblocks =
+        |die: u32| -> u32 { geometry.lanes_of(DieId(die)).map(|lane| ftl.flush_superblocks(lane)).sum() };
+    let free: Vec<u32> = (0..geometry.dies).map(superblocks).filter(|&superblocks| superblocks > 0).collect();
+    match free.iter().min() {
+        Some(&fewest) => programs.div_ceil(free.len() as u32 * fewest),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::geometry::LaneId;
+    use crate::base::geometry::{DriveSpec, Layout, Superblock};
+    use crate::flash::Keeps;
+    use crate::ftl::allocation::Allocation;
+    use crate::ftl::needs::{Demands, SuperblockNeeds};
+    use crate::ftl::{Candidates, Config, VictimPolicy, WearLevelling};
+
+    #[derive(Clone, Debug)]
+    struct Never;
+
+    impl VictimPolicy for Never {
+        fn pick(&mut self, _: &Candidates) -> Option<u32> {
+            None
+        }
+    }
+
+    struct Bench {
+        geometry: Geometry,
+        array: Array,
+        ftl: Ftl,
+    }
+
+    /// Four dies on four channels, each with nine superblocks of `planes` blocks of `rows` pages of `units` units, a
+    /// page for each layer. Die n has `free[n]` superblocks for the flush.
+    fn bench(cell: Cell, rows: u32, free: [u32; 4], units: u32, planes: u32) -> Bench {
+        let drive = DriveSpec {
+            channels: 4,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: planes,
+            blocks_per_plane: 9,
+            pages_per_block: rows,
+            page_size_bytes: 4096,
+            cell,
+            layers: if matches!(cell, Cell::Mlc | Cell::Tlc) { 1 } else { rows },
+            op: 1.0,
+            bad_blocks: 0.0,
+            endurance: 1000,
+            registers: 1,
+            program_order: crate::base::geometry::ProgramOrder::Page,
+        };
+        let layout = Layout { units_per_page: units, superblock: Superblock::Die };
+        let geometry = Geometry::with(&drive, layout);
+        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ..Keeps::default() });
+        let needs = SuperblockNeeds::new(&Demands {
+            lanes: 4,
+            blocks_per_superblock: 1,
+            bad_blocks: 0.0,
+            seed: 0,
+            units_per_superblock: geometry.units_per_superblock.into(),
+            units_per_program: units.into(),
+            unit_bytes: geometry.unit_bytes.into(),
+            logical_units: geometry.logical_units.into(),
+            shares_first_superblock: false,
+            levels_wear: false,
+            has_demand_map: false,
+            copybacks_max: 0,
+            has_combinations: false,
+            flushed_units: Some(8 * u64::from(units)),
+        });
+        let config = Config {
+            allocation: Allocation::Static(*b"CWDP"),
+            levelling: WearLevelling::None,
+            victim: Box::new(Never),
+            needs,
+            translation_pages: 0,
+            combination_pages: 0,
+        };
+        let mut ftl = Ftl::new(config, &geometry, &array);
+        for (lane, free) in (0..4).map(LaneId).zip(free) {
+            while ftl.flush_superblocks(lane) > free {
+                ftl.take_flush_superblock(&geometry, &mut array, DieId(lane.0));
+            }
+        }
+        Bench { geometry, array, ftl }
+    }
+
+    /// The pages within their superblocks to which a flush of `count` pages writes on each die, in order. The dies are
+    /// always idle.
+    fn pages_of(bench: &mut Bench, count: u32, together: Option<u32>) -> [Vec<u32>; 4] {
+        let Bench { geometry, array, ftl } = bench;
+        // The last page has one unit of data.
+        let units = geometry.units_per_page;
+        let mut places =
+            FlushPrograms::new(FlushMethod::Csw, geometry, ftl, (count - 1) * units + 1, together);
+        let mut by_die = <[Vec<u32>; 4]>::default();
+        for _ in 0..count {
+            let place = places.next(geometry, array, ftl, |_| false).expect("a page is free");
+            let (superblock, index) = geometry.split(place.unit);
+            assert_eq!((index % units, u32::from(place.skips) % units), (0, 0));
+            by_die[geometry.die_of(geometry.lane_of(superblock)).index()].push(index / units);
+        }
+        by_die
+    }
+
+    /// The same of a fresh drive, whatever the units of a page.
+    fn pages_by_die(
+        (cell, rows, free): (Cell, u32, [u32; 4]),
+        count: u32,
+        together: Option<u32>,
+    ) -> [Vec<u32>; 4] {
+        let [one, four] =
+            [1, 4].map(|units| pages_of(&mut bench(cell, rows, free, units, 1), count, together));
+        assert_eq!(one, four);
+        one
+    }
+
+    #[test]
+    fn csw_writes_3d_superblocks_layer_by_layer_as_in_figure_3() {
+        // Four chips with two free superblocks of three pages: thirteen pages take the first pages of all eight
+        // superblocks, the second pages of the four first superblocks, and that of the second superblock of chip 0.
+        let found = pages_by_die((Cell::Mlc3d, 3, [2; 4]), 13, None);
+        assert_eq!(found, [vec![0, 0, 1, 1], vec![0, 0, 1], vec![0, 0, 1], vec![0, 0, 1]]);
+    }
+
+    #[test]
+    fn a_die_with_few_free_superblocks_does_not_make_the_others_use_slow_layers() {
+        // Superblocks of four pages. Eq. 6 with the one free superblock of die 0 requires five pages of each
+        // superblock: superblock by superblock every die would fill a superblock first (pages 0, 1, 2, 3).
+        let found = pages_by_die((Cell::Tlc3d, 4, [1, 8, 8, 8]), 20, None);
+        assert_eq!(found[0], [0, 1, 2, 3]);
+        assert_eq!(found[1].iter().chain(&found[2]).chain(&found[3]).sum::<u32>(), 0, "{found:?}");
+    }
+
+    #[test]
+    fn superblocks_written_in_sets_are_filled_set_by_set() {
+        let found = pages_by_die((Cell::Mlc3d, 2, [0, 0, 0, 5]), 10, Some(2));
+        assert_eq!(found[3], [0, 0, 1, 1, 0, 0, 1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn planar_superblocks_are_filled_superblock_by_superblock_by_equations_6_and_7() {
+        // Seven pages of each of eight superblocks of eight pages: one wordline has only an LSB page.
+        let found = pages_by_die((Cell::Mlc, 8, [2; 4]), 56, None);
+        assert_eq!(found, [0; 4].map(|_| vec![0, 2, 3, 4, 5, 6, 7, 0, 2, 3, 4, 5, 6, 7]));
+    }
+
+    /// The rows of a superblock of three planes are used or skipped in all planes alike. Eight rows of MLC: the LSB row
+    /// of the first wordline, and then whole rows; a page more or less in a row makes no difference.
+    #[test]
+    fn superblocks_are_filled_by_rows() {
+        let of_rows = |rows: [u32; 7]| -> Vec<u32> {
+            rows.into_iter().flat_map(|row| [3 * row, 3 * row + 1, 3 * row + 2]).collect()
+        };
+        let superblock = of_rows([0, 2, 3, 4, 5, 6, 7]);
+        for lacking in 0..3 {
+            let count = 4 * 2 * 21 - lacking * 8;
+            let found = pages_of(&mut bench(Cell::Mlc, 8, [2; 4], 1, 3), count, None);
+            let expected = [&superblock[..], &superblock].concat();
+            assert_eq!(found, [0; 4].map(|_| expected[..(count / 4) as usize].to_vec()));
+        }
+        // Twelve pages of each superblock: the four LSB rows are enough.
+        let found = pages_of(&mut bench(Cell::Mlc, 8, [2; 4], 4, 3), 4 * 2 * 12, None);
+        let superblock: Vec<u32> = [0, 2, 4, 6].into_iter().flat_map(|row| 3 * row..3 * row + 3).collect();
+        assert_eq!(found[3], [&superblock[..], &superblock].concat());
+    }
+
+    #[test]
+    fn planar_tlc_uses_lsb_pages_first_and_then_whole_wordlines() {
+        let pages = |count| pages_by_die((Cell::Tlc, 12, [2; 4]), count, None)[0].clone();
+        // Four pages of each of eight superblocks: the four LSB pages are enough.
+        assert_eq!(pages(32), [0, 3, 6, 9, 0, 3, 6, 9]);
+        // Six pages of each superblock: three LSB pages and one whole wordline.
+        assert_eq!(pages(48), [0, 3, 6, 9, 10, 11, 0, 3, 6, 9, 10, 11]);
+        // Five pages need the whole wordline too: a wordline of TLC adds two pages at once.
+        assert_eq!(pages(40), [0, 3, 6, 9, 10, 11, 0, 3, 6, 9]);
+        // Twelve pages: all of them.
+        assert_eq!(pages(96), [(0..12).collect::<Vec<_>>(), (0..12).collect()].concat());
+    }
+
+    /// A superblock of eight pages has wordlines of three, three and two pages.
+    #[test]
+    fn the_last_wordline_of_planar_tlc_may_be_incomplete() {
+        let found = pages_by_die((Cell::Tlc, 8, [1; 4]), 12, None);
+        // Three pages are required of each superblock: more than the two wordlines that are whole.
+        assert_eq!(found[0], [0, 3, 6]);
+    }
+}

@@ -1,0 +1,287 @@
+//! A lane: its free superblocks, and the open superblock of each stream.
+
+use super::FreeSuperblocks;
+use crate::base::geometry::{Geometry, UnitId};
+
+/// The largest number of consecutive copybacks that a limit can allow. Each number has a stream in each lane.
+pub const COPYBACKS_MAX: u8 = 8;
+
+/// A write stream of a lane. Each stream fills an open superblock of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteStream {
+    /// Host writes.
+    Host,
+    /// Units that GC moves off-chip.
+    Gc,
+    /// Units that static wear levelling moves off-chip.
+    Wear,
+    /// Translation pages of the demand map.
+    Mapping,
+    /// Combination pages of partial refresh.
+    Combination,
+    /// Units that have been copied back this number of times in a row, at least once.
+    Copyback(u8),
+}
+
+impl WriteStream {
+    /// All streams, in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = WriteStream> {
+        let copybacks = (1..=COPYBACKS_MAX).map(WriteStream::Copyback);
+        [
+            WriteStream::Host,
+            WriteStream::Gc,
+            WriteStream::Wear,
+            WriteStream::Mapping,
+            WriteStream::Combination,
+        ]
+        .into_iter()
+        .chain(copybacks)
+    }
+
+    /// The number of the stream.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        match self {
+            WriteStream::Host => 0,
+            WriteStream::Gc => 1,
+            WriteStream::Wear => 2,
+            WriteStream::Mapping => 3,
+            WriteStream::Combination => 4,
+            WriteStream::Copyback(copybacks) => 4 + usize::from(copybacks),
+        }
+    }
+
+    /// Whether only the background job of the lane writes to the stream. The stream of combination pages counts as
+    /// such: partial refresh also writes to it without a job, but not while a program may be torn.
+    pub fn is_of_jobs(self) -> bool {
+        !matches!(self, WriteStream::Host | WriteStream::Mapping)
+    }
+
+    /// Consecutive copybacks that the units of the stream have gone through.
+    #[inline(always)]
+    pub fn copybacks(self) -> u8 {
+        match self {
+            WriteStream::Copyback(copybacks) => copybacks,
+            _ => 0,
+        }
+    }
+}
+
+/// The number of streams of a lane.
+pub const STREAMS: usize = 5 + COPYBACKS_MAX as usize;
+
+/// The open superblock of a stream: the next PPN, and the PPN after the last unit of the superblock. The two are equal
+/// if the stream has no open superblock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OpenSuperblock {
+    pub(super) next: u32,
+    pub(super) end: u32,
+    /// Rows after each row that stay erased. Above 0 only LSB pages are used, because power loss during the program of
+    /// another page would also destroy the pages of its wordline before it.
+    pub(super) skips: u32,
+    /// Whether all units are used again from the next row on all dies on: some dies have skipped rows, others not yet.
+    pub(super) skips_end: bool,
+}
+
+impl OpenSuperblock {
+    /// Units of the superblock that are not allocated; 0 without an open superblock.
+    #[inline(always)]
+    pub(super) fn left(&self) -> u32 {
+        self.end - self.next
+    }
+
+    /// Whether no unit is left to allocate.
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        self.left() == 0
+    }
+
+    /// Allocates the next unit; a row has `row` units on each of `dies` dies.
+    #[inline(always)]
+    pub(super) fn take(&mut self, row: u32, dies: u32) -> AllocatedUnit {
+        let unit = UnitId(self.next);
+        self.next += 1;
+        let skips = if self.skips > 0 && self.next.is_multiple_of(row) { self.skip(row, dies) } else { 0 };
+        AllocatedUnit { unit, opened: false, skips: skips as u16 }
+    }
+
+    /// Skips rows after a row on a die. Returns the number of units that the die skips.
+    fn skip(&mut self, row: u32, dies: u32) -> u32 {
+        // The last wordline of a superblock may have fewer rows.
+        let rows = self.skips.min(self.left() / (row * dies));
+        if self.next.is_multiple_of(row * dies) {
+            self.next += rows * row * dies;
+            if std::mem::take(&mut self.skips_end) {
+                self.skips = 0;
+            }
+        }
+        rows * row
+    }
+
+    /// Uses only the first of 1 + `skips` rows from now on.
+    pub(super) fn set_skips(&mut self, skips: u32, full_row: u32) {
+        // A die that has skipped rows cannot program them.
+        self.skips_end = skips == 0 && self.skips > 0 && !self.next.is_multiple_of(full_row);
+        if !self.skips_end {
+            self.skips = skips;
+        }
+    }
+
+    /// Units of the superblock that can still be allocated; a row has `row` units on all dies.
+    #[inline(always)]
+    pub(super) fn room(&self, row: u32) -> u32 {
+        if self.skips == 0 { self.left() } else { self.room_between_skips(row) }
+    }
+
+    #[cold]
+    fn room_between_skips(&self, row: u32) -> u32 {
+        let units = self.left();
+        // The rest of the present row, and the first row of every further wordline.
+        let (rows, rest) = (units / row, units % row);
+        let rows = if rest == 0 { rows } else { rows.saturating_sub(self.skips) };
+        rest + row * rows.div_ceil(1 + self.skips)
+    }
+}
+
+/// A unit allocated to a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocatedUnit {
+    /// The unit.
+    pub unit: UnitId,
+    /// Whether a superblock was opened for the unit.
+    pub opened: bool,
+    /// Units after the allocated unit on its die that remain erased.
+    pub skips: u16,
+}
+
+/// A lane.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// Erased superblocks.
+    pub free: FreeSuperblocks,
+    pub(super) open: [OpenSuperblock; STREAMS],
+    /// Erased units that are not allocated to a program.
+    pub(super) free_units: u32,
+    /// Free superblocks that the lane's job may still take, and nobody else.
+    pub promised_superblocks: u32,
+    /// Units that the lane's job may still move to the open superblock of the host, which are kept from the host; 0
+    /// unless GC shares this superblock.
+    pub promised_units: u32,
+    /// Valid units in all superblocks of the lane.
+    pub valid: u32,
+    /// Valid combination pages in all superblocks of the lane.
+    pub(super) combinations: u32,
+    /// Whether the lane was worn out at the last check: no superblock was being emptied or could be emptied with a
+    /// gain, and some superblock was retired or would retire at its next erase.
+    pub is_worn_out: bool,
+    /// Superblocks that the lane has and that are not retired.
+    pub usable_superblocks: u32,
+    /// Erases since the wear leveller last checked the lane.
+    pub erases_unchecked: u32,
+}
+
+impl Lane {
+    /// Makes the superblock of `units` units whose first one is `first` the open superblock with number `index`.
+    pub(super) fn begin(&mut self, index: usize, first: UnitId, units: u32) {
+        let open = &mut self.open[index];
+        (open.next, open.end) = (first.0, first.0 + units);
+    }
+
+    /// Allocates the next unit of the open superblock with number `index`.
+    #[inline(always)]
+    pub(super) fn take(&mut self, index: usize, geometry: &Geometry) -> AllocatedUnit {
+        let open = &mut self.open[index];
+        let before = open.left();
+        let unit = open.take(geometry.units_per_row, geometry.dies_per_lane);
+        self.free_units -= before - open.left();
+        unit
+    }
+
+    pub(super) fn count_free_units(&self, units_per_superblock: u32) -> u32 {
+        self.free.len() * units_per_superblock + self.open.iter().map(OpenSuperblock::left).sum::<u32>()
+    }
+
+    /// Whether, with `valid` valid units, at most half a superblock's worth of garbage is left for GC. The units of
+    /// `taken_superblocks` superblocks are not counted, because GC cannot collect them. Garbage that is less than a
+    /// page in each superblock is not counted either: GC gains nothing from it.
+    pub(super) fn leaves_little_garbage(
+        &self,
+        geometry: &Geometry,
+        taken_superblocks: u32,
+        valid: u32,
+    ) -> bool {
+        let superblocks = self.usable_superblocks.saturating_sub(taken_superblocks);
+        let thin = superblocks * (geometry.units_per_page - 1);
+        valid + thin + geometry.units_per_superblock / 2 >= superblocks * geometry.units_per_superblock
+    }
+
+    /// Whether the host's stream can allocate a unit and leave the job the units promised to it. A free superblock
+    /// beyond the reserve has room for all of these. `shares_first_superblock`: GC moves units to the open superblock
+    /// of the host. Without a free superblock this superblock then takes copies only, because recovery can erase a
+    /// superblock of copies to regain a free superblock.
+    #[inline]
+    pub(super) fn has_room(&self, reserve_superblocks: u32, shares_first_superblock: bool) -> bool {
+        let open = self.open[WriteStream::Host.index()];
+        let is_for_copies = shares_first_superblock && self.free.is_empty();
+        open.left() > self.promised_units && !is_for_copies
+            || self.free.len() > self.promised_superblocks + reserve_superblocks
+    }
+
+    /// Erased superblocks that are not promised to a job.
+    #[inline]
+    pub fn free_superblocks(&self) -> u32 {
+        self.free.len().saturating_sub(self.promised_superblocks)
+    }
+
+    /// For each stream 1 + the next PPN to allocate; 0 for a stream without an open superblock.
+    pub fn open_superblocks(&self) -> [u64; STREAMS] {
+        self.open.map(|open| if open.is_full() { 0 } else { u64::from(open.next) + 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A superblock of nine rows, of which the first of two or three is used, or all. The room is the number of units
+    /// that can be taken, from every unit on.
+    #[test]
+    fn the_room_of_a_superblock_is_the_number_of_units_that_can_be_taken() {
+        let of_row = |row: u32| [0, 1, 2].map(|skips| [1, 3].map(|dies| (row, dies, skips)));
+        for (row, dies, skips) in [1, 4].into_iter().flat_map(of_row).flatten() {
+            let (full, end) = (row * dies, 9 * row * dies);
+            let is_used = |index: &u32| (index / full).is_multiple_of(1 + skips);
+            for next in (0..=end).filter(|index| is_used(index) || *index == end) {
+                let mut open = OpenSuperblock { next, end, skips, skips_end: false };
+                let room = open.room(full);
+                let (mut taken, mut skipped) = (Vec::new(), 0);
+                while open.next < open.end {
+                    let allocated = open.take(row, dies);
+                    skipped += u32::from(allocated.skips);
+                    taken.push(allocated.unit.0);
+                }
+                assert_eq!(taken, (next..end).filter(is_used).collect::<Vec<_>>());
+                assert_eq!(room as usize, taken.len(), "rows of {row} units from {next}, {skips} skipped");
+                // From the beginning of a row on, the dies skip what is not taken.
+                if next.is_multiple_of(full) {
+                    assert_eq!(skipped, end - next - room);
+                }
+            }
+        }
+    }
+
+    /// Two dies with rows of two units use every second row. The second die is in the first row when all units may be
+    /// used again: it skips the second row, as the first die has.
+    #[test]
+    fn all_units_are_used_again_when_every_die_has_skipped_the_same_rows() {
+        let mut open = OpenSuperblock { next: 0, end: 32, skips: 1, skips_end: false };
+        let take = |open: &mut OpenSuperblock| {
+            let allocated = open.take(2, 2);
+            (allocated.unit.0, allocated.skips)
+        };
+        assert_eq!([(); 3].map(|()| take(&mut open)), [(0, 0), (1, 2), (2, 0)]);
+        open.set_skips(0, 4);
+        assert_eq!([(); 3].map(|()| take(&mut open)), [(3, 2), (8, 0), (9, 0)]);
+        assert_eq!([(); 3].map(|()| take(&mut open)), [(10, 0), (11, 0), (12, 0)]);
+    }
+}
