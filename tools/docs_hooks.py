@@ -1,4 +1,11 @@
-"""The hooks of the site's build: generated parts, pictures, formulas, and links from keys to the reference."""
+"""The hooks of the site's build: generated parts, pictures, formulas, and links from keys to the reference.
+
+`docs/` has the hand-written pages. `docs_reference.py` generates the parts of the reference from the schema, the
+policies, the help texts, the docstrings, and the sources of notes and trace readers; `docs_pictures.py` draws the
+pictures; `docs_formulas.py` turns formulas into MathML. The site needs neither a network nor a server:
+`docs/assets/iframe-worker.js` lets the search run on pages opened from a folder. `tests/python/test_docs.py` runs every
+command and snippet of the pages and of README.md, and builds the site strictly.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The end of the command by a signal, or by a failed write to a standard stream."""
+"""The end of the command by a signal, or by a failed write to a standard stream.
+
+A command never fails because of stdout: output that cannot be written is dropped, the work is finished, and the exit
+status reports it. A signal is a `KeyboardInterrupt`; while a drive is simulated the first signal is only recorded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Errors of the Python package, and the texts of operating-system errors with their remedies."""
+"""Errors of the Python package, and the texts of operating-system errors with their remedies.
+
+A text that may have a name of the user goes to the terminal through `visible`: `say` and `fail` for lines,
+`VisibleConsole` for tables, `visible_data` for JSON and TOML, whose content stays the same.
+"""
 
 import errno
 import os

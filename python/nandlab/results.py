@@ -7,6 +7,9 @@ or a detection of the dirty page budget, and `timeline.json` with `output.timeli
 
 A file is read only if it is the one that was written: the marker has the SHA-256 of every file except `sim.json`, and
 of its own entries. So a file that was cut off, changed, or taken from another result is refused by its name.
+
+The readers (`RunResult.read`, `Life.read`) go through `ResultFolder`, which hands out only such a file;
+`tests/python/test_result_folders.py` mutates every file.
 """
 
 from __future__ import annotations

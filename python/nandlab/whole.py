@@ -2,6 +2,8 @@
 
 The data is written to a hidden directory beside the target, `.NAME.partial-PID-RANDOM`, and renamed. A killed process
 leaves its hidden directory behind; the next process that writes to the same parent directory removes it.
+
+The hidden directory is locked. The lock ends with its process, so the next process recognises an abandoned directory.
 """
 
 from __future__ import annotations

@@ -7,6 +7,12 @@
 //! [`convert`] writes a source in a trace format.
 //!
 //! Reading order: this file, `trace`, `format/mod` and `format/msr`, `input`, `batch`, `kept/mod`, `generate/profile`.
+//!
+//! A first thread reads and decompresses the file (`input`), a second one parses it, brings it into order of time and
+//! checks it (`trace`, `order`, `device`, `format`), and the thread of the simulation takes its requests in batches
+//! (`batch`). Both exchanges use again what has been used, so memory is bounded and nothing is allocated per request. A
+//! batch holds the positions of the counts of skipped records and ends with the error, so a source returns the same at
+//! each request whichever thread parses. Repetitions of a trace and generators do not know of kept traces.
 
 mod batch;
 mod convert;

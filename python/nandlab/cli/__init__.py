@@ -8,6 +8,10 @@ Exit status:
 3    done, but the output could not be written to stdout
 130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
 141  done, but the reader of the output has closed the pipe
+
+`app.py` has the parser, an `argparse.ArgumentParser` whose errors have a correction, and the table of the commands.
+Each command is a module of its name: its function `add` declares its arguments. Only the module of the given command is
+imported, and a module imports rich, numpy or polars where it uses them; `tests/python/test_start.py` has the budgets.
 """
 
 from __future__ import annotations

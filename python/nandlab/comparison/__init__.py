@@ -19,6 +19,9 @@ contains "no change" is not clear. A key has no effect if all results are the sa
 The modules in the order of use: `inputs` (folders and specs) -> `execute` (the runs that are missing) -> `metrics`
 (values and their names in words) -> `changes` (ratios, intervals, sentences), `identity` (results that are the same to
 the byte) -> `cautions` (what misleads) -> `model`.
+
+All specs are run with the seeds of the first one, so that runs are paired. The settings that differ are read from the
+resolved specs that the results keep.
 """
 
 from nandlab.comparison.model import Alone, Comparison, Pair, Runs, Setting, compare

@@ -1,4 +1,18 @@
-"""The report: one HTML file for a result; it opens without a network."""
+"""The report: one HTML file for a result; it opens without a network.
+
+A page is made in three steps; all need the extra `figures`.
+
+- `run_page.py`, `life_page.py`, `study_page.py`, `compare_page.py` and `reliability.py` choose the content: a `Page`
+  (`content.py`) with its first sentence, notes, and sections of typed parts.
+- `run_charts.py` and `study_charts.py` describe the charts (`chart.py`), without a drawing library. `vega.py` turns a
+  description into Vega-Lite for a page, a notebook or a file; `files.py` makes SVG, PDF and PNG by vl-convert.
+- `render.py` fills the templates in `templates/`, which escape every text: `base.html` is the frame of all pages,
+  `parts.html` has the parts, and each kind of page has a file of its own.
+
+The script is in a page once. The data of a chart is JSON beside its element; `chart.js` draws it, switches series, and
+shows the values under the pointer or the finger. The colours are variables of `style.css` (`colours.py`), so a change
+of the theme needs no new drawing. The policy in the head of a page lets the browser fetch nothing.
+"""
 
 from __future__ import annotations
 

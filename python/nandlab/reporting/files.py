@@ -1,4 +1,8 @@
-"""Pictures of charts as files, and the script that draws the charts of a page."""
+"""Pictures of charts as files, and the script that draws the charts of a page.
+
+Bundling this script takes about three seconds. So the script is kept in the user's cache folder, under a name made from
+the versions of its parts and with its hash.
+"""
 
 from __future__ import annotations
 

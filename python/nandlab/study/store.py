@@ -1,4 +1,9 @@
-"""The store of finished runs: a directory per run, named by the run's identity and written completely or not at all."""
+"""The store of finished runs: a directory per run, named by the run's identity and written completely or not at all.
+
+The identity has the build (version and compiled core, `build_identity`). A worker must have the same program (the build
+and the Python modules, `program_identity`). So a change of a report repeats no run, and no worker does runs with other
+modules.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,15 @@
 //! Files appear under their names by renaming, when they are complete. Several processes may use the folder: two that
 //! parse the same trace write equal files. When a trace has been kept, the files used longest ago are removed until the
 //! folder is within its limit.
+//!
+//! The parser's thread also writes the batches to the kept trace, which gets its name when the trace has ended without
+//! an error. The version of this crate is a hash of its sources (`build.rs`), so a changed reader never meets the
+//! requests of another version.
+//!
+//! The layout is our own because Parquet or Arrow would make the reader depend on a dozen crates for four columns of
+//! numbers; the hash is XXH3 of the crate `twox-hash`, which the writer of Parquet uses too. A column of a batch has as
+//! many bytes a number as its range needs (`column`): reading the file took a fortieth of the CPU time of a run when
+//! each number had eight.
 
 mod column;
 mod file;

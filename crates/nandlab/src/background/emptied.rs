@@ -4,6 +4,10 @@
 //!
 //! A lane has at most one emptied victim, and until that is erased the next job opens no superblock. So the two take no
 //! more free superblocks than a single job, whose room they share.
+//!
+//! The erase of the emptied victim counts as a free superblock when the room of the next job is checked, so the needs
+//! of a lane do not grow. For the triggers of GC an emptied victim does not count as free before its erase is queued,
+//! so GC goes on.
 
 use super::{Around, Background};
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};

@@ -1,6 +1,12 @@
 //! The operations of a job. A job has a few copies under way at a time. A copy is a copyback, or a read and, if the
 //! unit is still valid after the read, a program in the same lane. The victim is erased when it has neither valid units
 //! nor pins.
+//!
+//! With `gc.foreground = "blocking"` a die serves only background work, and the host operations that were queued before
+//! the write that has made the lane short of space, while copies or the erase of a victim are under way. This write
+//! waits, and so does everything behind it: its die is kept from the queueing of its program until the wake that begins
+//! the cleaning (`Core::keep_dies`). A cleaning that ends while its lane is still short keeps the die for the next one,
+//! unless it has gained no room. Other dies are not blocked.
 
 use super::copybacks::numbers;
 use super::{Around, Background, Job, PREFETCH_UNITS};

@@ -9,6 +9,19 @@
 //!
 //! The sources are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
 //! (`pacing.rs`). Jobs call refresh, read reclaim and copybacks through the trait `Around`.
+//!
+//! While space is short, refresh and reclaim begin after GC (with pacing see `pacing.rs`). A drive that cannot refresh
+//! as fast as its data comes due lets data be overdue, and counts this.
+//!
+//! GC takes the superblock with the fewest valid units in place of the policy's victim in four cases: the policy's
+//! victim cannot be emptied; its erase would retire it while space is short; emptying it gains nothing; or a victim is
+//! forced (`Background::forces_victim`). A victim that gains nothing is nevertheless accepted for some time if the host
+//! is busy or a write waits, so that a policy such as `fifo` can proceed to other superblocks. `gc_victims_forced`
+//! counts the victims that were not the policy's.
+//!
+//! With `migration.first_block = "shared"` GC's stream fills the open superblock of the host (`Ftl::open_of`), and the
+//! host leaves the units that the job still has to move (`Lane::promised_units`), unless a superblock beyond the
+//! reserve is free.
 
 mod copybacks;
 mod emptied;

@@ -31,6 +31,15 @@
 //! share that depends only on the number of free units, similar to the rate limiter of pblk, which divides a write
 //! buffer according to the number of free superblocks (Bjørling, González and Bonnet, LightNVM: the Linux open-channel
 //! SSD subsystem, FAST 2017). That design needs two thresholds, which fit only one drive and one WAF.
+//!
+//! With `gc.pacing = "none"` the operation that has waited longer goes next; behind a write cache GC then gets almost
+//! no programs until the host has no room left.
+//!
+//! Pacing changes neither the triggers of GC nor its victims. With pacing, refresh and reclaim go before GC while the
+//! host has room for at least half a superblock. Pacing does not slow down a job that is urgent because of its data: a
+//! reclaim, or a refresh that begins when half of the grace is over. Reads and erases of GC are not paced. A job of GC
+//! that began while the erase of the victim before was pending goes on behind the host once this erase has ended the
+//! shortage (`Background::go_on`), so GC stays no victim ahead.
 
 use crate::base::geometry::LaneId;
 use crate::core::Core;

@@ -3,6 +3,10 @@
 //! A superblock takes a good block of each plane of its lane: in place of a bad one, another one of the same plane. The
 //! blocks of a plane are alike, so only their number counts. A lane has as many superblocks as its plane with the
 //! fewest good blocks has blocks; the other planes keep good blocks that no superblock uses.
+//!
+//! The superblocks that cannot be formed are those with the highest numbers of their lane. They are in
+//! `SuperblockState::Bad` from the start, and [`Geometry::superblocks_in`] leaves them out. The spec check draws as
+//! well: the needs (`SuperblockNeeds`) must fit the lane with the fewest superblocks.
 
 use crate::base::binomial::binomial;
 use crate::base::geometry::{Geometry, LaneId};

@@ -18,6 +18,10 @@
 //! Numbering is dense and nested: channel, chip, die, lane, superblock, unit. For example, the id of a die's first lane
 //! is the die's id times the lanes per die. A lane with bad blocks has fewer superblocks than `drive.blocks_per_plane`
 //! ([`BadBlocks`]): those with the highest numbers do not exist.
+//!
+//! Map, valid bits, OOB, GC and jobs know units, superblocks and lanes. Planes matter to the device alone
+//! (`Transaction::plane_in_die`), and counts of operations and bytes are by page and block. A job of a lane acts on all
+//! dies of the lane ([`Geometry::dies_of`]).
 
 pub use crate::base::ids::{CacheSlot, DieId, LaneId, Lpn, MissId, RequestId, SuperblockId, Tvpn, UnitId};
 pub use crate::base::stripes::{Divisor, Stripes};

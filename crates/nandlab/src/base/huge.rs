@@ -1,4 +1,8 @@
 //! Large arrays with random access, which the kernel backs with huge pages where it can.
+//!
+//! Map and OOB are such arrays: they are zeroed lazily and take about 8.3 bytes per physical unit. Age stamps and the
+//! arrays per unit of refresh schemes are written at the start, so that a run that has started does not run out of
+//! memory.
 
 use std::ops::{Deref, DerefMut};
 

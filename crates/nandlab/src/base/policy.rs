@@ -1,4 +1,31 @@
 //! Descriptions of policies. The spec key of a slot, its errors and its listings are generated from them.
+//!
+//! A *slot* is a place in the drive that a policy fills; the spec key selects the policy. A policy returns a decision;
+//! the mechanism checks and executes the decision. A policy that is called once per victim is a `dyn`, with its loop
+//! over superblocks inside; a choice that is made once per unit is an enum.
+//!
+//! | slot (spec) | form | where | inputs |
+//! |---|---|---|---|
+//! | `gc.victim` | `Box<dyn VictimPolicy>`, table `policies!` | `background/gc/`; the trait in `ftl/victim.rs` | one lane's superblocks (`Candidates`), its own state and random stream |
+//! | `gc.pacing`, `gc.foreground` | enums | `background/pacing.rs`, `background/job.rs` | a lane's room, the units that its job has to move |
+//! | `ftl.allocation` | enum | `ftl/allocation/` | LPN; `dynamic` also die load and room |
+//! | `ftl.wear_levelling` | enum | `ftl/free_superblocks.rs` (next free superblock), `background/wear.rs` (cold superblock) | a lane's P/E cycles |
+//! | `timing.scheduler` | enum | `sched/pick.rs` | the head of each of a die's five queues, one for each class of operations, and whether background work is urgent |
+//! | `ftl.map` | `core::Map`; `UnitMap`, with `demand` also `DemandMap` | `ftl/unit_map.rs`, `demand_map/` | |
+//! | `ftl.map.demand.eviction` | enum | `demand_map/cache/` | the cached entries: read level and order of use |
+//! | `ftl.map.demand.translation_level` | enum | `Core::keeps_level` in `core/read.rs` | whether the unit is a translation page |
+//! | `ftl.map.demand.miss` | enum | `demand_map/mod.rs` | whether the translation page is being read |
+//! | `ftl.map.demand.write_back` | enum | `demand_map/insertions.rs` | whether the evicted entry is dirty, the stage of its write-back |
+//! | `ecc.start` | enum | `flash/ecc/start.rs` | the level remembered for the unit, the level of its superblock or of the drive; for `ideal` the level that the unit needs; for `table` P/E cycles and age |
+//! | `reliability.copyback` | enum | `Core::take_over_errors` in `core/read.rs`, `Reliability::rber_sensed` | the RBER of the source at the time of the copyback |
+//! | `reliability.rber` | enum | `flash/reliability/` | P/E cycles, age, reads, copybacks, page kind |
+//! | `migration.policy` | `Box<dyn MigrationPolicy>`, table `policies!` | `copyback/policy/` | urgency, load of the write buffer (`VictimView`) |
+//! | `migration.policy.rcopyback.occupancy` | enum | `host/load.rs`; `Caching::update_load`, `Buffer::update_load` | units being written back, dirty units; acknowledged units of `ftl.buffer` |
+//! | `refresh.policy` | enum; code queries its properties (`in_place`, `partial`, `hot_reads`), not its name | `refresh/spec.rs` | |
+//! | `reclaim.policy` | enum | `reclaim/mod.rs` | read count of the superblock, predicted RBER of a sampled read |
+//! | `cache.sync` | `Box<dyn SyncPolicy>`, table `policies!` | `write_cache/sync/` | counts of the write cache (`CacheView`) |
+//! | `capacitor.flush` | enum | `ftl/flush_programs.rs`; its cost in `capacitor/cost.rs` | free superblocks, open superblocks, page kinds |
+//! | probe | generic parameter `P` | `probe/`, `host/oracle.rs`, `report/timeline/` | every event |
 
 /// A parameter of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,6 @@
 //! Slabs, and first-in first-out lists threaded through the values of a slab.
+//!
+//! An index into a slab has a niche, so an `Option` of an index takes four bytes.
 
 use super::steps::step;
 use std::fmt;

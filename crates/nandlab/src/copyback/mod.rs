@@ -6,6 +6,21 @@
 //!
 //! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018.
 //! `policy/` decides when copybacks are used; `limit.rs` bounds the number of copybacks in a row of a unit.
+//!
+//! When a job starts, the migration policy decides whether the victim's units are copied back.
+//! `Migration::may_copy_back` then checks every page against `CopybackLimit`, under the condition that its units would
+//! have in their destination superblock; `background/copybacks.rs` lets pages wait until they fill a programming unit;
+//! and `Migration::copy_back` asserts the same check after the units have been allocated. A page that the limit refuses
+//! is moved off-chip, so a job needs room in both streams; if one stream has no room, the whole victim is moved
+//! off-chip.
+//!
+//! The data of a copyback is in no buffer, so a pin keeps the superblock of the source until the copyback ends. If the
+//! host has written or deallocated the unit meanwhile, the copy is invalid from the start. `Superblock::copybacks`
+//! applies to all units of the superblock; after a power loss the counts are read with the OOB, and an open superblock
+//! continues in the stream of its count. The errors of a copy are those of `Core::take_over_errors`: with
+//! `reliability.copyback = "constant"` the counts of its superblock, with `"propagate"` a record of the unit
+//! (`Array::copied`: the RBER that the sense found, and the age stamp of the program), which a correction in place and
+//! an erase remove.
 
 mod limit;
 pub(crate) mod notes;

@@ -12,6 +12,11 @@
 //!
 //! Of the transactions of a flash operation only the first is in a queue; the others follow it through
 //! [`Transaction::more`].
+//!
+//! Each of these transactions has its own owner. Times, operation counts and bytes programmed are by page
+//! (`Core::count_ended`). `Core::fill_program` programs a programming unit that has been allocated as a whole
+//! (emergency flush, detection, recovery). At power loss an operation is torn, or ends, with all its units; units that
+//! gather are dropped.
 
 use super::joined::Joined;
 use super::read::SubRead;

@@ -4,6 +4,18 @@
 //! numbers of writes, the clocks, the wakes, and the state that mechanisms share with each other. A mechanism keeps its
 //! own state and counters, takes the core by reference, and changes flash only through the verbs of the core: `read`,
 //! `program`, `copy_back`, `erase`.
+//!
+//! The verbs:
+//!
+//! | verb | effect |
+//! |---|---|
+//! | `Core::program` | allocates the next unit of a stream (or uses a unit that was allocated before); writes the unit's OOB; maps the unit; pins the superblock of the unit that is replaced; adds the unit to a program; pushes `Wake::Space` if a superblock was opened |
+//! | `Core::copy_back` | allocates the next programming unit of a stream to pages of the same planes; writes the OOBs; pins the superblock of the sources; queues the copyback. The map changes when the copyback ends |
+//! | `Core::read` | pins the superblock; computes the read level that the unit needs and the level of the first try; queues the read. A linked unit is two sub-reads |
+//! | `Core::erase` | queues the erase of a superblock without valid units and pins |
+//!
+//! The verbs only queue. After all operations of an event or of a request have been queued, and again after each wake,
+//! `Core::start_dies` starts the free dies that have received work.
 
 mod at_once;
 mod copy_back;

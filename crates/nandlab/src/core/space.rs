@@ -1,5 +1,15 @@
 //! The room that a lane has for the host, for jobs, and for translation and combination pages; the superblocks that can
 //! be emptied.
+//!
+//! A *dead* superblock is full, without valid units and pins. It is erased beside the lane's job: when its die has
+//! nothing else to do or, while the host has no room, with the priority of a host write. It counts as free for the
+//! triggers of GC and for the switch of partial refresh, but not for the flush reserve, the budget or a write.
+//! Superblocks that are dead after preconditioning wait for GC.
+//!
+//! The triggers of GC (`gc.foreground_free`, `gc.background_free`) are shares. The share of a lane is the number of
+//! units that the host can still allocate (in free superblocks beyond the reserve, and in the rest of the host's open
+//! superblock), divided by the number of units that can be free for the host: the spare units less the reserve and less
+//! one superblock for each internal stream.
 
 use super::{Core, VictimTimes, Wake};
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};

@@ -1,5 +1,25 @@
 //! Wakes: messages to a mechanism about a change to which it has to react. A mechanism does not call back its caller
 //! but queues a wake. The event loop serves the wakes in order before the next event, at the same simulated time.
+//!
+//! | wake | pushed by | served by |
+//! |---|---|---|
+//! | `Space(lane)` | an opened or closed superblock, a write or translation page without room, the end of a detection, recovery | GC |
+//! | `Emptied(lane)` | the last unpin of a job's victim, or of the victim before | the job: the erase |
+//! | `Dead(superblock)` | the last unpin, or the last invalidated unit, of a full superblock | its erase, beside the lane's job |
+//! | `Resume(lane)` | waiting writes that were moved to the list of another lane; a job that has taken fewer units than the host had left to it | the writes, then GC |
+//! | `UnitDone(lane)`, `WriteElsewhere { lane, read }` | partial refresh, when a unit that waited for room in the VSM is done or has to be written elsewhere | the job of the lane |
+//! | `JobOver(lane)` | a job whose superblock stays, or whose victim is emptied | `PowerBackup`, waiting translation pages and writes, the next job |
+//! | `Due(lane)` | the refresh clock, `Drive::hurry`, `Reclaim` | the next job of the lane, if the lane has none |
+//! | `Hurry(superblock)` | the refresh clock | `Drive::hurry`: the VSM is programmed, or the job is promoted |
+//! | `Refreshed(superblock)` | partial refresh, when all susceptible bits of the superblock are in flash | `Refresh`: the superblock's next interval begins |
+//! | `MapEntry { waiter, is_lost }` | the demand map, when a translation page has been read or the entry is cached | the unit that waited for the entry |
+//! | `ReadMiss(slot)` | the write cache, for a read that missed and has a slot and its map entry | `Drive::read_into_cache`: the read of flash |
+//! | `SectorsArrived { .. }` | the write cache, for sectors that need no flash read | the write cache |
+//! | `WriteBackEnded(slot)` | a write-back that is no longer needed, or failed because of wear | the write cache |
+//! | `CacheRoom` | a freed slot, a changed budget, a TRIM | the write cache: waiting writes and reads |
+//! | `Detection` | programs while the capacitor is not charged, ended write-backs, TRIMs of cached units | `PowerBackup`, which may begin the next stage |
+//! | `Results` | the last request of the warm-up (`workload.warm_up`) | the statistics begin again, after all other wakes |
+//! | `CutPower` | the request after which power fails (`power.cut_after_requests`) | the power clock |
 
 use super::Waiter;
 use crate::base::geometry::{CacheSlot, LaneId, SuperblockId};

@@ -12,6 +12,10 @@
 //!
 //! Changes that wait for the write-back of their translation page take RAM. To limit this RAM, misses wait while
 //! `WRITE_BACKS_MAX` translation pages are being written back.
+//!
+//! Translation pages have LPNs above the host's and a stream of their own, so GC, valid bits and audit need no special
+//! case for them. GC's copies of translation pages go through the same queue as write-backs, because a superblock is
+//! programmed in order. GC never waits for a write-back, so GC and write-backs cannot deadlock.
 
 mod cache;
 mod demand;

@@ -11,6 +11,12 @@
 //! - All data keeps its age, and each superblock keeps the elapsed part of its refresh interval: in a steady state the
 //!   distribution of ages does not change. A superblock that would be due after the fast-forward, because wear has
 //!   shortened its interval or because the superblock was due before, gets a random age within its interval.
+//!
+//! A drive with no operation under way can skip a multiple of the time between two points of its life ([`Lived`]). The
+//! scaled clock that the capacitor and DPBD use jumps; the age clock does not. The P/E cycles in the entries of
+//! combination pages are raised with those of their superblocks. `nandlab life` uses this; a row of `life.parquet` is
+//! one stretch (`report::Stretch`), the change of the statistics since a given time. The option `--against-full`
+//! measures the error.
 
 use super::Drive;
 use super::spec::{DirtyBudget, WearLevelling};

@@ -131,6 +131,16 @@ impl Drive<NoProbe> {
     }
 }
 
+/// What comes next in a drive.
+enum Next {
+    /// An event: its time and its clock.
+    Event(Time, u32),
+    /// Units that waited for room have been given up, so requests may have ended.
+    GivenUp,
+    /// The drive has failed, or has no event.
+    Nothing,
+}
+
 impl<P: Probe> Drive<P> {
     /// Informs the oracle, which `of` returns from the probe, of the LPNs that preconditioning has mapped.
     pub fn expect_preconditioned(&mut self, of: impl FnOnce(&mut P) -> &mut Oracle) {
@@ -378,14 +388,17 @@ impl<P: Probe> Drive<P> {
     /// the drive has failed.
     pub fn advance_some(&mut self, to: Time, events: u64) -> bool {
         let mut events_left = events;
-        while let Some((time, clock)) = self.next_event(true)
-            && time <= to
-        {
-            if events_left == 0 {
-                return false;
+        loop {
+            match self.next_event(true) {
+                Next::Event(time, _) if time > to => break,
+                Next::Event(..) if events_left == 0 => return false,
+                Next::Event(time, clock) => {
+                    events_left -= 1;
+                    self.step(time, clock);
+                }
+                Next::GivenUp => {}
+                Next::Nothing => break,
             }
-            events_left -= 1;
-            self.step(time, clock);
         }
         if self.failure.is_some() {
             return true;
@@ -407,7 +420,8 @@ impl<P: Probe> Drive<P> {
     pub fn advance_to_completion(&mut self, limit: Time) -> bool {
         while self.path.host.completions.is_empty() {
             match self.next_event(false) {
-                Some((time, clock)) if time <= limit => self.step(time, clock),
+                Next::Event(time, clock) if time <= limit => self.step(time, clock),
+                Next::GivenUp => {}
                 _ => return false,
             }
         }
@@ -418,21 +432,28 @@ impl<P: Probe> Drive<P> {
     /// time becomes the time of the event, not `limit`. Budget detections and refreshes to come are events, so a drive that
     /// has them always has a next event.
     pub fn advance_by_event(&mut self, limit: Time) -> bool {
-        match self.next_event(true) {
-            Some((time, clock)) if time <= limit => {
-                self.step(time, clock);
-                self.failure.is_none()
-            }
-            _ => false,
-        }
+        self.advance_by_one(limit, true)
     }
 
     /// Simulates the next event of a drive that is not at rest ([`Drive::run_until_idle`]); returns whether an event was
     /// simulated.
     pub fn advance_unless_at_rest(&mut self) -> bool {
-        let Some((time, clock)) = self.next_event(false) else { return false };
-        self.step(time, clock);
-        self.failure.is_none()
+        self.advance_by_one(Time::NEVER, false)
+    }
+
+    /// Simulates the next event if it is not later than `limit`, as [`Drive::next_event`] has it; returns whether an event
+    /// was simulated.
+    fn advance_by_one(&mut self, limit: Time, recurs: bool) -> bool {
+        loop {
+            match self.next_event(recurs) {
+                Next::Event(time, clock) if time <= limit => {
+                    self.step(time, clock);
+                    return self.failure.is_none();
+                }
+                Next::GivenUp => {}
+                _ => return false,
+            }
+        }
     }
 
     /// Simulates until the drive is at rest: all requests completed, no background work left.
@@ -452,36 +473,37 @@ impl<P: Probe> Drive<P> {
     pub fn run_some_until_idle(&mut self, began: Time, limit: Span, events: u64) -> Result<bool, Failure> {
         let until = began.saturating_add(limit);
         let mut events_left = events;
-        while let Some((time, clock)) = self.next_event(false) {
-            if time > until {
-                // If nothing but the time at which the drive counts as idle is still to come, nothing is under way.
-                return if clock == self.core.idle_clock() { Ok(true) } else { Err(self.restless(limit)) };
+        loop {
+            match self.next_event(false) {
+                Next::Event(time, clock) if time > until => {
+                    // If nothing but the time at which the drive counts as idle is still to come, nothing is under way.
+                    let is_idle = clock == self.core.idle_clock();
+                    return if is_idle { Ok(true) } else { Err(self.restless(limit)) };
+                }
+                Next::Event(..) if events_left == 0 => return Ok(false),
+                Next::Event(time, clock) => {
+                    events_left -= 1;
+                    self.step(time, clock);
+                }
+                Next::GivenUp => {}
+                Next::Nothing => return self.failure().map_or(Ok(true), |failure| Err(failure.clone())),
             }
-            if events_left == 0 {
-                return Ok(false);
-            }
-            events_left -= 1;
-            self.step(time, clock);
         }
-        self.failure().map_or(Ok(true), |failure| Err(failure.clone()))
     }
 
-    /// The drive's next event: its time and its clock. `None` if the drive has failed, if no event is left, and, unless
-    /// `recurs`, if the drive is at rest. Gives up the units that wait for room if no event can make room.
+    /// What comes next in the drive. A drive at rest has no event, unless `recurs`: then budget detections and refreshes
+    /// to come are events. If units wait for room that no event can make, gives them up.
     #[inline]
-    fn next_event(&mut self, recurs: bool) -> Option<(Time, u32)> {
-        loop {
-            let (time, clock) = self.core.agenda.first();
-            if !self.is_rest(time, clock) {
-                return Some((time, clock));
-            }
-            if !self.is_stuck() {
-                let has_event = recurs && time != NEVER && self.failure.is_none();
-                return has_event.then_some((time, clock));
-            }
-            if !self.give_up() {
-                return None;
-            }
+    fn next_event(&mut self, recurs: bool) -> Next {
+        let (time, clock) = self.core.agenda.first();
+        if !self.is_rest(time, clock) {
+            Next::Event(time, clock)
+        } else if self.is_stuck() {
+            if self.give_up() { Next::GivenUp } else { Next::Nothing }
+        } else if recurs && time != NEVER && self.failure.is_none() {
+            Next::Event(time, clock)
+        } else {
+            Next::Nothing
         }
     }
 

@@ -1,5 +1,12 @@
 //! The state that preconditioning makes, to be copied into other drives. Runs that differ only in settings which
 //! preconditioning does not see share it, so that a study preconditions once where it would do so for every variant.
+//!
+//! A worker of a study keeps copies of array and FTL of the drives of one preconditioning, and runs of that drive come
+//! to it one after the other. The key (`Loaded::precondition_key`) is a hash of the sections that preconditioning sees;
+//! what other sections make of array and FTL, such as the fields of the OOB and the reserves of a lane, is compared
+//! when the copy is taken. So a forgotten section costs a wrong copy only where both agree, and
+//! `crates/nandlab/tests/drive/preconditioned.rs` compares random drives with and without settings of each other
+//! section.
 
 use super::Drive;
 use super::precondition::PtsOutcome;

@@ -1,6 +1,182 @@
-//! Interactions between mechanisms: if a row of the table "Together" in ARCHITECTURE.md is a call from one mechanism to
-//! another, the call is a function in this file. No mechanism imports another one: a mechanism declares its queries to
-//! others as a trait, which is implemented here.
+//! Interactions between mechanisms. No mechanism imports another one: a mechanism declares its queries to others as a
+//! trait, which is implemented here (`Jobs`, `Saved`, `Off`).
+//!
+//! The list has what one scheme does to the state of another: the rule, its reason, where it is, and its test in
+//! `crates/nandlab/tests/drive/together.rs` or in the file named. A meeting that is a call from one scheme to the other
+//! is in this file; a meeting through state in the core is where that state is read. The random runs and the power cuts
+//! draw the four schemes in all combinations, each with or without reclaim (`crates/nandlab/tests/common/schemes.rs`);
+//! a rule without a test is covered by these runs only.
+//!
+//! Copybacks:
+//!
+//! - A unit that is copied back keeps its age and its read level. Reason: a copyback corrects nothing. In
+//!   `Drive::on_copied_back`. Test: `a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them`.
+//! - A unit that is copied back also keeps the errors that reads and programs in place of its old superblock have
+//!   caused; the measured limit counts these errors. Reason: a copyback senses and programs these errors with the data.
+//!   In `Core::take_over_errors`, `Migration::allows`. Test: the test of the rule before,
+//!   `the_measured_limit_includes_read_disturb`.
+//! - A unit that is copied back keeps its due time, whenever its new superblock was opened. Reason: a superblock is due
+//!   when its oldest data is. In `Drive::keep_age` in `events.rs`, `Off::on_copied_back`: `Refresh::age_as`. Test:
+//!   `a_copied_back_unit_keeps_its_due_time` in `refresh.rs`.
+//! - A unit that is copied back keeps its known errors (EC-Cache). Reason: the copy has the same bit errors. In
+//!   `Drive::on_copied_back`: `ErrorCache::move_unit`. Test:
+//!   `known_errors_move_with_a_copyback_and_are_dropped_with_a_correction`.
+//! - Units of a refresh job and translation pages are moved off-chip. Reason: a copyback corrects nothing; a
+//!   translation page is programmed in turn with write-backs. In `Migration::copyback_stream`. Test:
+//!   `translation_pages_are_never_copied_back` in `copyback.rs`.
+//! - The mode selector reads the load of the write cache or of the write buffer. Reason: the cache or buffer is the
+//!   paper's write buffer. In `Jobs::copyback_stream`: `Caching::load`, `Buffer::load`. Test:
+//!   `the_mode_selector_considers_the_buffer_and_urgency` in `copyback.rs`.
+//! - After refresh in place a superblock has copyback count 0. Reason: all its valid data has been corrected. In
+//!   `Refresh::end_in_place`. Test: `refresh_in_place_resets_the_copyback_count`.
+//!
+//! Read levels:
+//!
+//! - A host write, an off-chip move and a refresh (also in place) reset the remembered level of a unit to 1. Reason:
+//!   the data is young. In `Map::on_written`, `Map::on_moved`, `Refresh::on_reprogrammed`. Test:
+//!   `a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them`,
+//!   `a_conventional_refresh_resets_the_level`.
+//! - A partial refresh resets the level when the link is made, not while the bits wait in the VSM. Reason: until the
+//!   bits are in flash no error is corrected. In `Partial::on_line_programmed`. Test:
+//!   `the_read_level_falls_when_a_unit_is_linked_not_when_it_is_read_for_the_vsm`.
+//! - A read at full strength sets no level for its superblock and for the drive. Reason: every such read ends at the
+//!   last level. In `Reads::remember`. Test: `a_read_at_full_strength_does_not_change_the_remembered_level`.
+//! - Neither a write nor a correction lowers the level of the drive; power loss forgets it. Reason: the level of the
+//!   drive is no level of a unit, and is in RAM. In `Reads::remember`, `ReadLevels::forget`. Test:
+//!   `the_level_of_the_drive_is_that_of_all_pages_until_power_is_lost` in `read_levels.rs`.
+//! - An entry that is brought into the mapping cache starts at the level of its superblock. Reason: the entry's own
+//!   level was lost at its eviction. In `Mapping::bring_in`. Test:
+//!   `a_loaded_entry_starts_at_the_level_of_its_superblock` in `demand_map.rs`.
+//! - After its errors have become known, the reads of a unit start at level 1 again. Reason: known errors are corrected
+//!   before decoding. In `Drive::on_decoded` in `reads.rs`: `ErrorCache::on_decoded`. Test:
+//!   `known_errors_count_as_corrected_at_the_next_read`.
+//! - Known errors and links of a unit end when the unit that replaces it has been programmed, or with a TRIM. Reason:
+//!   until then the old unit may be read again. In `Drive::on_unit_programmed`, `Drive::trim`, `Off::on_unit_obsolete`:
+//!   `Refreshing::on_unit_obsolete`. Test: `an_entry_is_dropped_with_its_unit` in `ec_cache.rs`,
+//!   `a_link_ends_when_the_unit_that_replaces_its_unit_is_in_flash` in `partial_by_hand.rs`.
+//!
+//! Partial refresh:
+//!
+//! - A partially refreshed unit that is moved is merged: it goes to a superblock of copyback count 0, its data is
+//!   young, and it has no link. Reason: a copyback would move only one of its two parts. In `Migration::copy_back`.
+//!   Test: `a_partially_refreshed_unit_is_merged_and_never_copied_back`,
+//!   `a_unit_whose_bits_wait_in_the_vsm_is_not_copied_back`.
+//! - A combination page is moved off-chip; its links follow. Reason: the combination page holds the only good copy of
+//!   its bits. In `Migration::copyback_stream`; `Jobs::on_moved`. Test:
+//!   `a_combination_page_moves_off_chip_with_its_links`.
+//! - While free superblocks are few, refresh is conventional instead of partial. Reason: a partially refreshed
+//!   superblock stays and returns no free superblock. In `Partial::takes`. Test:
+//!   `with_few_free_superblocks_refresh_is_conventional` in `partial_by_hand.rs`.
+//! - When half of the grace of a superblock is over, the VSM is programmed if it has bits of the superblock. The job of
+//!   the lane is promoted if it works on the superblock or the superblock is next; if the lane has no job, the refresh
+//!   starts. Reason: the superblock is refreshed only when its bits are in flash. In `Drive::hurry`. Test:
+//!   `a_line_that_is_not_full_is_programmed_at_half_of_the_grace` in `partial_by_hand.rs`.
+//! - Combination pages take no unit of a lane that GC needs for a gain. Reason: otherwise writes fail on a drive that
+//!   is not worn out. In `Ftl::has_combination_room`. Test:
+//!   `combination_pages_do_not_take_the_spare_units_that_gc_needs` in `random_runs.rs`.
+//! - Programs to superblocks of combination pages are in the class of refresh, also those of GC. Reason: the units of a
+//!   superblock are programmed in order, and lines and jobs of two classes write to one stream. In `Core::class_of`.
+//!   Test: `the_host_reads_what_it_wrote` draws `refresh.priority`.
+//! - `partial-aware` takes, of the superblocks with the fewest valid units, the one with the fewest links. Reason:
+//!   moving a linked unit reads two units. In `Superblock::linked` in `background/gc/partial_aware.rs`. Test:
+//!   `partial_aware_picks_the_fewest_valid_then_the_fewest_partially_refreshed` in `victims.rs`.
+//!
+//! Jobs:
+//!
+//! - Refresh and reclaim are background jobs: while space is short they begin after GC; the superblock of a refresh in
+//!   place or of a partial refresh stays. Reason: a lane has one job. In `Schemes::next_job`, `Jobs::refresh_unit`,
+//!   `Jobs::end_staying`. Test: `refresh_and_gc_together_lose_no_data` in `refresh.rs`.
+//! - In a lane with due superblocks and superblocks to be reclaimed, refresh begins first. Reason: a due superblock has
+//!   a deadline; the order of the scheme list decides. In `Schemes::next_job`.
+//! - While a stream uses LSB pages only, a job reserves more superblocks. Reason: a superblock then has room for half
+//!   as many units. In `Ftl::superblocks_for`. Test: `a_stream_that_uses_only_lsb_pages_needs_more_superblocks`.
+//!
+//! Reclaim:
+//!
+//! - A reclaim resets the remembered level of the units that it moves to 1. Reason: the move corrects the data. In
+//!   `Map::on_moved`. Test: `a_reclaimed_unit_is_read_at_level_1_again` in `reclaim/tests.rs`.
+//! - Linked units of a reclaimed superblock are merged. Reason: the superblock is emptied like a victim of GC. In
+//!   `Reclaim::next_job`: `NextJob::stays` is false. Test: `a_reclaimed_superblock_of_linked_units_is_merged` in
+//!   `reclaim/tests.rs`.
+//! - A read of a linked unit also counts for the superblock of its combination page; when that superblock is reclaimed,
+//!   the links follow. Reason: a pread senses both pages. In `Drive::on_page_out`; `Jobs::on_moved`. Test:
+//!   `the_superblock_of_combination_pages_is_reclaimed_by_the_reads_of_the_linked_units` in `reclaim/tests.rs`.
+//! - The units of a reclaimed superblock are moved off-chip. Reason: a copyback would copy the errors that the reads
+//!   have caused. In `NextJob::corrects` in `Migration::copyback_stream`. Test:
+//!   `reclaim_moves_units_off_chip_while_gc_copies_units_back` in `reclaim/tests.rs`.
+//! - Host reads that hit the write cache count for no superblock. Reason: flash is not read. In `Caching::read`. Test:
+//!   `reads_that_hit_the_write_cache_disturb_no_superblock` in `reclaim/tests.rs`.
+//! - Power loss drops the queue of reclaim; the read counts of superblocks survive. Reason: the queue is in RAM, the
+//!   read counts are in a record of the firmware: a later read that passes the limit queues the superblock again. In
+//!   `Scheme::forget`. Test: `a_reclaim_that_power_loss_interrupts_is_begun_again_and_loses_nothing` in
+//!   `reclaim/tests.rs`.
+//!
+//! Capacitor and detection:
+//!
+//! - The VSM reduces the dirty budget. Reason: the same energy saves it. In `PowerBackup::begin`: `FlushCost::new` in
+//!   `capacitor/cost.rs`. Test: `the_vsm_reduces_the_capability_by_its_lines`.
+//! - A detection programs the VSM before it drains the capacitor. Until the capacitor is charged again due units are
+//!   written as a whole, also those of a job under way. Reason: an empty capacitor would not save the VSM. In
+//!   `Saved::begin_sync`, `Saved::is_synced`; `Partial::takes`, `Partial::enter_vsm`. Test:
+//!   `a_detection_programs_the_vsm_before_it_drains_the_capacitor`,
+//!   `partial_refresh_pauses_until_the_capacitor_is_charged_again`.
+//! - Until the capacitor is charged again no unit is refreshed in place, and the capacitor counts as empty only when no
+//!   program in place is under way. Reason: a torn program in place would destroy the only copy. In
+//!   `Refresh::may_reprogram`; `Saved::is_reprogramming`.
+//! - A detection writes clean units of the cache once more; the map entries of these units stay cached and are updated.
+//!   Reason: GC and recovery take the rewritten units for the newest data. In `Saved::take_clean`,
+//!   `Saved::on_rewrite_queued`, `Saved::end_rewrite`. Test: `the_stages_of_a_detection_take_their_time` in
+//!   `capacitor.rs`.
+//! - While the capacitor is drained GC begins only for a waiting write, and dead superblocks stay. Reason: the
+//!   detection measures a flush, so other operations are kept to a minimum. In `Background::start_gc`,
+//!   `Core::look_if_dead`.
+//! - Before a detection drains the capacitor, what was flushed to the cache is written back, and from then on flash
+//!   acknowledges flushes and FUA writes. Reason: an empty capacitor would not save it. In `Saved::set_budget`:
+//!   `Host::set_backed`. Test: `a_detection_first_writes_back_what_was_flushed_to_the_cache` in `flush_to.rs`.
+//! - A write-back allocates its unit as a host write does, and looks up its map entry when it is written. Reason: the
+//!   unit is mapped when the write-back is admitted. In `host::WriteBacks`; `Caching::continue_write_back`. Test:
+//!   `the_map_entry_of_a_write_is_looked_up_at_its_write_back` in `write_cache.rs`.
+//! - A write to a unit whose write-through program is under way waits while more units are dirty than the budget
+//!   allows. Reason: the write would be acknowledged beyond what the capacitor saves. In `Caching::try_write`. Test:
+//!   `a_write_to_a_unit_that_is_being_written_through_respects_the_budget` in `random_runs.rs`.
+//!
+//! Power loss:
+//!
+//! - Pending records of deallocations take a unit of the dirty budget, and at power loss are flushed before the dirty
+//!   units. Reason: the capacitor saves what a flush acknowledged from the cache covers; a unit of records saves more
+//!   than a dirty unit. In `Host::trim_units`, `Caching::room`, `Drive::bound_trim_records`;
+//!   `Drive::dirty_at_power_loss`, `Drive::end_trims`. Test: `records_of_trims_take_a_unit_of_the_budget`,
+//!   `the_emergency_flush_writes_the_records_of_trims_before_the_dirty_units` in `flush_to.rs`.
+//! - At power loss the VSM is flushed after the dirty units. Reason: the loss of the VSM loses work but no data. In
+//!   `Outage::begin_line_programs`; `Off::lines`, `Off::place_lines`, `Off::stage`. Test:
+//!   `power_loss_saves_the_dirty_units_before_the_vsm`.
+//! - The emergency flush, a detection and recovery pack units into pages; the capability counts the units of whole
+//!   pages. Reason: a page is programmed as a whole, and its program takes the energy. In `Core::fill_program`,
+//!   `Return::program_in_recovery`; `FlushCost::units`. Test: `the_emergency_flush_packs_units_into_pages`,
+//!   `the_capability_counts_the_units_of_whole_pages`, `recovery_completes_partial_units_in_one_page` in
+//!   `units_power_loss.rs`.
+//! - The acknowledged units of the write buffer are flushed at power loss; until the capacitor is charged again the
+//!   buffer acknowledges no unit before its program has ended. Reason: the units are dirty data in RAM, like those of
+//!   the write cache; an empty capacitor would not save them. In `Drive::buffered_at_power_loss`; `Saved::set_budget`:
+//!   `Buffer::set_budget`. Test: `a_capacitor_saves_the_write_buffer` in `units_power_loss.rs`.
+//! - A copyback that ends after power has failed is counted, and its data keeps its due time. A superblock whose first
+//!   program ends after power has failed ages from that time. Reason: these operations are like any other. In
+//!   `Off::count_copyback`, `Off::on_copied_back`, `Off::on_first_program`.
+//! - A superblock whose combination page was torn keeps its due time from before the partial refresh. Reason: its links
+//!   are lost, so its errors are uncorrected again. In `Partial::age_without_links`. Test:
+//!   `a_superblock_whose_links_are_torn_by_power_loss_is_due_again`.
+//! - An emergency flush writes to superblocks of copyback count 0; a superblock opened for copybacks that never began
+//!   has count 0 again. Reason: the superblock's data has been through no copyback. In `ftl/flush_programs.rs`,
+//!   `Return::rebuild_map`. Test: `an_emergency_flush_goes_to_superblocks_of_copyback_count_0`.
+//! - After a power loss the mode selector reads the load of an empty buffer. Reason: the write cache is empty. In
+//!   `Drive::start_afresh`: `Caching::forget`. Test: `power_loss_empties_the_buffer_of_the_mode_selector`.
+//! - After a power loss translation pages that differ from the map are written back. Reason: their changes were in RAM.
+//!   In `Drive::find_stale_translation_pages` in `recovery.rs`.
+//!
+//! A scheme that is off:
+//!
+//! - A scheme that is off counts nothing. Reason: it is the baseline of its paper. Test:
+//!   `a_scheme_that_is_off_is_inactive_and_the_others_are_active`.
 
 use super::Drive;
 use super::schemes::Schemes;

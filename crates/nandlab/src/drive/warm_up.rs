@@ -5,6 +5,10 @@
 //! count from the beginning of the results. Of the requests that the same event completes only those of the warm-up are
 //! left out; its flash operations and the counters of mechanisms belong to the warm-up. The drive itself does not
 //! notice: its state, its clocks and its random numbers are those of a run without a warm-up.
+//!
+//! The statistics of the host's requests begin again at once (`Record::begin_again`). The drive keeps its other
+//! statistics as they are at the end of the event (`Beginning`), and `Drive::stats` subtracts these; the series begins
+//! again, and a probe is told.
 
 use super::Drive;
 use super::stats::{Counted, Told};

@@ -1,5 +1,9 @@
 //! The progress of superblocks on several dies (`ftl.superblock = "drive"`): each die programs its units of a
 //! superblock in order.
+//!
+//! `Array::is_programmed` decides whether a unit of such a superblock is programmed; `Superblock::programmed` only
+//! counts. An erase is a transaction on each die, and `Core::end_erase` returns whether the last of them has ended.
+//! After a power loss the programmed units of a superblock may have gaps, which `Array::skip_to` closes.
 
 use crate::base::geometry::{Geometry, Stripes, SuperblockId};
 use crate::base::huge::Huge;

@@ -7,6 +7,11 @@
 //! units left in the open superblock are promised to GC's job; this ends with the job. So GC can gain units if, beyond
 //! the valid units, a lane has the superblocks that are kept free, a superblock for each internal stream that may have
 //! an open superblock, and one superblock's worth of garbage.
+//!
+//! All other garbage of the lane is then in full superblocks, and with at least one superblock's worth of it every job
+//! of GC gains units, until a superblock is free. The jobs of static wear levelling, refresh and reclaim take the free
+//! superblock of GC. `crates/nandlab/tests/drive/space.rs` constructs the state in which a write waits for each
+//! mechanism, and shows that with one superblock fewer no write can proceed.
 
 use crate::base::bad_blocks::{BadBlocks, Planes};
 use crate::base::geometry::logical_units;

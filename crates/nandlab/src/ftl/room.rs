@@ -1,4 +1,7 @@
 //! The room that a lane has for each stream, and the free superblocks that it must keep.
+//!
+//! Units outside the lane of their LPN, after an emergency flush or under dynamic allocation, go to a lane only while
+//! more than half a superblock's worth of garbage remains in it (`Ftl::is_overfull`); other lanes take the rest.
 
 use super::allocation::Allocator;
 use super::lane::{Lane, OpenSuperblock};

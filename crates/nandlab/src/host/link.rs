@@ -8,6 +8,11 @@
 //! completed the reads. Completions without data, including those of failed reads, arrive `latency` after the drive has
 //! completed the request. The two directions are independent. Requests that arrive at the same time arrive in the order
 //! in which they were sent.
+//!
+//! A request has its slot and its id from submission on. Flush epochs, the map and the oracle see it only once it has
+//! reached the drive (`Drive::begin`), so at a power loss a request on its way to the drive has changed nothing.
+//! `Host::complete` sends the completion; `Host::report` is its arrival at the host. The twin in the tests is a drive
+//! without a link, placed between two queues.
 
 use super::spec::LinkSpec;
 use super::{Host, Op};

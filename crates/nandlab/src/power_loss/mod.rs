@@ -4,6 +4,21 @@
 //!
 //! C. Gao et al., "Aging capacitor supported cache management scheme for solid-state drives", IEEE TCAD 39(10), 2020
 //! (Section IV-C: the emergency flush).
+//!
+//! The rules between power loss and the rest:
+//!
+//! - In a drive with a capacitor the lanes together keep free superblocks for the whole write cache. The budget is 0
+//!   while a lane lacks its part of these superblocks.
+//! - A flush or FUA write acknowledged from the cache needs no other state than the dirty units and the pending records
+//!   of deallocations: every other change of the map (copies by GC, refresh, reclaim and wear levelling) is in the OOB
+//!   of a unit in flash.
+//! - A drive keeps sequence numbers in the OOB when its spec models power loss, or an oracle watches it. The same
+//!   drives keep promises (`host/promises.rs`); `base/lost.rs` defines which promise a power loss breaks.
+//! - A unit can break a promise to a completed request only if the cut has put the unit at risk (`AtRisk`): its data
+//!   was only in RAM and was not saved, or was destroyed. Everything else that recovery does not find is an error of
+//!   recovery, which the oracle reports.
+//! - After a power loss the FTL, the demand map and the write cache are rebuilt (`Drive::start_afresh`); the counters
+//!   keep their values.
 
 mod cleaning;
 mod flush;

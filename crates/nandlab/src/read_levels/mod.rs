@@ -2,6 +2,12 @@
 //! level. The needed level and the start level are determined when the read is queued (`core/read.rs`).
 //!
 //! Y. Du et al., "LaLDPC: Latency-aware LDPC for read performance improvement of solid state drives", MSST 2017.
+//!
+//! The reads that a level decodes are a first-in first-out queue, since the decode time of a level is constant.
+//! `Reads::remember` stores the level that has decoded a unit: with a demand map in the entry of the mapping cache,
+//! else in `core/levels.rs`, which also has a level per superblock and one of the drive. The level of a translation
+//! page is stored beside its PPN, or not at all (`ftl.map.demand.translation_level`). A unit that no level decodes
+//! fails its request; GC moves the unit with the mark `AgeStamp::LOST`.
 
 pub(crate) mod notes;
 pub(crate) mod spec;

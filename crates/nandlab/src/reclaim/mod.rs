@@ -15,6 +15,11 @@
 //! "Read disturb errors in MLC NAND flash memory: characterization, mitigation, and recovery", DSN 2015. The policy
 //! `rber` replaces the count by the errors that the count stands for; the model predicts them as a controller would by
 //! reading a unit and counting its corrected bits.
+//!
+//! A flash read of any cause may take its superblock past the limit. The superblock then waits in the queue of its
+//! lane, with its P/E cycles. When its turn comes it is dropped if it has been erased since, is being emptied or has no
+//! valid units. A superblock that cannot be emptied when its turn comes (no room, or programs under way) also leaves
+//! the queue; a later read that passes the limit queues it again. The job is urgent from its start.
 
 pub(crate) mod notes;
 pub(crate) mod spec;

@@ -17,6 +17,11 @@
 //! Y. Cai et al., "Flash correct-and-refresh: retention-aware error management for increased flash memory lifetime",
 //! ICCD 2012 (FCR, the baseline of the partial refresh paper). `partial/` and `error_cache.rs` name papers of their
 //! own.
+//!
+//! A superblock has two alarms: it is due, and half of its grace is over. The alarms are in a heap behind one clock. An
+//! alarm whose superblock has been refreshed or erased in the meantime is dropped when its time comes. A due superblock
+//! waits in its lane's list for a job of cause `Refresh`, which empties and erases the superblock as GC does, or keeps
+//! it (`NextJob::stays`). A copyback corrects nothing, so its destination superblock is due no later than its source.
 
 mod error_cache;
 pub(crate) mod notes;

@@ -3,6 +3,9 @@
 //!
 //! When power fails, the host stops too: all later arrivals are delayed by the duration of the outage, so no latency
 //! contains the outage. Power loss ends the outstanding requests; the runner counts these as completed.
+//!
+//! The runner executes a power loss that is due with the last request, and [`Runner::rest`] lets the drive come to rest
+//! and shifts the arrivals that follow.
 
 pub mod memory;
 mod prefill;

@@ -4,6 +4,9 @@
 //! tournament over the clocks finds the earliest: setting a clock takes log2(parts) comparisons and no memory. Of
 //! several clocks with the same time the one with the lowest number comes first, so the order of events does not depend
 //! on the order in which the clocks were set.
+//!
+//! A clock takes part in the tournament with one number, made of its time since a base and its own number. A clock too
+//! late for this number takes part after the base has moved on.
 
 use crate::base::steps::step;
 use crate::base::units::{Span, Time};

@@ -16,6 +16,18 @@
 //! Nothing else that a flush covers is only in RAM: the OOB of a unit in flash has its LPN and its sequence number, so
 //! recovery rebuilds the map, also after copies by GC and refresh, without the translation pages. A line of the VSM
 //! that is not saved costs only a repeated refresh.
+//!
+//! `Writes::program_unit` maps the unit of a write-back like a host write, with `Cause::Sync` and with the sequence
+//! number under which the host's write was acknowledged.
+//!
+//! Dirty sectors belong to the flush epoch of the request that wrote them, the earliest one if there are several;
+//! sectors of a program under way belong to the epoch of that program. So a flush waits for a unit of an earlier
+//! request that had to wait for room, and hardly ever for a later write. While the capacitor backs up the cache
+//! (`Host::set_backed`) a flush waits only for the write requests of its epochs; their dirty units then belong to the
+//! next epoch, for which a flush waits that flash acknowledges.
+//!
+//! A trimmed entry is dropped: lookups no longer find the entry, and its slot is free when the entry's operations under
+//! way have ended.
 
 mod cache;
 pub(crate) mod notes;

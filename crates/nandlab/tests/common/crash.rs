@@ -646,11 +646,7 @@ impl<'a> Run<'a> {
         }
         let mut events = 0;
         while self.drive.outstanding() > 0 {
-            assert!(
-                self.drive.advance_unless_at_rest(),
-                "no event is pending: {:?}",
-                self.drive.failure()
-            );
+            assert!(self.drive.advance_unless_at_rest(), "no event is pending: {:?}", self.drive.failure());
             events += 1;
             assert!(
                 events < EVENTS_MAX,

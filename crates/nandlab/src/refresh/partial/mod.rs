@@ -16,6 +16,22 @@
 //! end earlier: if power is lost before the end of the program, the old unit is the newest data.
 //!
 //! The paper is named in `entry.rs`.
+//!
+//! `lines.rs` has the operations that fill and program the VSM; encodings, VSM and `CombinationLinks` have no notion of
+//! time. Lines of the VSM become combination pages, which have a stream of their own and LPNs above those of
+//! translation pages. Therefore map, valid bits, GC and recovery need no special case for combination pages, and the
+//! move of a combination page moves all its links. `core::Parts` marks a base unit as pending, or records its
+//! combination page, the bytes that a read needs of it, and the base unit's known errors. The rules:
+//!
+//! - A combination page without links is unmapped, and its LPN is free again.
+//! - An entry of a combination page names the base unit, its LPN, its sequence number and the P/E cycles of its
+//!   superblock. Recovery restores the links of the entries whose four values still match, the newest combination page
+//!   first. Each pread of the host asserts unit, LPN and sequence number.
+//! - A pread is two sub-reads, each of which names the other (`Transaction::partner`). Both are queued at once, and
+//!   decoding begins when the second one has left its die. A sub-read that does not decode is tried again alone. Reads
+//!   of linked units of one page share one sub-read.
+//! - A unit with a mark is never copied back. A superblock that has been refreshed partially, or that holds combination
+//!   pages, is refreshed conventionally. Therefore no unit has its data in three places.
 
 mod audit;
 mod encoding;

@@ -16,6 +16,10 @@
 //!
 //! Where nothing else depends on the beginning of a phase on a channel, a die reserves the channel when it would ask for
 //! it, and its array operation is known at once to begin at the end of the reservation.
+//!
+//! This is so without an off-chip path, suspension, the power-loss model and an observer of phases
+//! (`Watcher::SEES_PHASES`). The end of a command or of a transfer in is then no event. There is one off-chip path, or
+//! one for each direction (`timing.off_chip_mb_per_s`).
 
 mod channels;
 mod gap;

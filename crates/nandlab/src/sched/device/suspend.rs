@@ -19,6 +19,9 @@
 //!
 //! The data of a suspended program is kept, so that pages of all planes can be read. `resume` has to include the time
 //! of a second transfer if the flash memory needs one.
+//!
+//! During a suspension the operation under way on the die is the read; power loss finds the suspended one by
+//! `Device::suspended`. `Watcher::on_suspend` moves the end of the array phase that was reported before.
 
 use super::{Device, Phase, first_of};
 use crate::base::geometry::DieId;
