@@ -6,8 +6,8 @@ from .comparison import Comparison, compare
 from .drive import CachePages, Capacitor, Completion, Drive
 from .errors import OutputError
 from .lifetime import Life, LifeStopped, life
+from .pages import report
 from .rber import Reliability, reliability
-from .reporting import report
 from .results import RunResult
 from .simulate import Progress, run
 from .spec import Spec, load, policies, presets, schema, version

@@ -201,7 +201,7 @@ def show_life(life: Life, console: Console) -> None:
 
 def show_comparison(comparison: Comparison, console: Console) -> None:
     """Print the errors of the runs, what was compared and set differently, the differences, and the cautions."""
-    from nandlab.presentation.comparison import of_comparison
+    from nandlab.comparison.presented import of_comparison
 
     shown = of_comparison(comparison)
     errors = [note for note in (*shown.notes, *shown.failures) if note.severity == "error"]

@@ -19,7 +19,7 @@ from nandlab.comparison.cautions import notes
 from nandlab.comparison.changes import Change
 from nandlab.comparison.identity import identical
 from nandlab.comparison.metrics import METRICS
-from nandlab.reporting.compare_page import compare_page
+from nandlab.comparison.page import compare_page
 from nandlab.reporting.content import Drawing
 from nandlab.study.execute import State
 from nandlab.study.metrics import _names_of

@@ -58,3 +58,24 @@ def test_only_drive_and_runner_import_mechanisms() -> None:
             continue
         named = {name: path for name, path in imports(room).items() if name in MECHANISMS}
         assert not named, f"{room} imports {named}"
+<<<<<<< main
+=======
+
+
+# The packages of Python, bottom up: a package imports only packages before it. The modules beside them are the types of
+# the results and what runs a drive; their methods that show a result import `presentation` and `reporting` when called.
+PACKAGES = ("presentation", "reporting", "study", "comparison", "cli")
+PYTHON = SOURCE.parents[2] / "python" / "nandlab"
+
+
+def test_a_package_of_python_imports_only_packages_before_it() -> None:
+    assert {path.name for path in PYTHON.iterdir() if (path / "__init__.py").exists()} >= set(PACKAGES)
+    for number, package in enumerate(PACKAGES):
+        for path in sorted((PYTHON / package).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            named = re.findall(r"^\s*(?:from|import) nandlab\.(\w+)", text, re.MULTILINE)
+            for group in re.findall(r"^\s*from nandlab import ([^\n]+)", text, re.MULTILINE):
+                named += re.findall(r"\w+", group)
+            upwards = set(named) & set(PACKAGES[number + 1 :])
+            assert not upwards, f"{path.relative_to(PYTHON)} imports {upwards}"
+>>>>>>> b2b3645

@@ -67,7 +67,7 @@ nandlab report out/life                             latency, WAF, refresh, capac
 
 def life(options: argparse.Namespace) -> End:
     """Run the command."""
-    from nandlab import lifetime, reporting
+    from nandlab import lifetime, pages
     from nandlab.progress import RunProgress
     from nandlab.reporting.extra import need_figures
 
@@ -91,7 +91,7 @@ def life(options: argparse.Namespace) -> End:
                 force=options.force,
                 name=name,
             )
-            written = reporting.report(directory)
+            written = pages.report(directory)
     except lifetime.LifeStopped:
         fail(f"{stop} before the end of the first window: there is no result")
         return End(stop.status)

@@ -258,7 +258,7 @@ class Comparison:
 
         if missing():
             return None
-        from nandlab.presentation.comparison import of_comparison
+        from nandlab.comparison.presented import of_comparison
         from nandlab.reporting.render import overview
 
         return overview(of_comparison(self))

@@ -1,10 +1,11 @@
-"""The report: one HTML file for a result; it opens without a network.
+"""Pages and charts: one HTML file for a result; it opens without a network.
 
 A page is made in three steps; all need the extra `figures`.
 
-- `run_page.py`, `life_page.py`, `study_page.py`, `compare_page.py` and `reliability.py` choose the content: a `Page`
-  (`content.py`) with its first sentence, notes, and sections of typed parts.
-- `run_charts.py` and `study_charts.py` describe the charts (`chart.py`), without a drawing library. `vega.py` turns a
+- The content of a page is a `Page` (`content.py`) with its first sentence, notes, and sections of typed parts. The
+  pages of runs, lives and RBER are here (`run_page.py`, `life_page.py`, `reliability.py`), those of a study and of a
+  comparison beside what they show (`study/page.py`, `comparison/page.py`).
+- `run_charts.py` and `study/charts.py` describe the charts (`chart.py`), without a drawing library. `vega.py` turns a
   description into Vega-Lite for a page, a notebook or a file; `files.py` makes SVG, PDF and PNG by vl-convert.
 - `render.py` fills the templates in `templates/`, which escape every text: `base.html` is the frame of all pages,
   `parts.html` has the parts, and each kind of page has a file of its own.
@@ -13,55 +14,3 @@ The script is in a page once. The data of a chart is JSON beside its element; `c
 shows the values under the pointer or the finger. The colours are variables of `style.css` (`colours.py`), so a change
 of the theme needs no new drawing. The policy in the head of a page lets the browser fetch nothing.
 """
-
-from __future__ import annotations
-
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from nandlab.lifetime import Life
-from nandlab.results import REPORT, RunResult
-from nandlab.whole import write_file
-
-if TYPE_CHECKING:
-    from nandlab.comparison import Comparison
-
-#: The page of a comparison in its folder.
-COMPARE_PAGE = "compare.html"
-
-
-def report(
-    result: RunResult | Life | Comparison | str | os.PathLike[str], out: str | os.PathLike[str] | None = None
-) -> Path:
-    """Write the HTML report of a run, of a life or of a comparison; returns its path.
-
-    `result` is a result, the path of a result directory, or a comparison. `out` is the file to write, by default
-    `report.html` in the result's directory, or `compare.html` in the comparison's; an existing file is replaced. Raises
-    `OutputError` when a file cannot be read or written, or the extra `figures` is not installed, and `ValueError` for a
-    result that is not saved when `out` is missing.
-    """
-    from nandlab.comparison import Comparison
-    from nandlab.reporting.extra import need_figures
-
-    need_figures("no report")
-    from nandlab.reporting.compare_page import compare_page
-    from nandlab.reporting.life_page import life_page
-    from nandlab.reporting.render import html_of
-    from nandlab.reporting.run_page import run_page
-
-    if isinstance(result, (RunResult, Life, Comparison)):
-        read = result
-    else:
-        read = Life.read(result) if Life.is_in(Path(result)) else RunResult.read(result)
-    if out is None:
-        if read.path is None:
-            raise ValueError("the result is not saved: name the file to write with out=")
-        out = read.path / (COMPARE_PAGE if isinstance(read, Comparison) else REPORT)
-    target = Path(out)
-    if isinstance(read, Comparison):
-        page = compare_page(read)
-    else:
-        page = life_page(read) if isinstance(read, Life) else run_page(read)
-    write_file(target, html_of(page).encode())
-    return target

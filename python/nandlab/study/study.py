@@ -197,8 +197,8 @@ class Study:
         """Write the result files; all except sim.json do not depend on time, place and order of the runs."""
         from nandlab.reporting.files import picture
         from nandlab.reporting.render import html_of
-        from nandlab.reporting.study_charts import figure_of
-        from nandlab.reporting.study_page import study_page
+        from nandlab.study.charts import figure_of
+        from nandlab.study.page import study_page
 
         study = self.definition
         results = Results(store, self.runs, study.metrics, [factor.name for factor in study.factors])

@@ -4,6 +4,9 @@
 //! arrays per unit of refresh schemes are written at the start, so that a run that has started does not run out of
 //! memory.
 
+// The only unsafe code of the crate: hints to processor and kernel.
+#![allow(unsafe_code)]
+
 use std::ops::{Deref, DerefMut};
 
 /// A fixed-size array of plain numbers.

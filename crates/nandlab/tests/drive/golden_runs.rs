@@ -1,7 +1,7 @@
 //! Golden runs: the summaries of small whole runs, compared key by key with `golden/*.json`.
 //!
 //! A change of a number here is a change of results for users. `NANDLAB_BLESS=1 cargo test -p nandlab --test drive
-//! golden_runs::` writes the files again; the reason is given in CHANGELOG.md.
+//! golden_runs::` writes the files again; the reason is given in the commit message.
 
 use crate::common::{US, at, spec};
 use nandlab::base::rng::Stream;
@@ -320,7 +320,7 @@ fn compare(index: usize) {
     assert!(
         golden == now,
         "golden run {} ({}) has changed:\n{changes}If the change is intended, NANDLAB_BLESS=1 writes the file again; \
-         put the reason into CHANGELOG.md.",
+         put the reason into the commit message.",
         run.name,
         run.what,
     );

@@ -11,10 +11,10 @@ import numpy as np
 from nandlab import _core
 from nandlab.comparison import Comparison, Pair, Runs
 from nandlab.comparison.changes import Change
+from nandlab.comparison.presented import of_comparison
 from nandlab.presentation import Figure as Tile
 from nandlab.presentation import Section as Shown
 from nandlab.presentation import Table
-from nandlab.presentation.comparison import of_comparison
 from nandlab.presentation.model import counted
 from nandlab.reporting.chart import Axis, Figure, Floats, Lines, Panel, Ratios, Series
 from nandlab.reporting.colours import CYCLE

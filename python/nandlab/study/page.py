@@ -26,8 +26,8 @@ from nandlab.reporting.content import (
     Words,
     sections_of,
 )
-from nandlab.reporting.study_claims import MARKS, headlines, ledger, workloads
 from nandlab.result_types import Note
+from nandlab.study.claim_parts import MARKS, headlines, ledger, workloads
 from nandlab.study.draw import Drawn
 from nandlab.study.effects import combination
 from nandlab.study.judge import (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from nandlab.reporting.content import Block, Cell, Columns, Drawing, Listing, More, Span, Words
-from nandlab.reporting.study_charts import by_workload, over_the_ranges
+from nandlab.study.charts import by_workload, over_the_ranges
 from nandlab.study.judge import (
     AT_SETTING,
     FITTED,

@@ -1,0 +1,53 @@
+"""The report of any result, as one HTML file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nandlab.lifetime import Life
+from nandlab.results import REPORT, RunResult
+from nandlab.whole import write_file
+
+if TYPE_CHECKING:
+    from nandlab.comparison import Comparison
+
+#: The page of a comparison in its folder.
+COMPARE_PAGE = "compare.html"
+
+
+def report(
+    result: RunResult | Life | Comparison | str | os.PathLike[str], out: str | os.PathLike[str] | None = None
+) -> Path:
+    """Write the HTML report of a run, of a life or of a comparison; returns its path.
+
+    `result` is a result, the path of a result directory, or a comparison. `out` is the file to write, by default
+    `report.html` in the result's directory, or `compare.html` in the comparison's; an existing file is replaced. Raises
+    `OutputError` when a file cannot be read or written, or the extra `figures` is not installed, and `ValueError` for a
+    result that is not saved when `out` is missing.
+    """
+    from nandlab.comparison import Comparison
+    from nandlab.reporting.extra import need_figures
+
+    need_figures("no report")
+    from nandlab.comparison.page import compare_page
+    from nandlab.reporting.life_page import life_page
+    from nandlab.reporting.render import html_of
+    from nandlab.reporting.run_page import run_page
+
+    if isinstance(result, (RunResult, Life, Comparison)):
+        read = result
+    else:
+        read = Life.read(result) if Life.is_in(Path(result)) else RunResult.read(result)
+    if out is None:
+        if read.path is None:
+            raise ValueError("the result is not saved: name the file to write with out=")
+        out = read.path / (COMPARE_PAGE if isinstance(read, Comparison) else REPORT)
+    target = Path(out)
+    if isinstance(read, Comparison):
+        page = compare_page(read)
+    else:
+        page = life_page(read) if isinstance(read, Life) else run_page(read)
+    write_file(target, html_of(page).encode())
+    return target
