@@ -1,9 +1,9 @@
 //! `trace_stat [--speed] FILE|PROFILE...` prints the statistics of trace files and profiles as JSON. With `--speed` it
 //! prints instead the rate at which each of them is read, in millions of requests per second.
 
-use nandlab::base::units::DAY;
-use nandlab::drive::spec::{Arrival, Beyond, DeviceChoice};
-use nandlab::drive::spec::{ProfileSpec, Source, TraceSpec, WorkloadSpec};
+use nandlab_base::base::units::DAY;
+use nandlab_base::workload::{Arrival, Beyond, DeviceChoice};
+use nandlab_base::workload::{ProfileSpec, Source, TraceSpec, WorkloadSpec};
 use nandlab_trace::{TraceError, open, profile, stat};
 
 fn main() -> Result<(), TraceError> {

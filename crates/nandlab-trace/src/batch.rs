@@ -9,8 +9,8 @@ use crate::Source;
 use crate::error::{ErrorKind, TraceError};
 use crate::kept::{Keeper, KeptReader, KeptTraces};
 use crate::trace::TraceSource;
-use nandlab::drive::spec::TraceSpec;
-use nandlab::host::Request;
+use nandlab_base::base::request::Request;
+use nandlab_base::workload::TraceSpec;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 

@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, TraceError};
 use crate::format::{Target, find, formats};
 use crate::{Source, detect};
-use nandlab::host::{Op, Request};
+use nandlab_base::base::request::{Op, Request};
 use std::io::Write;
 
 /// Options of a conversion.

@@ -6,9 +6,9 @@ use crate::error::{ErrorKind, TraceError, quoted};
 use crate::format::Parsed;
 use crate::input::Content;
 use crate::trace::Records;
-use nandlab::base::units::MIB;
-use nandlab::drive::spec::{DeviceChoice, TraceSpec};
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
+use nandlab_base::base::units::MIB;
+use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use std::collections::BTreeMap;
 
 /// Number of device names that are collected for the list of an error message.

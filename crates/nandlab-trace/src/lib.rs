@@ -36,8 +36,8 @@ pub use generate::{Published, profile, profiles};
 pub use kept::{KeptSize, KeptTraces};
 pub use stat::{TraceStat, stat};
 
-use nandlab::drive::spec::{self, TraceSpec, WorkloadSpec};
-use nandlab::host::Request;
+use nandlab_base::base::request::Request;
+use nandlab_base::workload::{self as spec, TraceSpec, WorkloadSpec};
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! in whole seconds are spread over their second.
 
 use crate::parse::SECOND;
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

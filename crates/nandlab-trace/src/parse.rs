@@ -2,7 +2,7 @@
 //! integer nanoseconds since the time origin of the format of the file.
 
 use crate::error::{ErrorKind, TraceError, quoted};
-use nandlab::base::units::SECTOR;
+use nandlab_base::base::units::SECTOR;
 
 /// The remedy for most malformed records.
 pub(crate) const CORRECT_RECORD: &str =
@@ -22,11 +22,11 @@ fn missing(field: &'static str) -> TraceError {
 }
 
 /// One microsecond in nanoseconds.
-pub(crate) const US: u64 = nandlab::base::units::US.ns();
+pub(crate) const US: u64 = nandlab_base::base::units::US.ns();
 /// One millisecond in nanoseconds.
-pub(crate) const MS: u64 = nandlab::base::units::MS.ns();
+pub(crate) const MS: u64 = nandlab_base::base::units::MS.ns();
 /// One second in nanoseconds.
-pub(crate) const SECOND: u64 = nandlab::base::units::SECOND.ns();
+pub(crate) const SECOND: u64 = nandlab_base::base::units::SECOND.ns();
 
 /// The columns of a line, separated by the byte `separator`. Blanks around a value are ignored.
 pub(crate) struct Columns<'a> {

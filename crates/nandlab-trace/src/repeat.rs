@@ -3,8 +3,8 @@
 
 use crate::generate::Published;
 use crate::{Source, TraceError};
-use nandlab::base::units::{Time, US};
-use nandlab::host::Request;
+use nandlab_base::base::request::Request;
+use nandlab_base::base::units::{Time, US};
 
 type Reopen = Box<dyn FnMut() -> Result<Box<dyn Source>, TraceError> + Send>;
 

@@ -8,8 +8,8 @@
 
 use crate::generate::Published;
 use crate::{ErrorKind, Source, TraceError};
-use nandlab::base::units::{Span, Time, US};
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
+use nandlab_base::base::units::{Span, Time, US};
 use serde_json::{Value, json};
 
 const PAGE: u64 = 4096;
@@ -351,7 +351,7 @@ impl Intervals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandlab::host::Request;
+    use nandlab_base::base::request::Request;
 
     struct List(std::vec::IntoIter<Request>);
 

@@ -9,10 +9,10 @@ use crate::input::{Content, Input};
 use crate::kept::ReadBytes;
 use crate::order::{Item, SECOND_MAX, SecondSpread, WINDOW, Window};
 use crate::parse::CORRECT_RECORD;
-use nandlab::base::units::{Span, Time};
-use nandlab::drive::spec::{DeviceChoice, TraceSpec};
-use nandlab::host::{Op, Request};
-use nandlab::report::duration;
+use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::units::{Span, Time};
+use nandlab_base::base::words::duration;
+use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use std::collections::VecDeque;
 
 /// An MSR trace whose first 1000 requests all have the same time is damaged.
@@ -354,7 +354,7 @@ impl TraceSource {
 }
 
 /// One day in nanoseconds.
-const DAY_NS: u64 = nandlab::base::units::DAY.ns();
+const DAY_NS: u64 = nandlab_base::base::units::DAY.ns();
 
 /// Checks length and address of a record. Returns the address plus `base`, or 0 for a flush.
 #[inline]

@@ -23,5 +23,6 @@ pub mod refresh;
 pub mod report;
 pub mod runner;
 pub mod sched;
-pub mod spec;
 pub mod write_cache;
+
+pub use nandlab_base::spec;

@@ -9,7 +9,7 @@
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, US, bad, integer, push_number, ticks};
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
 
 /// In a written trace arrival 0 has this Unix time, in microseconds: a time within the period of the recording
 /// (2020-01-01 00:00 in UTC+8).

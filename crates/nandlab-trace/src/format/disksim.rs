@@ -12,8 +12,8 @@
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, head_lines, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{MS, Words, bad, push_decimal, push_number, sectors, time};
-use nandlab::base::units::SECTOR;
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
+use nandlab_base::base::units::SECTOR;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "disksim",

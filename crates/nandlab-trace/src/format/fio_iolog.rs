@@ -16,7 +16,7 @@
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is_text};
 use crate::error::TraceError;
 use crate::parse::{US, Words, bad, integer, push_number, ticks};
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "fio-iolog",

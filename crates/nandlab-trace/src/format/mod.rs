@@ -1,7 +1,7 @@
 //! The trace formats: each is a file of this folder and an entry of the table `FORMATS`.
 //!
 //! To add a format: write its file with a [`Reader`] (and a [`Target`] if traces of the format can be written), add its
-//! line to `FORMATS`, and add its name to the choices of `workload.format` in nandlab's `host/spec/workload.rs`.
+//! line to `FORMATS`, and add its name to the choices of `workload.format` in `nandlab_base::workload`.
 //! Detection, errors, device choice, ordering, conversion and fuzzing need no further code.
 
 mod alibaba;
@@ -18,7 +18,7 @@ mod vscsi;
 
 use crate::error::TraceError;
 use crate::input::CHUNK_BYTES;
-use nandlab::host::{Op, Request};
+use nandlab_base::base::request::{Op, Request};
 
 /// A trace format.
 #[derive(Clone, Copy, Debug)]

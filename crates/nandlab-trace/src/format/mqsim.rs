@@ -75,7 +75,7 @@ impl Reader for Mqsim {
 mod tests {
     use super::super::testing::parse;
     use super::*;
-    use nandlab::host::Op;
+    use nandlab_base::base::request::Op;
 
     #[test]
     fn line_of_the_readme_is_a_read() {

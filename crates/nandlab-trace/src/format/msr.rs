@@ -12,7 +12,7 @@
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, bad, integer, push_number, ticks};
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
 
 /// Nanoseconds of a FILETIME tick.
 const TICK_NS: u64 = 100;

@@ -10,8 +10,8 @@
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, plain};
 use crate::error::TraceError;
 use crate::parse::{Words, bad, push_number, sectors, ticks};
-use nandlab::base::units::SECTOR;
-use nandlab::host::{Op, Request};
+use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::units::SECTOR;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "ssdsim",

@@ -13,7 +13,7 @@
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_decimal, push_number, time};
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
 
 /// In a written trace arrival 0 has this Unix time, in nanoseconds: a time within the period of the recording.
 const BASE_NS: u64 = 1_456_095_145 * SECOND;

@@ -12,8 +12,8 @@
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_number, sectors, ticks};
-use nandlab::base::units::SECTOR;
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
+use nandlab_base::base::units::SECTOR;
 
 /// In a written trace arrival 0 has this Unix time, in seconds: a time within the period of the recording (2018-10-01
 /// 00:00 in UTC+8).

@@ -14,8 +14,8 @@
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target};
 use crate::error::{ErrorKind, Position, TraceError};
 use crate::parse::{CORRECT_RECORD, US, bad};
-use nandlab::base::units::SECTOR;
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
+use nandlab_base::base::units::SECTOR;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "vscsi",

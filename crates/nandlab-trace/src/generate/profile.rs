@@ -66,10 +66,10 @@ use super::{Scatter, Zipf};
 use crate::Source;
 use crate::error::{ErrorKind, TraceError, quoted};
 use model::Model;
-use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
-use nandlab::drive::spec::ProfileSpec;
-use nandlab::host::{Op, Request};
+use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::rng::Stream;
+use nandlab_base::base::units::Time;
+use nandlab_base::workload::ProfileSpec;
 use written::Written;
 
 /// Bytes of a page.

@@ -4,7 +4,7 @@
 //! every number below `n`. The network is applied again until the result is below `n` (cycle walking). On average there
 //! are fewer than four applications.
 
-use nandlab::base::rng::Stream;
+use nandlab_base::base::rng::Stream;
 
 /// A keyed permutation of `0..n` in constant memory.
 #[derive(Clone, Copy, Debug)]

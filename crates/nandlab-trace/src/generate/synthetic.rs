@@ -12,10 +12,10 @@
 use super::{Scatter, Zipf};
 use crate::Source;
 use crate::error::{ErrorKind, TraceError};
-use nandlab::base::rng::Stream;
-use nandlab::base::units::{Time, US};
-use nandlab::drive::spec::{Address, SyntheticSpec};
-use nandlab::host::{Op, Request};
+use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::rng::Stream;
+use nandlab_base::base::units::{Time, US};
+use nandlab_base::workload::{Address, SyntheticSpec};
 
 enum Pick {
     Sequential { next: u64 },

@@ -6,7 +6,7 @@
 //! unless the rank exceeds the result by more than a constant. Otherwise a comparison accepts or rejects the rank.
 //! Fewer than 1.1 uniform numbers are needed per rank on average. Any s >= 0 is possible; s = 1 needs no special case.
 
-use nandlab::base::rng::Stream;
+use nandlab_base::base::rng::Stream;
 
 /// Ranks `1..=n` with probability proportional to `rank^-s`.
 #[derive(Clone, Copy, Debug)]

@@ -35,7 +35,7 @@ pub(crate) use file::KeptReader;
 use crate::batch::{Batch, Batches};
 use crate::trace::TraceSource;
 use file::Writer;
-use nandlab::drive::spec::TraceSpec;
+use nandlab_base::workload::TraceSpec;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};

@@ -4,8 +4,8 @@
 use super::column::{self, Column};
 use super::*;
 use crate::{Source, TraceError, open_bytes};
-use nandlab::base::units::DAY;
-use nandlab::host::Request;
+use nandlab_base::base::request::Request;
+use nandlab_base::base::units::DAY;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -172,7 +172,7 @@ fn the_second_reading_is_of_the_kept_trace() {
     for other in [
         TraceSpec { format: Some("msr".into()), ..trace.clone() },
         TraceSpec { max_gap_ns: 2 * DAY, ..trace.clone() },
-        TraceSpec { device: Some(nandlab::drive::spec::DeviceChoice::Concatenate), ..trace.clone() },
+        TraceSpec { device: Some(nandlab_base::workload::DeviceChoice::Concatenate), ..trace.clone() },
     ] {
         assert_eq!(bench.read(&other), (false, parsed(&other)));
         assert_eq!(bench.read(&other), (true, parsed(&other)));

@@ -1,9 +1,9 @@
 //! For arbitrary bytes every trace reader returns requests or an error; it never panics or hangs.
 
 use crate::common::*;
-use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
-use nandlab::drive::spec::{DeviceChoice, TraceSpec};
+use nandlab_base::base::rng::Stream;
+use nandlab_base::base::units::Time;
+use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use nandlab_trace::{formats, open_bytes};
 use proptest::prelude::*;
 

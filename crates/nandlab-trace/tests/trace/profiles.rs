@@ -1,9 +1,9 @@
 //! The requests of a profile have the published statistics of its trace.
 
 use crate::common::drain;
-use nandlab::base::units::{MS, Time};
-use nandlab::drive::spec::{Address, Arrival, Beyond, ProfileSpec, Source, SyntheticSpec, WorkloadSpec};
-use nandlab::host::Request;
+use nandlab_base::base::request::Request;
+use nandlab_base::base::units::{MS, Time};
+use nandlab_base::workload::{Address, Arrival, Beyond, ProfileSpec, Source, SyntheticSpec, WorkloadSpec};
 use nandlab_trace::generate::{ProfileSource, Settings};
 use nandlab_trace::{Published, TraceStat, open, profile, profiles, stat};
 

@@ -1,8 +1,8 @@
 //! Counts and footprints of the recorded traces equal those in the index of the trace folder. A test without its traces
 //! is skipped.
 
-use nandlab::drive::spec::{DeviceChoice, TraceSpec};
-use nandlab::host::Op;
+use nandlab_base::base::request::Op;
+use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use nandlab_trace::{Published, TraceStat, open_trace, profile, stat};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ fn spec(name: &str) -> Option<TraceSpec> {
         device: None,
         lenient: false,
         time_unit_ns: None,
-        max_gap_ns: nandlab::base::units::DAY,
+        max_gap_ns: nandlab_base::base::units::DAY,
     })
 }
 

@@ -2,8 +2,8 @@
 //! the loss is reported.
 
 use crate::common::*;
-use nandlab::base::units::Time;
-use nandlab::host::{Op, Request};
+use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::units::Time;
 use nandlab_trace::{Conversion, ConvertOptions, ErrorKind, Source, TraceError, convert, formats};
 use proptest::prelude::*;
 

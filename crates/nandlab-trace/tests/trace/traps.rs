@@ -1,9 +1,9 @@
 //! Errors that naive trace readers make. Each error has a test; the name of the test is the rule.
 
 use crate::common::*;
-use nandlab::drive::spec::{Arrival, Beyond, Source, WorkloadSpec};
-use nandlab::drive::spec::{DeviceChoice, TraceSpec};
-use nandlab::host::Op::{Flush, Read, Trim, Write};
+use nandlab_base::base::request::Op::{Flush, Read, Trim, Write};
+use nandlab_base::workload::{Arrival, Beyond, Source, WorkloadSpec};
+use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use nandlab_trace::{ErrorKind, Position, open, open_bytes};
 
 const S: u64 = 1_000_000_000;
@@ -173,7 +173,7 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
         "x.spc:3: field time: is 30 days later than that of line 2, and the next record is no earlier\n  remedy: correct the \
          damaged one of these two records, or allow the gap with workload.max_gap = \"30d\""
     );
-    let allowed = TraceSpec { max_gap_ns: 30 * nandlab::base::units::DAY, ..spec("x.spc") };
+    let allowed = TraceSpec { max_gap_ns: 30 * nandlab_base::base::units::DAY, ..spec("x.spc") };
     assert_eq!(read(&allowed, real.as_bytes()).unwrap().len(), 5);
 
     // The first line of an MSR trace has timestamp 0: the second line is 406 years later.

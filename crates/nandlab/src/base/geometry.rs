@@ -24,6 +24,7 @@
 //! dies of the lane ([`Geometry::dies_of`]).
 
 pub use crate::base::ids::{CacheSlot, DieId, LaneId, Lpn, MissId, RequestId, SuperblockId, Tvpn, UnitId};
+pub use crate::base::page_kind::{KindTimes, PageKind};
 pub use crate::base::stripes::{Divisor, Stripes};
 
 use crate::base::bad_blocks::BadBlocks;
@@ -31,7 +32,7 @@ use crate::base::units::Span;
 use std::fmt;
 
 /// The number of logical units of a drive with `units` physical units.
-pub(crate) fn logical_units(units: u64, op: f64) -> u64 {
+pub fn logical_units(units: u64, op: f64) -> u64 {
     (units as f64 / (1.0 + op)) as u64
 }
 
@@ -125,52 +126,6 @@ impl Cell {
             Cell::Slc => 1,
             Cell::Mlc | Cell::Mlc3d => 2,
             Cell::Tlc | Cell::Tlc3d => 3,
-        }
-    }
-}
-
-/// The kind of a page: which bit of its cells it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PageKind {
-    /// The only page of an SLC cell.
-    Slc,
-    /// Least significant bit: programmed first, fast.
-    Lsb,
-    /// Centre bit of a TLC cell.
-    Csb,
-    /// Most significant bit: programmed last, slow.
-    Msb,
-}
-
-/// A time of an operation on a page, for each page kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KindTimes {
-    /// SLC and LSB pages.
-    pub lsb_ns: Span,
-    /// CSB pages.
-    pub csb_ns: Span,
-    /// MSB pages.
-    pub msb_ns: Span,
-}
-
-impl KindTimes {
-    /// The same time for every page.
-    pub fn uniform(ns: Span) -> Self {
-        Self { lsb_ns: ns, csb_ns: ns, msb_ns: ns }
-    }
-
-    /// Times of LSB and MSB pages, and their mean for CSB pages.
-    pub fn new(lsb_ns: Span, msb_ns: Span) -> Self {
-        Self { lsb_ns, csb_ns: Span::from_ns(lsb_ns.ns().midpoint(msb_ns.ns())), msb_ns }
-    }
-
-    /// The time of a page of this kind.
-    pub fn of(&self, kind: PageKind) -> Span {
-        match kind {
-            PageKind::Slc | PageKind::Lsb => self.lsb_ns,
-            PageKind::Csb => self.csb_ns,
-            PageKind::Msb => self.msb_ns,
         }
     }
 }

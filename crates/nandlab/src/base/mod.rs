@@ -1,24 +1,10 @@
-//! Types that any room may use and that depend on no room: time and other units of measurement, ids, geometry, bad
-//! blocks, requests, lists, slabs, steps of work, hash tables, large arrays, random streams and draws, numbers as text,
-//! counters, sections of results, notes and descriptions of policies.
+//! The geometry of a drive, and the types of the crate `nandlab-base` that any room may use.
 
 pub mod bad_blocks;
-pub mod binomial;
-pub mod counters;
 pub mod geometry;
-pub mod huge;
-pub mod ids;
-pub(crate) mod list;
-pub mod lost;
-pub mod note;
-pub(crate) mod number_map;
-pub(crate) mod numbers;
-pub mod policy;
-pub mod request;
-pub mod rng;
-pub mod section;
-pub mod slab;
-pub mod steps;
 pub mod stripes;
-pub mod units;
-pub(crate) mod words;
+
+pub use nandlab_base::base::{
+    binomial, counters, huge, ids, list, lost, note, number_map, numbers, page_kind, policy, request, rng,
+    section, slab, steps, units, words,
+};

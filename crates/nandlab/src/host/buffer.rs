@@ -18,7 +18,7 @@
 use super::{BufferLoad, Host};
 use crate::base::counters::counters;
 use crate::base::geometry::{Lpn, RequestId, UnitId};
-use crate::base::list::{Link, List, ListLinks};
+use crate::base::list::{Link, Linked, List};
 use crate::base::number_map::NumberMap;
 use crate::base::slab::{Fifo, Id, Node, Slab};
 use crate::base::units::{Span, Time};
@@ -99,10 +99,10 @@ impl Node for Write {
     }
 }
 
-impl ListLinks for Slab<Buffered> {
+impl Linked for Buffered {
     #[inline(always)]
-    fn link(&mut self, slot: u32) -> &mut Link {
-        &mut self[Id::new(slot as usize)].link
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
     }
 }
 

@@ -1,6 +1,4 @@
-//! The sections `[host]` and `[workload]` of the spec.
-
-pub(crate) mod workload;
+//! The section `[host]` of the spec.
 
 use crate::base::units::Span;
 use crate::spec::{FromVal, MB_PER_S, OVERHEAD, Params, Val, ValueKind, key, param, params, plain, section};
@@ -11,7 +9,8 @@ section! {
     pub struct HostSpec {
         /// The link; `None`: requests reach the drive, and completions the host, without delay.
         pub link: Option<LinkSpec> =
-            key("host.link", LINK, "\"none\"", "the link between host and drive, shared by all requests"),
+            key("host.link", LINK, "\"none\"", "the link between host and drive, shared by all requests")
+            => |values, path| link(values.val(path)),
     }
 }
 
@@ -33,12 +32,10 @@ const LINK: ValueKind = ValueKind::Either(&[
     ValueKind::Table(LinkSpec::PARAMS),
 ]);
 
-impl FromVal for Option<LinkSpec> {
-    fn from_val(val: &Val) -> Self {
-        match val {
-            Val::Tag("none", None) => None,
-            Val::Table(_) => Some(LinkSpec::from_val(val)),
-            _ => val.is_no("link"),
-        }
+fn link(val: &Val) -> Option<LinkSpec> {
+    match val {
+        Val::Tag("none", None) => None,
+        Val::Table(_) => Some(LinkSpec::from_val(val)),
+        _ => val.is_no("link"),
     }
 }

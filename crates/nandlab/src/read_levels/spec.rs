@@ -14,7 +14,8 @@ section! { for EccSpec {
         LEVELS,
         "\"none\"",
         "read levels: their RBER limits, and those of their times that differ from [timing]",
-    ),
+    )
+        => |values, path| levels_of(values.val(path)),
     start = key("ecc.start", ValueKind::Slot(STARTS), "\"first\"", "the read level of the first try"),
     retry = key("ecc.retry", ValueKind::Slot(Retry::CHOICES), "\"full\"", "the time that a further try takes"),
 } }
@@ -89,21 +90,19 @@ const ENTRY: &[Param] = &[param("age", AGE, "", "the references are optimal for 
 /// The upper limit is 0.5: at this RBER a bit carries no information.
 const RBER_MAX: ValueKind = above_0(0.5);
 
-impl FromVal for Vec<LevelSpec> {
-    fn from_val(val: &Val) -> Self {
-        match val {
-            Val::Tag("none", None) => Vec::new(),
-            Val::Tag("laldpc", None) => laldpc(),
-            Val::Tag("retry", Some(table)) => {
-                let entries = table.field("entries").list().iter().map(|entry| entry.field("age").int());
-                let ages = [0].into_iter().chain(entries);
-                let level = LevelSpec::from_val(table);
-                ages.map(|ns| LevelSpec { read_for_s: Some(ns.div_ceil(SECOND.ns()) as u32), ..level })
-                    .collect()
-            }
-            Val::List(levels) => levels.iter().map(LevelSpec::from_val).collect(),
-            _ => val.is_no("table of read levels"),
+/// The read levels of a value of `ecc.levels`.
+fn levels_of(val: &Val) -> Vec<LevelSpec> {
+    match val {
+        Val::Tag("none", None) => Vec::new(),
+        Val::Tag("laldpc", None) => laldpc(),
+        Val::Tag("retry", Some(table)) => {
+            let entries = table.field("entries").list().iter().map(|entry| entry.field("age").int());
+            let ages = [0].into_iter().chain(entries);
+            let level = LevelSpec::from_val(table);
+            ages.map(|ns| LevelSpec { read_for_s: Some(ns.div_ceil(SECOND.ns()) as u32), ..level }).collect()
         }
+        Val::List(levels) => levels.iter().map(LevelSpec::from_val).collect(),
+        _ => val.is_no("table of read levels"),
     }
 }
 
@@ -278,7 +277,7 @@ fn ascending(check: &mut Check<'_>) -> Option<()> {
 fn table(check: &mut Check<'_>) -> Option<()> {
     const KEY: &str = "ecc.start";
     let Val::Tag("table", Some(params)) = check.get(KEY)? else { return None };
-    let levels = Vec::<LevelSpec>::from_val(check.get("ecc.levels")?).len() as u64;
+    let levels = levels_of(check.get("ecc.levels")?).len() as u64;
     // Without read levels the table has no effect, which is an error of its own.
     if levels == 0 {
         return None;

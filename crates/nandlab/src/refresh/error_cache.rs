@@ -12,7 +12,7 @@ use super::RefreshStats;
 use super::spec::RefreshPolicySpec;
 use crate::base::geometry::{Geometry, UnitId};
 use crate::base::huge::Huge;
-use crate::base::list::{Link, List, ListLinks};
+use crate::base::list::{Link, Linked, List};
 use crate::core::{Core, KnownErrors, Map};
 use crate::probe::Probe;
 use crate::sched::{Slot, Transaction};
@@ -30,9 +30,9 @@ struct UnitErrors {
     link: Link,
 }
 
-impl ListLinks for Vec<UnitErrors> {
-    fn link(&mut self, slot: u32) -> &mut Link {
-        &mut self[slot as usize].link
+impl Linked for UnitErrors {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
     }
 }
 

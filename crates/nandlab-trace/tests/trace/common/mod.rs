@@ -1,9 +1,9 @@
 //! Specs and readers used by several tests.
 #![allow(dead_code, unreachable_pub)]
 
-use nandlab::base::units::{DAY, Time};
-use nandlab::drive::spec::{DeviceChoice, TraceSpec};
-use nandlab::host::{Op, Request};
+use nandlab_base::base::request::{Op, Request};
+use nandlab_base::base::units::{DAY, Time};
+use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use nandlab_trace::{ErrorKind, KeptTraces, Position, Source, TraceError, open_bytes, open_trace};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -28,9 +28,6 @@ pub use crate::flash::{
 };
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;
-pub use crate::host::spec::workload::{
-    Address, Arrival, Beyond, DeviceChoice, ProfileSpec, Source, SyntheticSpec, TraceSpec, WorkloadSpec,
-};
 pub use crate::host::spec::{HostSpec, LinkSpec};
 pub use crate::power_loss::spec::PowerSpec;
 pub use crate::refresh::partial::spec::PartialSpec;
@@ -41,6 +38,9 @@ pub use crate::sched::{
 };
 pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
+pub use nandlab_base::workload::{
+    Address, Arrival, Beyond, DeviceChoice, ProfileSpec, Source, SyntheticSpec, TraceSpec, WorkloadSpec,
+};
 pub use needs::{demands, fit_to_writes, op_for_waf, superblock_needs};
 pub use output::OutputSpec;
 pub use precondition::{FillOrder, PreconditionSpec};
@@ -144,8 +144,8 @@ static TABLE: Table = Table {
     keys: Spec::KEYS,
     preset: geometry::PRESET.path,
     presets: presets::PRESETS,
-    exclusive: &[host::spec::workload::SOURCES.keys, precondition::EXCLUSIVE, power_loss::spec::EXCLUSIVE],
-    one_of: &[host::spec::workload::SOURCES],
+    exclusive: &[nandlab_base::workload::SOURCES.keys, precondition::EXCLUSIVE, power_loss::spec::EXCLUSIVE],
+    one_of: &[nandlab_base::workload::SOURCES],
     // The slots of these sections (cell type, preconditioning, workload) are not policies.
     without_policies: &["drive", "precondition", "workload"],
     example: "gc.victim=fifo",
@@ -157,7 +157,7 @@ const RULES: &[&[Rule]] = &[
     &[geometry::PAGE_SIZE],
     background::spec::RULES,
     geometry::RULES,
-    host::spec::workload::RULES,
+    nandlab_base::workload::RULES,
     times::RULES,
     timing::RULES,
     read_levels::spec::RULES,
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn hand_written_code_reads_every_key_of_its_section() {
         let precondition = include_str!("precondition.rs");
-        let workload = include_str!("../../host/spec/workload.rs");
+        let workload = include_str!("../../../../nandlab-base/src/workload.rs");
         for (text, keys) in [(precondition, PreconditionSpec::KEYS), (workload, <Option<WorkloadSpec>>::KEYS)]
         {
             for key in keys.iter().filter(|key| key.path != precondition::MAP_READS.path) {

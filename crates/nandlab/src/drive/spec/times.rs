@@ -4,8 +4,8 @@ use super::least;
 use crate::base::units::{Span, Time};
 use crate::base::words::duration;
 use crate::flash::AgeClock;
-use crate::host::spec::workload::{Arrival, burst_requests};
 use crate::spec::{Check, OPERATION_NS_MAX, Rule, Val, show_num, show_time};
+use nandlab_base::workload::{Arrival, burst_requests};
 
 pub(super) const RULES: &[Rule] = &[arrivals_end, scaled_times, transfers, power_cut];
 

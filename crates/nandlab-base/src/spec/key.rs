@@ -2,9 +2,7 @@
 //! mean" all use the table. Each key is declared in the room that uses it.
 
 use super::kind::{Val, ValueKind};
-#[cfg(test)]
 use super::node::parse_value;
-#[cfg(test)]
 use super::read::Reader;
 use std::any::Any;
 use std::path::Path;
@@ -12,24 +10,24 @@ use std::sync::Arc;
 
 /// A key of the spec.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub struct Key {
     /// `section.name`, or a bare name outside all sections.
-    pub(crate) path: &'static str,
-    pub(crate) kind: ValueKind,
+    pub path: &'static str,
+    pub kind: ValueKind,
     /// The default as TOML; empty if the key has no default, or a default that follows from other keys.
-    pub(crate) default: &'static str,
-    pub(crate) follows: Follows,
-    pub(crate) when: When,
-    pub(crate) doc: &'static str,
+    pub default: &'static str,
+    pub follows: Follows,
+    pub when: When,
+    pub doc: &'static str,
     /// The source of the default, or a remark on it; may be empty.
-    pub(crate) note: &'static str,
+    pub note: &'static str,
     /// For a key with a choice that names a file: how to read the file, whose content is part of the spec.
-    pub(crate) file: Option<FileOf>,
+    pub file: Option<FileOf>,
 }
 
 /// The keys on which a default depends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Follows {
+pub enum Follows {
     /// No other key: the default is [`Key::default`].
     Nothing,
     /// Pairs of a key and the choice that it implies: if the key is set, the default is this choice, with the location
@@ -42,7 +40,7 @@ pub(crate) enum Follows {
 
 /// The condition under which a key has a meaning.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum When {
+pub enum When {
     Always,
     /// One of these keys is set. They belong to a [`OneOf`].
     Set(&'static [&'static str]),
@@ -60,35 +58,30 @@ pub(crate) enum When {
 
 /// The file that a choice of a key names, and the function that reads such a file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FileOf {
-    pub(crate) choice: &'static str,
-    pub(crate) read: fn(&Path) -> Result<Content, Unreadable>,
+pub struct FileOf {
+    pub choice: &'static str,
+    pub read: fn(&Path) -> Result<Content, Unreadable>,
 }
 
 /// The content of a file that is part of the spec.
 #[derive(Clone, Debug)]
-pub(crate) struct Content {
+pub struct Content {
     /// A hash of the content.
-    pub(crate) hash: u64,
-    pub(crate) value: Arc<dyn Any + Send + Sync>,
+    pub hash: u64,
+    pub value: Arc<dyn Any + Send + Sync>,
 }
 
 /// Why a file cannot be used: the fault, its location in the file, and the remedy.
 #[derive(Debug)]
-pub(crate) struct Unreadable {
-    pub(crate) line: Option<u32>,
-    pub(crate) column: Option<&'static str>,
-    pub(crate) message: String,
-    pub(crate) remedy: String,
+pub struct Unreadable {
+    pub line: Option<u32>,
+    pub column: Option<&'static str>,
+    pub message: String,
+    pub remedy: String,
 }
 
 /// Declares a key without conditions, notes or dependence on other keys.
-pub(crate) const fn key(
-    path: &'static str,
-    kind: ValueKind,
-    default: &'static str,
-    doc: &'static str,
-) -> Key {
+pub const fn key(path: &'static str, kind: ValueKind, default: &'static str, doc: &'static str) -> Key {
     Key { path, kind, default, follows: Follows::Nothing, when: When::Always, doc, note: "", file: None }
 }
 
@@ -104,28 +97,27 @@ impl Key {
     }
 
     /// Whether the default is a valid value of the key.
-    #[cfg(test)]
-    pub(crate) fn has_default(&'static self) -> bool {
+    pub fn has_default(&'static self) -> bool {
         let node = parse_value(self.default);
         node.and_then(|node| Reader::default().read(&self.kind, &node, self.path)).is_some()
     }
 
-    pub(crate) const fn when(mut self, when: When) -> Key {
+    pub const fn when(mut self, when: When) -> Key {
         self.when = when;
         self
     }
 
-    pub(crate) const fn note(mut self, note: &'static str) -> Key {
+    pub const fn note(mut self, note: &'static str) -> Key {
         self.note = note;
         self
     }
 
-    pub(crate) const fn follows(mut self, follows: Follows) -> Key {
+    pub const fn follows(mut self, follows: Follows) -> Key {
         self.follows = follows;
         self
     }
 
-    pub(crate) const fn file(mut self, file: FileOf) -> Key {
+    pub const fn file(mut self, file: FileOf) -> Key {
         self.file = Some(file);
         self
     }
@@ -133,58 +125,58 @@ impl Key {
 
 /// Keys of a section. If any key of the section is set, exactly one of these keys must be set.
 #[derive(Debug)]
-pub(crate) struct OneOf {
-    pub(crate) section: &'static str,
-    pub(crate) keys: &'static [&'static str],
+pub struct OneOf {
+    pub section: &'static str,
+    pub keys: &'static [&'static str],
     /// What the section describes, for errors: `the workload`.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// The state without any of the keys, for errors: `without a source`.
-    pub(crate) without: &'static str,
+    pub without: &'static str,
     /// The error when none of the keys is set: `no source of requests`.
-    pub(crate) missing: &'static str,
+    pub missing: &'static str,
 }
 
 /// A spec that is part of the program: its name, a description in one line, and its TOML.
 #[derive(Debug)]
-pub(crate) struct Preset {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) text: &'static str,
+pub struct Preset {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub text: &'static str,
 }
 
 /// The table of all keys.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     /// All keys, in the order in which `show` prints them.
-    pub(crate) keys: &'static [&'static [Key]],
+    pub keys: &'static [&'static [Key]],
     /// The path of the key that names a preset, which is resolved before all other keys.
-    pub(crate) preset: &'static str,
-    pub(crate) presets: &'static [Preset],
+    pub preset: &'static str,
+    pub presets: &'static [Preset],
     /// Groups of keys that exclude each other. A layer may set only one key of a group; this key replaces the group's
     /// keys of lower layers.
-    pub(crate) exclusive: &'static [&'static [&'static str]],
-    pub(crate) one_of: &'static [OneOf],
+    pub exclusive: &'static [&'static [&'static str]],
+    pub one_of: &'static [OneOf],
     /// Sections whose choices are not listed as policies.
-    pub(crate) without_policies: &'static [&'static str],
+    pub without_policies: &'static [&'static str],
     /// A key and a value as an example of `--set`.
-    pub(crate) example: &'static str,
+    pub example: &'static str,
     /// A key and a table as an example of `--set`.
-    pub(crate) table_example: &'static str,
+    pub table_example: &'static str,
 }
 
 impl Table {
     /// All keys.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static Key> + use<> {
+    pub fn keys(&self) -> impl Iterator<Item = &'static Key> + use<> {
         self.keys.iter().copied().flatten()
     }
 
     /// The key with this path.
-    pub(crate) fn find(&self, path: &str) -> Option<&'static Key> {
+    pub fn find(&self, path: &str) -> Option<&'static Key> {
         self.keys().find(|key| key.path == path)
     }
 
     /// The paths of all keys.
-    pub(crate) fn paths(&self) -> Vec<&'static str> {
+    pub fn paths(&self) -> Vec<&'static str> {
         self.keys().map(|key| key.path).collect()
     }
 

@@ -75,7 +75,7 @@ impl FailReason {
 /// A request that has been completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The number that [`Drive::submit`](crate::drive::Drive::submit) returned.
+    /// The number that `Drive::submit` returned.
     pub id: u64,
     /// The request.
     pub request: Request,

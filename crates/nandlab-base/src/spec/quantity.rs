@@ -35,7 +35,7 @@ const PREFIXES: &[(&str, i32)] = &[("", 0), ("m", -3), ("u", -6), ("n", -9), ("p
 
 /// The dimension of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dimension {
+pub enum Dimension {
     Time,
     Size,
     Energy,
@@ -180,19 +180,19 @@ pub(super) fn real(text: &str, dimension: Dimension) -> Option<f64> {
 }
 
 /// A number as text for a message.
-pub(crate) fn show_num(value: f64) -> String {
+pub fn show_num(value: f64) -> String {
     let plain = value.to_string();
     // Very small and very large numbers would have hundreds of digits.
     if plain.len() > 24 { format!("{value:e}") } else { plain }
 }
 
 /// A time in the largest unit that gives a whole number.
-pub(crate) fn show_time(ns: u64) -> String {
+pub fn show_time(ns: u64) -> String {
     show(ns, TIME)
 }
 
 /// A size in the largest binary unit that gives a whole number.
-pub(crate) fn show_size(bytes: u64) -> String {
+pub fn show_size(bytes: u64) -> String {
     show(bytes, &[SIZE[0], SIZE[6], SIZE[7], SIZE[8], SIZE[9]])
 }
 
@@ -204,7 +204,7 @@ fn show(value: u64, scale: &[(&str, u64)]) -> String {
 
 /// A quantity in joules, watts, farads, volts or ohms as text: with a prefix, and with the fewest digits that are read
 /// as the same number.
-pub(crate) fn show_real(value: f64, dimension: Dimension) -> String {
+pub fn show_real(value: f64, dimension: Dimension) -> String {
     let (unit, prefixes) = dimension.si().expect("a dimension of real numbers");
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

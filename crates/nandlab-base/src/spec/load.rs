@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Reads a spec with the keys of `table`, then checks `rules` in their order. `name` is the file's name in messages.
 /// Relative paths in the spec start at `dir`. `sets` are overrides `path=value`; a later one wins over an earlier one.
-pub(crate) fn load(
+pub fn load(
     table: &'static Table,
     rules: &[&[Rule]],
     text: &str,

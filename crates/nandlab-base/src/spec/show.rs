@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// The spec as TOML: every key with its value, its description and the origin of the value. A key without a value is a
 /// comment.
-pub(crate) fn to_toml(table: &Table, r: &Resolved) -> String {
+pub fn to_toml(table: &Table, r: &Resolved) -> String {
     let mut text = String::from(
         "# The resolved spec: every key with its value, its description and, in parentheses, the origin of the value.\n",
     );
@@ -53,7 +53,7 @@ fn line(text: &mut String, key: &Key, r: &Resolved) {
 }
 
 /// Every value in base units, sorted by key. Specs with the same values have the same text.
-pub(crate) fn canonical_json(table: &Table, r: &Resolved) -> String {
+pub fn canonical_json(table: &Table, r: &Resolved) -> String {
     let mut sorted: BTreeMap<&str, BTreeMap<&str, Json>> = BTreeMap::new();
     let mut all: BTreeMap<String, Json> = BTreeMap::new();
     for key in table.keys() {
@@ -86,7 +86,7 @@ fn with_content(r: &Resolved, key: &Key, val: &Val) -> Json {
 }
 
 /// A hash of 16 hex digits: FNV-1a over the text, then a finalizer that spreads the last bytes over all digits.
-pub(crate) fn hash(text: &str) -> String {
+pub fn hash(text: &str) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -5,51 +5,51 @@ use super::layers::{Layers, Location};
 use super::resolve::Resolved;
 
 /// A rule. Returns `None` as soon as it needs a key that has no valid value.
-pub(crate) type Rule = fn(&mut Check<'_>) -> Option<()>;
+pub type Rule = fn(&mut Check<'_>) -> Option<()>;
 
 /// The values that a rule checks, and the list to which it adds errors.
-pub(crate) struct Check<'a> {
+pub struct Check<'a> {
     pub(super) values: &'a Resolved,
     pub(super) layers: &'a mut Layers,
 }
 
 impl<'a> Check<'a> {
-    pub(crate) fn get(&self, path: &str) -> Option<&'a Val> {
+    pub fn get(&self, path: &str) -> Option<&'a Val> {
         self.values.get(path)
     }
 
     /// Whether a layer sets the key.
-    pub(crate) fn is_set(&self, path: &str) -> bool {
+    pub fn is_set(&self, path: &str) -> bool {
         self.layers.entries.contains_key(path)
     }
 
-    pub(crate) fn int(&self, path: &str) -> Option<u64> {
+    pub fn int(&self, path: &str) -> Option<u64> {
         self.get(path).map(Val::int)
     }
 
-    pub(crate) fn num(&self, path: &str) -> Option<f64> {
+    pub fn num(&self, path: &str) -> Option<f64> {
         self.get(path).map(Val::num)
     }
 
     /// The name of the choice; empty for a key that is not a choice.
-    pub(crate) fn tag(&self, path: &str) -> Option<&'static str> {
+    pub fn tag(&self, path: &str) -> Option<&'static str> {
         self.get(path).map(Val::tag)
     }
 
     /// Whether the key has the choice `name`.
-    pub(crate) fn is(&self, path: &str, name: &str) -> bool {
+    pub fn is(&self, path: &str, name: &str) -> bool {
         self.tag(path) == Some(name)
     }
 
     /// Whether the spec injects a power loss.
-    pub(crate) fn cuts_power(&self) -> bool {
+    pub fn cuts_power(&self) -> bool {
         self.int("power.cut_after_requests").is_some_and(|requests| requests > 0)
             || self.get("power.cut_at").is_some()
     }
 
     /// Reports an error if `other` has the value `value`, with which the present choice of `key` has no effect. `why`
     /// follows the value in the message. The remedy is `instead`, or the value `default` of `key`.
-    pub(crate) fn no_effect_with(
+    pub fn no_effect_with(
         &mut self,
         key: &str,
         (other, value): (&str, &str),
@@ -66,7 +66,7 @@ impl<'a> Check<'a> {
     }
 
     /// [`Check::no_effect_with`] for a choice that gives operations another place on their dies than their age.
-    pub(crate) fn no_effect_with_fcfs(&mut self, key: &str, default: &str) {
+    pub fn no_effect_with_fcfs(&mut self, key: &str, default: &str) {
         let instead = "set timing.scheduler = \"read-first\"";
         self.no_effect_with(
             key,
@@ -80,7 +80,7 @@ impl<'a> Check<'a> {
     /// Reports an error at one of `keys`: the one whose value comes from the highest layer. If this layer sets several
     /// of `keys`, the error is at the first of these. A key whose default follows from another key is not set by a layer;
     /// it counts only if no layer sets one of `keys`.
-    pub(crate) fn error(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
+    pub fn error(&mut self, keys: &[&str], message: impl Into<String>, remedy: impl Into<String>) {
         let mut worst: Option<(&str, &Location, (bool, usize))> = None;
         for key in keys {
             if let Some(location) = self.values.items.get(key).and_then(|item| item.location.as_ref()) {
@@ -96,7 +96,7 @@ impl<'a> Check<'a> {
     }
 
     /// Reports an error in an item of a list, at the item's own line.
-    pub(crate) fn error_in_list(
+    pub fn error_in_list(
         &mut self,
         key: &str,
         index: usize,

@@ -7,7 +7,7 @@ use super::quantity::Dimension;
 use serde_json::{Map, Value as Json, json};
 
 /// The JSON Schema (draft 2020-12) of a spec file.
-pub(crate) fn schema(table: &Table) -> Json {
+pub fn schema(table: &Table) -> Json {
     let mut properties = Map::new();
     for section in table.sections() {
         let keys: Map<String, Json> =
@@ -144,7 +144,7 @@ pub struct PolicyRow {
 }
 
 /// The choices of all policy slots, without slots that have a single choice.
-pub(crate) fn policies(table: &Table) -> Vec<PolicyRow> {
+pub fn policies(table: &Table) -> Vec<PolicyRow> {
     let mut rows = Vec::new();
     for key in table.keys().filter(|key| !table.without_policies.contains(&key.section())) {
         slot_rows(&mut rows, key.path, &key.kind);

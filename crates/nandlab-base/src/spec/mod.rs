@@ -1,7 +1,7 @@
 //! The engine of specs: turns a TOML file into checked values, with a table of keys that the caller provides.
 //!
 //! The engine does not depend on the meaning of any key. A room declares its keys, the structs with their values, and
-//! the rules between the keys in the room's `spec.rs`; [`crate::drive::spec`] joins the keys of all rooms into one
+//! the rules between the keys in the room's `spec.rs`; `drive::spec` of the crate `nandlab` joins the keys of all rooms into one
 //! table. A spec goes through these steps: text -> `node` (a tree with line numbers) -> `layers` (preset, file,
 //! `--set`) -> `resolve` (defaults) -> `check` (rules over several keys) -> the rooms' structs (`section`).
 
@@ -21,18 +21,19 @@ mod schema;
 mod section;
 mod show;
 
-pub(crate) use check::{Check, Rule};
+pub use crate::{choices, params, section};
+pub use check::{Check, Rule};
 pub use error::{SpecError, SpecErrors};
-pub(crate) use key::{Content, FileOf, Follows, Key, OneOf, Preset, Table, Unreadable, When, key};
-pub(crate) use kind::{Param, Policy, Val, ValueKind};
-pub(crate) use kinds::*;
+pub use key::{Content, FileOf, Follows, Key, OneOf, Preset, Table, Unreadable, When, key};
+pub use kind::{Param, Policy, Val, ValueKind};
+pub use kinds::*;
 pub use lines::{Step, key_lines};
-pub(crate) use load::load as load_values;
-pub(crate) use node::shorten;
+pub use load::load as load_values;
+pub use node::shorten;
 pub use quantity::span;
-pub(crate) use quantity::{Dimension, show_num, show_real, show_size, show_time};
-pub(crate) use resolve::Resolved;
+pub use quantity::{Dimension, show_num, show_real, show_size, show_time};
+pub use resolve::Resolved;
 pub use schema::PolicyRow;
-pub(crate) use schema::{policies as policies_of, schema as schema_of};
-pub(crate) use section::{Choices, FromVal, Params, Section, choices, params, section};
-pub(crate) use show::{canonical_json, hash, to_toml};
+pub use schema::{policies as policies_of, schema as schema_of};
+pub use section::{Choices, FromVal, Params, Section};
+pub use show::{canonical_json, hash, to_toml};

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 /// The kind of values that a key or parameter accepts.
 #[derive(Debug)]
-pub(crate) enum ValueKind {
+pub enum ValueKind {
     Bool,
     /// A whole number.
     Int {
@@ -47,26 +47,26 @@ pub(crate) enum ValueKind {
 }
 
 /// The largest number of entries of a table of sizes.
-pub(crate) const SIZES_MAX: usize = 4096;
+pub const SIZES_MAX: usize = 4096;
 
 /// A range of numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub(crate) min: f64,
-    pub(crate) max: f64,
+pub struct Range {
+    pub min: f64,
+    pub max: f64,
     /// Whether `min` itself is excluded.
-    pub(crate) above: bool,
+    pub above: bool,
     /// Whether `max` itself is excluded.
-    pub(crate) below: bool,
+    pub below: bool,
 }
 
 impl Range {
-    pub(crate) fn holds(&self, x: f64) -> bool {
+    pub fn holds(&self, x: f64) -> bool {
         (if self.above { x > self.min } else { x >= self.min })
             && (if self.below { x < self.max } else { x <= self.max })
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let Self { min, max, above, below } = self;
         match (above, below) {
             (false, false) => format!("from {min} to {max}"),
@@ -79,15 +79,15 @@ impl Range {
 
 /// A choice of a slot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Policy {
-    pub(crate) name: &'static str,
-    pub(crate) payload: Payload,
-    pub(crate) doc: &'static str,
+pub struct Policy {
+    pub name: &'static str,
+    pub payload: Payload,
+    pub doc: &'static str,
 }
 
 /// The value or parameters of a policy, which follow its name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Payload {
+pub enum Payload {
     /// Nothing: `victim = "greedy"`.
     None,
     /// Parameters: `victim.random = { k = 8 }`.
@@ -98,17 +98,17 @@ pub(crate) enum Payload {
 
 /// A field of a table, or a parameter of a policy.
 #[derive(Debug)]
-pub(crate) struct Param {
-    pub(crate) name: &'static str,
-    pub(crate) kind: ValueKind,
+pub struct Param {
+    pub name: &'static str,
+    pub kind: ValueKind,
     /// The default as TOML; empty if the parameter is required.
-    pub(crate) default: &'static str,
-    pub(crate) doc: &'static str,
+    pub default: &'static str,
+    pub doc: &'static str,
 }
 
 impl ValueKind {
     /// The choices of a slot; `None` for other kinds.
-    pub(crate) fn policies(&self) -> Option<&'static [Policy]> {
+    pub fn policies(&self) -> Option<&'static [Policy]> {
         match self {
             ValueKind::Slot(policies) => Some(policies),
             ValueKind::Registered(policies) => Some(policies()),
@@ -117,7 +117,7 @@ impl ValueKind {
     }
 
     /// The choices of a slot, or of a slot that is one of several alternatives.
-    pub(crate) fn slot(&self) -> Option<&'static [Policy]> {
+    pub fn slot(&self) -> Option<&'static [Policy]> {
         match self {
             ValueKind::Either(kinds) => kinds.iter().find_map(ValueKind::policies),
             kind => kind.policies(),
@@ -125,12 +125,12 @@ impl ValueKind {
     }
 
     /// Whether the kind is a table with a field of this name.
-    pub(crate) fn is_table_with(&self, name: &str) -> bool {
+    pub fn is_table_with(&self, name: &str) -> bool {
         matches!(self, ValueKind::Table(params) if params.iter().any(|param| param.name == name))
     }
 
     /// The expected value, for a message.
-    pub(crate) fn wants(&self) -> String {
+    pub fn wants(&self) -> String {
         match self {
             ValueKind::Bool => "true or false".into(),
             ValueKind::Int { min, max } => format!("a whole number from {min} to {max}"),
@@ -153,7 +153,7 @@ impl ValueKind {
     }
 
     /// A valid value as TOML.
-    pub(crate) fn example(&self) -> String {
+    pub fn example(&self) -> String {
         match self {
             ValueKind::Bool => "true".into(),
             ValueKind::Int { min, .. } => min.to_string(),
@@ -183,7 +183,7 @@ fn form(params: &[Param]) -> String {
 }
 
 /// The choices as TOML, separated by commas.
-pub(crate) fn choices(policies: &[Policy]) -> String {
+pub fn choices(policies: &[Policy]) -> String {
     let text = |p: &Policy| match &p.payload {
         Payload::None => format!("\"{}\"", p.name),
         Payload::Params(params) => format!("{{ {} = {} }}", p.name, form(params)),
@@ -194,7 +194,7 @@ pub(crate) fn choices(policies: &[Policy]) -> String {
 
 /// A value that has been read: of the right type, in range, in canonical units.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Val {
+pub enum Val {
     Bool(bool),
     Int(u64),
     Num(f64),
@@ -214,7 +214,7 @@ pub(crate) enum Val {
 
 impl Val {
     /// A field of a table.
-    pub(crate) fn field(&self, name: &str) -> &Val {
+    pub fn field(&self, name: &str) -> &Val {
         match self {
             Val::Table(fields) => &fields.iter().find(|(n, _)| *n == name).expect("declared parameter").1,
             other => panic!("{other:?} has no field {name}"),
@@ -222,42 +222,42 @@ impl Val {
     }
 
     /// A field of a table, converted to `T`.
-    pub(crate) fn read<T: FromVal>(&self, name: &str) -> T {
+    pub fn read<T: FromVal>(&self, name: &str) -> T {
         T::from_val(self.field(name))
     }
 
     /// The items of a list.
-    pub(crate) fn list(&self) -> &[Val] {
+    pub fn list(&self) -> &[Val] {
         match self {
             Val::List(items) => items,
             other => panic!("{other:?} is not a list"),
         }
     }
 
-    pub(crate) fn bool(&self) -> bool {
+    pub fn bool(&self) -> bool {
         matches!(self, Val::Bool(true))
     }
 
     /// A whole quantity: a count, a time in nanoseconds or a size in bytes.
-    pub(crate) fn int(&self) -> u64 {
+    pub fn int(&self) -> u64 {
         match self {
             Val::Int(v) | Val::Time(v) | Val::Size(v) => *v,
             other => panic!("{other:?} is not whole"),
         }
     }
 
-    pub(crate) fn span(&self) -> Span {
+    pub fn span(&self) -> Span {
         Span::from_ns(self.int())
     }
 
-    pub(crate) fn num(&self) -> f64 {
+    pub fn num(&self) -> f64 {
         match self {
             Val::Num(x) | Val::Si(x, _) => *x,
             other => panic!("{other:?} is not a number"),
         }
     }
 
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         match self {
             Val::Text(text) => text,
             other => panic!("{other:?} is not text"),
@@ -265,7 +265,7 @@ impl Val {
     }
 
     /// The name of the chosen policy; empty for a value that is not a choice.
-    pub(crate) fn tag(&self) -> &'static str {
+    pub fn tag(&self) -> &'static str {
         match self {
             Val::Tag(name, _) => name,
             _ => "",
@@ -276,12 +276,12 @@ impl Val {
     ///
     /// # Panics
     /// Always. The reader accepts only valid values, so a call means a bug.
-    pub(crate) fn is_no(&self, what: &str) -> ! {
+    pub fn is_no(&self, what: &str) -> ! {
         panic!("{self:?} is no {what}")
     }
 
     /// The value as TOML.
-    pub(crate) fn toml(&self) -> String {
+    pub fn toml(&self) -> String {
         match self {
             Val::Bool(b) => b.to_string(),
             Val::Int(i) => i.to_string(),
@@ -310,7 +310,7 @@ impl Val {
     }
 
     /// The value as JSON, with quantities in base units, so that "1ms" and "1000us" are equal.
-    pub(crate) fn json(&self) -> Json {
+    pub fn json(&self) -> Json {
         let object = |fields: Vec<(String, Json)>| Json::Object(fields.into_iter().collect());
         match self {
             Val::Bool(b) => Json::from(*b),
@@ -334,7 +334,7 @@ impl Val {
 }
 
 /// A TOML basic string.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     // JSON escapes are TOML escapes; TOML also requires an escape for DEL.
     Json::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -34,7 +34,7 @@ impl Number for u64 {}
 
 impl<T: Number> Huge<T> {
     /// `len` zeros.
-    pub(crate) fn zeroed(len: usize) -> Self {
+    pub fn zeroed(len: usize) -> Self {
         let vec = vec![T::default(); len];
         #[cfg(target_os = "linux")]
         advise(vec.as_ptr().addr(), size_of::<T>() * len);
@@ -44,7 +44,7 @@ impl<T: Number> Huge<T> {
 
 impl<T: Clone> Huge<T> {
     /// `len` copies of `value`. All are written here, so that a lack of memory ends a run at its start, not later.
-    pub(crate) fn filled(value: T, len: usize) -> Self {
+    pub fn filled(value: T, len: usize) -> Self {
         let mut vec = with_capacity(len);
         vec.resize(len, value);
         Self(vec)
@@ -52,13 +52,13 @@ impl<T: Clone> Huge<T> {
 
     /// Prefetches the element at `index` into the CPU's cache; `index` may be out of range.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, index: usize) {
+    pub fn prefetch(&self, index: usize) {
         prefetch(self.0.as_ptr().wrapping_add(index));
     }
 
     /// [`Huge::prefetch`] in an array that may be empty: without it the CPU would look for an address that does not exist.
     #[inline(always)]
-    pub(crate) fn prefetch_if_kept(&self, index: usize) {
+    pub fn prefetch_if_kept(&self, index: usize) {
         if !self.0.is_empty() {
             self.prefetch(index);
         }
@@ -76,7 +76,7 @@ fn with_capacity<T>(len: usize) -> Vec<T> {
 
 /// Prefetches the data at `address` into the CPU's cache; `address` need not be readable.
 #[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
+pub fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint. It has no effect on the program's data and never faults.
     unsafe {

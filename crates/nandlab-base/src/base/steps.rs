@@ -14,7 +14,7 @@ thread_local! {
 
 /// Counts a step. Does nothing in release builds.
 #[inline(always)]
-pub(crate) fn step() {
+pub fn step() {
     #[cfg(debug_assertions)]
     STEPS.with(|steps| steps.set(steps.get() + 1));
 }

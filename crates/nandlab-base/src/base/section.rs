@@ -124,7 +124,7 @@ fn definition(schema: &Value) -> Option<&str> {
 pub struct ByNumber(BTreeMap<u32, u64>);
 
 impl ByNumber {
-    pub(crate) fn new(counts: &[u64]) -> Self {
+    pub fn new(counts: &[u64]) -> Self {
         Self((1..).zip(counts.iter().copied()).collect())
     }
 }

@@ -285,6 +285,7 @@ pub trait CounterSet: Default {
 }
 
 /// Declares the counters of a room; see [`crate::base::counters`].
+#[macro_export]
 macro_rules! counters {
     (
         $(#[doc = $about:literal])+
@@ -350,7 +351,7 @@ macro_rules! counters {
     (@last) => { $crate::base::counters::Adds::Last };
 }
 
-pub(crate) use counters;
+pub use crate::counters;
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use crate::base::policy::Choice;
 use crate::base::units::Span;
 
 /// A struct of the typed spec whose fields have the values of keys.
-pub(crate) trait Section: Sized {
+pub trait Section: Sized {
     /// The section's keys, in the order in which `show` prints them.
     const KEYS: &'static [Key];
 
@@ -16,17 +16,17 @@ pub(crate) trait Section: Sized {
 }
 
 /// The conversion of a value to a type of the typed spec.
-pub(crate) trait FromVal {
+pub trait FromVal {
     fn from_val(val: &Val) -> Self;
 }
 
 /// The parameters of a policy, or the fields of a table.
-pub(crate) trait Params {
+pub trait Params {
     const PARAMS: &'static [Param];
 }
 
 /// The enum of a slot whose choices have no parameters.
-pub(crate) trait Choices {
+pub trait Choices {
     const CHOICES: &'static [Policy];
 }
 
@@ -96,6 +96,7 @@ impl FromVal for Choice {
 /// ```
 ///
 /// [`FromVal`] of the field's type converts the value, or the closure `=> |values, path| ...` after the key.
+#[macro_export]
 macro_rules! section {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident {
         $($(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $key:expr $(=> $read:expr)?,)*
@@ -126,10 +127,11 @@ macro_rules! section {
         read($values, KEY.path)
     }};
 }
-pub(crate) use section;
+pub use crate::section;
 
 /// Declares the struct of a policy's parameters, or of a table, each field with its parameter. The form is that of
 /// [`section!`], except that the closure after `=>` takes the parameter's value: `=> |val| ...`.
+#[macro_export]
 macro_rules! params {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident {
         $($(#[$doc:meta])* $field_vis:vis $field:ident: $T:ty = $param:expr $(=> $read:expr)?,)*
@@ -162,10 +164,11 @@ macro_rules! params {
         read($val.field(PARAM.name))
     }};
 }
-pub(crate) use params;
+pub use crate::params;
 
 /// Declares the enum of a slot, each variant with its name and description. With `for` before the enum's name, the
 /// enum is declared elsewhere.
+#[macro_export]
 macro_rules! choices {
     ($(#[$meta:meta])* $vis:vis enum $Name:ident {
         $($(#[$doc:meta])* $variant:ident = $name:literal: $text:literal,)*
@@ -192,4 +195,4 @@ macro_rules! choices {
         }
     };
 }
-pub(crate) use choices;
+pub use crate::choices;

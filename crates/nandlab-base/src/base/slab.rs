@@ -13,7 +13,7 @@ pub struct Id<T>(NonZeroU32, PhantomData<fn() -> T>);
 impl<T> Id<T> {
     /// The slot with this array index.
     #[inline(always)]
-    pub(crate) fn new(index: usize) -> Self {
+    pub fn new(index: usize) -> Self {
         let number = NonZeroU32::new(index as u32 + 1).expect("a slab has fewer than 2^32 slots");
         Self(number, PhantomData)
     }

@@ -45,7 +45,7 @@ impl std::error::Error for SpecError {}
 
 /// All errors of a spec; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpecErrors(pub(crate) Vec<SpecError>);
+pub struct SpecErrors(pub Vec<SpecError>);
 
 /// The largest number of lines with errors, so that the text fits on a screen. The first error is always shown. Errors
 /// that do not fit are only counted, in one more line.

@@ -9,7 +9,7 @@ use crate::spec::{
 use std::path::PathBuf;
 
 /// The keys that name the source of the requests.
-pub(crate) const SOURCES: OneOf = OneOf {
+pub const SOURCES: OneOf = OneOf {
     section: "workload",
     keys: &["workload.trace", "workload.profile", "workload.synthetic"],
     what: "the workload",
@@ -366,7 +366,7 @@ const IDLE_NS_MAX: u64 = 86_400_000_000_000;
 
 impl Arrival {
     /// The value of `workload.arrival`; `time_scale` is called only if the workload's own times are used.
-    pub(crate) fn new(val: &Val, time_scale: impl FnOnce() -> f64) -> Self {
+    pub fn new(val: &Val, time_scale: impl FnOnce() -> f64) -> Self {
         match val {
             Val::Tag("trace", None) => Self::Trace { time_scale: time_scale() },
             Val::Tag("queue_depth", Some(depth)) => Self::QueueDepth(u32::from_val(depth)),
@@ -401,7 +401,7 @@ impl Arrival {
 }
 
 /// Requests of a burst of `workload.arrival.bursts`.
-pub(crate) fn burst_requests(bursts: &Val) -> u64 {
+pub fn burst_requests(bursts: &Val) -> u64 {
     (bursts.field("at_once").num() * bursts.field("requests").int() as f64).round() as u64
 }
 
@@ -416,7 +416,7 @@ choices! {
     }
 }
 
-pub(crate) const RULES: &[Rule] = &[synthetic, bursts, warm_up];
+pub const RULES: &[Rule] = &[synthetic, bursts, warm_up];
 
 fn synthetic(check: &mut Check<'_>) -> Option<()> {
     let synthetic = check.get("workload.synthetic")?;

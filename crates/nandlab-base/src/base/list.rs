@@ -1,21 +1,23 @@
 //! Doubly linked lists of slots, in the order of use.
 
+use super::slab::{Id, Node, Slab};
+
 /// The number that stands for "no slot".
 const NONE: u32 = u32::MAX;
 
 /// A slot's neighbours in one list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
+pub struct Link {
     before: u32,
     after: u32,
 }
 
 impl Link {
     /// The link of a slot that is in no list.
-    pub(crate) const FREE: Self = Self { before: NONE, after: NONE };
+    pub const FREE: Self = Self { before: NONE, after: NONE };
 
     /// The next slot in the list, which was used less recently.
-    pub(crate) fn after(self) -> Option<u32> {
+    pub fn after(self) -> Option<u32> {
         (self.after != NONE).then_some(self.after)
     }
 }
@@ -27,14 +29,34 @@ impl Default for Link {
 }
 
 /// An array with the links of a list's slots.
-pub(crate) trait ListLinks {
+pub trait ListLinks {
     /// The link of a slot.
     fn link(&mut self, slot: u32) -> &mut Link;
 }
 
+/// An element of an array that has the link of its slot.
+pub trait Linked {
+    /// The link of the element's slot.
+    fn link(&mut self) -> &mut Link;
+}
+
+impl<T: Linked> ListLinks for Vec<T> {
+    #[inline(always)]
+    fn link(&mut self, slot: u32) -> &mut Link {
+        self[slot as usize].link()
+    }
+}
+
+impl<T: Node + Linked> ListLinks for Slab<T> {
+    #[inline(always)]
+    fn link(&mut self, slot: u32) -> &mut Link {
+        self[Id::new(slot as usize)].link()
+    }
+}
+
 /// A list of slots, most recently used first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub struct List {
     first: u32,
     last: u32,
     len: u32,
@@ -47,23 +69,23 @@ impl Default for List {
 }
 
 impl List {
-    pub(crate) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.len
     }
 
     /// The most recently used slot.
-    pub(crate) fn first(&self) -> Option<u32> {
+    pub fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
     /// The least recently used slot.
     #[inline(always)]
-    pub(crate) fn last(&self) -> Option<u32> {
+    pub fn last(&self) -> Option<u32> {
         (self.last != NONE).then_some(self.last)
     }
 
     #[inline]
-    pub(crate) fn push_first(&mut self, links: &mut impl ListLinks, slot: u32) {
+    pub fn push_first(&mut self, links: &mut impl ListLinks, slot: u32) {
         *links.link(slot) = Link { before: NONE, after: self.first };
         match self.first {
             NONE => self.last = slot,
@@ -74,7 +96,7 @@ impl List {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, links: &mut impl ListLinks, slot: u32) {
+    pub fn remove(&mut self, links: &mut impl ListLinks, slot: u32) {
         let Link { before, after } = *links.link(slot);
         match before {
             NONE => self.first = after,

@@ -85,12 +85,12 @@ pub(super) fn expected(wanted: &str, found: &Node) -> String {
 
 /// The beginning of a text for a message: at most 40 characters, followed by `...` if the text is longer. Unprintable
 /// characters are escaped.
-pub(crate) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     shorten_to(40, text)
 }
 
 /// As [`shorten`], with at most `most` characters.
-pub(crate) fn shorten_to(most: usize, text: &str) -> String {
+pub fn shorten_to(most: usize, text: &str) -> String {
     let mut short = String::new();
     let mut room = most;
     for c in text.chars() {

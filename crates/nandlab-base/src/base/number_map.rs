@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A hash table by number. It has no secret, so a run is the same everywhere.
-pub(crate) type NumberMap<T> = HashMap<u32, T, BuildHasherDefault<Spread>>;
+pub type NumberMap<T> = HashMap<u32, T, BuildHasherDefault<Spread>>;
 
 /// Spreads numbers over a hash table.
 #[derive(Default)]
-pub(crate) struct Spread(u64);
+pub struct Spread(u64);
 
 impl Hasher for Spread {
     fn finish(&self) -> u64 {

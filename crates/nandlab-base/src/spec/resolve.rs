@@ -22,7 +22,7 @@ pub(super) struct Item {
 
 /// The values of all keys that have a value.
 #[derive(Clone, Debug)]
-pub(crate) struct Resolved {
+pub struct Resolved {
     /// The keys that are set, by default or by a layer.
     pub(super) items: BTreeMap<&'static str, Item>,
     pub(super) presets: Vec<&'static str>,
@@ -34,23 +34,23 @@ pub(crate) struct Resolved {
 
 impl Resolved {
     /// The value of a key; `None` if the key has no value or a value that could not be read.
-    pub(crate) fn get(&self, path: &str) -> Option<&Val> {
+    pub fn get(&self, path: &str) -> Option<&Val> {
         self.items.get(path)?.val.as_ref()
     }
 
     /// The value of a key that always has one in a spec without errors.
-    pub(crate) fn val(&self, path: &str) -> &Val {
+    pub fn val(&self, path: &str) -> &Val {
         self.get(path).unwrap_or_else(|| panic!("{path} has no value"))
     }
 
     /// The value of a key that always has one, converted to `T`.
-    pub(crate) fn read<T: FromVal>(&self, path: &str) -> T {
+    pub fn read<T: FromVal>(&self, path: &str) -> T {
         T::from_val(self.val(path))
     }
 
     /// The path of a file that a value names. A relative path starts at the spec's folder. Parts `.` are removed. Parts
     /// `..` remain, because `link/..` is not the current folder if `link` is a symbolic link.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name).components().filter(|part| *part != Component::CurDir).collect()
     }
 
@@ -58,18 +58,18 @@ impl Resolved {
     ///
     /// # Panics
     /// If the key has no content of type `T`.
-    pub(crate) fn content<T: Clone + 'static>(&self, path: &str) -> T {
+    pub fn content<T: Clone + 'static>(&self, path: &str) -> T {
         let content = self.contents.get(path).and_then(|content| content.value.downcast_ref::<T>());
         content.unwrap_or_else(|| panic!("the file of {path} has not been read")).clone()
     }
 
     /// The presets used, base first.
-    pub(crate) fn presets(&self) -> &[&'static str] {
+    pub fn presets(&self) -> &[&'static str] {
         &self.presets
     }
 
     /// The origin and the line of a key's value. `None`: the value is the default.
-    pub(crate) fn origin(&self, key: &str) -> Option<(&str, Option<u32>)> {
+    pub fn origin(&self, key: &str) -> Option<(&str, Option<u32>)> {
         let location = self.items.get(key)?.location.as_ref()?;
         Some((&location.origin, location.line))
     }

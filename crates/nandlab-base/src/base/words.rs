@@ -2,7 +2,7 @@
 
 /// A number as text: whole from 100 up (`912`, `48,100`), with one decimal from 10 up (`12.3`), with two from 0.01 up
 /// (`1.07`), and in scientific notation below 0.01 and from 1e15 up (`1.2e-4`). Zero is `0`.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1e15 => format!("{value:.1e}"),
         size if size >= 100.0 => thousands(value.round() as i64),
@@ -26,17 +26,17 @@ fn thousands(value: i64) -> String {
 }
 
 /// A count with commas between its thousands.
-pub(crate) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     thousands(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
 /// A count with its noun: `1 block`, `2 blocks`.
-pub(crate) fn several(value: u64, what: &str) -> String {
+pub fn several(value: u64, what: &str) -> String {
     format!("{} {what}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
 /// Names as a list: `a`, `a and b`, `a, b and c`.
-pub(crate) fn listed(names: &[&str]) -> String {
+pub fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -45,7 +45,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
 }
 
 /// `some / of` in per cent. A share other than 0 and 1 is never rounded to 0 or 100 per cent.
-pub(crate) fn part(some: f64, of: f64) -> String {
+pub fn part(some: f64, of: f64) -> String {
     let percent = 100.0 * some / of;
     if some != 0.0 && percent < 0.05 {
         "<0.1 %".to_owned()
@@ -65,7 +65,7 @@ fn digits(value: f64, digits: usize) -> String {
 }
 
 /// Bytes in binary units.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut amount = bytes as f64;
     let mut unit = 0;
@@ -94,7 +94,7 @@ pub fn duration(seconds: f64) -> String {
 }
 
 /// An energy as text, in a unit that suits its size.
-pub(crate) fn joules(energy: f64) -> String {
+pub fn joules(energy: f64) -> String {
     match energy {
         0.0 => "0 J".to_owned(),
         j if j >= 1.0 => format!("{} J", number(j)),

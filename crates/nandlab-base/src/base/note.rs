@@ -28,17 +28,17 @@ pub struct Note {
 
 impl Note {
     /// Data is lost, or requests have failed.
-    pub(crate) fn error(code: &'static str, text: String) -> Option<Self> {
+    pub fn error(code: &'static str, text: String) -> Option<Self> {
         Some(Self { severity: Severity::Error, code, text })
     }
 
     /// A headline number misleads.
-    pub(crate) fn warning(code: &'static str, text: String) -> Option<Self> {
+    pub fn warning(code: &'static str, text: String) -> Option<Self> {
         Some(Self { severity: Severity::Warning, code, text })
     }
 
     /// Something that the spec configures never happened, or made no difference.
-    pub(crate) fn info(code: &'static str, text: String) -> Option<Self> {
+    pub fn info(code: &'static str, text: String) -> Option<Self> {
         Some(Self { severity: Severity::Info, code, text })
     }
 }
