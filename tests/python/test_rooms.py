@@ -78,4 +78,4 @@ def test_a_package_of_python_imports_only_packages_before_it() -> None:
                 named += re.findall(r"\w+", group)
             upwards = set(named) & set(PACKAGES[number + 1 :])
             assert not upwards, f"{path.relative_to(PYTHON)} imports {upwards}"
->>>>>>> 8c6d0b3
+>>>>>>> 391925a

@@ -416,6 +416,7 @@ choices! {
     }
 }
 
+/// The rules over the keys of `[workload]`.
 pub const RULES: &[Rule] = &[synthetic, bursts, warm_up];
 
 fn synthetic(check: &mut Check<'_>) -> Option<()> {

@@ -5,7 +5,7 @@
 use crate::error::{ErrorKind, TraceError, quoted};
 use crate::format::Parsed;
 use crate::input::Content;
-use crate::trace::Records;
+use crate::records::Records;
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::MIB;
 use nandlab_base::workload::{DeviceChoice, TraceSpec};

@@ -5,7 +5,7 @@
 //! any size. A line is a slice of its chunk; only a line or record that crosses the end of a chunk is copied.
 
 use crate::error::{ErrorKind, Position, TraceError};
-use crate::kept::{ReadBytes, Stamp, now};
+use crate::stamp::{ReadBytes, Stamp, now};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

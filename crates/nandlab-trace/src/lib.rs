@@ -25,7 +25,11 @@ mod input;
 mod kept;
 mod order;
 mod parse;
+mod play;
+mod records;
 mod repeat;
+mod source;
+mod stamp;
 mod stat;
 mod trace;
 
@@ -34,45 +38,11 @@ pub use error::{ErrorKind, Position, TraceError};
 pub use format::{FormatInfo, formats};
 pub use generate::{Published, profile, profiles};
 pub use kept::{KeptSize, KeptTraces};
+pub use source::Source;
 pub use stat::{TraceStat, stat};
 
-use nandlab_base::base::request::Request;
 use nandlab_base::workload::{self as spec, TraceSpec, WorkloadSpec};
-use std::fs::FileType;
-use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
-
-/// Requests in order of arrival.
-pub trait Source: Send {
-    /// The next request; `None` at the end and after an error. The arrivals of a trace are times since its first
-    /// request, whatever the time origin of the file. The arrivals of a generator are times since the start of the
-    /// workload.
-    fn next_request(&mut self) -> Option<Result<Request, TraceError>>;
-
-    /// Damaged records skipped so far (`workload.lenient`): malformed, out of order, or with a damaged time.
-    fn skipped(&self) -> u64 {
-        0
-    }
-
-    /// Share of the source that has been read, 0 to 1: of the bytes of the (compressed) file, or of the requests to
-    /// generate. For a pipe, whose size is unknown, the share is 0 until the end.
-    fn progress(&self) -> f64;
-
-    /// The devices whose requests are part of the source, as far as the devices are known yet; empty for generators.
-    fn devices(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// The trace format; `None` for generators.
-    fn format(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The published statistics that a profile imitates; `None` for other sources.
-    fn published(&self) -> Option<&'static Published> {
-        None
-    }
-}
 
 /// Opens the source that `[workload]` names, for a drive of `logical_bytes`, with the run's `seed`.
 ///
@@ -114,22 +84,7 @@ pub fn open(
 /// The trace can be read only once.
 pub fn read_again(source: &spec::Source, what: &str) -> Result<(), TraceError> {
     let spec::Source::Trace(trace) = source else { return Ok(()) };
-    trace_read_again(trace, what)
-}
-
-/// [`read_again`] for a trace.
-pub(crate) fn trace_read_again(trace: &TraceSpec, what: &str) -> Result<(), TraceError> {
-    let is_rereadable = |kind: FileType| kind.is_file() || kind.is_dir() || kind.is_block_device();
-    match std::fs::metadata(&trace.path) {
-        Ok(meta) if !is_rereadable(meta.file_type()) => Err(TraceError::new(
-            ErrorKind::Io,
-            format!("can be read only once, like a pipe, and {what} reads it again"),
-            "save it in a file first",
-        )
-        .in_file(&trace.path)),
-        // A file that does not exist is reported when it is opened.
-        _ => Ok(()),
-    }
+    source::trace_read_again(trace, what)
 }
 
 /// Opens one trace file, with `kept` as in [`open`].
@@ -137,7 +92,7 @@ pub(crate) fn trace_read_again(trace: &TraceSpec, what: &str) -> Result<(), Trac
 /// # Errors
 /// As [`open`].
 pub fn open_trace(trace: &TraceSpec, kept: Option<&KeptTraces>) -> Result<Box<dyn Source>, TraceError> {
-    Ok(Box::new(batch::Batches::open(trace, kept)?))
+    Ok(Box::new(play::Batches::open(trace, kept)?))
 }
 
 /// Reads `content` (compressed or not) as [`open_trace`] reads a file, but on the thread of the caller. The path of the

@@ -1,14 +1,14 @@
 //! A trace file as a [`Source`]: choice of format and device, order in time, and the checks common to all formats.
 
-use crate::Source;
-use crate::detect;
 use crate::device::{Picked, Selection};
 use crate::error::{ErrorKind, Position, TraceError};
-use crate::format::{FormatInfo, Order, Parsed, Reader, ReaderOptions, find};
-use crate::input::{Content, Input};
-use crate::kept::ReadBytes;
+use crate::format::{Order, Parsed};
+use crate::input::Content;
 use crate::order::{Item, SECOND_MAX, SecondSpread, WINDOW, Window};
 use crate::parse::CORRECT_RECORD;
+use crate::records::{Records, empty};
+use crate::source::Source;
+use crate::stamp::ReadBytes;
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::{Span, Time};
 use nandlab_base::base::words::duration;
@@ -23,50 +23,6 @@ const EQUAL_TIMES_WHOLE: u64 = 50;
 /// Bytes of the longest read or write that is accepted, 4 GiB. A real device has no longer request, and the drive would
 /// simulate every page of such a request.
 const LEN_MAX: u64 = 1 << 32;
-
-/// The records of an open file, of all devices.
-pub(crate) struct Records {
-    pub(crate) input: Input,
-    pub(crate) reader: Box<dyn Reader>,
-    pub(crate) info: &'static FormatInfo,
-    record_bytes: Option<usize>,
-}
-
-impl Records {
-    /// With `hash` the bytes of the file are hashed.
-    pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>, hash: bool) -> Result<Self, TraceError> {
-        let input = Input::open(&spec.path, content, hash)?;
-        let options = ReaderOptions { time_unit_ns: spec.time_unit_ns };
-        let in_file = |e: TraceError| e.in_file(&spec.path);
-        let info = match &spec.format {
-            Some(name) => find(name).ok_or_else(|| in_file(detect::unknown(name)))?,
-            None if input.head().is_empty() => return Err(in_file(empty(0))),
-            None => detect::detect(input.head(), &options).map_err(in_file)?,
-        };
-        let reader = match (info.reader)(input.head(), &options) {
-            Ok(reader) => reader,
-            Err(_) if input.head().is_empty() => return Err(in_file(empty(0))),
-            Err(e) => return Err(in_file(e)),
-        };
-        let record_bytes = reader.record_bytes();
-        Ok(Self { input, reader, info, record_bytes })
-    }
-
-    #[inline]
-    pub(crate) fn advance(&mut self) -> Result<bool, TraceError> {
-        match self.record_bytes {
-            None => self.input.next_line(),
-            Some(size) => self.input.next_record(size),
-        }
-    }
-
-    pub(crate) fn position(&self, number: u64) -> Position {
-        match self.record_bytes {
-            None => Position::Line(number),
-            Some(size) => Position::Record { number, offset: number.saturating_sub(1) * size as u64 },
-        }
-    }
-}
 
 /// A trace file that is being read.
 pub(crate) struct TraceSource {
@@ -94,7 +50,7 @@ impl TraceSource {
     /// Opens a file, or `content` instead of it. With `hash` the bytes of the file are hashed ([`Self::read_bytes`]).
     pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>, hash: bool) -> Result<Self, TraceError> {
         if content.is_none() && spec.device == Some(DeviceChoice::Concatenate) {
-            crate::trace_read_again(spec, "workload.device = \"concatenate\"")?;
+            crate::source::trace_read_again(spec, "workload.device = \"concatenate\"")?;
         }
         let records = Records::open(spec, content, hash)?;
         let selection = Selection::new(spec, &records, content, hash)?;
@@ -383,14 +339,6 @@ fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceE
         )
         .field_name("offset")),
     }
-}
-
-fn empty(skipped: u64) -> TraceError {
-    let message = match skipped {
-        0 => "expected requests, found none".to_owned(),
-        n => format!("expected requests, found only malformed records ({n} skipped)"),
-    };
-    TraceError::new(ErrorKind::Empty, message, "check workload.trace and workload.format")
 }
 
 fn equal_times(n: u64) -> TraceError {

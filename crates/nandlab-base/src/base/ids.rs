@@ -1,5 +1,5 @@
-//! The ids of a drive's parts, units and requests. [`Geometry`](super::geometry::Geometry) says how those of the parts
-//! and units follow from each other.
+//! The ids of a drive's parts, units and requests. `base::geometry::Geometry` of the crate `nandlab` says how the ids of
+//! the parts and units follow from each other.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {

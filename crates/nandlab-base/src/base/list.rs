@@ -69,6 +69,7 @@ impl Default for List {
 }
 
 impl List {
+    /// The number of slots in the list.
     pub fn len(&self) -> u32 {
         self.len
     }
@@ -84,6 +85,7 @@ impl List {
         (self.last != NONE).then_some(self.last)
     }
 
+    /// Puts `slot`, which is in no list of `links`, at the beginning of the list.
     #[inline]
     pub fn push_first(&mut self, links: &mut impl ListLinks, slot: u32) {
         *links.link(slot) = Link { before: NONE, after: self.first };
@@ -95,6 +97,7 @@ impl List {
         self.len += 1;
     }
 
+    /// Takes `slot`, which must be in the list, out of the list. The link of `slot` keeps its old value.
     #[inline]
     pub fn remove(&mut self, links: &mut impl ListLinks, slot: u32) {
         let Link { before, after } = *links.link(slot);

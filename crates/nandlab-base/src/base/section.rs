@@ -124,6 +124,7 @@ fn definition(schema: &Value) -> Option<&str> {
 pub struct ByNumber(BTreeMap<u32, u64>);
 
 impl ByNumber {
+    /// The counts of the numbers 1, 2, 3, ..., in this order.
     pub fn new(counts: &[u64]) -> Self {
         Self((1..).zip(counts.iter().copied()).collect())
     }

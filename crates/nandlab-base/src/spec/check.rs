@@ -14,6 +14,7 @@ pub struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
+    /// The value of a key; `None` if the key has no valid value.
     pub fn get(&self, path: &str) -> Option<&'a Val> {
         self.values.get(path)
     }
@@ -23,10 +24,12 @@ impl<'a> Check<'a> {
         self.layers.entries.contains_key(path)
     }
 
+    /// The whole value of a key: a count, a time in nanoseconds or a size in bytes.
     pub fn int(&self, path: &str) -> Option<u64> {
         self.get(path).map(Val::int)
     }
 
+    /// The value of a key that is a number, or a quantity in its SI unit.
     pub fn num(&self, path: &str) -> Option<f64> {
         self.get(path).map(Val::num)
     }

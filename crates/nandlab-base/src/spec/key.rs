@@ -13,11 +13,15 @@ use std::sync::Arc;
 pub struct Key {
     /// `section.name`, or a bare name outside all sections.
     pub path: &'static str,
+    /// The kind of values that the key accepts.
     pub kind: ValueKind,
     /// The default as TOML; empty if the key has no default, or a default that follows from other keys.
     pub default: &'static str,
+    /// The keys on which the default depends.
     pub follows: Follows,
+    /// The condition under which the key has a meaning.
     pub when: When,
+    /// A description in one line.
     pub doc: &'static str,
     /// The source of the default, or a remark on it; may be empty.
     pub note: &'static str,
@@ -33,14 +37,27 @@ pub enum Follows {
     /// Pairs of a key and the choice that it implies: if the key is set, the default is this choice, with the location
     /// of the key. If several of the keys are set, the key of the highest layer decides. If none is set, the default is
     /// `otherwise`.
-    Choice { of: &'static [(&'static str, &'static str)], otherwise: &'static str },
+    Choice {
+        /// Pairs of a key's path and the name of a choice.
+        of: &'static [(&'static str, &'static str)],
+        /// The name of the choice if no key of `of` is set.
+        otherwise: &'static str,
+    },
     /// One key: the default is `then` if `key` is set, and `otherwise` if not, both as TOML.
-    Beside { key: &'static str, then: &'static str, otherwise: &'static str },
+    Beside {
+        /// The path of the key.
+        key: &'static str,
+        /// The default if `key` is set, as TOML.
+        then: &'static str,
+        /// The default if `key` is not set, as TOML.
+        otherwise: &'static str,
+    },
 }
 
 /// The condition under which a key has a meaning.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
+    /// The key has a meaning in every spec.
     Always,
     /// One of these keys is set. They belong to a [`OneOf`].
     Set(&'static [&'static str]),
@@ -49,9 +66,13 @@ pub enum When {
     /// The key `of` has a value for which `holds` is true. If not, `otherwise` states why the key has no effect, and
     /// `remedy` what to do.
     Holds {
+        /// The path of the other key.
         of: &'static str,
+        /// Whether the other key's value gives this key a meaning.
         holds: fn(&Val) -> bool,
+        /// Why the key has no effect, for an error.
         otherwise: &'static str,
+        /// What to do, for an error.
         remedy: &'static str,
     },
 }
@@ -59,7 +80,9 @@ pub enum When {
 /// The file that a choice of a key names, and the function that reads such a file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOf {
+    /// The name of the choice.
     pub choice: &'static str,
+    /// The function that reads the file at a path.
     pub read: fn(&Path) -> Result<Content, Unreadable>,
 }
 
@@ -68,15 +91,20 @@ pub struct FileOf {
 pub struct Content {
     /// A hash of the content.
     pub hash: u64,
+    /// What the file says, of the type that the key's room reads with `Resolved::content`.
     pub value: Arc<dyn Any + Send + Sync>,
 }
 
 /// Why a file cannot be used: the fault, its location in the file, and the remedy.
 #[derive(Debug)]
 pub struct Unreadable {
+    /// The line of the fault, from 1 on; `None` for a fault that has no line.
     pub line: Option<u32>,
+    /// The name of the column of the fault; `None` for a fault of a whole line or file.
     pub column: Option<&'static str>,
+    /// The fault.
     pub message: String,
+    /// What to do about the fault.
     pub remedy: String,
 }
 
@@ -102,21 +130,25 @@ impl Key {
         node.and_then(|node| Reader::default().read(&self.kind, &node, self.path)).is_some()
     }
 
+    /// The key with the condition `when`.
     pub const fn when(mut self, when: When) -> Key {
         self.when = when;
         self
     }
 
+    /// The key with the remark `note` on its default.
     pub const fn note(mut self, note: &'static str) -> Key {
         self.note = note;
         self
     }
 
+    /// The key with a default that depends on other keys.
     pub const fn follows(mut self, follows: Follows) -> Key {
         self.follows = follows;
         self
     }
 
+    /// The key with a choice that names a file.
     pub const fn file(mut self, file: FileOf) -> Key {
         self.file = Some(file);
         self
@@ -126,7 +158,9 @@ impl Key {
 /// Keys of a section. If any key of the section is set, exactly one of these keys must be set.
 #[derive(Debug)]
 pub struct OneOf {
+    /// The name of the section.
     pub section: &'static str,
+    /// The paths of the keys of which exactly one must be set.
     pub keys: &'static [&'static str],
     /// What the section describes, for errors: `the workload`.
     pub what: &'static str,
@@ -139,8 +173,11 @@ pub struct OneOf {
 /// A spec that is part of the program: its name, a description in one line, and its TOML.
 #[derive(Debug)]
 pub struct Preset {
+    /// The name by which a spec refers to the preset.
     pub name: &'static str,
+    /// A description in one line.
     pub about: &'static str,
+    /// The preset as TOML.
     pub text: &'static str,
 }
 
@@ -151,10 +188,12 @@ pub struct Table {
     pub keys: &'static [&'static [Key]],
     /// The path of the key that names a preset, which is resolved before all other keys.
     pub preset: &'static str,
+    /// All presets.
     pub presets: &'static [Preset],
     /// Groups of keys that exclude each other. A layer may set only one key of a group; this key replaces the group's
     /// keys of lower layers.
     pub exclusive: &'static [&'static [&'static str]],
+    /// Sections that need exactly one of several keys.
     pub one_of: &'static [OneOf],
     /// Sections whose choices are not listed as policies.
     pub without_policies: &'static [&'static str],

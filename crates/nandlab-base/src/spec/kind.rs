@@ -8,27 +8,36 @@ use serde_json::Value as Json;
 /// The kind of values that a key or parameter accepts.
 #[derive(Debug)]
 pub enum ValueKind {
+    /// True or false.
     Bool,
     /// A whole number.
     Int {
+        /// The smallest value.
         min: u64,
+        /// The largest value.
         max: u64,
     },
     /// A number.
     Num(Range),
     /// A time in nanoseconds, within a range.
     Time {
+        /// The shortest time, in nanoseconds.
         min: u64,
+        /// The longest time, in nanoseconds.
         max: u64,
     },
     /// A size in bytes, within a range and a multiple of `step`.
     Size {
+        /// The smallest size, in bytes.
         min: u64,
+        /// The largest size, in bytes.
         max: u64,
+        /// The size of which every value is a multiple, in bytes.
         step: u64,
     },
-    /// Joules, watts, farads or volts, from 0 to 1e6, written with a unit or as a bare number in the SI unit.
+    /// Joules, watts, farads, volts or ohms, from 0 to 1e6, written with a unit or as a bare number in the SI unit.
     Si(Dimension),
+    /// Text.
     Text,
     /// A file name; a relative path starts at the spec's folder.
     Path,
@@ -40,33 +49,37 @@ pub enum ValueKind {
     Table(&'static [Param]),
     /// A list of tables with these fields. The number is the largest length of the list.
     List(&'static [Param], usize),
-    /// One size, or a table of at most [`SIZES_MAX`] sizes and their weights.
+    /// One size, or a table of at most `SIZES_MAX` sizes and their weights.
     Sizes,
     /// One of several kinds: the one that fits the shape of the value.
     Either(&'static [ValueKind]),
 }
 
 /// The largest number of entries of a table of sizes.
-pub const SIZES_MAX: usize = 4096;
+pub(super) const SIZES_MAX: usize = 4096;
 
 /// A range of numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
-    pub min: f64,
-    pub max: f64,
+    /// The lower end.
+    pub(super) min: f64,
+    /// The upper end.
+    pub(super) max: f64,
     /// Whether `min` itself is excluded.
-    pub above: bool,
+    pub(super) above: bool,
     /// Whether `max` itself is excluded.
-    pub below: bool,
+    pub(super) below: bool,
 }
 
 impl Range {
-    pub fn holds(&self, x: f64) -> bool {
+    /// Whether `x` is in the range.
+    pub(super) fn holds(&self, x: f64) -> bool {
         (if self.above { x > self.min } else { x >= self.min })
             && (if self.below { x < self.max } else { x <= self.max })
     }
 
-    pub fn text(&self) -> String {
+    /// The range in words, for a message.
+    pub(super) fn text(&self) -> String {
         let Self { min, max, above, below } = self;
         match (above, below) {
             (false, false) => format!("from {min} to {max}"),
@@ -80,8 +93,11 @@ impl Range {
 /// A choice of a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
+    /// The name of the choice.
     pub name: &'static str,
+    /// The value or parameters that follow the name.
     pub payload: Payload,
+    /// A description in one line.
     pub doc: &'static str,
 }
 
@@ -99,10 +115,13 @@ pub enum Payload {
 /// A field of a table, or a parameter of a policy.
 #[derive(Debug)]
 pub struct Param {
+    /// The name of the field or parameter.
     pub name: &'static str,
+    /// The kind of values that the field or parameter accepts.
     pub kind: ValueKind,
     /// The default as TOML; empty if the parameter is required.
     pub default: &'static str,
+    /// A description in one line.
     pub doc: &'static str,
 }
 
@@ -117,7 +136,7 @@ impl ValueKind {
     }
 
     /// The choices of a slot, or of a slot that is one of several alternatives.
-    pub fn slot(&self) -> Option<&'static [Policy]> {
+    pub(super) fn slot(&self) -> Option<&'static [Policy]> {
         match self {
             ValueKind::Either(kinds) => kinds.iter().find_map(ValueKind::policies),
             kind => kind.policies(),
@@ -125,12 +144,12 @@ impl ValueKind {
     }
 
     /// Whether the kind is a table with a field of this name.
-    pub fn is_table_with(&self, name: &str) -> bool {
+    pub(super) fn is_table_with(&self, name: &str) -> bool {
         matches!(self, ValueKind::Table(params) if params.iter().any(|param| param.name == name))
     }
 
     /// The expected value, for a message.
-    pub fn wants(&self) -> String {
+    pub(super) fn wants(&self) -> String {
         match self {
             ValueKind::Bool => "true or false".into(),
             ValueKind::Int { min, max } => format!("a whole number from {min} to {max}"),
@@ -153,7 +172,7 @@ impl ValueKind {
     }
 
     /// A valid value as TOML.
-    pub fn example(&self) -> String {
+    pub(super) fn example(&self) -> String {
         match self {
             ValueKind::Bool => "true".into(),
             ValueKind::Int { min, .. } => min.to_string(),
@@ -183,7 +202,7 @@ fn form(params: &[Param]) -> String {
 }
 
 /// The choices as TOML, separated by commas.
-pub fn choices(policies: &[Policy]) -> String {
+pub(super) fn choices(policies: &[Policy]) -> String {
     let text = |p: &Policy| match &p.payload {
         Payload::None => format!("\"{}\"", p.name),
         Payload::Params(params) => format!("{{ {} = {} }}", p.name, form(params)),
@@ -195,18 +214,25 @@ pub fn choices(policies: &[Policy]) -> String {
 /// A value that has been read: of the right type, in range, in canonical units.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Val {
+    /// True or false.
     Bool(bool),
+    /// A whole number.
     Int(u64),
+    /// A finite number.
     Num(f64),
     /// Nanoseconds.
     Time(u64),
     /// Bytes.
     Size(u64),
+    /// A quantity in the SI unit of its dimension.
     Si(f64, Dimension),
+    /// Text, or the name of a file.
     Text(String),
     /// A policy's name and its payload.
     Tag(&'static str, Option<Box<Val>>),
+    /// The fields of a table, each with its name, in the order of their declarations.
     Table(Vec<(&'static str, Val)>),
+    /// The items of a list, in the order of the spec.
     List(Vec<Val>),
     /// Sizes in bytes, ascending, and their weights.
     Sizes(Vec<(u64, f64)>),
@@ -234,6 +260,7 @@ impl Val {
         }
     }
 
+    /// Whether the value is true.
     pub fn bool(&self) -> bool {
         matches!(self, Val::Bool(true))
     }
@@ -246,10 +273,12 @@ impl Val {
         }
     }
 
+    /// A time.
     pub fn span(&self) -> Span {
         Span::from_ns(self.int())
     }
 
+    /// A number, or a quantity in its SI unit.
     pub fn num(&self) -> f64 {
         match self {
             Val::Num(x) | Val::Si(x, _) => *x,
@@ -257,6 +286,7 @@ impl Val {
         }
     }
 
+    /// The text, or the name of a file.
     pub fn text(&self) -> &str {
         match self {
             Val::Text(text) => text,
@@ -281,7 +311,7 @@ impl Val {
     }
 
     /// The value as TOML.
-    pub fn toml(&self) -> String {
+    pub(super) fn toml(&self) -> String {
         match self {
             Val::Bool(b) => b.to_string(),
             Val::Int(i) => i.to_string(),
@@ -310,7 +340,7 @@ impl Val {
     }
 
     /// The value as JSON, with quantities in base units, so that "1ms" and "1000us" are equal.
-    pub fn json(&self) -> Json {
+    pub(super) fn json(&self) -> Json {
         let object = |fields: Vec<(String, Json)>| Json::Object(fields.into_iter().collect());
         match self {
             Val::Bool(b) => Json::from(*b),
@@ -334,7 +364,7 @@ impl Val {
 }
 
 /// A TOML basic string.
-pub fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     // JSON escapes are TOML escapes; TOML also requires an escape for DEL.
     Json::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -97,9 +97,13 @@ pub const ANY_TIME: ValueKind = ValueKind::Time { min: 0, max: Span::LIMIT.ns() 
 pub const SOME_TIME: ValueKind = ValueKind::Time { min: 1, max: Span::LIMIT.ns() };
 /// An age of at most 60 years. The age clock has 32 bits of seconds; half of its range, 68 years, is before the run.
 pub const AGE: ValueKind = ValueKind::Time { min: 0, max: 60 * 365 * 86_400_000_000_000 };
+/// An energy in joules, from 0 to 1e6.
 pub const JOULES: ValueKind = ValueKind::Si(Dimension::Energy);
+/// A power in watts, from 0 to 1e6.
 pub const WATTS: ValueKind = ValueKind::Si(Dimension::Power);
+/// A resistance in ohms, from 0 to 1e6.
 pub const OHMS: ValueKind = ValueKind::Si(Dimension::Resistance);
+/// A voltage in volts, from 0 to 1e6.
 pub const VOLTS: ValueKind = ValueKind::Si(Dimension::Voltage);
 
 impl FromVal for KindTimes {

@@ -64,9 +64,9 @@ fn read_file(key: &'static str, file: &FileOf, values: &mut Resolved, layers: &m
 mod tests {
     use super::super::key::{Key, key};
     use super::super::kind::ValueKind;
-    use super::super::section::{Choices, Section, choices, section};
+    use super::super::section::{Choices, Section};
     use super::super::show::to_toml;
-    use super::super::{COUNT, Preset, SOME_TIME};
+    use super::super::{COUNT, Preset, SOME_TIME, choices, section};
     use super::*;
     use crate::base::units::{Span, US};
 

@@ -1,8 +1,8 @@
 //! The engine of specs: turns a TOML file into checked values, with a table of keys that the caller provides.
 //!
 //! The engine does not depend on the meaning of any key. A room declares its keys, the structs with their values, and
-//! the rules between the keys in the room's `spec.rs`; `drive::spec` of the crate `nandlab` joins the keys of all rooms into one
-//! table. A spec goes through these steps: text -> `node` (a tree with line numbers) -> `layers` (preset, file,
+//! the rules between the keys in the room's `spec.rs`; `drive::spec` of the crate `nandlab` joins the keys of all rooms
+//! into one table. A spec goes through these steps: text -> `node` (a tree with line numbers) -> `layers` (preset, file,
 //! `--set`) -> `resolve` (defaults) -> `check` (rules over several keys) -> the rooms' structs (`section`).
 
 mod check;

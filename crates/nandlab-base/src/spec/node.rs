@@ -90,7 +90,7 @@ pub fn shorten(text: &str) -> String {
 }
 
 /// As [`shorten`], with at most `most` characters.
-pub fn shorten_to(most: usize, text: &str) -> String {
+pub(super) fn shorten_to(most: usize, text: &str) -> String {
     let mut short = String::new();
     let mut room = most;
     for c in text.chars() {

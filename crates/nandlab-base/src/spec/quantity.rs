@@ -36,12 +36,19 @@ const PREFIXES: &[(&str, i32)] = &[("", 0), ("m", -3), ("u", -6), ("n", -9), ("p
 /// The dimension of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
+    /// Time, in nanoseconds.
     Time,
+    /// Size, in bytes.
     Size,
+    /// Energy, in joules.
     Energy,
+    /// Power, in watts.
     Power,
+    /// Capacitance, in farads.
     Capacitance,
+    /// Voltage, in volts.
     Voltage,
+    /// Resistance, in ohms.
     Resistance,
 }
 

@@ -17,16 +17,19 @@ pub trait Section: Sized {
 
 /// The conversion of a value to a type of the typed spec.
 pub trait FromVal {
+    /// Converts a value, which must be of the type's kind and checked.
     fn from_val(val: &Val) -> Self;
 }
 
 /// The parameters of a policy, or the fields of a table.
 pub trait Params {
+    /// The parameters or fields, in the order of their declarations.
     const PARAMS: &'static [Param];
 }
 
 /// The enum of a slot whose choices have no parameters.
 pub trait Choices {
+    /// The choices, in the order of their declarations.
     const CHOICES: &'static [Policy];
 }
 
@@ -127,7 +130,6 @@ macro_rules! section {
         read($values, KEY.path)
     }};
 }
-pub use crate::section;
 
 /// Declares the struct of a policy's parameters, or of a table, each field with its parameter. The form is that of
 /// [`section!`], except that the closure after `=>` takes the parameter's value: `=> |val| ...`.
@@ -164,7 +166,6 @@ macro_rules! params {
         read($val.field(PARAM.name))
     }};
 }
-pub use crate::params;
 
 /// Declares the enum of a slot, each variant with its name and description. With `for` before the enum's name, the
 /// enum is declared elsewhere.
@@ -195,4 +196,3 @@ macro_rules! choices {
         }
     };
 }
-pub use crate::choices;

@@ -63,8 +63,8 @@ pub use settings::Settings;
 
 use super::published::{Published, profile, profiles};
 use super::{Scatter, Zipf};
-use crate::Source;
 use crate::error::{ErrorKind, TraceError, quoted};
+use crate::source::Source;
 use model::Model;
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::rng::Stream;

@@ -10,8 +10,8 @@
 //! slots. With `hot`, the slots of the lowest ranks under this permutation are hot.
 
 use super::{Scatter, Zipf};
-use crate::Source;
 use crate::error::{ErrorKind, TraceError};
+use crate::source::Source;
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::rng::Stream;
 use nandlab_base::base::units::{Time, US};

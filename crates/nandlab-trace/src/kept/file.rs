@@ -140,9 +140,9 @@ pub(crate) struct KeptReader {
 }
 
 /// What a kept trace states about itself.
-pub(super) struct Description {
-    pub(super) format: &'static str,
-    pub(super) devices: Vec<String>,
+pub(crate) struct Description {
+    pub(crate) format: &'static str,
+    pub(crate) devices: Vec<String>,
 }
 
 impl KeptReader {

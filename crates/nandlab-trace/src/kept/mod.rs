@@ -30,16 +30,17 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use file::KeptReader;
+pub(crate) use file::{Description, KeptReader};
 
-use crate::batch::{Batch, Batches};
+use crate::batch::Batch;
+use crate::stamp::{ReadBytes, Stamp, is_older, now};
 use crate::trace::TraceSource;
 use file::Writer;
 use nandlab_base::workload::TraceSpec;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -131,7 +132,7 @@ impl KeptTraces {
     }
 
     /// The kept trace of the content that `trace` names now.
-    pub(crate) fn find(&self, trace: &TraceSpec) -> Option<Batches> {
+    pub(crate) fn find(&self, trace: &TraceSpec) -> Option<(KeptReader, Description)> {
         // A pipe must not be opened before it is read.
         if !fs::metadata(&trace.path).ok()?.is_file() {
             return None;
@@ -157,11 +158,11 @@ impl KeptTraces {
             }
         };
         let name = self.name(stamp.size, hash, keys);
-        let (reader, description) = KeptReader::open(&name, &trace.path)?;
+        let found = KeptReader::open(&name, &trace.path)?;
         for used in [&name, &mark] {
             touch(used);
         }
-        Some(Batches::kept(reader, description.format, description.devices))
+        Some(found)
     }
 
     /// A keeper of the requests of `trace`; `None` for a source that is no file, such as a pipe, and if the folder
@@ -300,49 +301,6 @@ impl Keeper {
     }
 }
 
-/// What identifies a state of a file without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    mtime: (i64, i64),
-    ctime: (i64, i64),
-}
-
-impl Stamp {
-    pub(crate) fn of(file: &File) -> io::Result<Self> {
-        let meta = file.metadata()?;
-        Ok(Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            size: meta.size(),
-            mtime: (meta.mtime(), meta.mtime_nsec()),
-            ctime: (meta.ctime(), meta.ctime_nsec()),
-        })
-    }
-
-    /// Whether the last change was so long before `now` that a change after `now` gives another stamp.
-    fn is_settled(&self, now: SystemTime, age: Duration) -> bool {
-        let time = |(s, ns): (i64, i64)| {
-            let since = Duration::new(u64::try_from(s).ok()?, u32::try_from(ns).ok()?);
-            SystemTime::UNIX_EPOCH.checked_add(since)
-        };
-        [self.mtime, self.ctime].into_iter().all(|t| time(t).is_some_and(|t| is_older(t, now, age)))
-    }
-}
-
-/// The bytes of a source that was read to its end.
-pub(crate) struct ReadBytes {
-    pub(crate) hash: u128,
-    pub(crate) bytes: u64,
-    /// The file when it was opened, and after its last byte.
-    pub(crate) before: Stamp,
-    pub(crate) after: Stamp,
-    /// The time at which the file was opened.
-    pub(crate) opened: SystemTime,
-}
-
 /// The hash of all that changes the parse of a content: the keys of the trace without its path, and the version.
 fn keys_hash(trace: &TraceSpec) -> u128 {
     let keys = TraceSpec { path: PathBuf::new(), ..trace.clone() };
@@ -380,13 +338,4 @@ fn read_mark(mark: &Path) -> Option<u128> {
 /// Marks a file as used now; a file that cannot be marked is only removed earlier.
 fn touch(path: &Path) {
     let _ = File::open(path).and_then(|file| file.set_modified(now()));
-}
-
-fn is_older(time: SystemTime, now: SystemTime, age: Duration) -> bool {
-    now.duration_since(time).is_ok_and(|since| since >= age)
-}
-
-#[allow(clippy::disallowed_methods, reason = "ages of files; no result depends on the wall clock")]
-pub(crate) fn now() -> SystemTime {
-    SystemTime::now()
 }

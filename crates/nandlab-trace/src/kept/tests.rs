@@ -3,11 +3,13 @@
 
 use super::column::{self, Column};
 use super::*;
+use crate::play::Batches;
 use crate::{Source, TraceError, open_bytes};
 use nandlab_base::base::request::Request;
 use nandlab_base::base::units::DAY;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 /// A folder of the test, removed at its end, with a source and kept traces.
