@@ -58,8 +58,6 @@ def test_only_drive_and_runner_import_mechanisms() -> None:
             continue
         named = {name: path for name, path in imports(room).items() if name in MECHANISMS}
         assert not named, f"{room} imports {named}"
-<<<<<<< main
-=======
 
 
 # The packages of Python, bottom up: a package imports only packages before it. The modules beside them are the types of
@@ -78,4 +76,3 @@ def test_a_package_of_python_imports_only_packages_before_it() -> None:
                 named += re.findall(r"\w+", group)
             upwards = set(named) & set(PACKAGES[number + 1 :])
             assert not upwards, f"{path.relative_to(PYTHON)} imports {upwards}"
->>>>>>> 391925a

@@ -33,7 +33,7 @@ impl Section for Option<WorkloadSpec> {
         key("workload.synthetic", ValueKind::Table(SyntheticSpec::PARAMS), "", "a synthetic workload"),
         key(
             "workload.format",
-            ValueKind::Slot(FORMATS),
+            ValueKind::Slot(Format::CHOICES),
             "",
             "the trace's format; recognised by its content when not given",
         )
@@ -181,20 +181,34 @@ pub struct TraceSpec {
     pub max_gap_ns: Span,
 }
 
-/// The trace formats.
-const FORMATS: &[Policy] = &[
-    plain("msr", "MSR Cambridge CSV"),
-    plain("spc", "SPC-1 ASCII, as the UMass traces"),
-    plain("blkparse", "text of blkparse"),
-    plain("fio-iolog", "fio write_iolog"),
-    plain("ssdsim", "SSDsim ASCII"),
-    plain("disksim", "DiskSim ASCII"),
-    plain("mqsim", "MQSim ASCII"),
-    plain("alibaba", "Alibaba block traces"),
-    plain("tencent", "Tencent block storage"),
-    plain("systor", "SYSTOR '17"),
-    plain("vscsi", "VMware vscsiStats"),
-];
+choices! {
+    /// `workload.format`: the trace formats. The crate `nandlab-trace` has the reader of each.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Format {
+        /// Block traces of MSR Cambridge.
+        Msr = "msr": "MSR Cambridge block traces (CSV)",
+        /// The format of the Storage Performance Council.
+        Spc = "spc": "SPC trace format (UMass Financial, WebSearch; CSV)",
+        /// The default output of blkparse.
+        Blkparse = "blkparse": "blkparse default text (blktrace)",
+        /// fio's `write_iolog`.
+        FioIolog = "fio-iolog": "fio I/O log, versions 2 and 3 (written: 3)",
+        /// Traces of SSDsim.
+        Ssdsim = "ssdsim": "SSDsim ascii",
+        /// Traces of MQSim.
+        Mqsim = "mqsim": "MQSim ascii",
+        /// Traces of DiskSim.
+        Disksim = "disksim": "DiskSim ascii",
+        /// Block traces of Alibaba Cloud.
+        Alibaba = "alibaba": "Alibaba block traces 2020 (CSV)",
+        /// Block traces of Tencent Cloud.
+        Tencent = "tencent": "Tencent CBS block traces (CSV)",
+        /// VDI traces of SYSTOR '17.
+        Systor = "systor": "Systor '17 VDI block traces (CSV)",
+        /// Traces of VMware vscsiStats.
+        Vscsi = "vscsi": "VMware vSCSI traces, versions 1 and 2 (binary; written: 1)",
+    }
+}
 
 choices! {
     /// `workload.time_unit`: the unit of time of a trace.

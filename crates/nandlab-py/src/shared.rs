@@ -11,9 +11,9 @@ pub(crate) const UNITS_MAX: u32 = 1 << 25;
 /// The states of preconditioned drives, the oldest one first. All have the key of the spec that was preconditioned last;
 /// they differ in what other settings make of array and FTL.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<(String, VecDeque<Arc<Preconditioned>>)>);
+pub(crate) struct KeptDrives(Mutex<(String, VecDeque<Arc<Preconditioned>>)>);
 
-impl Kept {
+impl KeptDrives {
     /// The states kept under `key`. Those of another key are dropped, to make room for the one that the caller will put.
     pub(crate) fn of(&self, key: &str) -> Vec<Arc<Preconditioned>> {
         let Ok(mut kept) = self.0.lock() else { return Vec::new() };
@@ -23,7 +23,7 @@ impl Kept {
         kept.1.iter().cloned().collect()
     }
 
-    /// Keeps a state under the key of the last call of [`Kept::of`].
+    /// Keeps a state under the key of the last call of [`KeptDrives::of`].
     pub(crate) fn put(&self, state: Preconditioned) {
         if let Ok(mut kept) = self.0.lock() {
             kept.1.push_back(Arc::new(state));
@@ -42,7 +42,7 @@ impl Kept {
 
 #[pyclass(frozen, module = "nandlab._core")]
 #[derive(Debug, Default)]
-pub(crate) struct SharedDrives(pub(crate) Arc<Kept>);
+pub(crate) struct SharedDrives(pub(crate) Arc<KeptDrives>);
 
 #[pymethods]
 impl SharedDrives {

@@ -2,7 +2,7 @@
 
 use crate::errors::{failure_text, unsaved_text};
 use crate::interrupt::{Interruptible, Stop};
-use crate::shared::Kept;
+use crate::shared::KeptDrives;
 use crate::tables;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
@@ -53,7 +53,7 @@ pub(crate) enum Failure {
 
 /// Where the run looks for a preconditioned drive, and keeps its own.
 pub(crate) struct Shared {
-    pub(crate) drives: Arc<Kept>,
+    pub(crate) drives: Arc<KeptDrives>,
     /// [`Loaded::precondition_key`] of the spec.
     pub(crate) key: String,
 }

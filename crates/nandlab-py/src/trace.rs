@@ -161,7 +161,7 @@ pub(crate) fn trace_convert(
 
 #[pyfunction]
 pub(crate) fn trace_formats() -> Vec<(&'static str, &'static str)> {
-    nandlab_trace::formats().iter().map(|format| (format.name, format.description)).collect()
+    nandlab_trace::formats().map(|format| (format.name(), format.description())).collect()
 }
 
 #[pyfunction]

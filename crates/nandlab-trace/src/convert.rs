@@ -51,7 +51,7 @@ pub fn convert(
 ) -> Result<Conversion, TraceError> {
     let info = find(format).ok_or_else(|| detect::unknown(format))?;
     let target = info.writer.ok_or_else(|| {
-        let names: Vec<_> = formats().iter().filter(|f| f.writer.is_some()).map(|f| f.name).collect();
+        let names: Vec<_> = formats().filter(|f| f.writer.is_some()).map(|f| f.name()).collect();
         TraceError::new(
             ErrorKind::Unsupported,
             format!("{format} can be read but not written"),

@@ -14,7 +14,7 @@ const LINES: usize = 64;
 
 /// The format of a file that starts with `head`.
 pub(crate) fn detect(head: &[u8], options: &ReaderOptions) -> Result<&'static FormatInfo, TraceError> {
-    let found: Vec<_> = formats().iter().map(|f| (requests_in(f, head, options), f)).collect();
+    let found: Vec<_> = formats().map(|f| (requests_in(f, head, options), f)).collect();
     let most = found.iter().map(|f| f.0).max().unwrap_or(0).max(1);
     let fitting: Vec<_> = found.into_iter().filter(|f| f.0 == most).map(|f| f.1).collect();
     match fitting[..] {
@@ -32,12 +32,12 @@ fn unknown_content(head: &[u8]) -> TraceError {
     // A line with a zero byte is no text, so no text format fits.
     let (number, line) = lines.find(|(_, line)| line.contains(&0)).or(first).unwrap_or((1, head));
     let message = format!("{}: the content fits no known format", quoted(line));
-    not_found(message, formats().iter()).at(Position::Line(number))
+    not_found(message, formats()).at(Position::Line(number))
 }
 
 /// The error if the user has to name the format; `choices` are the formats to choose from.
 fn not_found(message: String, choices: impl Iterator<Item = &'static FormatInfo>) -> TraceError {
-    let names: Vec<_> = choices.map(|f| f.name).collect();
+    let names: Vec<_> = choices.map(|f| f.name()).collect();
     TraceError::new(
         ErrorKind::Format,
         message,
@@ -47,10 +47,7 @@ fn not_found(message: String, choices: impl Iterator<Item = &'static FormatInfo>
 
 /// The error for an unknown format name.
 pub(crate) fn unknown(name: &str) -> TraceError {
-    not_found(
-        format!("expected the name of a trace format, found {}", quoted(name.as_bytes())),
-        formats().iter(),
-    )
+    not_found(format!("expected the name of a trace format, found {}", quoted(name.as_bytes())), formats())
 }
 
 /// Number of requests that the reader of `format` finds in the first lines; [`LINES`] for a binary format that `head`
@@ -84,7 +81,7 @@ mod tests {
     use super::*;
 
     fn name(head: &str) -> Result<&'static str, String> {
-        detect(head.as_bytes(), &ReaderOptions::default()).map(|f| f.name).map_err(|e| e.to_string())
+        detect(head.as_bytes(), &ReaderOptions::default()).map(|f| f.name()).map_err(|e| e.to_string())
     }
 
     #[test]

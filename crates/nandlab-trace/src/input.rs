@@ -63,7 +63,7 @@ impl Drop for Joined {
 pub(crate) type Content = Arc<[u8]>;
 
 /// Counts, and if need be hashes, the bytes read from the file, before decompression.
-struct Counted {
+struct CountedRead {
     file: Box<dyn Read + Send>,
     count: Arc<AtomicU64>,
     hash: Option<SharedHash>,
@@ -87,7 +87,7 @@ impl Hashed {
     }
 }
 
-impl Read for Counted {
+impl Read for CountedRead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(buffer)?;
         self.count.fetch_add(n as u64, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Input {
         for _ in 0..CHUNKS {
             spent.send(Vec::with_capacity(CHUNK_BYTES)).expect("the receiver is in this function");
         }
-        let counted = Counted {
+        let counted = CountedRead {
             file,
             count: Arc::clone(&bytes_read),
             hash: hashed.as_ref().map(|hashed| Arc::clone(&hashed.hash)),
@@ -321,7 +321,7 @@ impl Input {
 }
 
 /// The reader thread: fills chunks until the end of the file, the first error, or the drop of the input.
-fn pump(mut counted: Counted, path: &Path, out: &SyncSender<Filled>, spent: &Receiver<Vec<u8>>) {
+fn pump(mut counted: CountedRead, path: &Path, out: &SyncSender<Filled>, spent: &Receiver<Vec<u8>>) {
     let mut magic = Vec::with_capacity(6);
     let mut first = (&mut counted).take(6);
     if let Err(e) = first.read_to_end(&mut magic) {

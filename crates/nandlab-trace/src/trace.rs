@@ -12,7 +12,7 @@ use crate::stamp::ReadBytes;
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::{Span, Time};
 use nandlab_base::base::words::duration;
-use nandlab_base::workload::{DeviceChoice, TraceSpec};
+use nandlab_base::workload::{DeviceChoice, Format, TraceSpec};
 use std::collections::VecDeque;
 
 /// An MSR trace whose first 1000 requests all have the same time is damaged.
@@ -74,7 +74,7 @@ impl TraceSource {
 
     /// The name of the trace format.
     pub(crate) fn format_name(&self) -> &'static str {
-        self.records.info.name
+        self.records.info.name()
     }
 
     /// The hash and state of the file ([`Input::read_bytes`]). Called after the last request. `None` also if the file
@@ -205,7 +205,7 @@ impl TraceSource {
             self.all_equal &= item.time_ns == first;
             self.last = (item.time_ns, item.number);
             self.requests += 1;
-            if self.all_equal && self.requests == EQUAL_TIMES && self.records.info.name == "msr" {
+            if self.all_equal && self.requests == EQUAL_TIMES && self.records.info.format == Format::Msr {
                 return Err(equal_times(EQUAL_TIMES).at(self.records.position(item.number)));
             }
             let request = Request {
@@ -263,7 +263,7 @@ impl TraceSource {
         if self.requests == 0 {
             return Err(self.selection.missing(&self.records).unwrap_or_else(|| empty(self.skipped)));
         }
-        if self.all_equal && self.requests >= EQUAL_TIMES_WHOLE && self.records.info.name == "msr" {
+        if self.all_equal && self.requests >= EQUAL_TIMES_WHOLE && self.records.info.format == Format::Msr {
             return Err(equal_times(self.requests));
         }
         Ok(())

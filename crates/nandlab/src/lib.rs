@@ -8,13 +8,13 @@
 pub mod background;
 pub mod base;
 pub mod capacitor;
-pub mod copyback;
 pub mod core;
 pub mod demand_map;
 pub mod drive;
 pub mod flash;
 pub mod ftl;
 pub mod host;
+pub mod migration;
 pub mod power_loss;
 pub mod probe;
 pub mod read_levels;

@@ -172,11 +172,11 @@ pub const SECOND: Span = Span(1_000_000_000);
 pub const DAY: Span = Span(86_400 * SECOND.0);
 
 /// One KiB in bytes.
-pub(crate) const KIB: u64 = 1 << 10;
+pub const KIB: u64 = 1 << 10;
 /// One MiB in bytes.
 pub const MIB: u64 = 1 << 20;
 /// One GiB in bytes.
-pub(crate) const GIB: u64 = 1 << 30;
+pub const GIB: u64 = 1 << 30;
 /// The unit of block addresses in traces: 512 bytes.
 pub const SECTOR: u64 = 512;
 

@@ -82,7 +82,7 @@ mod tests {
 
     choices! {
         /// `kettle.lid`.
-        #[derive(Debug, PartialEq)]
+        #[derive(Clone, Copy, Debug, PartialEq)]
         enum Lid {
             Open = "open": "steam goes out",
             Shut = "shut": "steam stays in",

@@ -35,5 +35,5 @@ pub use quantity::{Dimension, show_num, show_real, show_size, show_time};
 pub use resolve::Resolved;
 pub use schema::PolicyRow;
 pub use schema::{policies as policies_of, schema as schema_of};
-pub use section::{Choices, FromVal, Params, Section};
+pub use section::{Choices, FromVal, Listed, Params, Section};
 pub use show::{canonical_json, hash, to_toml};

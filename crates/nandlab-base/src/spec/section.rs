@@ -33,6 +33,15 @@ pub trait Choices {
     const CHOICES: &'static [Policy];
 }
 
+/// An enum that is declared with its choices.
+pub trait Listed: Choices + Copy + 'static {
+    /// The variants, in the order of [`Choices::CHOICES`].
+    const ALL: &'static [Self];
+
+    /// The choice of this variant.
+    fn choice(self) -> &'static Policy;
+}
+
 impl FromVal for bool {
     fn from_val(val: &Val) -> Self {
         val.bool()
@@ -180,6 +189,14 @@ macro_rules! choices {
         }
 
         $crate::spec::choices! { for $Name { $($variant = $name: $text,)* } }
+
+        impl $crate::spec::Listed for $Name {
+            const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            fn choice(self) -> &'static $crate::spec::Policy {
+                &<Self as $crate::spec::Choices>::CHOICES[self as usize]
+            }
+        }
     };
     (for $Name:ident { $($variant:ident = $name:literal: $text:literal,)* }) => {
         impl $crate::spec::Choices for $Name {

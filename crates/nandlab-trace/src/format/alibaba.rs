@@ -10,14 +10,14 @@ use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, US, bad, integer, push_number, ticks};
 use nandlab_base::base::request::Op;
+use nandlab_base::workload::Format;
 
 /// In a written trace arrival 0 has this Unix time, in microseconds: a time within the period of the recording
 /// (2020-01-01 00:00 in UTC+8).
 const BASE_US: u64 = 1_577_808_000_000_000;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "alibaba",
-    description: "Alibaba block traces 2020 (CSV)",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Alibaba,
     units: "device_id, opcode (R/W), offset (B), length (B), timestamp (us, Unix epoch)",
     order: Order::Window,
     sniff: is_text,

@@ -21,10 +21,10 @@ use crate::error::TraceError;
 use crate::parse::{SECOND, Words, bad, push_decimal, push_number, sectors, time};
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::SECTOR;
+use nandlab_base::workload::Format;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "blkparse",
-    description: "blkparse default text (blktrace)",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Blkparse,
     units: "maj,min, cpu, sequence, time (s.ns), pid, action, RWBS, sector (512 B) + count, [process]",
     order: Order::Ascending,
     sniff: |head| {

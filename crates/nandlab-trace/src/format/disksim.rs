@@ -14,10 +14,10 @@ use crate::error::TraceError;
 use crate::parse::{MS, Words, bad, push_decimal, push_number, sectors, time};
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::SECTOR;
+use nandlab_base::workload::Format;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "disksim",
-    description: "DiskSim ascii",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Disksim,
     units: "time (ms, decimal), device, block (512 B), blocks, flags (hex; bit 0: 1 = read)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && is_likely(head),

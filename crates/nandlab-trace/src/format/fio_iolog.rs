@@ -17,10 +17,10 @@ use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is
 use crate::error::TraceError;
 use crate::parse::{US, Words, bad, integer, push_number, ticks};
 use nandlab_base::base::request::Op;
+use nandlab_base::workload::Format;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "fio-iolog",
-    description: "fio I/O log, versions 2 and 3 (written: 3)",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::FioIolog,
     units: "[v3: time (us)], file, action, offset (B), length (B)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && head.starts_with(b"fio version "),

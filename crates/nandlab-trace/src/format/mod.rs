@@ -1,8 +1,7 @@
-//! The trace formats: each is a file of this folder and an entry of the table `FORMATS`.
+//! The trace formats: each is a variant of [`Format`] and a file of this folder.
 //!
-//! To add a format: write its file with a [`Reader`] (and a [`Target`] if traces of the format can be written), add its
-//! line to `FORMATS`, and add its name to the choices of `workload.format` in `nandlab_base::workload`.
-//! Detection, errors, device choice, ordering, conversion and fuzzing need no further code.
+//! To add a format: add its variant, and write its file with a [`Reader`] (and a [`Target`] if traces of the format can
+//! be written); the compiler then asks for its line in [`FormatInfo::of`]. Detection, errors, device choice, ordering, conversion and fuzzing need no further code.
 
 mod alibaba;
 mod blkparse;
@@ -19,14 +18,14 @@ mod vscsi;
 use crate::error::TraceError;
 use crate::input::CHUNK_BYTES;
 use nandlab_base::base::request::{Op, Request};
+use nandlab_base::spec::Listed;
+use nandlab_base::workload::Format;
 
 /// A trace format.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatInfo {
-    /// The name in `workload.format`.
-    pub name: &'static str,
-    /// A description, one line long.
-    pub description: &'static str,
+    /// The format, with its name and description.
+    pub format: Format,
     /// The columns and their units.
     pub units: &'static str,
     pub(crate) order: Order,
@@ -141,29 +140,43 @@ const TEXT: Target = Target {
     write: |_, _, _| {},
 };
 
-/// All formats.
-static FORMATS: [FormatInfo; 11] = [
-    msr::INFO,
-    spc::INFO,
-    blkparse::INFO,
-    fio_iolog::INFO,
-    ssdsim::INFO,
-    mqsim::INFO,
-    disksim::INFO,
-    alibaba::INFO,
-    tencent::INFO,
-    systor::INFO,
-    vscsi::INFO,
-];
+impl FormatInfo {
+    /// The reader, and more, of a format.
+    pub fn of(format: Format) -> &'static Self {
+        match format {
+            Format::Msr => &msr::INFO,
+            Format::Spc => &spc::INFO,
+            Format::Blkparse => &blkparse::INFO,
+            Format::FioIolog => &fio_iolog::INFO,
+            Format::Ssdsim => &ssdsim::INFO,
+            Format::Mqsim => &mqsim::INFO,
+            Format::Disksim => &disksim::INFO,
+            Format::Alibaba => &alibaba::INFO,
+            Format::Tencent => &tencent::INFO,
+            Format::Systor => &systor::INFO,
+            Format::Vscsi => &vscsi::INFO,
+        }
+    }
+
+    /// The name in `workload.format`.
+    pub fn name(&self) -> &'static str {
+        self.format.choice().name
+    }
+
+    /// A description, one line long.
+    pub fn description(&self) -> &'static str {
+        self.format.choice().doc
+    }
+}
 
 /// Every trace format that can be read.
-pub fn formats() -> &'static [FormatInfo] {
-    &FORMATS
+pub fn formats() -> impl ExactSizeIterator<Item = &'static FormatInfo> {
+    Format::ALL.iter().map(|&format| FormatInfo::of(format))
 }
 
 /// The format called `name`.
 pub(crate) fn find(name: &str) -> Option<&'static FormatInfo> {
-    FORMATS.iter().find(|f| f.name == name)
+    formats().find(|info| info.name() == name)
 }
 
 fn is_text(head: &[u8]) -> bool {

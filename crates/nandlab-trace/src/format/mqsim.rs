@@ -11,10 +11,10 @@ use super::ssdsim::{FIVE_COLUMNS, five_columns};
 use super::{FormatInfo, Order, Parsed, Reader, ReaderOptions, disksim, is_text, plain};
 use crate::error::{ErrorKind, TraceError};
 use crate::parse::bad;
+use nandlab_base::workload::Format;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "mqsim",
-    description: "MQSim ascii",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Mqsim,
     units: "time (ns, or workload.time_unit), device, sector (512 B), sectors, op (1 = read, 0 = write)",
     order: Order::Ascending,
     sniff: |head| is_text(head) && !disksim::is_likely(head),

@@ -13,6 +13,7 @@ use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, bad, integer, push_number, ticks};
 use nandlab_base::base::request::Op;
+use nandlab_base::workload::Format;
 
 /// Nanoseconds of a FILETIME tick.
 const TICK_NS: u64 = 100;
@@ -20,9 +21,8 @@ const TICK_NS: u64 = 100;
 /// UTC).
 const BASE_TICKS: u64 = 128_166_372_000_000_000;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "msr",
-    description: "MSR Cambridge block traces (CSV)",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Msr,
     units: "Timestamp (FILETIME, 100 ns), Hostname, DiskNumber, Type (Read/Write), Offset (B), Size (B), ResponseTime",
     order: Order::Ascending,
     sniff: is_text,

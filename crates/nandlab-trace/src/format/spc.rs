@@ -13,10 +13,10 @@ use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_decimal, push_number, sectors, time};
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::SECTOR;
+use nandlab_base::workload::Format;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "spc",
-    description: "SPC trace format (UMass Financial, WebSearch; CSV)",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Spc,
     units: "ASU, LBA (512 B, within the ASU), Size (B), Opcode (R/W), Timestamp (s), further columns ignored",
     order: Order::Ascending,
     sniff: is_text,

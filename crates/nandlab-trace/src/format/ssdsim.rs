@@ -12,10 +12,10 @@ use crate::error::TraceError;
 use crate::parse::{Words, bad, push_number, sectors, ticks};
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::SECTOR;
+use nandlab_base::workload::Format;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "ssdsim",
-    description: "SSDsim ascii",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Ssdsim,
     units: "time (ns), device, sector (512 B), sectors, op (1 = read, 0 = write)",
     order: Order::Ascending,
     sniff: |_| false,

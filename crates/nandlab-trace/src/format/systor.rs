@@ -14,13 +14,13 @@ use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_decimal, push_number, time};
 use nandlab_base::base::request::Op;
+use nandlab_base::workload::Format;
 
 /// In a written trace arrival 0 has this Unix time, in nanoseconds: a time within the period of the recording.
 const BASE_NS: u64 = 1_456_095_145 * SECOND;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "systor",
-    description: "Systor '17 VDI block traces (CSV)",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Systor,
     units: "Timestamp (s, Unix epoch), Response (s), IOType (R/W/blank), LUN, Offset (B), Size (B)",
     order: Order::Window,
     sniff: is_text,

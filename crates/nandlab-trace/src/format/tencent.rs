@@ -14,14 +14,14 @@ use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_number, sectors, ticks};
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::SECTOR;
+use nandlab_base::workload::Format;
 
 /// In a written trace arrival 0 has this Unix time, in seconds: a time within the period of the recording (2018-10-01
 /// 00:00 in UTC+8).
 const BASE_S: u64 = 1_538_323_200;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "tencent",
-    description: "Tencent CBS block traces (CSV)",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Tencent,
     units: "Timestamp (s, Unix epoch), Offset (512 B), Size (512 B), IOType (0 = read, 1 = write), VolumeID",
     order: Order::Seconds,
     sniff: is_text,

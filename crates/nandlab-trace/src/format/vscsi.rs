@@ -16,10 +16,10 @@ use crate::error::{ErrorKind, Position, TraceError};
 use crate::parse::{CORRECT_RECORD, US, bad};
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::SECTOR;
+use nandlab_base::workload::Format;
 
-pub(super) const INFO: FormatInfo = FormatInfo {
-    name: "vscsi",
-    description: "VMware vSCSI traces, versions 1 and 2 (binary; written: 1)",
+pub(super) static INFO: FormatInfo = FormatInfo {
+    format: Format::Vscsi,
     units: "serial, len (B), nSG, cmd (SCSI code), version, lbn (512 B), ts (us)",
     order: Order::Ascending,
     sniff: |head| version_of(head).is_some_and(|(_, is_unanimous)| is_unanimous),

@@ -247,7 +247,7 @@ impl KeptReader {
 }
 
 fn describe(description: &Value) -> Option<Description> {
-    let format = find(description["format"].as_str()?)?.name;
+    let format = find(description["format"].as_str()?)?.name();
     let devices = description["devices"].as_array()?;
     let devices = devices.iter().map(|name| Some(name.as_str()?.to_owned())).collect::<Option<_>>()?;
     Some(Description { format, devices })

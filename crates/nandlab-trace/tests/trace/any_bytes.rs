@@ -25,7 +25,7 @@ const SAMPLES: [&str; 11] = [
 /// length of `content` determines the device choice and `lenient`.
 fn through_every_reader(content: &[u8]) -> u64 {
     let mut requests = 0;
-    let named = formats().iter().map(|f| Some(f.name.to_owned()));
+    let named = formats().map(|f| Some(f.name().to_owned()));
     for (format, i) in named.chain([None]).zip(0..) {
         let lenient = (content.len() + i).is_multiple_of(2);
         let device = match (content.len() / 2 + i) % 3 {

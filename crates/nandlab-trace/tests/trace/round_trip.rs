@@ -84,20 +84,20 @@ proptest! {
     #[test]
     fn written_requests_read_back(drawn in prop::collection::vec(any_request(), 1..60)) {
         for info in formats() {
-            let requests = representable(&drawn, info.name);
+            let requests = representable(&drawn, info.name());
             if requests.is_empty() {
                 continue;
             }
-            let (bytes, done) = written(&requests, info.name, false).unwrap();
+            let (bytes, done) = written(&requests, info.name(), false).unwrap();
             prop_assert!(done.is_lossless());
             prop_assert_eq!(done.written, requests.len() as u64);
-            let back = read(&spec_of(info.name), &bytes);
-            prop_assert_eq!(back.as_ref(), Ok(&requests), "{}", info.name);
+            let back = read(&spec_of(info.name()), &bytes);
+            prop_assert_eq!(back.as_ref(), Ok(&requests), "{}", info.name());
             // Detection by content gives the same requests (an ssdsim trace is detected as mqsim). An msr trace of at
             // least 50 requests is refused if all times are equal.
             let detected = read(&spec("x"), &bytes);
             let equal_times = requests.len() >= 50 && requests.iter().all(|r| r.arrival == Time::START);
-            prop_assert!(equal_times || detected.as_ref() == Ok(&requests), "{}: {:?}", info.name, detected.err());
+            prop_assert!(equal_times || detected.as_ref() == Ok(&requests), "{}: {:?}", info.name(), detected.err());
         }
     }
 
@@ -108,8 +108,8 @@ proptest! {
         let mut now = 0;
         let requests: Vec<_> = drawn.iter().map(|&(gap, r)| { now += gap; Request { arrival: Time::from_ns(now), ..r } }).collect();
         for info in formats() {
-            let strict = written(&requests, info.name, false);
-            let (_, done) = written(&requests, info.name, true).unwrap();
+            let strict = written(&requests, info.name(), false);
+            let (_, done) = written(&requests, info.name(), true).unwrap();
             let dropped = done.trims_dropped + done.flushes_dropped + done.misfits_dropped;
             prop_assert_eq!(done.written + dropped, requests.len() as u64);
             prop_assert_eq!(strict.is_ok(), done.is_lossless());

@@ -9,9 +9,9 @@
 //! of a lane do not grow. For the triggers of GC an emptied victim does not count as free before its erase is queued,
 //! so GC goes on.
 
-use super::{Around, Background};
+use super::{Background, JobSchemes};
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
-use crate::core::{Core, Emptied, Map, Part, Wake};
+use crate::core::{Component, Core, Emptied, Map, Wake};
 use crate::flash::SuperblockState;
 use crate::host::DataPath;
 use crate::probe::Probe;
@@ -134,11 +134,11 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
         self.jobs[lane.index()].is_ahead = false;
-        self.start_copies(core, path, around, lane);
+        self.start_copies(core, path, schemes, lane);
     }
 
     /// No job is ahead of the host any more. Returns whether one was.
@@ -146,12 +146,12 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
     ) -> bool {
         let mut has_caught_up = false;
         for lane in (0..core.geometry.lanes).map(LaneId) {
             if self.jobs[lane.index()].is_ahead {
-                self.catch_up(core, path, around, lane);
+                self.catch_up(core, path, schemes, lane);
                 has_caught_up = true;
             }
         }
@@ -242,10 +242,10 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Part::Background);
+        let _inside = core.inside.enter(Component::Background);
         if let Some(pacing) = &mut self.pacing {
             pacing.on_erased(core, lane);
         }
@@ -258,7 +258,7 @@ impl Background {
                 pacing.end(core, lane);
             }
         }
-        self.start_copies(core, path, around, lane);
+        self.start_copies(core, path, schemes, lane);
     }
 
     /// Whether the program that has ended is a copy from the victim before that of the lane's job. Counts it.

@@ -9,10 +9,11 @@
 //! unless it has gained no room. Other dies are not blocked.
 
 use super::copybacks::numbers;
-use super::{Around, Background, Job, PREFETCH_UNITS};
+use super::{Background, Job, JobSchemes, PREFETCH_UNITS};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::core::{
-    CopyBack, Core, Map, Maps, NextJob, Part, Program, Read, Refreshed, To, VictimTimes, Wake, Work,
+    Component, CopyBack, Core, Destination, Map, Maps, NextJob, Program, Read, Refreshed, VictimTimes, Wake,
+    Work,
 };
 use crate::ftl::WriteStream;
 use crate::host::DataPath;
@@ -89,7 +90,7 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         job: NextJob,
     ) {
@@ -113,7 +114,7 @@ impl Background {
         core.ftl.lanes[lane.index()].promised_superblocks =
             if stays { core.superblocks_to_empty(lane, victim, false) } else { 0 };
         let copyback =
-            around.copyback_stream(core, &mut path.host, lane, victim, &NextJob { is_urgent, ..job });
+            schemes.copyback_stream(core, &mut path.host, lane, victim, &NextJob { is_urgent, ..job });
         let stream = core.emptying_stream(victim, cause == Cause::Wear);
         if stays || class != Class::Background || !core.gathers(lane, stream) {
             core.close_programs_of_job(lane);
@@ -128,7 +129,7 @@ impl Background {
         self.begin_blocking(core, lane);
         self.pace(core, lane);
         self.jobs[lane.index()].prefetch_next(core, &path.map, victim);
-        self.start_copies(core, path, around, lane);
+        self.start_copies(core, path, schemes, lane);
     }
 
     /// With `migration.first_block = "shared"`, keeps the units that the job of a lane still has to move from the host.
@@ -151,10 +152,10 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        self.copy_more(core, path, around, lane);
+        self.copy_more(core, path, schemes, lane);
     }
 
     /// [`Background::start_copies`], for the most frequent caller.
@@ -163,7 +164,7 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
         let mut page = None;
@@ -177,7 +178,7 @@ impl Background {
                 self.update_blocking(core, lane);
                 return;
             }
-            let index = match self.next_step(core, &path.map, around, lane, victim) {
+            let index = match self.next_step(core, &path.map, schemes, lane, victim) {
                 Step::Read(index) => index,
                 Step::CopiedBack => continue,
                 Step::Over => break,
@@ -198,7 +199,7 @@ impl Background {
             self.end_copies(core, path, lane);
         }
         if self.jobs[lane.index()].stays {
-            self.end_staying_job(core, path, around, lane);
+            self.end_staying_job(core, path, schemes, lane);
         } else {
             self.erase_when_empty(core, path, lane);
         }
@@ -210,13 +211,13 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         map: &impl Map<P>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         victim: SuperblockId,
     ) -> Step {
         let job = &mut self.jobs[lane.index()];
         if let Some(stream) = job.copyback {
-            return self.next_step_of_copybacks(core, map, around, lane, victim, stream);
+            return self.next_step_of_copybacks(core, map, schemes, lane, victim, stream);
         }
         match core.ftl.next_valid(&core.geometry, victim, job.next_unit) {
             Some(unit) => {
@@ -233,7 +234,7 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         map: &impl Map<P>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         victim: SuperblockId,
         stream: WriteStream,
@@ -253,26 +254,26 @@ impl Background {
             // Pages that have waited have grown older, and units of them may have become invalid.
             let waits = core.geometry.copybacks_wait();
             let mut refused = sources.iter().copied().filter(|_| waits);
-            if let Some(refused) = refused.find(|&first| !around.may_copy_back(core, lane, stream, first)) {
+            if let Some(refused) = refused.find(|&first| !schemes.may_copy_back(core, lane, stream, first)) {
                 waiting.give_back(&core.geometry, refused);
                 self.leave(core, lane, refused);
                 return Step::CopiedBack;
             }
             job.copies += sources.iter().map(|&first| core.valid_in_page(first)).sum::<u32>();
-            let queued = around.copy_back(core, CopyBack { lane, stream, sources, cause: job.cause() });
+            let queued = schemes.copy_back(core, CopyBack { lane, stream, sources, cause: job.cause() });
             core.room.works[lane.index()].superblocks_taken += u32::from(queued.opened);
             return Step::CopiedBack;
         }
         let Some(unit) = core.ftl.next_valid(&core.geometry, victim, job.next_unit) else {
             let Some(first) = waiting.pop() else { return Step::Over };
             job.rest = numbers(&core.geometry, first);
-            around.on_left_over();
+            schemes.on_left_over();
             return Step::CopiedBack;
         };
         let first = core.geometry.first_of_page(core.geometry.unit(victim, unit));
         job.next_unit = numbers(&core.geometry, first).end;
         job.prefetch(core, map, victim);
-        if around.may_copy_back(core, lane, stream, first) {
+        if schemes.may_copy_back(core, lane, stream, first) {
             waiting.push(&core.geometry, first);
         } else {
             self.leave(core, lane, first);
@@ -320,7 +321,7 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
         let job = &self.jobs[lane.index()];
@@ -331,7 +332,7 @@ impl Background {
         core.end_wordlines(lane);
         self.end_job(core, lane);
         path.map.end_job(core, lane);
-        around.end_staying(core, lane, superblock);
+        schemes.end_staying(core, lane, superblock);
         core.wake(Wake::JobOver(lane));
     }
 
@@ -421,22 +422,22 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         read: &Transaction,
     ) {
-        let _inside = core.inside.enter(Part::Background);
+        let _inside = core.inside.enter(Component::Background);
         let is_valid = core.ftl.map.get(read.lpn) == Some(read.unit);
         if is_valid && !self.jobs[lane.index()].stays {
-            return self.write_elsewhere(core, path, around, lane, read);
+            return self.write_elsewhere(core, path, schemes, lane, read);
         }
-        match if is_valid { around.refresh_unit(core, lane, read) } else { Refreshed::Now } {
+        match if is_valid { schemes.refresh_unit(core, lane, read) } else { Refreshed::Now } {
             Refreshed::Now => {
                 self.jobs[lane.index()].reads -= 1;
-                self.on_unit_done(core, path, around, lane);
+                self.on_unit_done(core, path, schemes, lane);
             }
             Refreshed::Later => {}
-            Refreshed::Not => self.write_elsewhere(core, path, around, lane, read),
+            Refreshed::Not => self.write_elsewhere(core, path, schemes, lane, read),
         }
     }
 
@@ -445,12 +446,12 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Part::Background);
+        let _inside = core.inside.enter(Component::Background);
         self.jobs[lane.index()].reads -= 1;
-        self.on_unit_done(core, path, around, lane);
+        self.on_unit_done(core, path, schemes, lane);
     }
 
     /// Programs a unit of a victim, which has been read and is still valid, elsewhere.
@@ -458,12 +459,12 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         read: &Transaction,
     ) {
         self.jobs[lane.index()].reads -= 1;
-        self.move_unit(core, path, around, lane, read);
+        self.move_unit(core, path, schemes, lane, read);
         if core.geometry.units_per_program > 1 && self.jobs[lane.index()].reads == 0 {
             self.end_copies(core, path, lane);
             self.close_if_stalled(core, lane);
@@ -489,7 +490,7 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         read: &Transaction,
     ) {
@@ -497,14 +498,14 @@ impl Background {
         let stream = core.ftl.copy_stream(lpn, cause == Cause::Wear);
         let stamp = core.stamp_of_copy(read);
         let class = core.class_of(stream, self.jobs[lane.index()].class);
-        let (to, maps, owner) = (To::Stream(lane, stream), Maps::Now, Owner::Job(lane));
+        let (to, maps, owner) = (Destination::Stream(lane, stream), Maps::Now, Owner::Job(lane));
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only if its stream has room for all units that it moves");
         core.room.works[lane.index()].superblocks_taken += u32::from(queued.opened);
         let state = &mut core.ftl.lanes[lane.index()];
         state.promised_superblocks = state.promised_superblocks.saturating_sub(u32::from(queued.opened));
         if stream == WriteStream::Combination {
-            around.on_moved(core, lpn, queued.unit);
+            schemes.on_moved(core, lpn, queued.unit);
         }
         path.map.on_moved(core, lane, lpn, !read.is_uncorrectable());
         self.promise(core, lane);
@@ -515,15 +516,15 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         done: &Transaction,
     ) {
-        let _inside = core.inside.enter(Part::Background);
+        let _inside = core.inside.enter(Component::Background);
         if core.geometry.units_per_program > 1 && Self::is_from_emptied(core, lane, done) {
-            self.start_copies(core, path, around, lane);
+            self.start_copies(core, path, schemes, lane);
         } else {
-            self.on_unit_done(core, path, around, lane);
+            self.on_unit_done(core, path, schemes, lane);
         }
     }
 
@@ -531,7 +532,7 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
         let job = &mut self.jobs[lane.index()];
@@ -554,7 +555,7 @@ impl Background {
         if self.jobs[lane.index()].promises {
             self.promise(core, lane);
         }
-        self.copy_more(core, path, around, lane);
+        self.copy_more(core, path, schemes, lane);
     }
 
     /// The last pin of the victim of a lane's job, or of the victim before, has been removed.
@@ -564,7 +565,7 @@ impl Background {
         path: &mut DataPath<impl Map<P>>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Part::Background);
+        let _inside = core.inside.enter(Component::Background);
         self.erase_emptied(core, path, lane);
         self.erase_when_empty(core, path, lane);
     }

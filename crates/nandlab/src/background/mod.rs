@@ -8,7 +8,7 @@
 //! erased beside the next job.
 //!
 //! The sources are named in the files of the victim policies (`gc/`), wear levelling (`wear.rs`) and pacing
-//! (`pacing.rs`). Jobs call refresh, read reclaim and copybacks through the trait `Around`.
+//! (`pacing.rs`). Jobs call refresh, read reclaim and copybacks through the trait `JobSchemes`.
 //!
 //! While space is short, refresh and reclaim begin after GC (with pacing see `pacing.rs`). A drive that cannot refresh
 //! as fast as its data comes due lets data be overdue, and counts this.
@@ -38,7 +38,7 @@ mod wear;
 pub use stats::{GcStats, VictimMs, VictimStats};
 
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
-use crate::core::{CopyBack, Core, Map, NextJob, Part, Queued, Refreshed, Space, VictimTimes, Work};
+use crate::core::{Component, CopyBack, Core, Map, NextJob, Queued, Refreshed, Space, VictimTimes, Work};
 use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
 use crate::host::{DataPath, Host};
@@ -119,7 +119,7 @@ impl Job {
 }
 
 /// The parts of a job that belong to refresh, read reclaim and copybacks.
-pub(crate) trait Around<P: Probe> {
+pub(crate) trait JobSchemes<P: Probe> {
     /// The next job of a scheme in a lane that has no job; `None` if no superblock has to be rewritten or the lane has
     /// no room for the job.
     fn next_job(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob>;
@@ -239,17 +239,17 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Part::Background);
+        let _inside = core.inside.enter(Component::Background);
         if core.is_at_reserve(lane) {
             Self::promote_erases(core, lane);
         }
         if Self::is_due(core, path, lane) {
             let job = &mut self.jobs[lane.index()];
             if !core.has_job(lane) {
-                self.start_gc(core, path, around, lane, true, 1.0);
+                self.start_gc(core, path, schemes, lane, true, 1.0);
             } else {
                 if job.can_hurry() {
                     (job.is_urgent, job.is_paced) = (true, true);
@@ -260,7 +260,7 @@ impl Background {
             }
         }
         if self.jobs[lane.index()].is_ahead && (core.is_short(lane) || path.waits_in(lane)) {
-            self.catch_up(core, path, around, lane);
+            self.catch_up(core, path, schemes, lane);
         }
         self.hurry_emptied(core, lane);
         core.release_dies(lane);
@@ -280,13 +280,13 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
     ) {
-        let _inside = core.inside.enter(Part::Background);
-        self.catch_up_everywhere(core, path, around);
+        let _inside = core.inside.enter(Component::Background);
+        self.catch_up_everywhere(core, path, schemes);
         for lane in (0..core.geometry.lanes).map(LaneId) {
             if !core.has_job(lane) {
-                self.continue_background(core, path, around, lane);
+                self.continue_background(core, path, schemes, lane);
             }
         }
     }
@@ -296,10 +296,10 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        self.start_next_job(core, path, around, lane);
+        self.start_next_job(core, path, schemes, lane);
         self.hurry_emptied(core, lane);
         core.release_dies(lane);
     }
@@ -308,13 +308,13 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
         let is_due = Self::is_due(core, path, lane);
         // Wear levelling comes first: it is rarely due, and under a steady load space is always short, so GC would
         // always precede it.
-        if self.levels_wear && self.start_wear(core, path, around, lane, is_due) {
+        if self.levels_wear && self.start_wear(core, path, schemes, lane, is_due) {
             return;
         }
         // Without pacing, GC precedes refresh while space is short. If data comes due faster than the drive can refresh
@@ -322,14 +322,14 @@ impl Background {
         // superblock's units are free for the host.
         let has_time =
             self.pacing.is_some() && 2 * core.host_room(lane) >= core.geometry.units_per_superblock;
-        if has_time && self.start_refresh(core, path, around, lane)
-            || is_due && self.start_gc(core, path, around, lane, true, 1.0)
-            || !has_time && self.start_refresh(core, path, around, lane)
+        if has_time && self.start_refresh(core, path, schemes, lane)
+            || is_due && self.start_gc(core, path, schemes, lane, true, 1.0)
+            || !has_time && self.start_refresh(core, path, schemes, lane)
         {
             return;
         }
         if !is_due && core.state.is_idle && core.is_below(lane, self.gc.background_free) {
-            self.start_gc(core, path, around, lane, false, self.gc.idle_valid_max);
+            self.start_gc(core, path, schemes, lane, false, self.gc.idle_valid_max);
         }
     }
 
@@ -340,7 +340,7 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         is_urgent: bool,
         valid_max: f64,
@@ -362,7 +362,7 @@ impl Background {
             pacing.on_victim(lane, valid);
         }
         let job = NextJob::emptying(victim, Cause::Gc, is_urgent);
-        self.start_job(core, path, around, lane, job);
+        self.start_job(core, path, schemes, lane, job);
         true
     }
 
@@ -419,7 +419,7 @@ impl Background {
         path: &mut DataPath<impl Map<P>>,
         superblock: SuperblockId,
     ) {
-        let _inside = core.inside.enter(Part::Background);
+        let _inside = core.inside.enter(Component::Background);
         self.stats.dead_blocks += 1;
         Self::erase_beside(core, path, superblock);
     }
@@ -483,7 +483,7 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         is_urgent: bool,
     ) -> bool {
@@ -504,7 +504,7 @@ impl Background {
             return false;
         }
         let job = NextJob::emptying(victim, Cause::Wear, is_urgent);
-        self.start_job(core, path, around, lane, job);
+        self.start_job(core, path, schemes, lane, job);
         true
     }
 
@@ -513,13 +513,13 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) -> bool {
-        let Some(due) = around.next_job(core, lane) else {
+        let Some(due) = schemes.next_job(core, lane) else {
             return false;
         };
-        self.start_job(core, path, around, lane, due);
+        self.start_job(core, path, schemes, lane, due);
         true
     }
 
@@ -528,12 +528,12 @@ impl Background {
         &mut self,
         core: &mut Core<P>,
         path: &mut DataPath<impl Map<P>>,
-        around: &mut impl Around<P>,
+        schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Part::Background);
+        let _inside = core.inside.enter(Component::Background);
         if !core.has_job(lane) {
-            self.continue_background(core, path, around, lane);
+            self.continue_background(core, path, schemes, lane);
         }
     }
 }

@@ -26,7 +26,7 @@ struct Others {
     stayed: Vec<SuperblockId>,
 }
 
-impl Around<NoProbe> for Others {
+impl JobSchemes<NoProbe> for Others {
     fn next_job(&mut self, _: &mut Core<NoProbe>, _: LaneId) -> Option<NextJob> {
         self.due.take()
     }

@@ -28,7 +28,7 @@ pub use crate::base::page_kind::{KindTimes, PageKind};
 pub use crate::base::stripes::{Divisor, Stripes};
 
 use crate::base::bad_blocks::BadBlocks;
-use crate::base::units::Span;
+
 use std::fmt;
 
 /// The number of logical units of a drive with `units` physical units.

@@ -19,45 +19,53 @@
 //! LSB pages until the capacitor is full. The streams of a job fill their wordline only when the job ends, because the
 //! job needs their free units.
 
-use super::{Detection, FlushMethod, Kept, PowerBackup, Stage};
+use super::{BackedSchemes, Detection, FlushMethod, PowerBackup, Stage};
 use crate::base::geometry::{DieId, LaneId};
 use crate::base::units::Span;
-use crate::core::{Core, Maps, Part, Program, To, Wake};
+use crate::core::{Component, Core, Destination, Maps, Program, Wake};
 use crate::flash::Stamp;
 use crate::ftl::{AllocatedUnit, FlushPrograms, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Transaction};
 
 impl PowerBackup {
-    pub(crate) fn begin_detection<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+    pub(crate) fn begin_detection<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        backed: &mut impl BackedSchemes<P>,
+    ) {
         let due = if self.is_overdue { self.now.due } else { core.now.min(self.due) };
         self.now = Detection { due, began: core.now, ..Detection::default() };
         self.is_overdue = false;
         self.wants_room = false;
         self.enter_stage(core, Stage::Syncing);
-        self.set_budget(core, kept, 0);
-        kept.begin_sync(core);
+        self.set_budget(core, backed, 0);
+        backed.begin_sync(core);
         core.wake(Wake::Detection);
     }
 
     /// Begins the next stage if the present one is over; while draining, queues further programs.
     #[inline]
-    pub(crate) fn advance<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let _inside = core.inside.enter(Part::Capacitor);
+    pub(crate) fn advance<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
+        let _inside = core.inside.enter(Component::Capacitor);
         match self.stage {
             Stage::Charged | Stage::Recharging => {}
-            Stage::Draining => self.rewrite_more(core, kept),
+            Stage::Draining => self.rewrite_more(core, backed),
             Stage::Syncing => {
-                if kept.is_synced() {
-                    self.begin_draining(core, kept);
+                if backed.is_synced() {
+                    self.begin_draining(core, backed);
                 }
             }
-            Stage::Settling => self.settle(core, kept),
+            Stage::Settling => self.settle(core, backed),
         }
     }
 
-    pub(super) fn begin_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let units = kept.cache_units();
+    pub(super) fn begin_draining<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        backed: &mut impl BackedSchemes<P>,
+    ) {
+        let units = backed.cache_units();
         self.enter_stage(core, Stage::Draining);
         core.room.has_displaced |= core.ftl.allocator.is_static();
         self.now.drained_from = core.now;
@@ -69,12 +77,12 @@ impl PowerBackup {
         let (method, geometry) = (self.spec.flush, &core.geometry);
         self.drain.units = Some(FlushPrograms::new(method, geometry, &core.ftl, units, together));
         self.drain.next_slot = 0;
-        self.rewrite_more(core, kept);
+        self.rewrite_more(core, backed);
         self.set_clock(core);
     }
 
     /// Queues programs until as many are under way as in an emergency flush.
-    pub(super) fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+    pub(super) fn rewrite_more<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         while self.is_draining() && self.drain.under_way < self.concurrency {
             // A programming unit is allocated as a whole.
             core.close_programs_of_host();
@@ -83,11 +91,11 @@ impl PowerBackup {
             let by_die = &self.drain.by_die;
             let place = units.next(geometry, array, ftl, |die: DieId| by_die[die.index()] > 0);
             match place {
-                Some(place) => self.rewrite(core, kept, place),
+                Some(place) => self.rewrite(core, backed, place),
                 // Under `plain` GC will free units. Under `csw` the dies of the programs under way may have units left.
                 None if self.spec.flush == FlushMethod::Plain || self.drain.under_way > 0 => return,
                 None => {
-                    self.end_draining(core, kept);
+                    self.end_draining(core, backed);
                     self.set_clock(core);
                 }
             }
@@ -99,7 +107,7 @@ impl PowerBackup {
     pub(super) fn rewrite<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        kept: &mut impl Kept<P>,
+        backed: &mut impl BackedSchemes<P>,
         place: AllocatedUnit,
     ) {
         let (superblock, index) = core.geometry.split(place.unit);
@@ -109,10 +117,10 @@ impl PowerBackup {
         core.fill_program(place, |core, allocated| {
             // The unit before has been queued.
             if let Some(lpn) = last.take() {
-                kept.on_rewrite_queued(core, lpn);
+                backed.on_rewrite_queued(core, lpn);
             }
-            let (unit, to) = (allocated.unit, To::Allocated(allocated, WriteStream::Host));
-            let Some((slot, lpn, sequence)) = kept.take_clean(core, &mut self.drain.next_slot) else {
+            let (unit, to) = (allocated.unit, Destination::Allocated(allocated, WriteStream::Host));
+            let Some((slot, lpn, sequence)) = backed.take_clean(core, &mut self.drain.next_slot) else {
                 return (unit == first).then(|| Program::nothing(to, Owner::Dummy, cause, class));
             };
             last = Some(lpn);
@@ -120,7 +128,7 @@ impl PowerBackup {
             Some(Program { to, lpn, stamp, maps: Maps::Now, owner: Owner::Rewrite(slot), cause, class })
         });
         if let Some(lpn) = last {
-            kept.on_rewrite_queued(core, lpn);
+            backed.on_rewrite_queued(core, lpn);
         }
         self.drain.by_die[die.index()] += 1;
         self.drain.under_way += 1;
@@ -131,10 +139,10 @@ impl PowerBackup {
     pub(crate) fn on_program_in_detection<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        kept: &mut impl Kept<P>,
+        backed: &mut impl BackedSchemes<P>,
         done: &Transaction,
     ) {
-        let _inside = core.inside.enter(Part::Capacitor);
+        let _inside = core.inside.enter(Component::Capacitor);
         if self.is_draining() {
             let timing = core.device.timing();
             let program_ns = timing.program_ns(done.index);
@@ -149,9 +157,9 @@ impl PowerBackup {
             }
             // A higher result than twice the cache size would make no difference.
             let measured = self.cost.units(self.drained_j(core.now));
-            let is_plenty = measured >= 2.0 * f64::from(kept.cache_units());
+            let is_plenty = measured >= 2.0 * f64::from(backed.cache_units());
             if is_plenty || !is_covered {
-                self.end_draining(core, kept);
+                self.end_draining(core, backed);
             }
             self.set_clock(core);
         }
@@ -161,7 +169,7 @@ impl PowerBackup {
     pub(crate) fn on_rewritten<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        kept: &mut impl Kept<P>,
+        backed: &mut impl BackedSchemes<P>,
         done: &Transaction,
     ) {
         let rewritten = match done.owner {
@@ -178,17 +186,17 @@ impl PowerBackup {
             if P::STAMPED {
                 core.probe.on_write_durable(done.lpn, core.array.stamp(done.unit).sequence);
             }
-            kept.end_rewrite(core, slot);
+            backed.end_rewrite(core, slot);
         }
     }
 
     /// The capacitor is empty except for the energy reserved for operations under way: records the result, and begins
     /// the stage `settling`.
-    pub(super) fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+    pub(super) fn end_draining<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         // The last program may have taken more energy than was left when it began.
         let drained_j = self.drained_j(core.now).min(self.now.energy_j);
         let measured_units = self.cost.units(drained_j);
-        let capacity = kept.cache_units();
+        let capacity = backed.cache_units();
         let detection = &mut self.now;
         detection.empty = core.now;
         detection.drained_j = drained_j;
@@ -206,7 +214,7 @@ impl PowerBackup {
         for lane in (0..core.geometry.lanes).map(LaneId) {
             core.wake(Wake::Space(lane));
         }
-        self.settle(core, kept);
+        self.settle(core, backed);
     }
 
     /// Makes sure that no program queued from now on in a lane can destroy older data if torn: the host stream uses
@@ -238,7 +246,7 @@ impl PowerBackup {
             stream => core.class_of(stream, core.refresh_class),
         };
         while core.ftl.is_amid_wordline(&core.geometry, lane, stream) {
-            let to = To::Stream(lane, stream);
+            let to = Destination::Stream(lane, stream);
             let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
             core.program(padding).expect("the open superblock has a unit left in its wordline");
             core.close_program(lane, stream);
@@ -250,24 +258,24 @@ impl PowerBackup {
     pub(crate) fn on_job_over<P: Probe>(
         &mut self,
         core: &mut Core<P>,
-        kept: &mut impl Kept<P>,
+        backed: &mut impl BackedSchemes<P>,
         lane: LaneId,
     ) {
-        let _inside = core.inside.enter(Part::Capacitor);
+        let _inside = core.inside.enter(Component::Capacitor);
         if self.guard.lanes_left > 0 && self.stage == Stage::Settling {
             // Jobs that begin later begin and end at wordline boundaries.
             if !self.guard.done[lane.index()] {
                 self.guard.lanes_left -= 1;
                 self.guard(core, lane);
-                self.settle(core, kept);
+                self.settle(core, backed);
             }
         }
-        self.on_room(core, kept);
+        self.on_room(core, backed);
     }
 
     /// Begins the recharge once no program under way could destroy older data if torn.
-    pub(super) fn settle<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        if self.drain.under_way > 0 || kept.is_reprogramming() {
+    pub(super) fn settle<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
+        if self.drain.under_way > 0 || backed.is_reprogramming() {
             return;
         }
         if let Some(units) = self.drain.units.take()
@@ -288,20 +296,20 @@ impl PowerBackup {
     }
 
     /// The capacitor is full again.
-    pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+    pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         self.enter_stage(core, Stage::Charged);
         for lane in (0..core.geometry.lanes).map(LaneId) {
             core.ftl.set_lsb_only(&core.geometry, lane, WriteStream::Host, false);
         }
         if let Some(detection) = self.found.take() {
             if self.is_measured {
-                self.set_measured_budget(core, kept, detection.measured);
+                self.set_measured_budget(core, backed, detection.measured);
                 self.due = core.now + self.simulated(self.spec.detect_every_ns);
             }
             let (budget, recharged) = (self.budget, core.now);
             self.detections.push(Detection { budget, recharged, ..detection });
         }
-        self.restore_budget(core, kept);
+        self.restore_budget(core, backed);
         for lane in (0..core.geometry.lanes).map(LaneId) {
             core.wake(Wake::Space(lane));
         }

@@ -23,14 +23,14 @@ pub use stats::{CapacitorSummary, Detection, DetectionSummary};
 
 use crate::base::geometry::{CacheSlot, Geometry, LaneId, Lpn};
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Part, Wake};
+use crate::core::{Component, Core, Wake};
 use crate::ftl::FlushPrograms;
 use crate::probe::Probe;
 use crate::sched::NEVER;
 
 /// Access of budget detection to the mechanisms that the capacitor backs up: the write cache, the VSM of partial
 /// refresh, and reprograms in place.
-pub(crate) trait Kept<P: Probe> {
+pub(crate) trait BackedSchemes<P: Probe> {
     /// Number of units of the write cache, or of the write buffer; 0 without either.
     fn cache_units(&self) -> u32;
 
@@ -52,10 +52,10 @@ pub(crate) trait Kept<P: Probe> {
     /// begins.
     fn take_clean(&mut self, core: &mut Core<P>, next_slot: &mut u32) -> Option<(CacheSlot, Lpn, u64)>;
 
-    /// The program of a unit from [`Kept::take_clean`] has been queued.
+    /// The program of a unit from [`BackedSchemes::take_clean`] has been queued.
     fn on_rewrite_queued(&mut self, core: &mut Core<P>, lpn: Lpn);
 
-    /// The program of a unit from [`Kept::take_clean`] has ended.
+    /// The program of a unit from [`BackedSchemes::take_clean`] has ended.
     fn end_rewrite(&mut self, core: &mut Core<P>, slot: CacheSlot);
 
     /// Whether a unit is being reprogrammed in place.
@@ -338,7 +338,7 @@ impl PowerBackup {
 impl PowerBackup {
     /// Computes the energy of a flush. If the budget is measured, sets the first budget, which follows from the
     /// capability at the start.
-    pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+    pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         if let Some(capacitor) = &mut self.capacitor {
             if let Some([read_j, erase_j]) = self.gc_in_flush {
                 let timing = core.device.timing();
@@ -363,8 +363,8 @@ impl PowerBackup {
             self.cost = FlushCost::new(capacitor, &core.geometry, core.device.timing(), &conditions);
         }
         if self.is_measured {
-            let capacity = f64::from(kept.cache_units().max(1));
-            self.set_measured_budget(core, kept, self.capability_units(core.now) / capacity);
+            let capacity = f64::from(backed.cache_units().max(1));
+            self.set_measured_budget(core, backed, self.capability_units(core.now) / capacity);
         }
         self.set_clock(core);
     }
@@ -375,64 +375,77 @@ impl PowerBackup {
     }
 
     /// The power clock has expired.
-    pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let _inside = core.inside.enter(Part::Capacitor);
+    pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
+        let _inside = core.inside.enter(Component::Capacitor);
         match self.stage {
-            Stage::Charged if core.state.is_idle || self.is_overdue => self.begin_detection(core, kept),
+            Stage::Charged if core.state.is_idle || self.is_overdue => self.begin_detection(core, backed),
             Stage::Charged => {
                 self.is_overdue = true;
                 let grace = self.simulated(self.spec.detect_grace_ns);
                 self.now.due = self.due;
                 self.due += grace;
             }
-            Stage::Draining => self.end_draining(core, kept),
-            Stage::Recharging => self.end_recharge(core, kept),
+            Stage::Draining => self.end_draining(core, backed),
+            Stage::Recharging => self.end_recharge(core, backed),
             Stage::Syncing | Stage::Settling => {}
         }
         self.set_clock(core);
     }
 
     /// The drive has become idle: begins a detection that is due.
-    pub(crate) fn detect_when_idle<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let _inside = core.inside.enter(Part::Capacitor);
+    pub(crate) fn detect_when_idle<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        backed: &mut impl BackedSchemes<P>,
+    ) {
+        let _inside = core.inside.enter(Component::Capacitor);
         if self.is_overdue && self.stage == Stage::Charged {
-            self.begin_detection(core, kept);
+            self.begin_detection(core, backed);
             self.set_clock(core);
         }
     }
 
     /// A lane has got a free superblock: restores a budget that waited for free superblocks.
-    pub(crate) fn on_room<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
+    pub(crate) fn on_room<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         if self.wants_room {
-            self.restore_budget(core, kept);
+            self.restore_budget(core, backed);
         }
     }
 
     /// Sets the budget of a capacitor that can save `measured`, a share of the cache.
-    fn set_measured_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, measured: f64) {
+    fn set_measured_budget<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        backed: &mut impl BackedSchemes<P>,
+        measured: f64,
+    ) {
         let CapacitorSpec { steps, margin, .. } = self.spec;
         let at = self.age_s(core.now);
         let is_worn_out = self.capacitor.as_ref().is_none_or(|capacitor| capacitor.is_worn_out(at));
         self.budget = if is_worn_out { 0.0 } else { budget_share(steps, measured, margin) };
-        self.restore_budget(core, kept);
+        self.restore_budget(core, backed);
     }
 
     /// Gives the cache its budget if every lane has the free superblocks that a flush needs; otherwise the budget is 0
     /// until every lane has them.
-    pub(crate) fn restore_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>) {
-        let Some(units) = kept.budget_units(self.budget).filter(|_| self.stage == Stage::Charged) else {
+    pub(crate) fn restore_budget<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        backed: &mut impl BackedSchemes<P>,
+    ) {
+        let Some(units) = backed.budget_units(self.budget).filter(|_| self.stage == Stage::Charged) else {
             return;
         };
         let has_room = self.capacitor.is_none()
             || (0..core.geometry.lanes)
                 .all(|lane| core.ftl.has_flush_reserve(LaneId(lane), core.superblocks_taken(LaneId(lane))));
         self.wants_room = !has_room;
-        self.set_budget(core, kept, if has_room { units } else { 0 });
+        self.set_budget(core, backed, if has_room { units } else { 0 });
     }
 
-    fn set_budget<P: Probe>(&mut self, core: &mut Core<P>, kept: &mut impl Kept<P>, units: u32) {
-        if kept.cache_units() > 0 {
-            kept.set_budget(core, units);
+    fn set_budget<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>, units: u32) {
+        if backed.cache_units() > 0 {
+            backed.set_budget(core, units);
             core.wake(Wake::CacheRoom);
         }
     }

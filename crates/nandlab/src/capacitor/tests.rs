@@ -33,7 +33,7 @@ struct Cache {
     is_reprogramming: bool,
 }
 
-impl Kept<NoProbe> for Cache {
+impl BackedSchemes<NoProbe> for Cache {
     fn cache_units(&self) -> u32 {
         CACHE_UNITS
     }

@@ -8,10 +8,10 @@ use std::sync::{
 
 /// The parts of the controller that must not be entered while they are at work.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Part {
+pub(crate) enum Component {
     Program,
     Background,
-    Copyback,
+    Migration,
     DemandMap,
     WriteCache,
     Refresh,
@@ -39,7 +39,7 @@ impl Inside {
     /// # Panics
     /// In debug builds, if the part is at work already.
     #[inline(always)]
-    pub(crate) fn enter(&self, _part: Part) -> Entered {
+    pub(crate) fn enter(&self, _part: Component) -> Entered {
         Entered {
             #[cfg(debug_assertions)]
             of: {
@@ -67,8 +67,8 @@ mod tests {
     fn different_parts_may_be_at_work_at_once_and_a_part_may_be_entered_again_after_it_ended() {
         let inside = Inside::default();
         for _ in 0..2 {
-            let _cache = inside.enter(Part::WriteCache);
-            let _map = inside.enter(Part::DemandMap);
+            let _cache = inside.enter(Component::WriteCache);
+            let _map = inside.enter(Component::DemandMap);
         }
     }
 
@@ -76,8 +76,8 @@ mod tests {
     #[should_panic(expected = "WriteCache is entered again while it is at work")]
     fn a_part_that_is_entered_again_while_it_is_at_work_panics() {
         let inside = Inside::default();
-        let _cache = inside.enter(Part::WriteCache);
-        let _map = inside.enter(Part::DemandMap);
-        let _again = inside.enter(Part::WriteCache);
+        let _cache = inside.enter(Component::WriteCache);
+        let _map = inside.enter(Component::DemandMap);
+        let _again = inside.enter(Component::WriteCache);
     }
 }

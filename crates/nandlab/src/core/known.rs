@@ -33,6 +33,8 @@ impl KnownErrors {
 
     /// Forgets all known errors at power loss.
     pub(crate) fn clear(&mut self) {
-        self.0.fill(0.0);
+        for rber in self.0.iter_mut().filter(|rber| **rber != 0.0) {
+            *rber = 0.0;
+        }
     }
 }

@@ -42,14 +42,14 @@ mod wake;
 pub(crate) use copy_back::CopyBack;
 pub(crate) use gathering::Gathering;
 pub use gathering::UnitsStats;
-pub(crate) use inside::{Inside, Part};
+pub(crate) use inside::{Component, Inside};
 pub(crate) use job::{NextJob, Refreshed};
 pub(crate) use known::KnownErrors;
 pub use levels::ReadLevels;
 pub(crate) use map::Map;
 pub use operations::Operations;
 pub use parts::Parts;
-pub(crate) use program::{Maps, Program, Queued, To};
+pub(crate) use program::{Destination, Maps, Program, Queued};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
 pub(crate) use scheme::Scheme;
@@ -95,9 +95,9 @@ pub(crate) struct Config {
     pub(crate) levels_in_entries: bool,
     /// Whether no read level is kept for translation pages, so that their reads start at level 1.
     pub(crate) forgets_translation_levels: bool,
-    /// Whether a mechanism keeps known errors of units.
+    /// Whether a mechanism keeps the known errors of units that are read often.
     pub(crate) knows_errors: bool,
-    /// Whether a mechanism moves part of a unit's data into another unit.
+    /// Whether a mechanism moves part of a unit's data into another unit; the errors from before are known then.
     pub(crate) has_parts: bool,
     /// RBER that every program in place adds to the units of its superblock.
     pub(crate) reprogram_error: f64,
@@ -116,7 +116,7 @@ pub(crate) struct Physics {
     pub(crate) variation: Option<PageVariation>,
     pub(crate) age_clock: AgeClock,
     pub(crate) initial_ages: InitialAges,
-    /// By unit, the errors that an earlier read has found.
+    /// By unit, the errors that an earlier read has found, or that are corrected in part of its data.
     pub(crate) known: KnownErrors,
     /// RBER that every program in place adds to the units of its superblock.
     pub(crate) reprogram_error: f64,
@@ -238,7 +238,7 @@ impl<P: Probe> Core<P> {
                 age_clock,
                 variation: config.variation,
                 initial_ages: config.initial_ages,
-                known: KnownErrors::new(units(config.knows_errors)),
+                known: KnownErrors::new(units(config.knows_errors || config.has_parts)),
                 reprogram_error: config.reprogram_error,
             },
             array,

@@ -6,24 +6,15 @@ use crate::base::huge::Huge;
 /// The mark of a unit while part of its data is on its way to another unit, and not yet there.
 const PENDING: u64 = 1;
 
-/// What is kept of a unit. A read needs all of it, so the fields are in one line of the CPU's cache.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(16))]
-struct Part {
-    /// 0, [`PENDING`], or the LPN that has part of the unit's data, plus one, and the number of bytes.
-    mark: u64,
-    /// The RBER of the known errors: with the part the controller corrects them before decoding.
-    known: f64,
-}
-
-/// By unit, the other unit that has part of its data. Empty if no mechanism moves parts of units.
+/// By unit, the other unit that has part of its data: 0, [`PENDING`], or the LPN of the other unit, plus one, and the
+/// number of bytes. Empty if no mechanism moves parts of units.
 #[derive(Debug)]
-pub struct Parts(Huge<Part>);
+pub struct Parts(Huge<u64>);
 
 impl Parts {
     /// No unit has part of its data in another unit. With `units` = 0 no unit ever will.
     pub(crate) fn new(units: u32) -> Self {
-        Self(Huge::filled(Part::default(), units as usize))
+        Self(Huge::filled(0, units as usize))
     }
 
     /// Prefetches what is kept of a unit into the CPU's cache.
@@ -34,13 +25,13 @@ impl Parts {
 
     #[inline(always)]
     fn mark(&self, unit: UnitId) -> u64 {
-        self.0.get(unit.index()).map_or(0, |part| part.mark)
+        self.0.get(unit.index()).copied().unwrap_or(0)
     }
 
-    /// The RBER of the known errors of a unit; 0 for a unit without a part in another unit.
+    /// Whether a mechanism moves parts of units.
     #[inline(always)]
-    pub(super) fn known(&self, unit: UnitId) -> f64 {
-        self.0[unit.index()].known
+    pub(super) fn are_kept(&self) -> bool {
+        !self.0.is_empty()
     }
 
     /// The LPN that has part of the data of `unit`, and the number of its bytes that a read of `unit` needs.
@@ -63,25 +54,23 @@ impl Parts {
     /// Notes that part of the data of a unit is on its way to another unit.
     pub fn set_pending(&mut self, unit: UnitId) {
         debug_assert!(!self.is_marked(unit), "the unit has a mark already");
-        self.0[unit.index()].mark = PENDING;
+        self.0[unit.index()] = PENDING;
     }
 
-    /// Notes that `bytes` bytes of the data of a unit are in the unit of `lpn` from now on. `known`: the RBER that the
-    /// unit had when these bytes were corrected.
-    pub fn set(&mut self, unit: UnitId, lpn: Lpn, bytes: u32, known: f64) {
-        let mark = u64::from(lpn.0 + 1) << 32 | u64::from(bytes);
-        self.0[unit.index()] = Part { mark, known };
+    /// Notes that `bytes` bytes of the data of a unit are in the unit of `lpn` from now on.
+    pub fn set(&mut self, unit: UnitId, lpn: Lpn, bytes: u32) {
+        self.0[unit.index()] = u64::from(lpn.0 + 1) << 32 | u64::from(bytes);
     }
 
     /// Notes that the data of a unit is in one unit again, or is invalid.
     pub fn clear(&mut self, unit: UnitId) {
-        self.0[unit.index()] = Part::default();
+        self.0[unit.index()] = 0;
     }
 
     /// Clears all marks at power loss, because they are in RAM only.
     pub(crate) fn forget(&mut self) {
-        for part in self.0.iter_mut().filter(|part| part.mark != 0) {
-            *part = Part::default();
+        for mark in self.0.iter_mut().filter(|mark| **mark != 0) {
+            *mark = 0;
         }
     }
 }

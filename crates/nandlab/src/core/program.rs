@@ -1,7 +1,7 @@
 //! The verbs that program and erase. Each queues one operation, or adds a unit to a program.
 
 use super::copy_back::NoRoom;
-use super::{Core, Part, Wake};
+use super::{Component, Core, Wake};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::slab::Node;
 use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
@@ -11,7 +11,7 @@ use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
 
 /// The unit that a program writes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum To {
+pub(crate) enum Destination {
     /// The next unit of a stream of a lane.
     Stream(LaneId, WriteStream),
     /// A unit of a stream that has been allocated already.
@@ -32,7 +32,7 @@ pub(crate) enum Maps {
 /// A unit to be programmed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
-    pub(crate) to: To,
+    pub(crate) to: Destination,
     pub(crate) lpn: Lpn,
     /// Sequence number and AgeStamp, which go into the OOB with the LPN.
     pub(crate) stamp: Stamp,
@@ -44,7 +44,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// A program of a unit without data.
-    pub(crate) fn nothing(to: To, owner: Owner, cause: Cause, class: Class) -> Self {
+    pub(crate) fn nothing(to: Destination, owner: Owner, cause: Cause, class: Class) -> Self {
         Self { to, lpn: Lpn(DEAD_LPN), stamp: Stamp::default(), maps: Maps::Nothing, owner, cause, class }
     }
 }
@@ -66,15 +66,15 @@ impl<P: Probe> Core<P> {
     // Inlined, so that `program` is not passed through memory.
     #[inline(always)]
     pub(crate) fn program(&mut self, program: Program) -> Result<Queued, NoRoom> {
-        let _inside = self.inside.enter(Part::Program);
+        let _inside = self.inside.enter(Component::Program);
         let Program { to, lpn, stamp, maps, owner, cause, class } = program;
         let (AllocatedUnit { unit, opened, skips }, stream) = match to {
-            To::Stream(lane, stream) => (self.allocate(lane, stream).ok_or(NoRoom)?, Some(stream)),
-            To::Allocated(allocated, stream) => (allocated, Some(stream)),
-            To::InPlace(unit) => (AllocatedUnit { unit, opened: false, skips: 0 }, None),
+            Destination::Stream(lane, stream) => (self.allocate(lane, stream).ok_or(NoRoom)?, Some(stream)),
+            Destination::Allocated(allocated, stream) => (allocated, Some(stream)),
+            Destination::InPlace(unit) => (AllocatedUnit { unit, opened: false, skips: 0 }, None),
         };
         let mut replaces = None;
-        if let To::InPlace(_) = to {
+        if let Destination::InPlace(_) = to {
             replaces = Some(unit);
         } else {
             self.array.stage(unit, lpn, stamp);

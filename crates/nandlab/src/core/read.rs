@@ -333,8 +333,8 @@ impl<P: Probe> Core<P> {
     /// errors of a unit.
     #[inline(always)]
     fn known_errors(&self, unit: UnitId, superblock: SuperblockId) -> f64 {
-        if self.array.superblock(superblock).linked > 0 {
-            self.parts.known(unit)
+        if self.parts.are_kept() && self.array.superblock(superblock).linked == 0 {
+            0.0
         } else {
             self.physics.known.of(unit)
         }

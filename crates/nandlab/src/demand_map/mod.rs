@@ -32,7 +32,9 @@ pub use spec::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
 pub use stats::{MapStats, MapSummary};
 
 use crate::base::geometry::{Geometry, LaneId, Lpn, MissId, UnitId};
-use crate::core::{Core, Map, Maps, Part, Program, Queue, Read, To, Waiter, WaiterId, Wake, Wants};
+use crate::core::{
+    Component, Core, Destination, Map, Maps, Program, Queue, Read, Waiter, WaiterId, Wake, Wants,
+};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -150,7 +152,7 @@ impl Mapping {
     /// not wait; else the unit waits.
     #[inline(never)]
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
-        let _inside = core.inside.enter(Part::DemandMap);
+        let _inside = core.inside.enter(Component::DemandMap);
         if self.write_backs >= WRITE_BACKS_MAX {
             self.stats.waiting_misses += 1;
             let waiter = core.waiters.insert(waiter);
@@ -239,7 +241,7 @@ impl Mapping {
     /// with the mark `is_lost` if the translation page was uncorrectable.
     #[inline(never)]
     pub(crate) fn on_miss_read<P: Probe>(&mut self, core: &mut Core<P>, miss: MissId, read: &Transaction) {
-        let _inside = core.inside.enter(Part::DemandMap);
+        let _inside = core.inside.enter(Component::DemandMap);
         let waiter = core.waiters.remove(WaiterId::new(miss.index()));
         self.end_miss(core, waiter, read.is_uncorrectable());
     }
@@ -251,7 +253,7 @@ impl Mapping {
         page: Tvpn,
         read: &Transaction,
     ) {
-        let _inside = core.inside.enter(Part::DemandMap);
+        let _inside = core.inside.enter(Component::DemandMap);
         let state = &mut self.demand.pages[page.index()];
         state.is_being_read = false;
         let is_merged = state.write_back == WriteBack::Read;
@@ -300,7 +302,7 @@ impl Mapping {
     #[inline]
     fn keep_entry<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if !self.demand.cache.contains(lpn) {
-            let _inside = core.inside.enter(Part::DemandMap);
+            let _inside = core.inside.enter(Component::DemandMap);
             self.bring_in(core, lpn);
         }
     }
@@ -374,7 +376,7 @@ impl Mapping {
         if core.keeps_level(lpn) {
             self.demand.set_level(lpn, 1);
         }
-        let (to, owner) = (To::Stream(lane, WriteStream::Mapping), Owner::TranslationPage(page));
+        let (to, owner) = (Destination::Stream(lane, WriteStream::Mapping), Owner::TranslationPage(page));
         let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("has_mapping_room has found room in this lane");
@@ -383,7 +385,7 @@ impl Mapping {
     /// The write-back of a translation page has ended: the page has been programmed, or the write-back has been given
     /// up.
     pub(crate) fn end_write_back<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
-        let _inside = core.inside.enter(Part::DemandMap);
+        let _inside = core.inside.enter(Component::DemandMap);
         let state = &mut self.demand.pages[page.index()];
         state.write_back = WriteBack::None;
         self.write_backs -= 1;
@@ -413,7 +415,7 @@ impl Mapping {
     /// Programs the translation pages that wait for room in `lane`, as far as there is room now. Returns whether one
     /// has got room.
     pub(crate) fn resume_write_backs<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) -> bool {
-        let _inside = core.inside.enter(Part::DemandMap);
+        let _inside = core.inside.enter(Component::DemandMap);
         let waiting = self.waiting_for_room.get(lane.index()).map_or(0, VecDeque::len);
         let before = self.waiting_for_room_count;
         for _ in 0..waiting {

@@ -158,7 +158,7 @@ impl<P: Probe> Drive<P> {
         let schemes = Schemes::new(spec, &core);
         let mut caching = Caching::new(&spec.cache, geometry);
         let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
-        if schemes.copyback.watches_buffer() {
+        if schemes.migration.watches_buffer() {
             let window = core.device.timing().superblock_write_ns(geometry.units_per_superblock);
             let occupancy = spec.migration.policy.occupancy;
             if let Some(caching) = &mut caching {

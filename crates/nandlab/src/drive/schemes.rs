@@ -2,8 +2,8 @@
 
 use super::spec::Spec;
 use crate::base::geometry::{LaneId, UnitId};
-use crate::copyback::Migration;
 use crate::core::{Core, NextJob, Scheme};
+use crate::migration::Migration;
 use crate::probe::Probe;
 use crate::refresh::Refreshing;
 
@@ -53,7 +53,7 @@ macro_rules! schemes {
 
 // The order decides which scheme's job comes first.
 schemes! {
-    copyback: Migration = |spec, core| Migration::new(&spec.migration, &core.geometry);
+    migration: Migration = |spec, core| Migration::new(&spec.migration, &core.geometry);
     refreshing: Refreshing = |spec, core| Refreshing::new(&spec.refresh, spec.seed, core);
     reclaim: crate::reclaim::Reclaim = |spec, core| crate::reclaim::Reclaim::new(&spec.reclaim, &core.geometry);
 }

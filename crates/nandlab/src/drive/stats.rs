@@ -2,10 +2,10 @@
 
 pub use crate::background::{GcStats, VictimMs, VictimStats};
 pub use crate::capacitor::{CapacitorSummary, Detection, DetectionSummary};
-pub use crate::copyback::{MigrationStats, MigrationSummary};
 pub use crate::core::UnitsStats;
 pub use crate::demand_map::{MapStats, MapSummary};
 pub use crate::host::{BufferStats, Counters, Latency, LatencyUs, SteadySummary};
+pub use crate::migration::{MigrationStats, MigrationSummary};
 pub use crate::power_loss::{LossCounts, LossRecord, PowerLoss, PowerSummary, Recovery};
 pub use crate::read_levels::{ByLevel, EccStats, EccSummary};
 pub use crate::reclaim::ReclaimStats;
@@ -45,12 +45,12 @@ macro_rules! counted {
     ($($field:ident: $Counters:ty, in $section:literal = |$drive:ident| $stats:expr;)+) => {
         /// The counters of all rooms.
         #[derive(Clone, Debug, Default)]
-        pub struct Counted {$(
+        pub struct RoomCounters {$(
             #[doc = concat!("Counters of `", $section, "` in the summary.")]
             pub $field: $Counters,
         )+}
 
-        impl Counted {
+        impl RoomCounters {
             /// The declarations of the counters, by section of the summary.
             pub const DECLARED: &[(&str, &[Declared])] = &[$(($section, <$Counters>::DECLARED)),+];
 
@@ -85,7 +85,7 @@ counted! {
     refresh: RefreshStats, in "refresh" = |drive| drive.schemes.refreshing.stats();
     reclaim: ReclaimStats, in "reclaim" = |drive| drive.schemes.reclaim.stats.clone();
     suspensions: SuspendStats, in "suspensions" = |drive| drive.core.device.suspensions();
-    migration: MigrationStats, in "migration" = |drive| drive.schemes.copyback.stats.clone();
+    migration: MigrationStats, in "migration" = |drive| drive.schemes.migration.stats.clone();
     units: UnitsStats, in "units" = |drive| drive.core.gathering.stats.clone();
     buffer: BufferStats, in "buffer" = |drive| {
         drive.path.host.buffer.as_ref().map_or_else(BufferStats::default, |buffer| buffer.stats.clone())
@@ -98,7 +98,7 @@ counted! {
 #[derive(Debug)]
 pub struct Stats<'a> {
     /// The counters of all rooms.
-    pub counted: Counted,
+    pub counted: RoomCounters,
     /// Records of power losses and budget detections.
     pub power: PowerStats<'a>,
     /// Requests that failed, by [`FailReason`]; the latencies and bytes in `host` do not include these requests.
@@ -115,9 +115,9 @@ pub struct Stats<'a> {
 }
 
 impl Deref for Stats<'_> {
-    type Target = Counted;
+    type Target = RoomCounters;
 
-    fn deref(&self) -> &Counted {
+    fn deref(&self) -> &RoomCounters {
         &self.counted
     }
 }
@@ -167,7 +167,7 @@ impl Stats<'_> {
 
 /// The values of running counters at the last row of the series.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct LastRow {
     pub(super) operations: Operations,
     pub(super) channel_busy_ns: Span,
     pub(super) units_written: u64,
@@ -180,7 +180,7 @@ pub(super) struct Told {
 pub(super) struct Recorder {
     series: Series,
     dies: DieSeries,
-    told: Told,
+    last_row: LastRow,
     /// Time when the next row is due; never later than the end of simulated time.
     sample_at: Time,
     /// The statistics at the end of the warm-up; `None` during the warm-up and without one.
@@ -191,14 +191,20 @@ impl Recorder {
     pub(super) fn new(rows: usize, dies: usize, end: Time) -> Self {
         let series = Series::new(rows);
         let sample_at = Time::START + series.interval_ns().min(end - Time::START);
-        Self { series, dies: DieSeries::new(dies), told: Told::default(), sample_at, beginning: None }
+        Self { series, dies: DieSeries::new(dies), last_row: LastRow::default(), sample_at, beginning: None }
     }
 
     /// Begins the series again at `now`. `busy`: the busy time of each die and of all channels so far.
-    pub(super) fn begin_again(&mut self, now: Time, end: Time, told: Told, dies: impl Iterator<Item = Span>) {
+    pub(super) fn begin_again(
+        &mut self,
+        now: Time,
+        end: Time,
+        last_row: LastRow,
+        dies: impl Iterator<Item = Span>,
+    ) {
         self.series.begin_again(now);
         self.dies.begin_again(dies);
-        self.told = told;
+        self.last_row = last_row;
         self.sample_at = end.min(now + self.series.interval_ns());
     }
 
@@ -211,7 +217,7 @@ impl Recorder {
 impl<P: Probe> Drive<P> {
     /// The statistics so far; after a warm-up those since its end.
     pub fn stats(&self) -> Stats<'_> {
-        let (counted, operations) = (Counted::of(self), &self.core.operations);
+        let (counted, operations) = (RoomCounters::of(self), &self.core.operations);
         let (losses, detections) = (&self.losses.list[..], &self.power.detections[..]);
         let down_ns = self.losses.down_ns;
         let (counted, operations, power) = match &self.recorder.beginning {
@@ -303,7 +309,7 @@ impl Sampled<'_> {
     /// Adds a row that ends at `end`.
     fn row<P: Probe>(&mut self, core: &Core<P>, end: Time) {
         let Self { recorder, record, caching, power, victims } = self;
-        let (geometry, told, operations) = (&core.geometry, recorder.told, &core.operations);
+        let (geometry, last_row, operations) = (&core.geometry, recorder.last_row, &core.operations);
         let host = record.take_window(end);
         let [dirty_pages_max, budget_pages_max] =
             caching.as_mut().map_or([0; 2], |caching| caching.take_window());
@@ -320,28 +326,28 @@ impl Sampled<'_> {
         let busy = (0..geometry.dies).map(|die| core.device.die_busy_ns(DieId(die), until));
         let of_channels =
             (0..geometry.channels).map(|channel| core.device.channel_busy_ns(channel, until)).sum::<Span>();
-        let now = Told {
+        let now = LastRow {
             operations: *operations,
             channel_busy_ns: of_channels,
             units_written: record.counters.host_pages_written,
             victims: victims.victims,
             victim_valid_units: victims.victim_valid_pages,
         };
-        let programs =
-            Cause::ALL.map(|cause| operations.programmed_for(cause) - told.operations.programmed_for(cause));
+        let programs = Cause::ALL
+            .map(|cause| operations.programmed_for(cause) - last_row.operations.programmed_for(cause));
         let window = Window {
             requests: host.requests,
             bytes: host.bytes,
             latency_ns: host.latency_ns,
             latency_ns_max: host.latency_ns_max,
-            pages_written: now.units_written - told.units_written,
+            pages_written: now.units_written - last_row.units_written,
             programs,
-            erases: operations.total(FlashOp::Erase) - told.operations.total(FlashOp::Erase),
-            victims: now.victims - told.victims,
-            victim_valid_pages: now.victim_valid_units - told.victim_valid_units,
+            erases: operations.total(FlashOp::Erase) - last_row.operations.total(FlashOp::Erase),
+            victims: now.victims - last_row.victims,
+            victim_valid_pages: now.victim_valid_units - last_row.victim_valid_units,
             outstanding_ns: host.outstanding_ns,
             die_busy_ns: recorder.dies.push(busy),
-            channel_busy_ns: now.channel_busy_ns.saturating_sub(told.channel_busy_ns),
+            channel_busy_ns: now.channel_busy_ns.saturating_sub(last_row.channel_busy_ns),
             free_share_min: least,
             free_share_ns: sum / f64::from(geometry.lanes) * span.ns() as f64,
             dirty_pages_max,
@@ -349,7 +355,7 @@ impl Sampled<'_> {
             capacitor_pages: power.capability_units(end),
             end,
         };
-        recorder.told = now;
+        recorder.last_row = now;
         if recorder.series.push(end, window) {
             recorder.dies.merge_pairs();
         }

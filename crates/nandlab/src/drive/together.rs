@@ -1,5 +1,5 @@
 //! Interactions between mechanisms. No mechanism imports another one: a mechanism declares its queries to others as a
-//! trait, which is implemented here (`Jobs`, `Saved`, `Off`).
+//! trait, which is implemented here (`Jobs`, `BackedUp`, `AtPowerLoss`).
 //!
 //! The list has what one scheme does to the state of another: the rule, its reason, where it is, and its test in
 //! `crates/nandlab/tests/drive/together.rs` or in the file named. A meeting that is a call from one scheme to the other
@@ -16,7 +16,7 @@
 //!   In `Core::take_over_errors`, `Migration::allows`. Test: the test of the rule before,
 //!   `the_measured_limit_includes_read_disturb`.
 //! - A unit that is copied back keeps its due time, whenever its new superblock was opened. Reason: a superblock is due
-//!   when its oldest data is. In `Drive::keep_age` in `events.rs`, `Off::on_copied_back`: `Refresh::age_as`. Test:
+//!   when its oldest data is. In `Drive::keep_age` in `events.rs`, `AtPowerLoss::on_copied_back`: `Refresh::age_as`. Test:
 //!   `a_copied_back_unit_keeps_its_due_time` in `refresh.rs`.
 //! - A unit that is copied back keeps its known errors (EC-Cache). Reason: the copy has the same bit errors. In
 //!   `Drive::on_copied_back`: `ErrorCache::move_unit`. Test:
@@ -51,7 +51,7 @@
 //!   before decoding. In `Drive::on_decoded` in `reads.rs`: `ErrorCache::on_decoded`. Test:
 //!   `known_errors_count_as_corrected_at_the_next_read`.
 //! - Known errors and links of a unit end when the unit that replaces it has been programmed, or with a TRIM. Reason:
-//!   until then the old unit may be read again. In `Drive::on_unit_programmed`, `Drive::trim`, `Off::on_unit_obsolete`:
+//!   until then the old unit may be read again. In `Drive::on_unit_programmed`, `Drive::trim`, `AtPowerLoss::on_unit_obsolete`:
 //!   `Refreshing::on_unit_obsolete`. Test: `an_entry_is_dropped_with_its_unit` in `ec_cache.rs`,
 //!   `a_link_ends_when_the_unit_that_replaces_its_unit_is_in_flash` in `partial_by_hand.rs`.
 //!
@@ -117,21 +117,21 @@
 //!   `capacitor/cost.rs`. Test: `the_vsm_reduces_the_capability_by_its_lines`.
 //! - A detection programs the VSM before it drains the capacitor. Until the capacitor is charged again due units are
 //!   written as a whole, also those of a job under way. Reason: an empty capacitor would not save the VSM. In
-//!   `Saved::begin_sync`, `Saved::is_synced`; `Partial::takes`, `Partial::enter_vsm`. Test:
+//!   `BackedUp::begin_sync`, `BackedUp::is_synced`; `Partial::takes`, `Partial::enter_vsm`. Test:
 //!   `a_detection_programs_the_vsm_before_it_drains_the_capacitor`,
 //!   `partial_refresh_pauses_until_the_capacitor_is_charged_again`.
 //! - Until the capacitor is charged again no unit is refreshed in place, and the capacitor counts as empty only when no
 //!   program in place is under way. Reason: a torn program in place would destroy the only copy. In
-//!   `Refresh::may_reprogram`; `Saved::is_reprogramming`.
+//!   `Refresh::may_reprogram`; `BackedUp::is_reprogramming`.
 //! - A detection writes clean units of the cache once more; the map entries of these units stay cached and are updated.
-//!   Reason: GC and recovery take the rewritten units for the newest data. In `Saved::take_clean`,
-//!   `Saved::on_rewrite_queued`, `Saved::end_rewrite`. Test: `the_stages_of_a_detection_take_their_time` in
+//!   Reason: GC and recovery take the rewritten units for the newest data. In `BackedUp::take_clean`,
+//!   `BackedUp::on_rewrite_queued`, `BackedUp::end_rewrite`. Test: `the_stages_of_a_detection_take_their_time` in
 //!   `capacitor.rs`.
 //! - While the capacitor is drained GC begins only for a waiting write, and dead superblocks stay. Reason: the
 //!   detection measures a flush, so other operations are kept to a minimum. In `Background::start_gc`,
 //!   `Core::look_if_dead`.
 //! - Before a detection drains the capacitor, what was flushed to the cache is written back, and from then on flash
-//!   acknowledges flushes and FUA writes. Reason: an empty capacitor would not save it. In `Saved::set_budget`:
+//!   acknowledges flushes and FUA writes. Reason: an empty capacitor would not save it. In `BackedUp::set_budget`:
 //!   `Host::set_backed`. Test: `a_detection_first_writes_back_what_was_flushed_to_the_cache` in `flush_to.rs`.
 //! - A write-back allocates its unit as a host write does, and looks up its map entry when it is written. Reason: the
 //!   unit is mapped when the write-back is admitted. In `host::WriteBacks`; `Caching::continue_write_back`. Test:
@@ -148,7 +148,7 @@
 //!   `Drive::dirty_at_power_loss`, `Drive::end_trims`. Test: `records_of_trims_take_a_unit_of_the_budget`,
 //!   `the_emergency_flush_writes_the_records_of_trims_before_the_dirty_units` in `flush_to.rs`.
 //! - At power loss the VSM is flushed after the dirty units. Reason: the loss of the VSM loses work but no data. In
-//!   `Outage::begin_line_programs`; `Off::lines`, `Off::place_lines`, `Off::stage`. Test:
+//!   `Outage::begin_line_programs`; `AtPowerLoss::lines`, `AtPowerLoss::place_lines`, `AtPowerLoss::stage`. Test:
 //!   `power_loss_saves_the_dirty_units_before_the_vsm`.
 //! - The emergency flush, a detection and recovery pack units into pages; the capability counts the units of whole
 //!   pages. Reason: a page is programmed as a whole, and its program takes the energy. In `Core::fill_program`,
@@ -157,11 +157,11 @@
 //!   `units_power_loss.rs`.
 //! - The acknowledged units of the write buffer are flushed at power loss; until the capacitor is charged again the
 //!   buffer acknowledges no unit before its program has ended. Reason: the units are dirty data in RAM, like those of
-//!   the write cache; an empty capacitor would not save them. In `Drive::buffered_at_power_loss`; `Saved::set_budget`:
+//!   the write cache; an empty capacitor would not save them. In `Drive::buffered_at_power_loss`; `BackedUp::set_budget`:
 //!   `Buffer::set_budget`. Test: `a_capacitor_saves_the_write_buffer` in `units_power_loss.rs`.
 //! - A copyback that ends after power has failed is counted, and its data keeps its due time. A superblock whose first
 //!   program ends after power has failed ages from that time. Reason: these operations are like any other. In
-//!   `Off::count_copyback`, `Off::on_copied_back`, `Off::on_first_program`.
+//!   `AtPowerLoss::count_copyback`, `AtPowerLoss::on_copied_back`, `AtPowerLoss::on_first_program`.
 //! - A superblock whose combination page was torn keeps its due time from before the partial refresh. Reason: its links
 //!   are lost, so its errors are uncorrected again. In `Partial::age_without_links`. Test:
 //!   `a_superblock_whose_links_are_torn_by_power_loss_is_due_again`.
@@ -182,10 +182,10 @@ use super::Drive;
 use super::schemes::Schemes;
 use super::spec::FlushTo;
 use super::stats::Sampled;
-use crate::background::{Around, Background};
+use crate::background::{Background, JobSchemes};
 use crate::base::geometry::{CacheSlot, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::Span;
-use crate::capacitor::{Kept, PowerBackup};
+use crate::capacitor::{BackedSchemes, PowerBackup};
 use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
 use crate::ftl::{AllocatedUnit, WriteStream};
@@ -205,7 +205,7 @@ pub(super) struct Jobs<'a> {
     caching: Option<&'a mut Caching>,
 }
 
-impl<P: Probe> Around<P> for Jobs<'_> {
+impl<P: Probe> JobSchemes<P> for Jobs<'_> {
     fn next_job(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
         self.schemes.next_job(core, lane)
     }
@@ -233,19 +233,19 @@ impl<P: Probe> Around<P> for Jobs<'_> {
             (None, Some(buffer)) => buffer.load(core.now),
             (None, None) => 0.0,
         };
-        schemes.copyback.copyback_stream(core, lane, victim, job, buffer)
+        schemes.migration.copyback_stream(core, lane, victim, job, buffer)
     }
 
     fn may_copy_back(&mut self, core: &mut Core<P>, lane: LaneId, stream: WriteStream, unit: UnitId) -> bool {
-        self.schemes.copyback.may_copy_back(core, lane, stream, unit)
+        self.schemes.migration.may_copy_back(core, lane, stream, unit)
     }
 
     fn on_left_over(&mut self) {
-        self.schemes.copyback.stats.left_over += 1;
+        self.schemes.migration.stats.left_over += 1;
     }
 
     fn copy_back(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued {
-        self.schemes.copyback.copy_back(core, copyback)
+        self.schemes.migration.copy_back(core, copyback)
     }
 
     /// A combination page has moved: its entries now belong to its new place.
@@ -257,7 +257,7 @@ impl<P: Probe> Around<P> for Jobs<'_> {
 }
 
 /// The mechanisms that the capacitor backs up.
-pub(super) struct Saved<'a> {
+pub(super) struct BackedUp<'a> {
     /// Whether FUA writes and flushes are acknowledged from the write cache while its budget is above 0
     /// (`cache.flush_to` = `cache`, and a capacitor).
     acknowledges: bool,
@@ -266,7 +266,7 @@ pub(super) struct Saved<'a> {
     refreshing: &'a mut Refreshing,
 }
 
-impl<P: Probe> Kept<P> for Saved<'_> {
+impl<P: Probe> BackedSchemes<P> for BackedUp<'_> {
     fn cache_units(&self) -> u32 {
         let buffer = self.path.host.buffer.as_ref();
         let of_buffer = buffer.map_or(0, Buffer::capacity);
@@ -337,11 +337,11 @@ impl<P: Probe> Kept<P> for Saved<'_> {
 }
 
 /// The mechanisms that are notified of power loss and recovery.
-pub(super) struct Off<'a> {
+pub(super) struct AtPowerLoss<'a> {
     schemes: &'a mut Schemes,
 }
 
-impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
+impl<P: Probe> power_loss::Schemes<P> for AtPowerLoss<'_> {
     fn on_first_program(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
         self.schemes.refreshing.refresh.age_from_power_loss(core, superblock);
     }
@@ -352,7 +352,7 @@ impl<P: Probe> power_loss::Schemes<P> for Off<'_> {
     }
 
     fn count_copyback(&mut self, in_a_row: u8) {
-        self.schemes.copyback.stats.on_copyback(in_a_row);
+        self.schemes.migration.stats.on_copyback(in_a_row);
     }
 
     fn on_erased(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
@@ -408,11 +408,11 @@ impl<P: Probe> Drive<P> {
     /// Calls `work` with the capacitor and its detection.
     pub(super) fn with_power<R>(
         &mut self,
-        work: impl FnOnce(&mut PowerBackup, &mut Core<P>, &mut Saved) -> R,
+        work: impl FnOnce(&mut PowerBackup, &mut Core<P>, &mut BackedUp) -> R,
     ) -> R {
         let acknowledges = self.acknowledges_from_cache();
         let Self { power, core, caching, path, schemes, .. } = self;
-        work(power, core, &mut Saved { acknowledges, caching, path, refreshing: &mut schemes.refreshing })
+        work(power, core, &mut BackedUp { acknowledges, caching, path, refreshing: &mut schemes.refreshing })
     }
 
     /// Whether FUA writes and flushes are acknowledged from the write cache while the capacitor is charged and the
@@ -436,11 +436,11 @@ impl<P: Probe> Drive<P> {
     /// Calls `work` with the drive at the moment when power fails.
     pub(super) fn with_power_loss<R>(
         &mut self,
-        work: impl FnOnce(&mut Outage<'_, P, Off<'_>>, &mut Sampled<'_>) -> R,
+        work: impl FnOnce(&mut Outage<'_, P, AtPowerLoss<'_>>, &mut Sampled<'_>) -> R,
     ) -> R {
         let Self { core, schemes, losses, recorder, path, caching, power, background, .. } = self;
         let remapped = Vec::new();
-        let mut outage = Outage { core, schemes: &mut Off { schemes }, remapped };
+        let mut outage = Outage { core, schemes: &mut AtPowerLoss { schemes }, remapped };
         let record = &mut path.host.record;
         let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats };
         let result = work(&mut outage, &mut sampled);
@@ -453,11 +453,11 @@ impl<P: Probe> Drive<P> {
         &mut self,
         busy_ns: &mut [Span],
         recovery: &mut Recovery,
-        work: impl FnOnce(&mut Return<'_, P, Off<'_>>, &Trims) -> R,
+        work: impl FnOnce(&mut Return<'_, P, AtPowerLoss<'_>>, &Trims) -> R,
     ) -> R {
         let Self { core, schemes, path, power, .. } = self;
         let is_guarded = power.capacitor.is_some();
-        let schemes = &mut Off { schemes };
+        let schemes = &mut AtPowerLoss { schemes };
         work(&mut Return { core, schemes, is_guarded, busy_ns, recovery }, &path.host.trims)
     }
 
@@ -469,7 +469,7 @@ impl<P: Probe> Drive<P> {
         let (from, index) = core.geometry.split(source);
         let to = core.geometry.superblock_of(done.unit);
         if core.geometry.first_of_page(done.unit) == done.unit {
-            schemes.copyback.stats.on_copyback(core.array.superblock(to).copybacks);
+            schemes.migration.stats.on_copyback(core.array.superblock(to).copybacks);
             core.array.read(&core.geometry, from, index);
         }
         core.take_over_errors(source, done.unit);

@@ -3,7 +3,7 @@
 use super::Drive;
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::capacitor::{CapacitorState, Stage};
-use crate::core::Part;
+use crate::core::Component;
 use crate::host::{LinkEnd, LinkState};
 use crate::probe::Probe;
 use crate::refresh::{ErrorCacheState, PartialState};
@@ -32,7 +32,7 @@ impl<P: Probe> Drive<P> {
     pub fn detect_budget(&mut self) {
         if self.power.capacitor.is_some() && self.caching.is_some() && self.power.stage == Stage::Charged {
             self.with_power(|power, core, kept| {
-                let _inside = core.inside.enter(Part::Capacitor);
+                let _inside = core.inside.enter(Component::Capacitor);
                 power.begin_detection(core, kept);
                 power.set_clock(core);
             });

@@ -8,10 +8,10 @@
 //!
 //! The statistics of the host's requests begin again at once (`Record::begin_again`). The drive keeps its other
 //! statistics as they are at the end of the event (`Beginning`), and `Drive::stats` subtracts these; the series begins
-//! again, and a probe is told.
+//! again, and a probe is last_row.
 
 use super::Drive;
-use super::stats::{Counted, Told};
+use super::stats::{LastRow, RoomCounters};
 use crate::base::geometry::DieId;
 use crate::base::units::{Span, Time};
 use crate::capacitor::Detection;
@@ -27,7 +27,7 @@ pub(super) struct Beginning {
     pub(super) at: Time,
     /// Number of requests that had ended.
     pub(super) requests: u64,
-    pub(super) counted: Counted,
+    pub(super) counted: RoomCounters,
     pub(super) operations: Operations,
     /// Number of power losses.
     pub(super) losses: usize,
@@ -75,8 +75,8 @@ impl<P: Probe> Drive<P> {
     }
 
     /// The counters of all rooms since the start, those of the warm-up included.
-    pub(crate) fn all_counted(&self) -> Counted {
-        Counted::of(self)
+    pub(crate) fn all_counted(&self) -> RoomCounters {
+        RoomCounters::of(self)
     }
 
     /// Whether there has been a flash operation for a cause, in the warm-up or after it.
@@ -148,14 +148,14 @@ impl<P: Probe> Drive<P> {
         let (now, operations, gc) = (self.core.now, self.core.operations, &self.background.stats);
         let channel_busy_ns = self.busy_of_channels();
         // The counters of the host's requests have begun again when the request ended.
-        let told = Told {
+        let last_row = LastRow {
             operations,
             channel_busy_ns,
             units_written: 0,
             victims: gc.victims,
             victim_valid_units: gc.victim_valid_pages,
         };
-        let counted = Counted { counters: self.path.writes.counters.clone(), ..Counted::of(self) };
+        let counted = RoomCounters { counters: self.path.writes.counters.clone(), ..RoomCounters::of(self) };
         let beginning = Beginning {
             at: now,
             requests: self.path.host.warmed_up,
@@ -170,7 +170,7 @@ impl<P: Probe> Drive<P> {
         };
         self.recorder.beginning = Some(Box::new(beginning));
         let dies: Vec<Span> = self.busy_of_dies().collect();
-        self.recorder.begin_again(now, self.core.end, told, dies.into_iter());
+        self.recorder.begin_again(now, self.core.end, last_row, dies.into_iter());
         let submitted = self.core.pool.next_order();
         self.core.probe.on_results(submitted);
     }

@@ -46,7 +46,7 @@ pub struct LinkState {
 
 /// The end of the link to which a request or completion is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum To {
+pub(crate) enum LinkEnd {
     Drive,
     Host,
 }
@@ -118,15 +118,15 @@ impl Link {
     }
 
     pub(crate) fn state(&self, now: Time) -> LinkState {
-        let direction = |to: To| LinkDirection {
+        let direction = |to: LinkEnd| LinkDirection {
             requests: (self.crossing[2 * to as usize].len() + self.crossing[2 * to as usize + 1].len())
                 as u32,
             busy: self.lines[to as usize].busy(now),
         };
-        LinkState { to_drive: direction(To::Drive), to_host: direction(To::Host) }
+        LinkState { to_drive: direction(LinkEnd::Drive), to_host: direction(LinkEnd::Host) }
     }
 
-    fn send<P: Probe>(&mut self, core: &mut Core<P>, to: To, route: Route, request: RequestId) {
+    fn send<P: Probe>(&mut self, core: &mut Core<P>, to: LinkEnd, route: Route, request: RequestId) {
         let line = &mut self.lines[to as usize];
         let (queue, leaves) = match route {
             Route::InOrder(bytes) => {
@@ -155,13 +155,13 @@ impl Link {
     }
 
     /// Removes and returns the next arrival: the end of the link where it arrives, and the request.
-    pub(crate) fn receive<P: Probe>(&mut self, core: &mut Core<P>) -> (To, RequestId) {
+    pub(crate) fn receive<P: Probe>(&mut self, core: &mut Core<P>) -> (LinkEnd, RequestId) {
         let (queue, _) = self.next().expect("the link's clock is set for an arrival");
         let Crossing { request, .. } =
             self.crossing[queue].pop_front().expect("the queue of an arrival is not empty");
         let next = self.next().map_or(NEVER, |(_, arrives)| arrives);
         core.set_clock(core.link_clock(), next);
-        (if queue < 2 { To::Drive } else { To::Host }, request)
+        (if queue < 2 { LinkEnd::Drive } else { LinkEnd::Host }, request)
     }
 }
 
@@ -174,7 +174,7 @@ impl Host {
             Op::Write => Route::InOrder(request.len),
             Op::Trim | Op::Flush => Route::InOrder(0),
         };
-        self.link.as_mut().expect("the drive has a link").send(core, To::Drive, route, id);
+        self.link.as_mut().expect("the drive has a link").send(core, LinkEnd::Drive, route, id);
     }
 
     /// Sends a completion to the host, with the data of a read.
@@ -186,6 +186,6 @@ impl Host {
             (Op::Read, None) => Route::InOrder(work.request.len),
             _ => Route::Bypass,
         };
-        self.link.as_mut().expect("the drive has a link").send(core, To::Host, route, id);
+        self.link.as_mut().expect("the drive has a link").send(core, LinkEnd::Host, route, id);
     }
 }

@@ -20,7 +20,7 @@ pub use crate::base::request::{Completion, FailReason, Op, Request};
 pub(crate) use buffer::Buffer;
 pub use buffer::BufferStats;
 pub(crate) use epochs::{Epochs, Merging};
-pub(crate) use link::{Link, To as LinkEnd};
+pub(crate) use link::{Link, LinkEnd};
 pub use link::{LinkDirection, LinkState};
 pub(crate) use load::BufferLoad;
 pub use load::Occupancy;

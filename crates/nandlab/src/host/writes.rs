@@ -2,7 +2,7 @@
 
 use super::{Counters, FailReason, Host};
 use crate::base::geometry::{CacheSlot, Geometry, LaneId, Lpn};
-use crate::core::{Core, Map, Maps, Program, Queue, To, Waiter, Wake, Wants};
+use crate::core::{Core, Destination, Map, Maps, Program, Queue, Waiter, Wake, Wants};
 use crate::flash::{AgeStamp, Stamp};
 use crate::ftl::{AllocatedUnit, WriteStream};
 use crate::probe::Probe;
@@ -143,7 +143,8 @@ impl Writes {
         let corrected = if is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
         map.keep_entry(core, lpn);
         let stamp = Stamp { sequence, corrected };
-        let (to, maps, class) = (To::Allocated(allocated, WriteStream::Host), Maps::Now, Class::HostWrite);
+        let (to, maps, class) =
+            (Destination::Allocated(allocated, WriteStream::Host), Maps::Now, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the unit is allocated");
         self.erases_in_vain = 0;

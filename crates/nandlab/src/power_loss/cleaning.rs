@@ -18,7 +18,7 @@ use super::flush::{Flush, Needed, under_way};
 use super::{Means, Outage, PowerLoss, Schemes};
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Maps, Program, Read, To};
+use crate::core::{Core, Destination, Maps, Program, Read};
 use crate::flash::SuperblockState;
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -286,7 +286,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.array.mark_partial(place.unit);
         }
         let stamp = self.core.stamp_of_copy(read);
-        let (to, maps, owner) = (To::Allocated(place, WriteStream::Gc), Maps::Nothing, Owner::Job(lane));
+        let (to, maps, owner) =
+            (Destination::Allocated(place, WriteStream::Gc), Maps::Nothing, Owner::Job(lane));
         let (lpn, cause, class) = (read.lpn, Cause::Gc, Class::Background);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the program has its allocated unit");

@@ -11,7 +11,7 @@ use super::cleaning::{Cleanings, GcMeans};
 use super::{Outage, PowerLoss, Schemes};
 use crate::base::geometry::{Cell, DieId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Maps, Program, To};
+use crate::core::{Core, Destination, Maps, Program};
 use crate::flash::{AgeStamp, DEAD_LPN, Stamp};
 use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, WriteStream};
 use crate::probe::Probe;
@@ -85,7 +85,7 @@ pub(crate) struct Means<'a> {
 
 /// A program of the flush. It does not change the map; recovery rebuilds the map.
 fn flush_program(allocated: AllocatedUnit, lpn: Lpn, stamp: Stamp, owner: Owner) -> Program {
-    let (to, maps) = (To::Allocated(allocated, WriteStream::Host), Maps::Nothing);
+    let (to, maps) = (Destination::Allocated(allocated, WriteStream::Host), Maps::Nothing);
     Program { to, lpn, stamp, maps, owner, cause: Cause::Flush, class: Class::HostWrite }
 }
 

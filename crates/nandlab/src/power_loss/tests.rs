@@ -5,7 +5,7 @@ use super::*;
 use crate::base::geometry::{Cell, DieId};
 use crate::base::units::{MS, Span, Time, US};
 use crate::core::testing::{Event, LANE, Setup, fill, next, start, strike};
-use crate::core::{Maps, Program, Read, To};
+use crate::core::{Destination, Maps, Program, Read};
 use crate::flash::{Stamp, SuperblockState};
 use crate::ftl::{FlushMethod, WriteStream};
 use crate::host::Trims;
@@ -53,7 +53,7 @@ impl Schemes<NoProbe> for Others {
 /// Queues a program for the host.
 fn program(core: &mut Core<NoProbe>, lpn: u32) -> UnitId {
     let stamp = core.next_stamp();
-    let (to, maps, owner) = (To::Stream(LANE, WriteStream::Host), Maps::Now, Owner::Dummy);
+    let (to, maps, owner) = (Destination::Stream(LANE, WriteStream::Host), Maps::Now, Owner::Dummy);
     let (lpn, cause, class) = (Lpn(lpn), Cause::Host, Class::HostWrite);
     core.program(Program { to, lpn, stamp, maps, owner, cause, class }).expect("the stream has room").unit
 }

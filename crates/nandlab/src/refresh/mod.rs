@@ -41,7 +41,7 @@ use crate::base::counters::CounterSet;
 use crate::base::geometry::{Geometry, LaneId, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{SECOND, Span, Time};
-use crate::core::{Core, Map, Maps, NextJob, Part, Program, Refreshed, Scheme, To, Wake};
+use crate::core::{Component, Core, Destination, Map, Maps, NextJob, Program, Refreshed, Scheme, Wake};
 use crate::flash::{AgeStamp, Stamp, SuperblockState};
 use crate::probe::Probe;
 use crate::sched::{Cause, NEVER, Owner, Slot, Start, Transaction};
@@ -163,7 +163,6 @@ impl<P: Probe> Scheme<P> for Refreshing {
         if let Some(cache) = &mut self.error_cache {
             cache.clear(&mut core.physics.known);
         }
-        core.physics.known.clear();
     }
 }
 
@@ -340,7 +339,7 @@ impl Refresh {
 
     /// The refresh clock has expired.
     pub(crate) fn on_clock<P: Probe>(&mut self, core: &mut Core<P>) {
-        let _inside = core.inside.enter(Part::Refresh);
+        let _inside = core.inside.enter(Component::Refresh);
         if !std::mem::replace(&mut self.has_begun, true) {
             for superblock in (0..core.geometry.superblocks).map(SuperblockId) {
                 if core.array.superblock(superblock).programmed > 0 {
@@ -402,7 +401,7 @@ impl Refresh {
         if !self.is_on() {
             return None;
         }
-        let _inside = core.inside.enter(Part::Refresh);
+        let _inside = core.inside.enter(Component::Refresh);
         let now = core.physics.age_clock.at(core.now);
         while let Some(&superblock) = self.due[lane.index()].front() {
             let state = core.array.superblock(superblock);
@@ -478,7 +477,7 @@ impl Refresh {
         }
         self.reprograms += 1;
         self.stats.pages_in_place += 1;
-        let (to, owner, maps) = (To::InPlace(read.unit), Owner::Job(lane), Maps::Nothing);
+        let (to, owner, maps) = (Destination::InPlace(read.unit), Owner::Job(lane), Maps::Nothing);
         let (lpn, stamp, cause, class) = (read.lpn, Stamp::default(), read.cause, read.class);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("a program in place needs no free unit");

@@ -8,7 +8,7 @@ use crate::base::geometry::Geometry;
 use crate::base::note::Note;
 use crate::base::words::{count, duration, number, part, several};
 use crate::drive::notes::{
-    background, capacitor, copyback, demand_map, power_loss, read_levels, reclaim, refresh, write_cache,
+    background, capacitor, demand_map, migration, power_loss, read_levels, reclaim, refresh, write_cache,
 };
 use crate::drive::spec::op_for_waf;
 use crate::drive::spec::{
@@ -104,7 +104,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         add(no_multi_plane(drive.geometry()));
     }
     let most = spec.migration.policy.copybacks_max();
-    add(copyback::no_copybacks(&all.migration, spec.migration.policy.name, most, all.gc.victims));
+    add(migration::no_copybacks(&all.migration, spec.migration.policy.name, most, all.gc.victims));
     if spec.refresh.policy != RefreshPolicySpec::None {
         let lived_s = now.seconds() * spec.reliability.clock_scale;
         add(refresh::nothing_due(&all.refresh, &spec.refresh, overdue, lived_s));

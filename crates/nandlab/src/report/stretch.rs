@@ -2,7 +2,7 @@
 
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
-use crate::drive::stats::Counted;
+use crate::drive::stats::RoomCounters;
 use crate::drive::{Drive, Lived};
 use crate::host::{Latency, Op};
 use crate::probe::Probe;
@@ -21,7 +21,7 @@ pub struct Stretch {
     die_busy_ns: Span,
     channel_busy_ns: Span,
     energy_j: f64,
-    counted: Counted,
+    counted: RoomCounters,
     flash: [[u64; Cause::ALL.len()]; 4],
     host: [Latency; 4],
 }

@@ -47,7 +47,7 @@ pub use unit::{CachedUnit, WriteBack};
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Map, Part, Queue, Waiter, Wake, Wants};
+use crate::core::{Component, Core, Map, Queue, Waiter, Wake, Wants};
 use crate::host::Request;
 use crate::host::{BufferLoad, DataPath, Host, Occupancy};
 use crate::probe::Probe;
@@ -214,7 +214,7 @@ impl Caching {
         request: RequestId,
         lpn: Lpn,
     ) {
-        let _inside = core.inside.enter(Part::WriteCache);
+        let _inside = core.inside.enter(Component::WriteCache);
         if self.try_write(core, path, request, lpn, false) {
             return;
         }
@@ -399,7 +399,7 @@ impl Caching {
     /// Lets units that wait for room continue, in order, as far as there is room.
     #[inline(never)]
     pub(crate) fn resume<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
-        let _inside = core.inside.enter(Part::WriteCache);
+        let _inside = core.inside.enter(Component::WriteCache);
         while let Some(first) = self.waiting.first() {
             let Waiter { lpn, owner, wants, .. } = core.waiters[first];
             let has_room = match wants {
@@ -421,7 +421,7 @@ impl Caching {
     /// Deallocates a unit in the cache; returns whether the unit was dirty.
     #[inline(never)]
     pub(crate) fn trim<P: Probe>(&mut self, core: &mut Core<P>, host: &mut Host, lpn: Lpn) -> bool {
-        let _inside = core.inside.enter(Part::WriteCache);
+        let _inside = core.inside.enter(Component::WriteCache);
         self.lost.remove(&lpn.0);
         let Some(slot) = self.cache.find(lpn) else { return false };
         let entry = self.cache.entry(slot);

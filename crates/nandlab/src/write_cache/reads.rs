@@ -21,7 +21,7 @@
 
 use super::{CacheSlot, Caching, ReadRoom};
 use crate::base::geometry::{Lpn, RequestId};
-use crate::core::{Core, Map, Part, Wake, Wants};
+use crate::core::{Component, Core, Map, Wake, Wants};
 use crate::host::{DataPath, Host};
 use crate::probe::Probe;
 use crate::sched::Transaction;
@@ -36,7 +36,7 @@ impl Caching {
         request: RequestId,
         lpn: Lpn,
     ) -> bool {
-        let _inside = core.inside.enter(Part::WriteCache);
+        let _inside = core.inside.enter(Component::WriteCache);
         if let Some(slot) = self.cache.find(lpn) {
             path.host.requests.get(request).units_left += 1;
             let is_hit = self.read_slot(core, path, request, lpn, slot);
@@ -155,7 +155,7 @@ impl Caching {
         path: &mut DataPath<impl Map<P>>,
         read: &Transaction,
     ) {
-        let _inside = core.inside.enter(Part::WriteCache);
+        let _inside = core.inside.enter(Component::WriteCache);
         let is_current = core.ftl.map.get(read.lpn) == Some(read.unit);
         if !is_current || self.waiting_len > 0 || self.cache.find(read.lpn).is_some() {
             return;

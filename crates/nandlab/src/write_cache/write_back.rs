@@ -2,7 +2,7 @@
 
 use super::{CacheSlot, Caching, WriteBack};
 use crate::base::geometry::UnitId;
-use crate::core::{Core, Map, Part, Queue, Read, Waiter, Wake, Wants};
+use crate::core::{Component, Core, Map, Queue, Read, Waiter, Wake, Wants};
 use crate::host::{DataPath, FailReason, Host, WriteBacks};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -99,7 +99,7 @@ impl Caching {
         sequence: Option<u64>,
         is_lost: bool,
     ) {
-        let _inside = core.inside.enter(Part::WriteCache);
+        let _inside = core.inside.enter(Component::WriteCache);
         let whole = self.whole;
         let entry = self.cache.entry_mut(slot);
         entry.is_being_fetched = false;
@@ -194,7 +194,7 @@ impl Caching {
         path: &mut DataPath<impl Map<P>>,
         slot: CacheSlot,
     ) {
-        let _inside = core.inside.enter(Part::WriteCache);
+        let _inside = core.inside.enter(Component::WriteCache);
         let entry = self.cache.entry_mut(slot);
         let was_placed = entry.write_back == WriteBack::Program;
         let epoch = if was_placed { entry.placed_epoch } else { entry.epoch };
@@ -233,7 +233,7 @@ impl Caching {
     /// Begins write-backs ahead of eviction, for a host flush, for a budget detection, or by decision of the sync
     /// policy.
     pub(crate) fn sync_more<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
-        let _inside = core.inside.enter(Part::WriteCache);
+        let _inside = core.inside.enter(Component::WriteCache);
         self.sync_units(core, path);
     }
 

@@ -6,7 +6,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
-use nandlab::drive::stats::Counted;
+use nandlab::drive::stats::RoomCounters;
 use nandlab::host::{Completion, Op, Oracle};
 use nandlab::report::{RunFacts, Table, Values, smart, summary};
 use nandlab::sched::{Cause, FlashOp};
@@ -138,7 +138,7 @@ struct Played {
     drive: Drive<Oracle>,
     completions: Vec<Completion>,
     /// Number of completions, counts and time at the first event after which the asked number had completed.
-    then: Option<(u64, Counted, [[u64; Cause::ALL.len()]; 4], Time)>,
+    then: Option<(u64, RoomCounters, [[u64; Cause::ALL.len()]; 4], Time)>,
 }
 
 /// Plays `requests` random requests, at most eight outstanding.
@@ -170,7 +170,7 @@ fn play(spec: &Spec, seed: u64, warm_up: u64, ask: u64) -> Played {
 }
 
 /// Returns the counts without the maxima, which begin again after a warm-up.
-fn without_maxima(counted: &Counted) -> String {
+fn without_maxima(counted: &RoomCounters) -> String {
     let mut counted = counted.clone();
     (counted.cache.dirty_pages_max, counted.refresh.overdue_max_s) = (0, 0);
     format!("{counted:?}")

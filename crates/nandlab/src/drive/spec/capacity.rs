@@ -3,8 +3,8 @@
 
 use super::least;
 use crate::base::geometry::logical_units;
-use crate::copyback::spec::MigrationPolicySpec;
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
+use crate::migration::spec::MigrationPolicySpec;
 use crate::spec::{Check, FromVal, Rule, Val};
 
 /// PPNs are 32 bits wide; two values are reserved.

@@ -19,8 +19,6 @@ pub use crate::background::spec::{GcForeground, GcPacing, GcSpec};
 pub use crate::base::geometry::{Cell, DriveSpec, ProgramOrder, Superblock};
 use crate::base::geometry::{Geometry, Layout};
 pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
-pub use crate::copyback::spec::{MigrationPolicySpec, MigrationSpec};
-pub use crate::copyback::{CopybackLimitSpec, Occupancy};
 pub use crate::demand_map::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
 pub use crate::flash::{
     EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable, StartLevel,
@@ -29,6 +27,8 @@ pub use crate::flash::{
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;
 pub use crate::host::spec::{HostSpec, LinkSpec};
+pub use crate::migration::spec::{MigrationPolicySpec, MigrationSpec};
+pub use crate::migration::{CopybackLimitSpec, Occupancy};
 pub use crate::power_loss::spec::PowerSpec;
 pub use crate::refresh::partial::spec::PartialSpec;
 pub use crate::refresh::partial::{Encoding, FullStrength};
@@ -51,7 +51,7 @@ use crate::spec::{
     to_toml,
 };
 use crate::{
-    background, capacitor, copyback, demand_map, ftl, host, power_loss, read_levels, refresh, write_cache,
+    background, capacitor, demand_map, ftl, migration, power_loss, read_levels, refresh, write_cache,
 };
 use std::path::Path;
 use std::sync::LazyLock;
@@ -165,7 +165,7 @@ const RULES: &[&[Rule]] = &[
     write_cache::spec::RULES,
     capacitor::spec::RULES,
     power_loss::spec::RULES,
-    copyback::spec::RULES,
+    migration::spec::RULES,
     refresh::partial::spec::RULES,
     refresh::spec::RULES,
     crate::reclaim::spec::RULES,

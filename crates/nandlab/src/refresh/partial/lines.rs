@@ -2,7 +2,7 @@
 
 use super::Partial;
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId};
-use crate::core::{Core, Map, Maps, Part, Program, Refreshed, To, Wake};
+use crate::core::{Component, Core, Destination, Map, Maps, Program, Refreshed, Wake};
 use crate::ftl::{AllocatedUnit, WriteStream};
 use crate::probe::Probe;
 use crate::sched::{Cause, Owner, Phase, Transaction};
@@ -13,7 +13,7 @@ impl Partial {
     /// Programs the waiting entries of the VSM as far as lanes have room, even in lines that are not full. Called when
     /// half of the grace of a superblock is over, or when the capacitor that backs up the VSM is going to be drained.
     pub(crate) fn empty_vsm<P: Probe>(&mut self, core: &mut Core<P>) {
-        let _inside = core.inside.enter(Part::PartialRefresh);
+        let _inside = core.inside.enter(Component::PartialRefresh);
         while !self.vsm.waiting().is_empty() {
             if !self.program_lines(core) {
                 return;
@@ -63,7 +63,7 @@ impl Partial {
         let lpn = self.links.number(line).expect("has_number has found a free number");
         debug_assert!(core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
         let stamp = core.next_stamp();
-        let (to, owner) = (To::Stream(lane, WriteStream::Combination), Owner::CombinationPage);
+        let (to, owner) = (Destination::Stream(lane, WriteStream::Combination), Owner::CombinationPage);
         let (maps, cause, class) = (Maps::Now, Cause::Refresh, core.refresh_class);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         self.stats.combination_pages += 1;
@@ -126,7 +126,7 @@ impl Partial {
         map: &mut impl Map<P>,
         done: &Transaction,
     ) {
-        let _inside = core.inside.enter(Part::PartialRefresh);
+        let _inside = core.inside.enter(Component::PartialRefresh);
         self.vsm.release_line();
         let entries = self.links.entries(done.lpn).clone();
         for entry in entries.iter() {

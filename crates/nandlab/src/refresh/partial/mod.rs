@@ -56,7 +56,7 @@ use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::number_map::NumberMap;
 use crate::base::rng::Stream;
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Map, Part, Parts, Physics, Refreshed, Wake};
+use crate::core::{Component, Core, Map, Parts, Physics, Refreshed, Wake};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
@@ -246,7 +246,7 @@ impl Partial {
         lane: LaneId,
         read: &Transaction,
     ) -> Refreshed {
-        let _inside = core.inside.enter(Part::PartialRefresh);
+        let _inside = core.inside.enter(Component::PartialRefresh);
         if read.is_uncorrectable() || core.parts.is_marked(read.unit) {
             return Refreshed::Not;
         }
@@ -330,7 +330,7 @@ impl Partial {
     /// refresh of the superblock, unless susceptible bits of the superblock are not yet in flash.
     #[inline(never)]
     pub(crate) fn end_superblock<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
-        let _inside = core.inside.enter(Part::PartialRefresh);
+        let _inside = core.inside.enter(Component::PartialRefresh);
         core.array.rare_mut(superblock).is_partial = true;
         let pending = self.pending.entry(superblock.0).or_default();
         pending.is_read = true;
@@ -362,7 +362,8 @@ impl Partial {
     /// the refresh are known from now on.
     fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, index: usize) {
         let SusceptibleBits { base, bytes, rber, .. } = self.links.link(lpn, index);
-        core.parts.set(base, lpn, bytes, rber);
+        core.parts.set(base, lpn, bytes);
+        core.physics.known.set(base, rber);
         core.array.superblock_mut(core.geometry.superblock_of(base)).linked += 1;
     }
 
@@ -413,10 +414,11 @@ impl Partial {
 
     #[cold]
     fn unlink<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
-        let _inside = core.inside.enter(Part::PartialRefresh);
+        let _inside = core.inside.enter(Component::PartialRefresh);
         let superblock = core.geometry.superblock_of(unit);
         let combination = core.parts.of(unit);
         core.parts.clear(unit);
+        core.physics.known.set(unit, 0.0);
         let Some((combination, _)) = combination else {
             self.vsm.forget(unit);
             self.on_entry_done(core, superblock);
@@ -483,6 +485,7 @@ impl Partial {
         let numbers = numbers.filter(|&lpn| core.ftl.is_combination(lpn));
         let mut found: Vec<(Lpn, UnitId)> = numbers.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
         core.parts.forget();
+        core.physics.known.clear();
         self.links.restore(found.iter().copied());
         found.sort_by_key(|&(_, unit)| Reverse(core.array.stamp(unit).sequence));
         for (lpn, _) in found {

@@ -95,7 +95,7 @@ impl MigrationSpec {
 /// `migration.policy`: whether units are moved by copyback, and how often in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationPolicySpec {
-    /// The name of the migration policy, one of [`crate::copyback::POLICIES`].
+    /// The name of the migration policy, one of [`crate::migration::POLICIES`].
     pub name: &'static str,
     /// The limit to the number of copybacks in a row.
     pub limit: CopybackLimitSpec,

@@ -6,12 +6,12 @@ use crate::common::{
 use nandlab::base::geometry::{DieId, Geometry, Lpn, RequestId, SuperblockId, UnitId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
-use nandlab::copyback::{self, CopybackLimit, VictimView};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
 use nandlab::flash::reliability::Vth;
 use nandlab::flash::{AgeClock, AgeStamp, Array, Condition, Ecc, Reliability, SuperblockState, VthSpec};
 use nandlab::host::{Op, Oracle, Request};
+use nandlab::migration::{self, CopybackLimit, VictimView};
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, summary};
 use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
@@ -662,7 +662,7 @@ fn the_measured_limit_follows_the_reliability_model() {
 #[test]
 fn the_mode_selector_considers_the_buffer_and_urgency() {
     let copies = |policy: &str, is_urgent, buffer| {
-        copyback::make(policy).copies_back(&VictimView { is_urgent, buffer })
+        migration::make(policy).copies_back(&VictimView { is_urgent, buffer })
     };
     for is_urgent in [false, true] {
         for (buffer, busy) in [(0.0, false), (0.5, false), (0.500_001, true), (1.0, true)] {
@@ -671,7 +671,7 @@ fn the_mode_selector_considers_the_buffer_and_urgency() {
             assert!(!copies("off-chip", is_urgent, buffer));
         }
     }
-    assert!(copyback::make("rcopyback").watches_buffer());
+    assert!(migration::make("rcopyback").watches_buffer());
     // On a drive: 32 pages fill the buffer of 32 pages, and leave it one by one, every 0.9 ms. When idle GC begins
     // after 10 ms, the mean utilization of the buffer over the last block write time (8 pages) is well above half. When
     // it begins after 100 ms, the buffer is empty.
@@ -920,6 +920,6 @@ fn the_spec_lists_every_migration_policy() {
         .map(|row| (row.name, row.description))
         .collect();
     let own: Vec<(&str, &str)> =
-        copyback::POLICIES.iter().map(|(info, _)| (info.name, info.description)).collect();
+        migration::POLICIES.iter().map(|(info, _)| (info.name, info.description)).collect();
     assert_eq!(in_spec, own);
 }

@@ -37,7 +37,7 @@ pub use spec::CopybackLimitSpec;
 pub use stats::{MigrationStats, MigrationSummary};
 
 use crate::base::geometry::{Geometry, LaneId, PageKind, SuperblockId, UnitId};
-use crate::core::{CopyBack, Core, NextJob, Part, Physics, Queued, Scheme};
+use crate::core::{Component, CopyBack, Core, NextJob, Physics, Queued, Scheme};
 use crate::flash::{AgeStamp, Condition, Superblock};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -92,7 +92,7 @@ impl Migration {
         job: &NextJob,
         buffer: impl FnOnce(&Core<P>) -> f64,
     ) -> Option<WriteStream> {
-        let _inside = core.inside.enter(Part::Copyback);
+        let _inside = core.inside.enter(Component::Migration);
         // Data is corrected off-chip.
         if job.corrects {
             return None;
@@ -160,7 +160,7 @@ impl Migration {
         stream: WriteStream,
         first: UnitId,
     ) -> bool {
-        let _inside = core.inside.enter(Part::Copyback);
+        let _inside = core.inside.enter(Component::Migration);
         // A partially refreshed unit has to be merged with its susceptible bits, off-chip.
         if core.geometry.units_of_page(first).any(|unit| core.parts.is_marked(unit)) {
             return false;
@@ -179,7 +179,7 @@ impl Migration {
     #[inline(never)]
     pub(crate) fn copy_back<P: Probe>(&mut self, core: &mut Core<P>, copyback: CopyBack<'_>) -> Queued {
         let CopyBack { stream, sources, .. } = copyback;
-        let _inside = core.inside.enter(Part::Copyback);
+        let _inside = core.inside.enter(Component::Migration);
         let queued = core.copy_back(copyback);
         let queued = queued.expect("copyback_stream has found room for all units of the victim");
         let superblock = core.geometry.superblock_of(queued.unit);
