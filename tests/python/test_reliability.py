@@ -120,6 +120,24 @@ def test_page_kinds_are_shown_separately_if_the_model_has_them(folder):
     assert "susceptible bits of MSB pages" in done.stdout
 
 
+@pytest.mark.parametrize("superblock", ["plane", "die", "drive"])
+def test_the_sense_time_is_the_mean_of_a_wordline_whatever_a_superblock_is(superblock):
+    import nandlab
+
+    text = """
+[drive]
+cell = "mlc"
+channels = 2
+planes_per_die = 2
+[timing]
+read = { lsb = "40us", msb = "80us" }
+multi_plane = true
+"""
+    for order in ("page", "one-shot"):
+        sets = {"ftl.superblock": superblock, "drive.program_order": order}
+        assert nandlab.reliability(text, [0], [0], sets=sets).levels["sense_us"].tolist() == [60.0]
+
+
 def test_reads_and_copybacks_add_the_rber_of_the_spec():
     import nandlab
 

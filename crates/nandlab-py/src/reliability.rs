@@ -118,13 +118,12 @@ fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometr
     let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
     let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));
     let count = Ecc::new(&spec.ecc).levels();
-    // The mean of the pages of a wordline.
-    let pages = geometry.pages_per_wordline().min(geometry.pages_per_superblock());
+    // The mean of the pages of a wordline, which are consecutive rows of one block.
+    let rows = geometry.pages_per_wordline().min(geometry.rows_per_superblock());
+    let first_of = |row: u32| geometry.stripes.unit(0, row * geometry.units_per_row);
     let sense_ns = |timing: &Timing, level: u8, is_retry: bool| -> Span {
-        let sum: Span = (0..pages)
-            .map(|page| timing.read(page * geometry.units_per_page, level, is_retry).sense_ns)
-            .sum();
-        sum / u64::from(pages)
+        let sum: Span = (0..rows).map(|row| timing.read(first_of(row), level, is_retry).sense_ns).sum();
+        sum / u64::from(rows)
     };
     // Each try is a read of its own; only the data of the last try, which decodes, takes the off-chip path.
     let us = |timing: &Timing, from: u8, to: u8| {

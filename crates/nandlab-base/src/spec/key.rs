@@ -4,6 +4,7 @@
 use super::kind::{Val, ValueKind};
 use super::node::parse_value;
 use super::read::Reader;
+use super::resolve::Resolved;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,6 +52,14 @@ pub enum Follows {
         then: &'static str,
         /// The default if `key` is not set, as TOML.
         otherwise: &'static str,
+    },
+    /// A quantity that another key states in other terms: the default is [`Key::default`], or `by` of the resolved
+    /// values if `key` is set.
+    Derived {
+        /// The path of the other key.
+        key: &'static str,
+        /// The value that follows from the other keys; `None` if one of them could not be read.
+        by: fn(&Resolved) -> Option<Val>,
     },
 }
 

@@ -78,7 +78,7 @@ impl Resolved {
 /// The default of a key, which may depend on other keys.
 fn default_of(key: &'static Key, layers: &Layers) -> Item {
     let toml = match key.follows {
-        Follows::Nothing => key.default,
+        Follows::Nothing | Follows::Derived { .. } => key.default,
         Follows::Beside { key, then, .. } if layers.entries.contains_key(key) => then,
         Follows::Beside { otherwise, .. } => otherwise,
         Follows::Choice { of, otherwise } => return choice(of, otherwise, layers),
@@ -135,6 +135,16 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
                 }
             }
             (Meaning::No { .. }, None) => {}
+        }
+    }
+    for key in table.keys() {
+        if let Follows::Derived { key: other, by } = key.follows
+            && layers.entries.contains_key(other)
+            && !layers.entries.contains_key(key.path)
+            && resolved.items.contains_key(key.path)
+            && let Some(val) = by(&resolved)
+        {
+            resolved.items.insert(key.path, Item { val: Some(val), location: None });
         }
     }
     resolved

@@ -3,10 +3,15 @@
 use super::ageing::Load;
 use crate::base::units::Span;
 pub use crate::ftl::FlushMethod;
+use crate::sched::ProgramTime;
 use crate::spec::{
-    AGE, ANY_TIME, Check, Choices, Dimension, OHMS, Rule, SHARE, SHARE_ABOVE_0, SOME_TIME, VOLTS, Val,
-    ValueKind, WATTS, choices, int, key, num, param, section, shorten, show_num, show_real, show_time,
+    AGE, ANY_TIME, Check, Choices, Dimension, Follows, FromVal, OHMS, Resolved, Rule, SHARE, SHARE_ABOVE_0,
+    SOME_TIME, VOLTS, Val, ValueKind, WATTS, choices, int, key, num, param, section, shorten, show_num,
+    show_real, show_time,
 };
+
+/// The largest power that a spec accepts.
+const WATTS_MAX: f64 = 1e6;
 
 section! {
     /// `[capacitor]`: the capacitor that powers the drive when power fails. Equations and method: C. Gao et al., "Aging
@@ -80,7 +85,8 @@ section! {
             "\"82.5mW\"",
             "power of a program operation: U_r x I_r of Eq. 5",
         )
-        .note("assumption: 3.3 V x 25 mA, the same as in energy.program"),
+        .note("assumption: 3.3 V x 25 mA, as energy.program; follows from energy.program where only this is set")
+        .follows(Follows::Derived { key: "energy.program", by: power_of_a_program }),
         /// Time from the end of a budget detection (or the start) until the next one is due, on the scaled clock.
         pub detect_every_ns: Span = key(
             "capacitor.detect_every",
@@ -213,6 +219,13 @@ fn energy(check: &mut Check<'_>) -> Option<()> {
         check.error(&keys, message, remedy);
     }
     Some(())
+}
+
+/// `capacitor.program_power` in watts, from `energy.program` and the mean duration of a program.
+fn power_of_a_program(values: &Resolved) -> Option<Val> {
+    let program = ProgramTime::from_val(values.get("timing.program")?);
+    let watts = values.get("energy.program")?.num() / program.mean_s();
+    Some(Val::Si(watts.min(WATTS_MAX), Dimension::Power))
 }
 
 /// With the ESR of the new capacitor and a program on every die, some of the charge must be usable.

@@ -41,7 +41,7 @@ pub struct Table {
 
 impl Table {
     /// Memory of a row of [`Table::blocks`], in bytes.
-    pub(crate) const BYTES_PER_BLOCK: u64 = 4 * 8 + size_of::<Cow<str>>() as u64;
+    pub(crate) const BYTES_PER_SUPERBLOCK: u64 = 4 * 8 + size_of::<Cow<str>>() as u64;
 
     /// `latency.parquet`: the non-empty buckets of the latency histograms, by operation.
     pub fn latency(host: &[Latency; 4]) -> Self {

@@ -130,7 +130,8 @@ impl Memory {
             + logical_units / 8
             + Oracle::BYTES_PER_WRITTEN_LPN * touched.asked.min(logical_units);
         // Preconditioning, recovery and writing results never overlap in time.
-        let temporary = touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_BLOCK);
+        let temporary =
+            touched.precondition_bytes.max(recovery).max(superblocks * Table::BYTES_PER_SUPERBLOCK);
         Self {
             pages: touched.physical * lazily_zeroed + units * filled_at_once + ages + valid_bits,
             map: touched.logical * bytes_per_lpn + translation_bytes,

@@ -109,6 +109,21 @@ pub enum ProgramTime {
     },
 }
 
+impl ProgramTime {
+    /// The mean over the page kinds, or over the layers, in seconds. The CSB pages that MLC lacks have the mean of the
+    /// other two kinds.
+    pub(crate) fn mean_s(self) -> f64 {
+        let ns = |span: Span| span.ns() as f64;
+        1e-9 * match self {
+            Self::Uniform(span) => ns(span),
+            Self::ByKind(KindTimes { lsb_ns, csb_ns, msb_ns }) => {
+                (ns(lsb_ns) + ns(csb_ns) + ns(msb_ns)) / 3.0
+            }
+            Self::ByLayer { fastest_ns, slowest_ns } => (ns(fastest_ns) + ns(slowest_ns)) / 2.0,
+        }
+    }
+}
+
 /// The direction of a transfer over the off-chip path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {

@@ -1034,3 +1034,23 @@ fn schema_and_parser_agree_on_sample_values() {
         }
     }
 }
+
+#[test]
+fn the_energy_and_the_power_of_a_program_follow_from_each_other() {
+    let of = |text: &str| {
+        let spec = spec(text);
+        (spec.energy.program_j * 1e6, spec.capacitor.program_w * 1e3)
+    };
+    let near = |(energy, power): (f64, f64), (uj, mw): (f64, f64)| {
+        assert!((energy - uj).abs() < 1e-9 && (power - mw).abs() < 1e-9, "{energy} uJ, {power} mW");
+    };
+    near(of(""), (74.0, 82.5));
+    near(of("[capacitor]\nprogram_power = \"100mW\""), (90.0, 100.0));
+    near(of("[energy]\nprogram = \"90uJ\""), (90.0, 100.0));
+    near(of("[energy]\nprogram = \"30uJ\"\n[capacitor]\nprogram_power = \"100mW\""), (30.0, 100.0));
+    // By page kind and by layer the mean duration counts: 1 ms.
+    let kinds = "[drive]\ncell = \"mlc\"\n[timing]\nprogram = { lsb = \"500us\", msb = \"1500us\" }\n";
+    near(of(&format!("{kinds}[energy]\nprogram = \"90uJ\"")), (90.0, 90.0));
+    let layers = "[drive]\nlayers = 4\n[timing]\nprogram = { fastest = \"500us\", slowest = \"1500us\" }\n";
+    near(of(&format!("{layers}[capacitor]\nprogram_power = \"90mW\"")), (90.0, 90.0));
+}

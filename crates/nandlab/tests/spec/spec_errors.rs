@@ -1283,6 +1283,15 @@ fn impossible_drives_are_errors() {
         "run.toml:4: drive.blocks_per_plane: expected at most 4294967294 pages (PPNs have 32 bits), found \
          34359738368\n  remedy: set fewer or larger pages",
     );
+    // 2^68 units do not fit into 64 bits.
+    golden(
+        "[drive]\nchannels = 64\nchips_per_channel = 64\ndies_per_chip = 32\nplanes_per_die = 32\n\
+         blocks_per_plane = 1_048_576\npages_per_block = 32_768\npage_size = \"1MiB\"\n[ftl]\nmapping_unit = 512\n",
+        "run.toml:6: drive.blocks_per_plane: expected at most 4294967294 pages (PPNs have 32 bits), found \
+         295147905179352825856\n  remedy: set fewer or larger pages\n\
+         run.toml:10: ftl.mapping_unit: expected at most 64 mapping units in a page, found 2048\n  remedy: set \
+         ftl.mapping_unit = \"16KiB\" at least",
+    );
     golden(
         "[drive]\nop = 0.01\n",
         "run.toml:2: drive.op: a plane has 2.5 blocks beyond its logical pages and needs 3.0: 1 open and 1 free for GC, 1 \

@@ -79,13 +79,12 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
     }
     let [superblocks_per_lane, units_per_superblock, outer @ ..] = counts;
     let (op, unit_bytes) = (check.num("drive.op")?, check.int("drive.page_size")? / layout.units_per_page);
-    // The ranges of the keys, and at most 2^11 units in a page, keep this product below 2^63.
-    let units: u64 = counts.iter().product();
-    if units > UNITS_MAX {
+    let units: u128 = counts.iter().map(|&count| u128::from(count)).product();
+    let Some(units) = u64::try_from(units).ok().filter(|&units| units <= UNITS_MAX) else {
         let message = format!("expected at most {UNITS_MAX} pages (PPNs have 32 bits), found {units}");
         check.error(&COUNTS, message, "set fewer or larger pages");
         return None;
-    }
+    };
     let lanes: u64 = outer.iter().product();
     let mut capacity = Capacity {
         superblocks_per_lane,
