@@ -1,5 +1,5 @@
-//! The ids of a drive's parts, units and requests. `base::geometry::Geometry` of the crate `nandlab` says how the ids of
-//! the parts and units follow from each other.
+//! The ids of a drive's parts, units and requests. `base::geometry::Geometry` of the crate `nandlab` says how the ids
+//! of the parts and units follow from each other.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -21,7 +21,8 @@ macro_rules! id {
 id!(
     /// LPN: the number of a logical unit. The units that the host can address have the numbers from 0 on, in the order
     /// of their addresses. The numbers after them are those of the translation pages of the demand map, then those of
-    /// the combination pages of partial refresh: each is the data of one unit.
+    /// the combination pages of partial refresh: each is the data of one unit. The number 2^32 - 1 (`DEAD_LPN` of the
+    /// crate `nandlab`) stands for no LPN: the unit has no data.
     Lpn
 );
 id!(

@@ -1,12 +1,17 @@
-//! The operations of a job. A job has a few copies under way at a time. A copy is a copyback, or a read and, if the
-//! unit is still valid after the read, a program in the same lane. The victim is erased when it has neither valid units
-//! nor pins.
+//! The operations of a job. A job has a few copies under way at a time. Each is the copy of one unit of the victim. It
+//! begins with the copyback of the unit's page or with the read of the unit. It ends with the end of the copyback; or,
+//! after the read, when the unit has been programmed elsewhere in the lane, has been refreshed where it is, or is found
+//! to be no longer valid.
 //!
-//! With `gc.foreground = "blocking"` a die serves only background work, and the host operations that were queued before
-//! the write that has made the lane short of space, while copies or the erase of a victim are under way. This write
-//! waits, and so does everything behind it: its die is kept from the queueing of its program until the wake that begins
-//! the cleaning (`Core::keep_dies`). A cleaning that ends while its lane is still short keeps the die for the next one,
-//! unless it has gained no room. Other dies are not blocked.
+//! The victim is erased when it has neither valid units nor pins, and no copy is under way. While power loss may tear a
+//! program, the erase also waits for the copies of the victim before (`Background::shares_wordlines`).
+//!
+//! With `gc.foreground = "blocking"` the dies of a lane serve only background work, and the host operations that were
+//! queued before the write that has made the lane short of space, while copies or the erase of a victim are under way.
+//! This write waits, and so does everything behind it: the dies are kept from the queueing of its program until the
+//! wake that begins the cleaning (`Core::keep_dies`). A cleaning that ends while its lane is still short keeps the dies
+//! for the next one, unless its victim gained nothing (`Core::gains`, as the job found when it began). Dies without
+//! planes of the lane are not blocked.
 
 use super::copybacks::numbers;
 use super::{Background, Job, JobSchemes, PREFETCH_UNITS};
@@ -25,9 +30,10 @@ use std::ops::Range;
 enum Step {
     /// This unit of the victim is moved off-chip.
     Read(u32),
-    /// A page has been copied back, or waits for others that are copied back with it, or has to be moved off-chip.
-    CopiedBack,
-    /// No unit is left.
+    /// No read begins in this step: pages are copied back, or a page waits for others that are copied back with it, or
+    /// the next steps move a page off-chip.
+    NoRead,
+    /// The copies of all units have begun.
     Over,
 }
 
@@ -39,8 +45,8 @@ impl Job {
         if core.has_unit_state
             && let Some(index) = core.ftl.next_valid(&core.geometry, victim, self.next_unit)
         {
-            // The jobs of many lanes take turns, so what has been prefetched eight units ago has left the nearest
-            // cache.
+            // The jobs of many lanes take turns, so what `prefetch_next` has prefetched for this unit has left the
+            // nearest cache.
             let unit = core.geometry.unit(victim, index);
             core.prefetch_state(unit);
             if !self.stays {
@@ -71,7 +77,7 @@ impl Job {
             self.prefetch_at = self.prefetch_at.min(index);
             from = index + 1;
             let unit = core.geometry.unit(victim, index);
-            // A line has the LPNs of 16 units; behind the superblock nothing is read.
+            // A line of the CPU's cache has the LPNs of 16 units. Those behind the superblock are not needed.
             core.array.prefetch_lpn(UnitId(unit.0 + 16));
             lpns[count] = core.array.lpn(unit);
             count += 1;
@@ -132,8 +138,9 @@ impl Background {
         self.start_copies(core, path, schemes, lane);
     }
 
-    /// With `migration.first_block = "shared"`, keeps the units that the job of a lane still has to move from the host.
-    /// Lets the writes that wait for room continue if the job needs fewer units than before.
+    /// With `migration.first_block = "shared"`, reserves room in the open superblock that GC shares with the host for
+    /// the units that the job of a lane still has to move off-chip. Lets the writes that wait for room continue if the
+    /// job needs less room than before.
     fn promise<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         if core.ftl.shares_first_superblock {
             let units = match core.victim(lane) {
@@ -145,8 +152,10 @@ impl Background {
         }
     }
 
-    /// Starts copies of the job until `migration.in_flight` are under way; a page is read as a whole. When no unit is
-    /// left to copy, erases the victim or ends the job.
+    /// Starts copies of the job until as many units as `migration.in_flight` programming units on each die of the lane
+    /// are under way. A page is read as a whole, and so is what one operation copies back, so a few more may be under
+    /// way. In a job that copies pages back, the units of a page that is moved off-chip are read one by one. When no
+    /// unit is left to copy, erases the victim or ends the job.
     #[inline(never)]
     pub(super) fn start_copies<P: Probe>(
         &mut self,
@@ -172,15 +181,15 @@ impl Background {
             let Some(victim) = core.victim(lane) else { return };
             let is_full = self.jobs[lane.index()].copies >= self.copies_max;
             // Where a program has one unit, no units share a page, and no victim is left open.
-            let has_units = core.geometry.units_per_program > 1;
-            let pauses = if has_units { self.pauses(core, lane, victim, page, is_full) } else { is_full };
+            let gathers = core.geometry.units_per_program > 1;
+            let pauses = if gathers { self.pauses(core, lane, victim, page, is_full) } else { is_full };
             if pauses {
                 self.update_blocking(core, lane);
                 return;
             }
             let index = match self.next_step(core, &path.map, schemes, lane, victim) {
                 Step::Read(index) => index,
-                Step::CopiedBack => continue,
+                Step::NoRead => continue,
                 Step::Over => break,
             };
             let job = &mut self.jobs[lane.index()];
@@ -196,7 +205,7 @@ impl Background {
             core.read(Read { unit, lpn, owner, cause, class, start, unit_level });
         }
         if core.geometry.units_per_program > 1 && self.jobs[lane.index()].reads == 0 {
-            self.end_copies(core, path, lane);
+            self.on_reads_ended(core, path, lane);
         }
         if self.jobs[lane.index()].stays {
             self.end_staying_job(core, path, schemes, lane);
@@ -205,7 +214,8 @@ impl Background {
         }
     }
 
-    /// The next step of a job that has not finished with all units of its victim.
+    /// The next step of a job: the read of a unit, or a step of a job that copies pages back. [`Step::Over`] if the
+    /// copies of all units have begun.
     #[inline(always)]
     fn next_step<P: Probe>(
         &mut self,
@@ -220,9 +230,9 @@ impl Background {
             return self.next_step_of_copybacks(core, map, schemes, lane, victim, stream);
         }
         match core.ftl.next_valid(&core.geometry, victim, job.next_unit) {
-            Some(unit) => {
-                job.next_unit = unit + 1;
-                Step::Read(unit)
+            Some(index) => {
+                job.next_unit = index + 1;
+                Step::Read(index)
             }
             None => Step::Over,
         }
@@ -241,15 +251,15 @@ impl Background {
     ) -> Step {
         let (job, waiting) = (&mut self.jobs[lane.index()], &mut self.waiting[lane.index()]);
         if !job.rest.is_empty() {
-            let unit = core.ftl.next_valid(&core.geometry, victim, job.rest.start);
-            if let Some(unit) = unit.filter(|unit| job.rest.contains(unit)) {
-                job.rest.start = unit + 1;
-                return Step::Read(unit);
+            let index = core.ftl.next_valid(&core.geometry, victim, job.rest.start);
+            if let Some(index) = index.filter(|index| job.rest.contains(index)) {
+                job.rest.start = index + 1;
+                return Step::Read(index);
             }
             job.rest = Range::default();
         }
-        if let Some(next) = core.ftl.next_unit(&core.geometry, lane, stream)
-            && let Some(sources) = waiting.take(&core.geometry, next)
+        if let Some(destination) = core.ftl.next_unit(&core.geometry, lane, stream)
+            && let Some(sources) = waiting.take(&core.geometry, destination)
         {
             // Pages that have waited have grown older, and units of them may have become invalid.
             let waits = core.geometry.copybacks_wait();
@@ -257,20 +267,22 @@ impl Background {
             if let Some(refused) = refused.find(|&first| !schemes.may_copy_back(core, lane, stream, first)) {
                 waiting.give_back(&core.geometry, refused);
                 self.leave(core, lane, refused);
-                return Step::CopiedBack;
+                return Step::NoRead;
             }
+            // The invalid units of the pages are copied too, but do not count as copies of the job.
             job.copies += sources.iter().map(|&first| core.valid_in_page(first)).sum::<u32>();
             let queued = schemes.copy_back(core, CopyBack { lane, stream, sources, cause: job.cause() });
+            // None of the superblocks is a promised one: a job whose superblock stays copies nothing back.
             core.room.works[lane.index()].superblocks_taken += u32::from(queued.opened);
-            return Step::CopiedBack;
+            return Step::NoRead;
         }
-        let Some(unit) = core.ftl.next_valid(&core.geometry, victim, job.next_unit) else {
+        let Some(index) = core.ftl.next_valid(&core.geometry, victim, job.next_unit) else {
             let Some(first) = waiting.pop() else { return Step::Over };
             job.rest = numbers(&core.geometry, first);
             schemes.on_left_over();
-            return Step::CopiedBack;
+            return Step::NoRead;
         };
-        let first = core.geometry.first_of_page(core.geometry.unit(victim, unit));
+        let first = core.geometry.first_of_page(core.geometry.unit(victim, index));
         job.next_unit = numbers(&core.geometry, first).end;
         job.prefetch(core, map, victim);
         if schemes.may_copy_back(core, lane, stream, first) {
@@ -278,20 +290,21 @@ impl Background {
         } else {
             self.leave(core, lane, first);
         }
-        Step::CopiedBack
+        Step::NoRead
     }
 
     /// Leaves the page that begins with `first` to be moved off-chip.
     fn leave<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, first: UnitId) {
         let job = &mut self.jobs[lane.index()];
         job.rest = numbers(&core.geometry, first);
-        // From now on units may go off-chip. The host cannot open the superblock kept for them.
+        // From now on units may be moved off-chip. Before, the host may have used up the open superblock that it shares
+        // with GC. For this case the lane has a free superblock that the host cannot open.
         job.promises = true;
         self.promise(core, lane);
     }
 
     /// Whether the next unit that the job of a lane reads is in the same page as the one before, which begins with
-    /// `page`.
+    /// `page`. `false` in a job that copies pages back.
     #[inline]
     pub(super) fn is_amid_page<P: Probe>(
         &self,
@@ -303,11 +316,12 @@ impl Background {
         let job = &self.jobs[lane.index()];
         core.geometry.units_per_page > 1 && page.is_some() && job.copyback.is_none() && {
             let next = core.ftl.next_valid(&core.geometry, victim, job.next_unit);
-            next.map(|unit| core.geometry.first_of_page(core.geometry.unit(victim, unit))) == page
+            next.map(|index| core.geometry.first_of_page(core.geometry.unit(victim, index))) == page
         }
     }
 
-    /// Whether the job of a lane has units of its victim left to copy.
+    /// Whether the job of a lane may have to begin further copies: the victim has further valid units, or a page of it
+    /// waits for a copyback or is being moved off-chip. The units of such a page may have become invalid.
     pub(super) fn has_more<P: Probe>(&self, core: &Core<P>, lane: LaneId, victim: SuperblockId) -> bool {
         let job = &self.jobs[lane.index()];
         let waits = self.waiting.get(lane.index()).is_some_and(|waiting| !waiting.is_empty());
@@ -315,7 +329,8 @@ impl Background {
         waits || !job.rest.is_empty() || next.is_some()
     }
 
-    /// Ends the job of a superblock that stays, once the job has finished with all units.
+    /// Ends the job of a superblock that stays, if all its copies have ended and the copies of the victim before need
+    /// not be waited for ([`Background::shares_wordlines`]).
     #[inline(never)]
     pub(super) fn end_staying_job<P: Probe>(
         &mut self,
@@ -336,10 +351,11 @@ impl Background {
         core.wake(Wake::JobOver(lane));
     }
 
-    /// With `gc.foreground = "blocking"`, gives the die to an urgent GC job from now until its victim is erased. The
-    /// write that has opened the superblock and so has made space short waits for the job, and so do host operations
-    /// queued after it. If no write has, those queued from now on wait. A victim of translation pages is exempt: its
-    /// copies share a queue with translation pages that are being written back, and the host waits for these.
+    /// With `gc.foreground = "blocking"`, gives the dies of the lane to an urgent GC job from now until its victim is
+    /// erased. The write that has opened a superblock and so has made space short waits for the job, and so do host
+    /// operations queued after it. If no write has, those queued from now on wait. A victim of translation pages is
+    /// exempt: its copies share a queue with translation pages that are being written back, and the host waits for
+    /// these.
     pub(super) fn begin_blocking<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let job = &mut self.jobs[lane.index()];
         if let Some(kept_from) = core.room.kept_from.get(lane.index())
@@ -352,9 +368,9 @@ impl Background {
         }
     }
 
-    /// Gives a blocking job its die while its copies or its erase are under way. While the job only waits until its
-    /// victim, or the one before, has no pins, the die is free for all operations, because those that hold the pins may
-    /// need it; and so it is until a victim of translation pages before has been erased.
+    /// Gives a blocking job the dies of its lane while its copies or its erase are under way. While the job only waits
+    /// until its victim, or the one before, has no pins, the dies serve all operations, because those that hold the
+    /// pins may need them; and so they do until a victim of translation pages before has been erased.
     #[inline(always)]
     pub(super) fn update_blocking<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         if let Some(from) = self.jobs[lane.index()].blocks_from {
@@ -362,7 +378,8 @@ impl Background {
         }
     }
 
-    /// [`Background::update_blocking`] of a job that blocks host operations queued at the submission number `from` or later.
+    /// [`Background::update_blocking`] of a job that blocks host operations with the submission number `from` or a
+    /// higher one.
     #[inline(never)]
     fn block_from<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, from: u64) {
         let waits = core.emptied(lane).is_some()
@@ -408,7 +425,7 @@ impl Background {
     }
 
     /// The job of a lane has begun or progressed, or the lane's room for the host has changed. Sets the job's share of
-    /// the die.
+    /// the dies of the lane.
     #[inline(always)]
     pub(super) fn pace<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let job = &self.jobs[lane.index()];
@@ -431,6 +448,7 @@ impl Background {
         if is_valid && !self.jobs[lane.index()].stays {
             return self.write_elsewhere(core, path, schemes, lane, read);
         }
+        // The job has also finished with a unit that is no longer valid.
         match if is_valid { schemes.refresh_unit(core, lane, read) } else { Refreshed::Now } {
             Refreshed::Now => {
                 self.jobs[lane.index()].reads -= 1;
@@ -466,16 +484,21 @@ impl Background {
         self.jobs[lane.index()].reads -= 1;
         self.move_unit(core, path, schemes, lane, read);
         if core.geometry.units_per_program > 1 && self.jobs[lane.index()].reads == 0 {
-            self.end_copies(core, path, lane);
+            self.on_reads_ended(core, path, lane);
             self.close_if_stalled(core, lane);
         }
     }
 
-    /// No unit of the job of a lane is being read. Once it has read the last unit of its victim, no unit of the job
-    /// follows in the programming unit that gathers. GC goes on filling the programming unit from its next victim;
-    /// other jobs close it.
+    /// No unit of the job of a lane is being read or waits for its refresh. If it was the last unit of the victim, no
+    /// unit of the job follows in the programming unit that gathers. GC goes on filling the programming unit from its
+    /// next victim; other jobs close it.
     #[inline(never)]
-    fn end_copies<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>, lane: LaneId) {
+    fn on_reads_ended<P: Probe>(
+        &mut self,
+        core: &mut Core<P>,
+        path: &mut DataPath<impl Map<P>>,
+        lane: LaneId,
+    ) {
         if self.jobs[lane.index()].copies > 0
             && let Some(victim) = core.victim(lane)
             && !self.has_more(core, lane, victim)
@@ -502,6 +525,7 @@ impl Background {
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only if its stream has room for all units that it moves");
         core.room.works[lane.index()].superblocks_taken += u32::from(queued.opened);
+        // A job whose superblock stays takes the superblocks that are promised to it.
         let state = &mut core.ftl.lanes[lane.index()];
         state.promised_superblocks = state.promised_superblocks.saturating_sub(u32::from(queued.opened));
         if stream == WriteStream::Combination {
@@ -528,6 +552,8 @@ impl Background {
         }
     }
 
+    /// A copy of the job of a lane has ended, in whichever way: the unit has been copied back, programmed elsewhere or
+    /// refreshed where it is, or is no longer valid. Begins further copies.
     pub(super) fn on_unit_done<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -548,7 +574,8 @@ impl Background {
         {
             pacing.on_copied(core, lane);
         }
-        // The share changes slowly, so it is updated only once per program, or once per four units.
+        // The share changes slowly, so it is updated only after every fourth unit, or where a program has more than
+        // four units, after as many units as a program has.
         if copied.is_multiple_of(core.geometry.units_per_program.max(4)) {
             self.pace(core, lane);
         }
@@ -558,7 +585,8 @@ impl Background {
         self.copy_more(core, path, schemes, lane);
     }
 
-    /// The last pin of the victim of a lane's job, or of the victim before, has been removed.
+    /// The last pin of the victim of a lane's job, or of the victim before, has been removed. Erases the one that can
+    /// be erased now.
     pub(crate) fn on_emptied<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -570,7 +598,8 @@ impl Background {
         self.erase_when_empty(core, path, lane);
     }
 
-    /// Queues the erase of the job's victim if the victim has neither valid units nor pins and no copy is under way.
+    /// Queues the erase of the job's victim if the victim has neither valid units nor pins, no copy is under way, and
+    /// the copies of the victim before need not be waited for ([`Background::shares_wordlines`]).
     pub(super) fn erase_when_empty<P: Probe>(
         &mut self,
         core: &mut Core<P>,

@@ -2,26 +2,35 @@
 //!
 //! - A *page* is what the flash senses as a whole. A *unit* is a mapping unit (`ftl.mapping_unit`): the bytes that a
 //!   map entry stands for. A page has [`Geometry::units_per_page`] units with consecutive PPNs; by default it is one
-//!   unit. PPNs number the physical units of the whole drive, LPNs the logical units.
+//!   unit.
+//! - A PPN ([`UnitId`]) is the number of a physical unit on the drive, an LPN ([`Lpn`]) that of a logical unit. The
+//!   LPNs below [`Geometry::logical_units`] are those of the host; those of translation and combination pages follow. A
+//!   `u32` called `index` or `unit` is the number of a physical unit in its superblock, from 0 on.
 //! - A *plane* is a plane of a die, a *block* a block of one plane.
-//! - A *superblock* (`ftl.superblock`) consists of the blocks that are filled, collected and erased as one. A *lane* is
-//!   the planes whose blocks form superblocks: [`Geometry::planes_per_lane`] planes on each of
-//!   [`Geometry::dies_per_lane`] dies. A superblock has one block of each plane of its lane. By default a lane is a
-//!   single plane, and a superblock a single block.
+//! - A *superblock* (`ftl.superblock`) consists of the blocks that are filled, collected, erased and retired as one. A
+//!   *lane* is the planes whose blocks form superblocks: [`Geometry::planes_per_lane`] planes on each of
+//!   [`Geometry::dies_per_lane`] dies. A superblock has one good block of each plane of its lane. By default a lane is
+//!   a single plane, and a superblock a single block.
 //! - A *row* of a superblock on a die consists of the pages with the same number in each of its blocks there, in the
-//!   order of the planes; row r has the pages with number r. How the units of a superblock follow each other over rows
-//!   and dies is in [`Stripes`].
+//!   order of the planes; row r has the pages with number r. A *full row* is the rows with the same number on all dies
+//!   of the superblock. How the units of a superblock follow each other over rows and dies is in [`Stripes`].
 //! - A *programming unit* is what one program operation writes: a page, or with `drive.program_order = "one-shot"` all
-//!   pages of a wordline of each block that the superblock has on a die, which are consecutive rows. It has
-//!   [`Geometry::units_per_program`] units with consecutive PPNs.
+//!   pages of a wordline of each block that the superblock has on a die, which are consecutive rows. A block then has
+//!   whole wordlines only. A programming unit has [`Geometry::units_per_program`] units with consecutive PPNs.
 //!
-//! Numbering is dense and nested: channel, chip, die, lane, superblock, unit. For example, the id of a die's first lane
-//! is the die's id times the lanes per die. A lane with bad blocks has fewer superblocks than `drive.blocks_per_plane`
-//! ([`BadBlocks`]): those with the highest numbers do not exist.
+//! Ids count over the whole drive, from 0 on. They are nested: the dies of a channel, the lanes of a die, the
+//! superblocks of a lane and the units of a superblock have consecutive ids. Chips have no ids; the dies of a chip have
+//! consecutive ones. With `ftl.superblock = "drive"` lane 0 is the only lane, and on all dies. A lane has as many
+//! superblocks as its plane with the fewest good blocks has good blocks ([`BadBlocks`]). If these are fewer than
+//! `drive.blocks_per_plane`, the last superblock ids of the lane are those of missing superblocks.
 //!
-//! Map, valid bits, OOB, GC and jobs know units, superblocks and lanes. Planes matter to the device alone
-//! (`Transaction::plane_in_die`), and counts of operations and bytes are by page and block. A job of a lane acts on all
-//! dies of the lane ([`Geometry::dies_of`]).
+//! [`Geometry::planes_per_lane`] and [`Geometry::units_per_row`] count what is on one die. All other numbers per lane
+//! and per superblock are for all dies of the lane.
+//!
+//! Map, valid bits, OOB, GC and jobs know units, superblocks and lanes. Planes matter to the device
+//! (`Transaction::plane_in_die`), and to copybacks, which stay in their plane. Flash operations are counted by page and
+//! block, most other things by unit and superblock. A job of a lane acts on all dies of the lane
+//! ([`Geometry::dies_of`]).
 
 pub use crate::base::ids::{CacheSlot, DieId, LaneId, Lpn, MissId, RequestId, SuperblockId, Tvpn, UnitId};
 pub use crate::base::page_kind::{KindTimes, PageKind};
@@ -54,7 +63,7 @@ pub struct DriveSpec {
     pub op: f64,
     /// Share of the blocks that are bad from the factory.
     pub bad_blocks: f64,
-    /// P/E cycles after which a superblock is retired.
+    /// P/E cycles at which a superblock is retired.
     pub endurance: u32,
     /// Page registers of a plane.
     pub registers: u32,
@@ -67,11 +76,11 @@ pub struct DriveSpec {
 pub enum ProgramOrder {
     /// One page.
     Page,
-    /// All pages of a wordline.
+    /// All pages of a wordline, in each block that the superblock has on the die.
     OneShot,
 }
 
-/// `ftl.superblock`: the blocks that are filled, collected, erased and retired as one.
+/// `ftl.superblock`: the blocks of a superblock, which are filled, collected, erased and retired as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Superblock {
     /// One block.
@@ -87,7 +96,7 @@ pub enum Superblock {
 pub struct Layout {
     /// Units of a page, a power of two.
     pub units_per_page: u32,
-    /// The blocks that are filled and erased as one.
+    /// The blocks of a superblock.
     pub superblock: Superblock,
 }
 
@@ -99,7 +108,7 @@ impl Default for Layout {
 }
 
 impl Superblock {
-    /// Planes of a lane on one die: the blocks that a superblock has there.
+    /// Planes of a lane on each of its dies: the blocks that a superblock has there.
     pub fn planes(self, drive: &DriveSpec) -> u32 {
         match self {
             Self::Plane => 1,
@@ -138,9 +147,9 @@ pub struct Geometry {
     pub dies_per_channel: u32,
     pub chips_per_channel: u32,
     pub dies_per_chip: u32,
-    /// Lanes that have planes on a die.
+    /// Lanes that have planes on a die. With superblocks on all dies it is 1: every die has planes of the only lane.
     pub lanes_per_die: u32,
-    /// Superblocks of a lane, missing ones ([`BadBlocks`]) included: the blocks of a plane.
+    /// Superblocks of a lane, missing ones ([`BadBlocks`]) included: the blocks of a plane, bad ones included.
     pub superblocks_per_lane: u32,
     /// Units of a superblock, on all its dies.
     pub units_per_superblock: u32,
@@ -160,7 +169,7 @@ pub struct Geometry {
     pub units_per_page: u32,
     /// Units of a row of a superblock on one die.
     pub units_per_row: u32,
-    /// Planes of a lane on each of its dies: the blocks that a superblock has on each of its dies.
+    /// Planes that a lane has on each of its dies: the blocks that a superblock has there.
     pub planes_per_lane: u32,
     /// Dies of a lane, and of each superblock: 1, or all dies of the drive.
     pub dies_per_lane: u32,
@@ -176,11 +185,12 @@ pub struct Geometry {
     pub bad: BadBlocks,
     pub cell: Cell,
     pub layers: u32,
-    by_unit: Divisor,
-    by_superblock: Divisor,
-    by_lane: Divisor,
-    by_program: Divisor,
-    by_channel: Divisor,
+    // Each divides by the number that it is named for.
+    by_units_per_superblock: Divisor,
+    by_superblocks_per_lane: Divisor,
+    by_lanes_per_die: Divisor,
+    by_units_per_program: Divisor,
+    by_dies_per_channel: Divisor,
     /// The binary logarithm of `unit_bytes`; `None` for a size that is no power of two.
     unit_shift: Option<u32>,
 }
@@ -189,7 +199,8 @@ impl Geometry {
     /// The geometry of a validated `[drive]` section whose unit is the page, and whose superblocks are single blocks.
     ///
     /// # Panics
-    /// If the drive has 2^32 - 1 units or more; the spec check rejects such a drive.
+    /// If the drive has 2^32 - 1 units or more; the spec check rejects such a drive. The number 2^32 - 1 is left free,
+    /// because as an LPN it stands for no data.
     pub fn new(drive: &DriveSpec) -> Self {
         Self::with(drive, Layout::default())
     }
@@ -197,7 +208,8 @@ impl Geometry {
     /// The geometry of a validated `[drive]` section that the FTL divides by `layout`.
     ///
     /// # Panics
-    /// If the drive has 2^32 - 1 units or more; the spec check rejects such a drive.
+    /// If the drive has 2^32 - 1 units or more; the spec check rejects such a drive. The number 2^32 - 1 is left free,
+    /// because as an LPN it stands for no data.
     pub fn with(drive: &DriveSpec, layout: Layout) -> Self {
         let Layout { units_per_page, superblock } = layout;
         let planes_per_lane = superblock.planes(drive);
@@ -208,16 +220,16 @@ impl Geometry {
         let dies = drive.channels * dies_per_channel;
         let dies_per_lane = if superblock == Superblock::Drive { dies } else { 1 };
         let units_per_superblock = drive.pages_per_block * units_per_row * dies_per_lane;
-        let rows_per_program = match drive.program_order {
+        let one_shot_rows = match drive.program_order {
             ProgramOrder::Page => None,
             ProgramOrder::OneShot => Some(drive.cell.bits()),
         };
-        let pages_per_program = rows_per_program.map_or(1, |rows| rows * planes_per_lane);
+        let pages_per_program = one_shot_rows.map_or(1, |rows| rows * planes_per_lane);
         let units_per_program = pages_per_program * units_per_page;
         let lanes = dies / dies_per_lane * lanes_per_die;
         let superblocks = u64::from(lanes) * u64::from(drive.blocks_per_plane);
         let units = superblocks * u64::from(units_per_superblock);
-        assert!(units < u64::from(u32::MAX), "a drive of {units} units does not fit 32-bit unit numbers");
+        assert!(units < u64::from(u32::MAX), "a drive has at most 2^32 - 2 units, this one {units}");
         Self {
             channels: drive.channels,
             dies_per_channel,
@@ -236,18 +248,18 @@ impl Geometry {
             units_per_row,
             planes_per_lane,
             dies_per_lane,
-            stripes: Stripes::new(dies_per_lane, units_per_row, rows_per_program.unwrap_or(1)),
+            stripes: Stripes::new(dies_per_lane, units_per_row, one_shot_rows.unwrap_or(1)),
             pages_per_program,
             units_per_program,
             logical_units: logical_units(units, drive.op) as u32,
             bad: BadBlocks::default(),
             cell: drive.cell,
             layers: drive.layers,
-            by_unit: Divisor::new(units_per_superblock),
-            by_superblock: Divisor::new(drive.blocks_per_plane),
-            by_lane: Divisor::new(lanes_per_die),
-            by_program: Divisor::new(units_per_program),
-            by_channel: Divisor::new(dies_per_channel),
+            by_units_per_superblock: Divisor::new(units_per_superblock),
+            by_superblocks_per_lane: Divisor::new(drive.blocks_per_plane),
+            by_lanes_per_die: Divisor::new(lanes_per_die),
+            by_units_per_program: Divisor::new(units_per_program),
+            by_dies_per_channel: Divisor::new(dies_per_channel),
             unit_shift: unit_bytes.is_power_of_two().then(|| unit_bytes.ilog2()),
         }
     }
@@ -262,7 +274,8 @@ impl Geometry {
         u64::from(self.units) * u64::from(self.unit_bytes)
     }
 
-    /// The number of the logical unit that has the byte at the logical address `offset`.
+    /// The LPN of the unit that has the byte at the logical address `offset`, as 64 bits: the address may be beyond the
+    /// drive's end.
     #[inline(always)]
     pub fn unit_at(&self, offset: u64) -> u64 {
         self.unit_shift.map_or_else(|| self.unit_by_division(offset), |shift| offset >> shift)
@@ -283,7 +296,7 @@ impl Geometry {
         self.units / self.units_per_page
     }
 
-    /// Rows of a superblock: pages of a block.
+    /// Rows of a superblock on each of its dies: pages of a block.
     pub fn rows_per_superblock(&self) -> u32 {
         self.units_per_superblock / (self.units_per_page * self.blocks_per_superblock())
     }
@@ -298,7 +311,7 @@ impl Geometry {
         self.units_per_superblock / self.units_per_program
     }
 
-    /// Units of a row of a superblock on all its dies.
+    /// Units of a full row of a superblock: of the rows with the same number on all its dies.
     #[inline(always)]
     pub fn units_per_full_row(&self) -> u32 {
         self.units_per_row * self.dies_per_lane
@@ -341,10 +354,10 @@ impl Geometry {
     #[inline(always)]
     pub fn place_in_program(&self, unit: UnitId) -> u32 {
         // A superblock has a whole number of programming units.
-        self.by_program.split(unit.0).1
+        self.by_units_per_program.split(unit.0).1
     }
 
-    /// The row of unit `unit` of a superblock: the number of its page in its block.
+    /// The row of unit `unit` of a superblock on its die: the number of its page in its block.
     #[inline(always)]
     pub fn row(&self, unit: u32) -> u32 {
         self.stripes.row(unit)
@@ -370,12 +383,13 @@ impl Geometry {
     /// The number in its die of the plane of unit `unit` of `superblock`.
     #[inline(always)]
     pub fn plane_in_die(&self, superblock: SuperblockId, unit: u32) -> u32 {
-        let (_, lane) = self.by_lane.split(self.lane_of(superblock).0);
-        lane * self.planes_per_lane + self.plane_in_lane(unit)
+        let (_, lane_in_die) = self.by_lanes_per_die.split(self.lane_of(superblock).0);
+        lane_in_die * self.planes_per_lane + self.plane_in_lane(unit)
     }
 
-    /// Whether a page that is copied back has to wait for others: they fill its programming unit, or they are in the
-    /// planes whose turn it is.
+    /// Whether a page that is to be copied back may have to wait: until other pages fill a programming unit with it,
+    /// or, in a superblock of several blocks, until the next programming unit of the stream is in the plane of the
+    /// page.
     pub fn copybacks_wait(&self) -> bool {
         self.pages_per_program > 1 || self.blocks_per_superblock() > 1
     }
@@ -392,20 +406,20 @@ impl Geometry {
         unit / self.units_per_page
     }
 
-    /// The superblock of a unit, and the unit's number in its superblock.
+    /// The superblock of the unit with this PPN, and the unit's number in its superblock.
     #[inline(always)]
     pub fn split(&self, unit: UnitId) -> (SuperblockId, u32) {
-        let (superblock, index) = self.by_unit.split(unit.0);
+        let (superblock, index) = self.by_units_per_superblock.split(unit.0);
         (SuperblockId(superblock), index)
     }
 
     /// The superblock of a unit.
     #[inline(always)]
     pub fn superblock_of(&self, unit: UnitId) -> SuperblockId {
-        SuperblockId(self.by_unit.divide(unit.0))
+        SuperblockId(self.by_units_per_superblock.divide(unit.0))
     }
 
-    /// The unit with number `index` in `superblock`.
+    /// The PPN of the unit with number `index` in `superblock`.
     #[inline(always)]
     pub fn unit(&self, superblock: SuperblockId, index: u32) -> UnitId {
         UnitId(superblock.0 * self.units_per_superblock + index)
@@ -414,7 +428,7 @@ impl Geometry {
     /// The lane of a superblock.
     #[inline(always)]
     pub fn lane_of(&self, superblock: SuperblockId) -> LaneId {
-        LaneId(self.by_superblock.divide(superblock.0))
+        LaneId(self.by_superblocks_per_lane.divide(superblock.0))
     }
 
     /// The first superblock of a lane.
@@ -439,7 +453,7 @@ impl Geometry {
     #[inline(always)]
     pub fn die_of(&self, lane: LaneId) -> DieId {
         debug_assert!(self.dies_per_lane == 1, "the superblocks of the lane are on several dies");
-        DieId(self.by_lane.divide(lane.0))
+        DieId(self.by_lanes_per_die.divide(lane.0))
     }
 
     /// The die of unit `unit` of `superblock`.
@@ -477,10 +491,10 @@ impl Geometry {
         (first..first + self.lanes_per_die).map(LaneId)
     }
 
-    /// The first of the lanes of the dies of a lane.
+    /// The first of the lanes that [`Geometry::lanes_beside`] returns.
     #[inline(always)]
     pub fn first_lane_beside(&self, lane: LaneId) -> LaneId {
-        LaneId(self.by_lane.divide(lane.0) * self.lanes_per_die)
+        LaneId(self.by_lanes_per_die.divide(lane.0) * self.lanes_per_die)
     }
 
     /// The lanes that have planes on a die.
@@ -493,7 +507,7 @@ impl Geometry {
     /// The channel of a die.
     #[inline(always)]
     pub fn channel_of(&self, die: DieId) -> u32 {
-        self.by_channel.divide(die.0)
+        self.by_dies_per_channel.divide(die.0)
     }
 
     /// Pages of a wordline, one for each bit of a cell.
@@ -502,8 +516,8 @@ impl Geometry {
     }
 
     /// Pages of a wordline that are programmed one after another, so that a torn program also destroys the pages before
-    /// its own: those of a planar cell of several bits in page order. 1 for SLC and for 3D cells, where no page depends
-    /// on another.
+    /// its own: all pages of a wordline of planar MLC or TLC in page order. 1 where no page depends on another: SLC, 3D
+    /// cells, one-shot programs.
     #[inline]
     pub fn dependent_pages(&self) -> u32 {
         match self.cell {
@@ -515,15 +529,16 @@ impl Geometry {
         }
     }
 
-    /// The number of pages of its wordline on which the page of unit `unit` of a superblock depends
-    /// ([`Geometry::dependent_pages`]).
+    /// The number of pages of its wordline on which the page of unit `unit` of a superblock depends: those before it,
+    /// or 0 where no page depends on another ([`Geometry::dependent_pages`]).
     #[inline]
     pub fn depends_on(&self, unit: u32) -> u32 {
         self.row(unit) % self.dependent_pages()
     }
 
-    /// Units of a wordline of every block of a superblock, which are consecutive units of the superblock. If no page
-    /// depends on another ([`Geometry::dependent_pages`]), those of a row on all dies.
+    /// Units of the full rows whose pages depend on one another ([`Geometry::dependent_pages`]): of a wordline of every
+    /// block of a superblock. They are consecutive units of the superblock. If no page depends on another, units of a
+    /// full row.
     pub fn units_per_wordlines(&self) -> u32 {
         self.dependent_pages() * self.units_per_full_row()
     }
@@ -535,7 +550,7 @@ impl Geometry {
             return 0;
         }
         let end = unit.next_multiple_of(self.units_per_wordlines());
-        // The last wordline of a superblock may have fewer rows.
+        // In page order the last wordline of a block may have fewer pages.
         end.min(self.units_per_superblock) - unit
     }
 
@@ -561,8 +576,9 @@ impl Geometry {
         (u64::from(row) * u64::from(self.layers) / u64::from(self.rows_per_superblock())) as u32
     }
 
-    /// Shows a unit as `c0.d3.p1.b120.pg7`: channel, die in the channel, plane in the die, superblock in the lane, unit
-    /// in the superblock.
+    /// Shows a unit as `c0.d3.p1.b120.pg7`: the numbers of the channel, of the die in the channel, of the plane in the
+    /// die, of the superblock in its lane, and, after `pg`, of the unit in the superblock. The lane follows from die
+    /// and plane.
     pub fn show(&self, unit: UnitId) -> impl fmt::Display + use<> {
         let (superblock, index) = self.split(unit);
         let die = self.die_of_unit(superblock, index);

@@ -1,21 +1,24 @@
 //! Programs and reads of several units (`drive.program_order`, `ftl.mapping_unit`).
 //!
 //! The flash programs a programming unit once, as a whole. So the units that are allocated one after another to the
-//! same programming unit gather until it is full. A programming unit that is not full is closed: the rest is padding. A
-//! programming unit with units of the host is closed at the end of the event, because the host waits for it, unless all
-//! of them are in the write buffer (`ftl.buffer`). A programming unit that has only units of background jobs gathers
-//! until a job closes it; GC leaves the last programming unit of a victim open for the copies from the next victim
-//! ([`Emptied`](super::Emptied)).
+//! same programming unit gather until it is full. A programming unit that is not full can be closed: the rest is
+//! padding. This happens at the end of the event if one of its units may not wait, such as a unit of a host request or
+//! of the write cache, or a translation page that is written back. Only two kinds of units may wait. Those in the write
+//! buffer (`ftl.buffer`) gather until the buffer needs the room, or a superblock whose units they replace is to be
+//! erased, or the host flushes or is idle. Those of background jobs gather until a job closes the programming unit; GC
+//! leaves the last programming unit of a victim open for the copies from the next victim ([`Emptied`](super::Emptied)).
 //!
-//! Reads that are queued in the same event for units of the same page are one flash read. It transfers the units that
-//! were asked for. Of the flash reads of one page only the newest are looked at, as many as the page has units.
+//! Reads that are queued in the same event for units of the same page are one flash read, if they are queued in the
+//! order of the units, agree in cause, class and read levels, and need bits of at most one combination page. The flash
+//! read transfers the units that were asked for. Of the flash reads of one page only the newest are looked at, as many
+//! as the page has units.
 //!
 //! Of the transactions of a flash operation only the first is in a queue; the others follow it through
 //! [`Transaction::more`].
 //!
-//! Each of these transactions has its own owner. Times, operation counts and bytes programmed are by page
-//! (`Core::count_ended`). `Core::fill_program` programs a programming unit that has been allocated as a whole
-//! (emergency flush, detection, recovery). At power loss an operation is torn, or ends, with all its units; units that
+//! Each of these transactions has its own owner. The operation takes its time once, and counts as the pages that it
+//! reads or programs (`Core::count_ended`). `Core::fill_program` programs a programming unit that has been allocated as
+//! a whole (emergency flush, detection). At power loss an operation is torn, or ends, with all its units; units that
 //! gather are dropped.
 
 use super::joined::Joined;
@@ -50,7 +53,9 @@ struct OpenProgram {
 /// The flash operations to which further units can be added.
 #[derive(Debug)]
 pub(crate) struct Gathering {
-    /// By lane and stream, the programming unit that gathers; empty if a program writes one unit.
+    /// By lane and stream, the programming unit that gathers; empty if a program writes one unit. No two streams share
+    /// an open superblock here: the spec check accepts a first superblock that GC shares with the host only where a
+    /// program writes one unit.
     programs: Box<[Option<OpenProgram>]>,
     /// The programming units to be closed at the end of the event, with the transaction of the first unit.
     due: Vec<(LaneId, WriteStream, Slot)>,
@@ -66,9 +71,9 @@ pub(crate) struct Gathering {
 impl Gathering {
     /// The state in which no programming unit gathers.
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        let streams = if geometry.units_per_program == 1 { 0 } else { geometry.lanes as usize * STREAMS };
+        let count = if geometry.units_per_program == 1 { 0 } else { geometry.lanes as usize * STREAMS };
         Self {
-            programs: vec![None; streams].into(),
+            programs: vec![None; count].into(),
             due: Vec::new(),
             reads: Joined::default(),
             joins_reads: geometry.units_per_page > 1,
@@ -99,7 +104,7 @@ impl Gathering {
 
 /// The index in [`Gathering::programs`] of a stream of a lane.
 #[inline(always)]
-fn place_of(lane: LaneId, stream: WriteStream) -> usize {
+fn index_of(lane: LaneId, stream: WriteStream) -> usize {
     lane.index() * STREAMS + stream.index()
 }
 
@@ -121,10 +126,10 @@ impl<P: Probe> Core<P> {
         let position = self.geometry.place_in_program(unit);
         let goes_along = position > 0;
         self.pool[slot].goes_along = goes_along;
-        let place = &mut self.gathering.programs[place_of(lane, stream)];
+        let open = &mut self.gathering.programs[index_of(lane, stream)];
         let is_buffered = matches!(owner, Owner::Buffered(_));
-        assert!(goes_along == place.is_some(), "a programming unit begins with its first unit");
-        let program = place.get_or_insert(OpenProgram { first: slot, last: slot, buffered: 0 });
+        assert!(goes_along == open.is_some(), "a programming unit begins with its first unit");
+        let program = open.get_or_insert(OpenProgram { first: slot, last: slot, buffered: 0 });
         if goes_along {
             self.pool[program.last].more = Some(slot);
         }
@@ -134,7 +139,7 @@ impl<P: Probe> Core<P> {
         let OpenProgram { first, buffered, .. } = *program;
         let is_full = position + 1 == self.geometry.units_per_program;
         if is_full {
-            *place = None;
+            *open = None;
             self.gathering.buffered -= buffered;
             self.enqueue(first);
         } else if !is_buffered && !matches!(owner, Owner::Job(_)) {
@@ -142,8 +147,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Ends the event for programming units and reads that are still open: closes the programming units for which the
-    /// host waits.
+    /// Ends the event for programming units and reads that are still open: closes the programming units that are due.
     #[inline(always)]
     pub(super) fn end_gathering(&mut self) {
         if self.gathering.joins_programs() {
@@ -158,16 +162,17 @@ impl<P: Probe> Core<P> {
     fn close_due(&mut self) {
         for index in 0..self.gathering.due.len() {
             let (lane, stream, first) = self.gathering.due[index];
-            let place = self.gathering.programs[place_of(lane, stream)];
-            if place.is_some_and(|program| program.first == first) {
+            let open = self.gathering.programs[index_of(lane, stream)];
+            if open.is_some_and(|program| program.first == first) {
                 self.close_program(lane, stream);
             }
         }
         self.gathering.due.clear();
     }
 
-    /// Closes the programming units of a lane that gather units of its jobs. Translation pages and data are never in
-    /// one superblock, so the programming unit of another stream than the job's is due at the end of the event.
+    /// Closes the programming units that gather in all streams of a lane but the host's. They have units of the lane's
+    /// jobs, or translation or combination pages of others, whose programming unit would be closed at the end of the
+    /// event anyway.
     #[inline(always)]
     pub(crate) fn close_programs_of_job(&mut self, lane: LaneId) {
         if self.gathering.joins_programs() {
@@ -179,14 +184,15 @@ impl<P: Probe> Core<P> {
 
     /// Whether a programming unit gathers in a stream of a lane.
     pub(crate) fn gathers(&self, lane: LaneId, stream: WriteStream) -> bool {
-        self.gathering.programs.get(place_of(lane, stream)).is_some_and(Option::is_some)
+        self.gathering.programs.get(index_of(lane, stream)).is_some_and(Option::is_some)
     }
 
-    /// The units of the programming unit that gathers for the jobs of a lane.
+    /// The units of the programming unit that gathers for the jobs of a lane: the one in the first stream, other than
+    /// the host's, in which one gathers.
     pub(crate) fn gathering_of_jobs(&self, lane: LaneId) -> impl Iterator<Item = &Transaction> {
         let streams = WriteStream::all().filter(|&stream| stream != WriteStream::Host);
         let mut programs =
-            streams.filter_map(move |stream| *self.gathering.programs.get(place_of(lane, stream))?);
+            streams.filter_map(move |stream| *self.gathering.programs.get(index_of(lane, stream))?);
         let first = programs.next().map(|program| program.first);
         successors(first, |&slot| self.pool[slot].more).map(|slot| &self.pool[slot])
     }
@@ -199,14 +205,15 @@ impl<P: Probe> Core<P> {
         units.map(|slot| &self.pool[slot]).filter(|unit| unit.kind.programs())
     }
 
-    /// Whether the die of a unit that is to be programmed has begun the program of its programming unit.
+    /// Whether the die of `unit`, which is to be programmed, has begun the program of the unit's programming unit.
     pub(crate) fn has_begun_program(&self, unit: UnitId) -> bool {
         let (superblock, index) = self.geometry.split(unit);
         let first = UnitId(unit.0 - self.geometry.place_in_program(unit));
         self.device.has_begun(&self.pool, self.geometry.die_of_unit(superblock, index), first)
     }
 
-    /// Closes all programming units that gather units of the write buffer.
+    /// Closes all programming units that gather in the streams of the host, if any of them has units of the write
+    /// buffer.
     #[inline(always)]
     pub(crate) fn close_buffered(&mut self) {
         if self.gathering.buffered > 0 {
@@ -214,26 +221,28 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Closes all programming units that gather units of the host's stream.
+    /// Closes all programming units that gather in the streams of the host, whether or not their units are in the write
+    /// buffer.
     pub(crate) fn close_programs_of_host(&mut self) {
         for lane in (0..self.geometry.lanes).map(LaneId) {
             self.close_program(lane, WriteStream::Host);
         }
     }
 
-    /// Closes the programming unit that has gathered units of the write buffer for the longest time.
+    /// Closes the programming unit that has gathered for the longest time in a stream of the host. Called when all
+    /// units of the write buffer gather.
     #[cold]
     pub(crate) fn close_oldest_program(&mut self) {
         let age = |lane: &LaneId| {
-            let place = self.gathering.programs[place_of(*lane, WriteStream::Host)];
-            place.map_or(u64::MAX, |program| self.pool[program.first].order)
+            let open = self.gathering.programs[index_of(*lane, WriteStream::Host)];
+            open.map_or(u64::MAX, |program| self.pool[program.first].order)
         };
         let oldest = (0..self.geometry.lanes).map(LaneId).min_by_key(age);
         self.close_program(oldest.expect("a drive has lanes"), WriteStream::Host);
     }
 
-    /// Closes the programming units with units of the write buffer that replace units of `superblock`, whose erase
-    /// waits for them.
+    /// Closes the programming units of the host's streams that have units of the write buffer which replace units of
+    /// `superblock`: the erase of `superblock` waits for them.
     #[inline(always)]
     pub(crate) fn close_replacing(&mut self, superblock: SuperblockId) {
         if self.gathering.buffered > 0 {
@@ -244,8 +253,8 @@ impl<P: Probe> Core<P> {
     #[inline(never)]
     fn close_all_replacing(&mut self, superblock: SuperblockId) {
         for lane in (0..self.geometry.lanes).map(LaneId) {
-            let place = self.gathering.programs[place_of(lane, WriteStream::Host)];
-            let mut rest = place.map(|program| program.first);
+            let open = self.gathering.programs[index_of(lane, WriteStream::Host)];
+            let mut rest = open.map(|program| program.first);
             while let Some(slot) = rest {
                 let unit = &self.pool[slot];
                 if unit.replaces.is_some_and(|old| self.geometry.superblock_of(old) == superblock) {
@@ -257,17 +266,17 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// The number of units that the programming unit still lacks to which `stream` of a lane writes next.
+    /// The number of units that are left in the programming unit to which `stream` of a lane writes next.
     pub(crate) fn units_to_fill(&self, lane: LaneId, stream: WriteStream) -> u32 {
-        let gathering = self.gathering.programs.get(place_of(lane, stream)).copied().flatten();
-        gathering.map_or(self.geometry.units_per_program, |program| self.units_left(&program))
+        let open = self.gathering.programs.get(index_of(lane, stream)).copied().flatten();
+        open.map_or(self.geometry.units_per_program, |program| self.units_left(&program))
     }
 
     /// Fills the programming unit that gathers in a stream of a lane with padding, if there is one, and queues its
     /// program.
     pub(crate) fn close_program(&mut self, lane: LaneId, stream: WriteStream) {
-        let Some(place) = self.gathering.programs.get_mut(place_of(lane, stream)) else { return };
-        let Some(program) = place.take() else { return };
+        let Some(open) = self.gathering.programs.get_mut(index_of(lane, stream)) else { return };
+        let Some(program) = open.take() else { return };
         let (mut left, mut skips) = (self.units_left(&program), 0);
         while left > 0 {
             let unit = self.allocate(lane, stream).expect("a programming unit that gathers has units left");
@@ -276,7 +285,7 @@ impl<P: Probe> Core<P> {
         self.pad(program, skips);
     }
 
-    /// The number of units that a programming unit still lacks.
+    /// The number of units of a programming unit that do not have a transaction yet.
     fn units_left(&self, program: &OpenProgram) -> u32 {
         self.geometry.units_per_program - self.geometry.place_in_program(self.pool[program.last].unit) - 1
     }
@@ -290,30 +299,33 @@ impl<P: Probe> Core<P> {
         for behind in 1..=left {
             self.array.stage(UnitId(last.0 + behind), Lpn(DEAD_LPN), Stamp::default());
         }
+        // Padding has no transactions, so the last transaction counts the padding as skipped.
         self.pool[program.last].skips += left as u16 + skips;
         self.gathering.stats.padding += u64::from(left);
         self.enqueue(program.first);
     }
 
-    /// Queues the program of a programming unit of the host's stream that has been allocated as a whole (`place`).
-    /// `next` returns the program of each unit; after the first `None` the rest is padding.
+    /// Queues the program of a programming unit that has been allocated as a whole: from `first` on, with the `skips`
+    /// of the last unit. `next` returns the program of each unit, or `None`: this unit and all after it are padding.
+    /// The first unit must have a program. The units gather as those of the host's stream do, in which no other
+    /// programming unit may gather.
     pub(crate) fn fill_program(
         &mut self,
-        place: AllocatedUnit,
+        first: AllocatedUnit,
         mut next: impl FnMut(&mut Self, AllocatedUnit) -> Option<Program>,
     ) {
         let units = self.geometry.units_per_program;
         for number in 0..units {
             let allocated = AllocatedUnit {
-                unit: UnitId(place.unit.0 + number),
-                opened: place.opened && number == 0,
-                skips: if number + 1 == units { place.skips } else { 0 },
+                unit: UnitId(first.unit.0 + number),
+                opened: first.opened && number == 0,
+                skips: if number + 1 == units { first.skips } else { 0 },
             };
             let Some(program) = next(self, allocated) else {
-                let lane = self.geometry.lane_of(self.geometry.superblock_of(place.unit));
-                let gathering = &mut self.gathering.programs[place_of(lane, WriteStream::Host)];
-                if let Some(program) = gathering.take() {
-                    self.pad(program, place.skips);
+                let lane = self.geometry.lane_of(self.geometry.superblock_of(first.unit));
+                let open = &mut self.gathering.programs[index_of(lane, WriteStream::Host)];
+                if let Some(program) = open.take() {
+                    self.pad(program, first.skips);
                 }
                 return;
             };
@@ -321,7 +333,7 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Adds the read in `slot` to an earlier one of this event, if both are of the same page; returns whether it has
+    /// Tries to add the read in `slot` to an earlier flash read of this event of the same page; returns whether it has
     /// been added. If not, the read is a flash operation of its own.
     #[inline(always)]
     pub(super) fn goes_along(&mut self, slot: Slot, part: Option<SubRead>) -> bool {
@@ -364,7 +376,8 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Bytes that the read of one unit transfers; 0 if the unit is the page.
+    /// The [`Transaction::extent`] of the read of one unit: the bytes of the unit or, if the unit is the page, 0, which
+    /// stands for the whole page.
     #[inline(always)]
     pub(super) fn unit_bytes(&self) -> u32 {
         if self.gathering.joins_reads { self.geometry.unit_bytes } else { 0 }

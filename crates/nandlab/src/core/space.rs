@@ -1,15 +1,23 @@
 //! The room that a lane has for the host, for jobs, and for translation and combination pages; the superblocks that can
 //! be emptied.
 //!
-//! A *dead* superblock is full, without valid units and pins. It is erased beside the lane's job: when its die has
-//! nothing else to do or, while the host has no room, with the priority of a host write. It counts as free for the
-//! triggers of GC and for the switch of partial refresh, but not for the flush reserve, the budget or a write.
-//! Superblocks that are dead after preconditioning wait for GC.
+//! Of the free superblocks of a lane the host's stream leaves the *reserve* (`Ftl::reserve_superblocks`) to internal
+//! streams and the emergency flush. The part of the reserve for the flush is the *flush reserve*
+//! (`Ftl::flush_reserve_superblocks`). The *kept superblocks* (`Ftl::kept_superblocks`) are the flush reserve and the
+//! superblock of GC: without a job a lane must have these free. `Ftl::flush_superblocks` is how many of the superblocks
+//! that are free now a flush may take.
+//!
+//! A *dead* superblock is full, without valid units and pins. It is erased beside the lane's job: when its dies have
+//! nothing else to do or, while the lane is at its reserve, with the priority of a host write. Unless it retires, it
+//! counts as free for the triggers of GC and for the switch of partial refresh, but not for the flush reserve, the
+//! budget or a write. The same holds for an *emptied* superblock ([`Emptied`]) whose erase is queued. Superblocks that
+//! are dead after preconditioning wait for GC.
 //!
 //! The triggers of GC (`gc.foreground_free`, `gc.background_free`) are shares. The share of a lane is the number of
-//! units that the host can still allocate (in free superblocks beyond the reserve, and in the rest of the host's open
-//! superblock), divided by the number of units that can be free for the host: the spare units less the reserve and less
-//! one superblock for each internal stream.
+//! units that the host can still allocate ([`Core::host_room`]: in free superblocks beyond the reserve, and in the rest
+//! of the host's open superblock), divided by the number of units that can be free for the host
+//! (`Ftl::host_spare_units`): the units that are not valid, less the reserve and less one superblock for each internal
+//! stream.
 
 use super::{Core, VictimTimes, Wake};
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
@@ -28,19 +36,21 @@ pub(crate) struct Work {
     pub(crate) superblocks_taken: u32,
 }
 
-/// A victim of GC whose valid units have all been read, and whose last copies gather in a programming unit that the
-/// next job of the lane goes on filling. The victim is erased beside that job.
+/// An emptied superblock: a victim of GC whose valid units have all been read, and whose last copies gather in a
+/// programming unit that the next job of the lane goes on filling. The emptied superblock is erased beside that job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Emptied {
     pub(crate) superblock: SuperblockId,
-    /// Number of its copies whose program has not ended.
+    /// Number of units copied from it whose program has not ended.
     pub(crate) copies: u32,
     /// Whether it had translation pages.
     pub(crate) is_of_map: bool,
-    /// Number of free superblocks that its job has taken.
+    /// Number of free superblocks that the job that emptied it has taken.
     pub(crate) superblocks_taken: u32,
-    /// Whether the die serves its last program and its erase with the priority of host writes, because space is short.
+    /// Whether its dies serve the program of its last copies and its erase with the priority of host writes, because
+    /// space is short.
     pub(crate) is_urgent: bool,
+    /// Whether its erase is queued or under way.
     pub(crate) is_erasing: bool,
     /// When its job took it, and how far it has come.
     pub(crate) times: VictimTimes,
@@ -49,19 +59,20 @@ pub(crate) struct Emptied {
 /// Emptied and dead superblocks of a lane, and the state of GC's choice of victims.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Space {
-    /// The victim before that of the lane's job, until it has been erased.
+    /// The emptied superblock: the victim before that of the lane's job, until it has been erased.
     pub(crate) emptied: Option<Emptied>,
     /// Number of superblocks, dead or emptied, whose erase beside the lane's job is queued or under way.
     pub(crate) dead: u32,
-    /// Number of these that become free with their erase; the others retire.
+    /// Number of those counted in `dead` that become free with their erase; the others retire.
     pub(crate) soon_free: u32,
-    /// Number of these whose erase has been promoted: the die serves it with the priority of host writes.
+    /// Number of those counted in `dead` whose erase has been promoted: the die serves it with the priority of host
+    /// writes.
     pub(crate) urgent_erases: u32,
-    /// Number of consecutive victims of the policy that had no invalid unit.
+    /// Number of consecutive picks of GC's policy that had no invalid unit.
     pub(crate) fully_valid_victims: u32,
     /// Whether GC takes the superblock with the fewest valid units, whatever its policy picks. This begins when the
-    /// lane has only its kept superblocks and a translation page waits for room, or when more erases in vain than the
-    /// drive has superblocks have given no write a unit. It ends when the host's stream may open a superblock.
+    /// lane has only its kept superblocks and a translation page waits for room, or when more erases in succession than
+    /// the drive has superblocks have given no write a unit. It ends when the host's stream may open a superblock.
     pub(crate) takes_fewest_valid: bool,
 }
 
@@ -70,7 +81,7 @@ pub(crate) struct Space {
 pub(crate) struct Room {
     /// By lane, the superblock that its background job works on and the free superblocks that the job has taken.
     pub(crate) works: Box<[Work]>,
-    /// By lane, the number of its dead superblocks and the state of GC's choice of victims.
+    /// By lane, its emptied and dead superblocks and the state of GC's choice of victims.
     pub(crate) spaces: Box<[Space]>,
     /// Foreground GC starts in a lane when less than this share of the units that can be free for the host is free.
     pub(crate) foreground_free: f64,
@@ -105,7 +116,7 @@ impl Room {
     }
 }
 
-/// The largest number of future victims that count in [`Core::units_to_next_superblock`].
+/// The largest number of victims, the present one included, that [`Core::units_to_next_superblock`] counts.
 const VICTIMS_AHEAD: u32 = 16;
 
 impl<P: Probe> Core<P> {
@@ -128,29 +139,31 @@ impl<P: Probe> Core<P> {
         self.array.superblock(superblock).valid
     }
 
-    /// The victim of a lane before that of its job, until it has been erased.
+    /// The emptied superblock of a lane: the victim before that of its job, until it has been erased.
     #[inline]
     pub(crate) fn emptied(&self, lane: LaneId) -> Option<&Emptied> {
         self.room.spaces[lane.index()].emptied.as_ref()
     }
 
-    /// Number of free superblocks that the jobs of a lane have taken and not given back by an erase.
+    /// Number of free superblocks that the jobs of a lane have taken and not given back by an erase: the present job
+    /// and the job of the emptied superblock.
     pub(crate) fn superblocks_taken(&self, lane: LaneId) -> u32 {
         let before = self.emptied(lane).map_or(0, |emptied| emptied.superblocks_taken);
         self.room.works[lane.index()].superblocks_taken + before
     }
 
-    /// Number of free superblocks of a lane, including the dead superblocks that become free with their erase.
+    /// Number of free superblocks of a lane that are not promised to its job, and of dead and emptied superblocks that
+    /// become free with a queued erase.
     fn free_soon(&self, lane: LaneId) -> u32 {
         self.ftl.lanes[lane.index()].free_superblocks() + self.room.spaces[lane.index()].soon_free
     }
 
-    /// Number of dead superblocks of the drive that become free with their erase.
+    /// Number of dead and emptied superblocks of the drive that become free with a queued erase.
     pub(crate) fn soon_free(&self) -> u32 {
         self.room.spaces.iter().map(|space| space.soon_free).sum()
     }
 
-    /// Whether the lane is at its reserve, and no erase that gives it a superblock is queued or under way.
+    /// Whether the lane remains at its reserve even when the queued erases of dead and emptied superblocks have ended.
     pub(crate) fn lacks_superblocks(&self, lane: LaneId) -> bool {
         self.free_soon(lane) <= self.ftl.reserve_superblocks
     }
@@ -198,12 +211,13 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Whether the lane is at its reserve: the host's stream may open no further superblock of `lane` now.
+    /// Whether the lane is at its reserve, superblocks that become free soon not counted: the host's stream may open no
+    /// further superblock of `lane` now.
     pub(crate) fn is_at_reserve(&self, lane: LaneId) -> bool {
         self.ftl.lanes[lane.index()].free_superblocks() <= self.ftl.reserve_superblocks
     }
 
-    /// Number of units of a lane that are free for the host.
+    /// Number of units of a lane that are free for the host, those of superblocks that become free soon included.
     pub(crate) fn host_room(&self, lane: LaneId) -> u32 {
         let superblocks = self.free_soon(lane).saturating_sub(self.ftl.reserve_superblocks);
         superblocks * self.geometry.units_per_superblock + self.ftl.host_units_open(lane)
@@ -216,9 +230,9 @@ impl<P: Probe> Core<P> {
         })
     }
 
-    /// Number of units that GC has to move in a lane until the host's stream can open one more superblock, and number
-    /// of victims that GC has to erase for it, if every victim after the present one has `valid` valid units. Looks
-    /// ahead at most [`VICTIMS_AHEAD`] victims.
+    /// Number of units that GC has to move in a lane until the host's stream can open one more superblock than now, and
+    /// number of victims, the present one included, that GC has to erase for it, if every victim after the present one
+    /// has `valid` valid units. Counts at most [`VICTIMS_AHEAD`] victims.
     pub(crate) fn units_to_next_superblock(&self, lane: LaneId, valid: u32) -> (u32, u32) {
         let units_per_superblock = self.geometry.units_per_superblock;
         // The victims may have slightly more valid units than expected. So GC is assumed to open a new superblock
@@ -226,7 +240,7 @@ impl<P: Probe> Core<P> {
         let slack = units_per_superblock / 16;
         let mut free = self.free_soon(lane);
         let enough = free.max(self.ftl.reserve_superblocks) + 1;
-        // The victim before becomes free without further copies.
+        // The emptied superblock becomes free without further copies. If its erase is queued, it is counted already.
         free += self
             .emptied(lane)
             .map_or(0, |emptied| u32::from(!emptied.is_erasing && !self.retires(emptied.superblock)));
@@ -253,25 +267,26 @@ impl<P: Probe> Core<P> {
         (moved, victims)
     }
 
-    /// Whether less than `share` of the units that can become free for the host in `lane` are free now.
+    /// Whether less than `share` of the units that can become free for the host in `lane` are free
+    /// ([`Core::host_room`]).
     pub(crate) fn is_below(&self, lane: LaneId, share: f64) -> bool {
         let free = self.host_room(lane);
         f64::from(free) < share * f64::from(self.ftl.host_spare_units(&self.geometry, lane))
     }
 
-    /// Whether the next erase of a superblock is its last one.
+    /// Whether a superblock retires with its next erase.
     pub(crate) fn retires(&self, superblock: SuperblockId) -> bool {
         self.array.superblock(superblock).pe_cycles + 1 >= self.room.endurance
     }
 
     /// Whether a job may empty a superblock: there is room for its valid units, and GC keeps the free superblocks that
     /// it needs. GC keeps them if the job takes no more free superblocks than its erase returns, or leaves
-    /// [`Ftl::kept_superblocks`](crate::ftl::Ftl::kept_superblocks) free superblocks. The victim before counts as free,
-    /// because the job opens a superblock only after its erase.
+    /// [`Ftl::kept_superblocks`](crate::ftl::Ftl::kept_superblocks) free superblocks. The emptied superblock counts as
+    /// free unless it retires, because the job opens a superblock only after the erase of the emptied one.
     pub(crate) fn may_empty(&self, lane: LaneId, superblock: SuperblockId, is_wear: bool) -> bool {
         let given = u32::from(!self.retires(superblock));
-        let before = self.emptied(lane).is_some_and(|emptied| !self.retires(emptied.superblock));
-        self.leaves_enough(lane, superblock, is_wear, given, u32::from(before))
+        let emptied_is_given = self.emptied(lane).is_some_and(|emptied| !self.retires(emptied.superblock));
+        self.leaves_enough(lane, superblock, is_wear, given, u32::from(emptied_is_given))
     }
 
     /// Whether a job whose superblock stays may write all valid units of the superblock to other superblocks. The rule
@@ -287,21 +302,24 @@ impl<P: Probe> Core<P> {
         self.ftl.superblocks_for(&self.geometry, lane, stream, self.valid_units(superblock))
     }
 
+    /// The rule of [`Core::may_empty`]. The erase of the job gives `given` free superblocks, and that of the emptied
+    /// superblock `emptied_gives`.
     fn leaves_enough(
         &self,
         lane: LaneId,
         superblock: SuperblockId,
         is_wear: bool,
         given: u32,
-        given_before: u32,
+        emptied_gives: u32,
     ) -> bool {
         let taken = self.superblocks_to_empty(lane, superblock, is_wear);
-        let free = self.ftl.lanes[lane.index()].free.len() + given_before;
+        let free = self.ftl.lanes[lane.index()].free.len() + emptied_gives;
         taken <= free && (taken <= given || free + given >= taken + self.ftl.kept_superblocks())
     }
 
-    /// Whether emptying a superblock gains units. While power loss may tear a program, the job may leave unused all
-    /// pages of a wordline but one, in a superblock all pages but one of a wordline of every block.
+    /// Whether emptying a superblock gains units, although the job may have to leave units unused: the rest of its last
+    /// programming unit and, while power loss may tear a program, all pages but one of its last wordlines, of which
+    /// every block of the superblock has one.
     pub(crate) fn gains(&self, superblock: SuperblockId) -> bool {
         let is_guarded = self.state.is_guarded && self.geometry.dependent_pages() > 1;
         let wordlines = self.geometry.units_per_wordlines();

@@ -2,16 +2,17 @@
 //! page; changed translation pages are written back. A. Gupta, Y. Kim and B. Urgaonkar, "DFTL: a flash translation
 //! layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009.
 //!
-//! A unit whose map entry is not cached waits in a queue of the entry's translation page. One read of the translation
-//! page serves the whole queue; with `miss = "each"` every such unit has a read of its own. When a dirty entry is
-//! evicted from the cache, its translation page is written back, with all its entries that have changed by then. GC
-//! changes the entries of the units that it moves: a cached entry in the cache, any other entry in RAM until the victim
-//! is empty. Then each translation page with such changes is written back once. TRIM changes entries in the same way,
-//! and writes back each changed translation page once. A miss that evicts a dirty entry does not wait for the
-//! write-back, except with `write_back = "before-insert"` (`insertions.rs`).
+//! A logical unit, of a host request or of the write cache, whose map entry is not cached waits in a queue of the
+//! entry's translation page. One read of the translation page serves the whole queue; with `miss = "each"` every such
+//! unit has a read of its own. When a dirty entry is evicted from the cache, its translation page is written back, with
+//! all its entries that have changed by then. GC changes the entries of the units that it moves: a cached entry in the
+//! cache, any other entry in RAM until the victim is empty. Then each translation page with such changes is written
+//! back once. TRIM changes entries in the same way, and writes back each changed translation page once. A miss that
+//! evicts a dirty entry does not wait for the write-back, except with `write_back = "before-insert"`
+//! (`insertions.rs`).
 //!
 //! Changes that wait for the write-back of their translation page take RAM. To limit this RAM, misses wait while
-//! `WRITE_BACKS_MAX` translation pages are being written back.
+//! `WRITE_BACKS_MAX` or more translation pages are being written back.
 //!
 //! Translation pages have LPNs above the host's and a stream of their own, so GC, valid bits and audit need no special
 //! case for them. GC's copies of translation pages go through the same queue as write-backs, because a superblock is
@@ -41,7 +42,8 @@ use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use insertions::{Flush, Insertions};
 use std::collections::VecDeque;
 
-/// While this many translation pages are being written back, misses wait.
+/// While this many or more translation pages are being written back, misses wait. Jobs and TRIMs do not wait, so more
+/// may be.
 const WRITE_BACKS_MAX: u32 = 64;
 
 /// The demand map with its flash operations: reads and write-backs of translation pages.
@@ -52,16 +54,16 @@ pub(crate) struct Mapping {
     miss: Miss,
     /// `None` if no miss waits for the write-back of the dirty entry that it evicts.
     insertions: Option<Insertions>,
-    /// Units whose miss waits because [`WRITE_BACKS_MAX`] translation pages are being written back.
-    waiting_misses: Queue,
-    /// Number of translation pages being written back.
-    write_backs: u32,
+    /// Units whose miss waits because [`WRITE_BACKS_MAX`] or more translation pages are being written back.
+    held_misses: Queue,
+    /// Number of translation pages being written back now.
+    write_backs_under_way: u32,
     /// By lane, the translation pages whose write-back waits for a free unit.
     waiting_for_room: Box<[VecDeque<Tvpn>]>,
     /// Number of translation pages in [`Mapping::waiting_for_room`], for all lanes.
     waiting_for_room_count: u32,
-    /// By lane, the translation pages that the lane's background job has changed. They are written back at the end of
-    /// the job.
+    /// By lane, the translation pages of which the lane's background job has changed entries that are not cached. They
+    /// are written back at the end of the job. A translation page is in the list of one lane at most.
     deferred: Box<[Vec<Tvpn>]>,
 }
 
@@ -79,15 +81,15 @@ impl Mapping {
             demand,
             stats: MapStats::default(),
             miss,
-            waiting_misses: Queue::default(),
-            write_backs: 0,
+            held_misses: Queue::default(),
+            write_backs_under_way: 0,
             waiting_for_room: vec![VecDeque::new(); lanes].into(),
             waiting_for_room_count: 0,
             deferred: vec![Vec::new(); lanes].into(),
         })
     }
 
-    /// Bytes of RAM that the state of a translation page takes.
+    /// Bytes of the simulator's RAM that the state of a translation page takes.
     pub(crate) fn bytes_per_page(write_back: MapWriteBack) -> u64 {
         let waits = write_back == MapWriteBack::BeforeInsert;
         size_of::<TranslationPage>() as u64 + if waits { Insertions::BYTES_PER_PAGE } else { 0 }
@@ -95,8 +97,8 @@ impl Mapping {
 
     /// Whether no miss waits, no translation page is being written back, and no job has changes to write back.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting_misses.is_empty()
-            && self.write_backs == 0
+        self.held_misses.is_empty()
+            && self.write_backs_under_way == 0
             && self.deferred.iter().all(Vec::is_empty)
             && self.insertions.as_ref().is_none_or(Insertions::is_empty)
     }
@@ -118,8 +120,8 @@ impl Mapping {
         self.demand.cache.touch(lpn) && !self.insertions.as_ref().is_some_and(|entries| entries.has(lpn))
     }
 
-    /// Prefetches into the CPU's cache the data that a lookup of `lpn` needs: the slot number, or with `entries` (in a
-    /// later call) the entry itself.
+    /// Prefetches into the CPU's cache the data that a lookup of `lpn` needs: the number of the cached entry's slot, or
+    /// with `entries` (in a later call) the entry itself.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn, entries: bool) {
         if entries {
@@ -135,8 +137,8 @@ impl Mapping {
         self.demand.prefetch_dirty(lpn);
     }
 
-    /// Prefetches into the CPU's cache what the first unit that waits for a translation page needs: its map entry, or
-    /// with `units` (in a later call) the state of the unit.
+    /// Prefetches into the CPU's cache what the first logical unit that waits for a translation page needs: its map
+    /// entry, or with `units` (in a later call) the state of the physical unit to which it is mapped.
     pub(crate) fn prefetch_waiting<P: Probe>(&self, core: &Core<P>, page: Tvpn, units: bool) {
         let Some(first) = self.demand.pages[page.index()].waiting.first() else { return };
         let Waiter { lpn, wants, .. } = core.waiters[first];
@@ -153,10 +155,10 @@ impl Mapping {
     #[inline(never)]
     fn miss<P: Probe>(&mut self, core: &mut Core<P>, waiter: Waiter) -> bool {
         let _inside = core.inside.enter(Component::DemandMap);
-        if self.write_backs >= WRITE_BACKS_MAX {
+        if self.write_backs_under_way >= WRITE_BACKS_MAX {
             self.stats.waiting_misses += 1;
             let waiter = core.waiters.insert(waiter);
-            self.waiting_misses.push(&mut core.waiters, waiter);
+            self.held_misses.push(&mut core.waiters, waiter);
             return false;
         }
         self.bring_in_or_wait(core, waiter)
@@ -211,9 +213,9 @@ impl Mapping {
     /// The physical unit to be read for the content of a translation page; `None` if this content is in RAM: the
     /// translation page has never been written, or its program waits for room or has not ended.
     fn in_flash<P: Probe>(&self, core: &Core<P>, page: Tvpn) -> Option<UnitId> {
-        let is_merged = self.demand.pages[page.index()].write_back == WriteBack::Room;
+        let waits_for_room = self.demand.pages[page.index()].write_back == WriteBack::Room;
         let unit = core.ftl.map.get(self.demand.lpn_of(page))?;
-        (!is_merged && !core.is_in_flight(unit)).then_some(unit)
+        (!waits_for_room && !core.is_in_flight(unit)).then_some(unit)
     }
 
     /// Queues the read of a translation page and returns `true`, or returns `false` if its content is in RAM.
@@ -246,6 +248,7 @@ impl Mapping {
         self.end_miss(core, waiter, read.is_uncorrectable());
     }
 
+    /// The read of a translation page for all units in its queue, or for its write-back, has ended.
     #[inline(never)]
     pub(crate) fn on_translation_read<P: Probe>(
         &mut self,
@@ -256,10 +259,10 @@ impl Mapping {
         let _inside = core.inside.enter(Component::DemandMap);
         let state = &mut self.demand.pages[page.index()];
         state.is_being_read = false;
-        let is_merged = state.write_back == WriteBack::Read;
+        let is_for_write_back = state.write_back == WriteBack::Read;
         self.serve_waiting(core, page, read.is_uncorrectable());
         // An uncorrectable translation page is rebuilt from the OOB of the data units, as in recovery.
-        if is_merged {
+        if is_for_write_back {
             self.program_translation_page(core, page);
         }
     }
@@ -307,7 +310,7 @@ impl Mapping {
         }
     }
 
-    /// A background job of `lane` has moved `lpn`.
+    /// A background job of `lane` has moved the unit of `lpn`.
     #[inline]
     fn on_moved(&mut self, lane: LaneId, lpn: Lpn) {
         if let Some(page) = self.demand.on_changed(lpn) {
@@ -318,7 +321,7 @@ impl Mapping {
         }
     }
 
-    /// A background job of `lane` has moved all its units. Writes back the translation pages that the job has changed.
+    /// A background job of `lane` has moved all its units. Writes back the translation pages in the job's list.
     #[inline(never)]
     fn write_back_deferred<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
         let mut pages = std::mem::take(&mut self.deferred[lane.index()]);
@@ -342,7 +345,7 @@ impl Mapping {
             state.write_back_again |= state.write_back == WriteBack::Program;
             return;
         }
-        self.write_backs += 1;
+        self.write_backs_under_way += 1;
         state.write_back = WriteBack::Read;
         // If a read is already under way for waiting units, it serves the write-back as well.
         if !state.is_being_read && !self.read_translation_page(core, page, Class::HostWrite) {
@@ -353,6 +356,7 @@ impl Mapping {
     /// Queues the program of a translation page. If its lane has no room, the program waits for room.
     #[inline(never)]
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
+        // By their numbers, translation pages are spread over the lanes as the first LPNs of the host are.
         let mut lane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
         // A lane may be full because of displaced units, or because dynamic allocation has filled it.
         let may_be_full = core.room.has_displaced || !core.ftl.allocator.is_static();
@@ -388,7 +392,7 @@ impl Mapping {
         let _inside = core.inside.enter(Component::DemandMap);
         let state = &mut self.demand.pages[page.index()];
         state.write_back = WriteBack::None;
-        self.write_backs -= 1;
+        self.write_backs_under_way -= 1;
         if let Some(entries) = &mut self.insertions {
             entries.end_write_back(core, page);
         }
@@ -398,11 +402,11 @@ impl Mapping {
         self.resume_misses(core);
     }
 
-    /// Lets the misses in `waiting_misses` continue while fewer than [`WRITE_BACKS_MAX`] write-backs are under way.
+    /// Lets the misses in `held_misses` continue while fewer than [`WRITE_BACKS_MAX`] write-backs are under way.
     #[inline(never)]
     fn resume_misses<P: Probe>(&mut self, core: &mut Core<P>) {
-        while self.write_backs < WRITE_BACKS_MAX
-            && let Some(waiter) = self.waiting_misses.pop(&mut core.waiters)
+        while self.write_backs_under_way < WRITE_BACKS_MAX
+            && let Some(waiter) = self.held_misses.pop(&mut core.waiters)
         {
             let waiter = core.waiters.remove(waiter);
             // Another miss may have brought the entry into the cache.
@@ -446,7 +450,11 @@ impl Mapping {
         }
     }
 
-    /// Writes all translation pages that are out of date in flash, without simulated time, after preconditioning.
+    /// Writes all translation pages that are out of date in flash, without simulated time, after preconditioning. A
+    /// translation page that is not in flash and has no mapped entry is not written.
+    ///
+    /// # Errors
+    /// A lane that has no room for a translation page, and in which GC cannot collect a superblock.
     pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) -> Result<(), LaneId> {
         let mut is_settled = false;
         // Collecting a victim to make room for one translation page may change other translation pages.
@@ -461,6 +469,7 @@ impl Mapping {
                     continue;
                 }
                 is_settled = false;
+                // As in `program_translation_page`.
                 let lane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
                 while !core.has_mapping_room(lane) {
                     core.collect_now(lane, |lpn| self.demand.on_mapped_now(lpn)).ok_or(lane)?;

@@ -1,9 +1,10 @@
 //! Saves and loads preconditioned drives.
 //!
-//! A snapshot contains the state that preconditioning makes: LPN and validity of every unit, wear and state of every
-//! superblock, and the open superblocks of every lane. The file is little-endian; it begins with a magic number, the
-//! geometry and the settings on which the state depends, and ends with a checksum. A drive with another geometry or
-//! another such setting refuses to load the snapshot.
+//! A snapshot contains the state that preconditioning makes: the LPN of every valid unit; of every superblock its P/E
+//! cycles, its state, its consecutive copybacks, and how many of its units have been programmed or skipped; the next
+//! unit of each open superblock of every lane; and the sequence number of the newest write. The file is little-endian;
+//! it begins with a magic number, the geometry and the settings on which the state depends, and ends with a checksum. A
+//! drive with another geometry or another such setting refuses to load the snapshot.
 
 use super::Drive;
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
@@ -13,7 +14,7 @@ use crate::ftl::{COPYBACKS_MAX, WearLevelling, WriteStream};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
-/// The largest number of units of a superblock whose count of programmed units takes 16 bits.
+/// The largest number of units of a superblock whose count of programmed or skipped units takes 16 bits.
 const SMALL_SUPERBLOCK: u32 = 0xffff;
 
 const MAGIC: [u8; 8] = *b"nandlab7";
@@ -136,7 +137,9 @@ impl<R: Read> Numbers<R> {
 }
 
 impl<P: Probe> Drive<P> {
-    /// The properties in which a saved drive and the drive that loads it must agree.
+    /// The properties in which a saved drive and the drive that loads it must agree, by the names that errors show. A
+    /// superblock has one block of each plane of its lane. So the blocks of a plane, bad ones included, are the
+    /// superblocks of a lane, missing ones included; and the pages of a block are the rows of a superblock.
     fn fingerprint(&self) -> [(&'static str, u64); 16] {
         let g = &self.core.geometry;
         [
@@ -172,7 +175,7 @@ impl<P: Probe> Drive<P> {
         }
     }
 
-    /// Checks that a snapshot by [`Drive::save`] would contain all data of the drive.
+    /// Checks that a snapshot by [`Drive::save`] would contain all data of the host.
     ///
     /// # Errors
     /// While operations are under way, and while the write cache has dirty units.
@@ -199,7 +202,8 @@ impl<P: Probe> Drive<P> {
             out.put(value)?;
         }
         out.put(self.core.sequence)?;
-        // Superblocks are saved in the order in which they were closed, because some policies depend on this order.
+        // Some policies depend on the order in which superblocks were closed. So superblocks are saved in the order of
+        // the times at which they were last closed, and of their numbers if the times are equal, as in preconditioning.
         let mut order: Vec<u32> = (0..self.core.geometry.superblocks).collect();
         order.sort_by_key(|&superblock| {
             (self.core.array.superblocks[superblock as usize].closed_at, superblock)
@@ -209,22 +213,23 @@ impl<P: Probe> Drive<P> {
             out.put_u32(id)?;
             out.put_u32(superblock.pe_cycles)?;
             let copybacks = u32::from(superblock.copybacks) << 24;
-            let programmed = self.units_before_next(SuperblockId(id));
-            out.put_u32(copybacks | (programmed & 0xffff) << 8 | superblock.state as u32)?;
+            let used = self.units_before_next(SuperblockId(id));
+            out.put_u32(copybacks | (used & 0xffff) << 8 | superblock.state as u32)?;
             if self.core.geometry.units_per_superblock > SMALL_SUPERBLOCK {
-                out.put_u32(programmed >> 16)?;
+                out.put_u32(used >> 16)?;
             }
-            for index in 0..programmed {
+            for index in 0..used {
                 let unit = self.core.geometry.unit(SuperblockId(id), index);
-                // Links are not saved, so combination pages are saved as invalid.
+                // Combination pages have no data of the host. Links to them are not saved, so combination pages are
+                // saved as invalid.
                 let is_valid = self.core.ftl.is_valid(&self.core.geometry, unit)
                     && !self.core.ftl.is_combination(self.core.array.lpn(unit));
                 out.put_u32(if is_valid { self.core.array.lpn(unit).0 } else { DEAD_LPN })?;
             }
         }
         for lane in self.core.ftl.lanes.iter() {
-            for next in lane.open_superblocks() {
-                out.put(next)?;
+            for entry in lane.open_superblocks() {
+                out.put(entry)?;
             }
         }
         let sum = out.sum;
@@ -232,8 +237,9 @@ impl<P: Probe> Drive<P> {
         Ok(out.inner.flush()?)
     }
 
-    /// The units of a superblock that have been programmed or skipped. In an open superblock on several dies with LSB
-    /// pages only some dies have skipped more units than those before the next one of the stream.
+    /// The number of units of a superblock, the first ones, that have been programmed or skipped. In an open superblock
+    /// on several dies of which the stream uses only LSB pages, some dies may have skipped further units: only the
+    /// units before the next unit of the stream count.
     fn units_before_next(&self, superblock: SuperblockId) -> u32 {
         let Self { core, .. } = self;
         let programmed = core.array.superblock(superblock).programmed;
@@ -242,10 +248,10 @@ impl<P: Probe> Drive<P> {
         {
             return programmed;
         }
-        let streams = core.ftl.lanes[core.geometry.lane_of(superblock).index()].open_superblocks();
-        let nexts = streams.iter().filter_map(|&next| next.checked_sub(1)).map(|next| UnitId(next as u32));
-        let mut splits = nexts.map(|next| core.geometry.split(next));
-        splits.find(|&(of, _)| of == superblock).map_or(programmed, |(_, next)| next)
+        let open = core.ftl.lanes[core.geometry.lane_of(superblock).index()].open_superblocks();
+        let nexts = open.iter().filter_map(|&entry| entry.checked_sub(1)).map(|next| UnitId(next as u32));
+        let mut nexts = nexts.map(|next| core.geometry.split(next));
+        nexts.find(|&(of, _)| of == superblock).map_or(programmed, |(_, index)| index)
     }
 
     /// Loads a saved state into a fresh drive.
@@ -273,13 +279,12 @@ impl<P: Probe> Drive<P> {
         let mut closed = Vec::new();
         for _ in 0..self.core.geometry.superblocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
-            let (copybacks, mut programmed, state) =
-                ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
+            let (copybacks, mut used, state) = ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
             if self.core.geometry.units_per_superblock > SMALL_SUPERBLOCK {
-                programmed |= input.get_u32()? << 16;
+                used |= input.get_u32()? << 16;
             }
             let is_in_range = id < self.core.geometry.superblocks && copybacks <= COPYBACKS_MAX;
-            if !is_in_range || programmed > self.core.geometry.units_per_superblock {
+            if !is_in_range || used > self.core.geometry.units_per_superblock {
                 return Err(SnapshotError::Damaged("a superblock is out of range"));
             }
             let state = match state {
@@ -293,14 +298,14 @@ impl<P: Probe> Drive<P> {
             let id = SuperblockId(id);
             let superblock = self.core.array.superblock_mut(id);
             if (state == SuperblockState::Bad) != (superblock.state == SuperblockState::Bad) {
-                return Err(SnapshotError::Damaged("a bad superblock is in use"));
+                return Err(SnapshotError::Damaged("it has other superblocks than this drive"));
             }
             superblock.pe_cycles = pe_cycles;
             superblock.copybacks = copybacks;
             superblock.state = state;
-            self.core.array.skip_to(id, programmed);
+            self.core.array.skip_to(id, used);
             let corrected = self.core.physics.initial_ages.of(id);
-            for index in 0..programmed {
+            for index in 0..used {
                 let (lpn, unit) = (Lpn(input.get_u32()?), self.core.geometry.unit(id, index));
                 self.core.array.stage(unit, lpn, Stamp { sequence: 0, corrected });
                 if lpn.0 == DEAD_LPN {
@@ -316,29 +321,30 @@ impl<P: Probe> Drive<P> {
             }
         }
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
+            // By stream, as in `Lane::open_superblocks`: 1 + the next unit, or 0.
             let mut open = [0; crate::ftl::STREAMS];
-            for next in &mut open {
-                *next = input.get()?;
+            for entry in &mut open {
+                *entry = input.get()?;
             }
-            let (first, end) = (
+            let (first, units) = (
                 u64::from(self.core.geometry.unit(self.core.geometry.first_superblock(lane), 0).0),
                 u64::from(self.core.geometry.units_per_lane),
             );
-            if open.iter().any(|&next| next != 0 && !(first + 1..first + end + 1).contains(&next)) {
+            if open.iter().any(|&entry| entry != 0 && !(first + 1..first + units + 1).contains(&entry)) {
                 return Err(SnapshotError::Damaged("an open superblock is in another lane"));
             }
-            let mut at = open.map(|next| next.checked_sub(1).map(|unit| UnitId(unit as u32)));
+            let mut nexts = open.map(|entry| entry.checked_sub(1).map(|unit| UnitId(unit as u32)));
             for stream in WriteStream::all() {
                 // A superblock to which no unit will be written any more is closed.
                 if !self.uses(stream)
-                    && let Some(next) = at[stream.index()].take()
+                    && let Some(next) = nexts[stream.index()].take()
                 {
                     let superblock = self.core.geometry.superblock_of(next);
                     self.core.array.skip_to(superblock, self.core.geometry.units_per_superblock);
                     closed.push(superblock);
                 }
             }
-            self.core.ftl.restore_lane(&self.core.geometry, &self.core.array, lane, at);
+            self.core.ftl.restore_lane(&self.core.geometry, &self.core.array, lane, nexts);
         }
         let sum = input.sum;
         let mut end = [0; 8];

@@ -1,8 +1,14 @@
 //! The flash array: the state of each superblock and the OOB of each unit.
 //!
 //! The array enforces the rules of NAND flash. After an erase the units of a superblock on a die are programmed in
-//! order, each once. An exception is a program in place, which programs a programmed unit again with its own data. An
-//! unprogrammed unit cannot be read. An operation that breaks a rule is a bug in the controller and panics.
+//! order, each once; units of the order may be skipped, and then remain erased until the next erase. A program in place
+//! programs a programmed unit again with its own data. Only programmed units are read. A program, program in place or
+//! read that breaks a rule is a bug in the controller and panics, and so does the erase of a superblock in use.
+//!
+//! The array counts units that have been programmed or skipped together: a skipped unit passes for a programmed one in
+//! [`Array::is_programmed`] and in the checks of reads and programs in place.
+//!
+//! A parameter of the type [`UnitId`] is a PPN. A unit given as a `u32` is the number of the unit in its superblock.
 
 use super::AgeStamp;
 use super::on_dies::OnDies;
@@ -15,31 +21,35 @@ use std::ops::Range;
 /// All superblocks and the OOB of all units.
 #[derive(Clone, Debug)]
 pub struct Array {
-    /// The state of each superblock.
+    /// The state of each superblock, those included that bad blocks cost ([`SuperblockState::Bad`]).
     pub superblocks: Huge<Superblock>,
     /// The rare state of each superblock.
     rare: Huge<Rare>,
     /// The progress of each superblock on each of its dies; `None` if each superblock is on one die.
     on_dies: Option<Box<OnDies>>,
     /// Page reads of each block since its last erase; empty if each block is a superblock, whose [`Superblock::reads`]
-    /// counts them.
+    /// counts them. In a superblock of several blocks `Superblock::reads` is at least their maximum.
     reads: Huge<u32>,
     /// OOB: the LPN of each unit.
     lpn: Huge<u32>,
     /// OOB: the sequence number of each unit; empty unless [`Keeps::sequences`].
     sequences: Huge<u64>,
-    /// OOB: the age stamp at which the data of units was last corrected; empty unless [`Keeps::ages`].
+    /// OOB: the age stamp at which the data of units was last corrected, by [`Array::age_index`]; empty unless
+    /// [`Keeps::ages`].
     corrected: Huge<AgeStamp>,
-    /// What the last copyback has done to units, since their last correction; empty unless [`Keeps::copied`].
+    /// What the last copyback has done to units, by [`Array::age_index`]; the default, whose age stamp is
+    /// [`AgeStamp::LOST`], if their data has been corrected since. Empty unless [`Keeps::copied`].
     copied: Huge<Copied>,
     /// The binary logarithm of [`Keeps::units_per_age`].
     age_shift: u32,
-    /// Units that hold lost data, if several units have a common age stamp. Usually empty.
+    /// Units that hold lost data, if several units have a common age stamp, which then has no mark of lost data.
+    /// Usually empty.
     lost: BTreeSet<u32>,
     /// Unreadable units: power failed during the program of the unit's page or of another page of its wordline. Usually
     /// empty.
     torn: BTreeSet<u32>,
-    /// OOB: units that hold only the sectors that were dirty when power failed. Usually empty.
+    /// OOB: units that hold only the sectors that were dirty when power failed. Usually empty. The partial refresh of a
+    /// superblock ([`Rare::is_partial`]) is something else.
     partial: BTreeSet<u32>,
 }
 
@@ -50,7 +60,7 @@ impl Array {
         let units = geometry.units as usize;
         assert!(
             keeps.units_per_age.is_power_of_two() && geometry.units.is_multiple_of(keeps.units_per_age),
-            "an age stamp of {} units",
+            "{} units with a common age: no power of two, or no divisor of the units of the drive",
             keeps.units_per_age
         );
         let ages = units >> keeps.units_per_age.ilog2();
@@ -67,8 +77,8 @@ impl Array {
             superblocks,
             rare: Huge::filled(Rare::default(), geometry.superblocks as usize),
             on_dies: (geometry.dies_per_lane > 1).then(|| Box::new(OnDies::new(geometry))),
-            // Recovery may read the OOB of any unit, so the OOB of an unprogrammed unit must state that the unit is
-            // empty.
+            // Recovery needs sequence numbers, and also reads the OOBs of skipped units, which are erased: the OOB of
+            // an erased unit must have no LPN.
             lpn: if keeps.sequences { Huge::filled(DEAD_LPN, units) } else { Huge::zeroed(units) },
             sequences: Huge::zeroed(if keeps.sequences { units } else { 0 }),
             corrected: Huge::filled(AgeStamp::LOST, if keeps.ages { ages } else { 0 }),
@@ -85,7 +95,7 @@ impl Array {
         (self.keeps_sequences(), self.keeps_ages(), self.keeps_copied(), self.age_shift)
     }
 
-    /// The superblocks that the drive has, worn-out ones included.
+    /// The superblocks that the drive has, retired ones included: all but those that bad blocks cost.
     pub fn good_superblocks(&self) -> impl Iterator<Item = &Superblock> + Clone {
         self.superblocks.iter().filter(|superblock| superblock.state != SuperblockState::Bad)
     }
@@ -143,7 +153,8 @@ impl Array {
         Lpn(self.lpn[unit.index()])
     }
 
-    /// The stamp in a unit's OOB; a field that is not kept has its default.
+    /// The stamp in a unit's OOB; a field that is not kept has its default. The default age stamp equals
+    /// [`AgeStamp::LOST`]; [`Array::is_lost`] states whether data is lost.
     #[inline(always)]
     pub fn stamp(&self, unit: UnitId) -> Stamp {
         Stamp {
@@ -152,13 +163,14 @@ impl Array {
         }
     }
 
-    /// The index in `corrected` and `copied` of a unit.
+    /// The index of a unit in `corrected` and `copied`, common to the [`Keeps::units_per_age`] units with a common age.
     #[inline(always)]
     fn age_index(&self, unit: UnitId) -> usize {
         (unit.0 >> self.age_shift) as usize
     }
 
-    /// [`Stamp::corrected`] of a unit.
+    /// [`Stamp::corrected`] of a unit: that of its own if its data is lost, otherwise the common one of the units with
+    /// its age.
     #[inline(always)]
     fn corrected(&self, unit: UnitId) -> AgeStamp {
         if !self.lost.is_empty() && self.is_among_lost(unit) {
@@ -188,7 +200,8 @@ impl Array {
         self.corrected[index] = stamp;
     }
 
-    /// Whether a unit holds data that could not be corrected when it was moved.
+    /// Whether a programmed unit holds lost data ([`AgeStamp::LOST`]), which no read decodes. `false` if the array
+    /// keeps no ages.
     #[inline(always)]
     pub fn is_lost(&self, unit: UnitId) -> bool {
         self.keeps_ages() && self.corrected(unit) == AgeStamp::LOST
@@ -223,7 +236,7 @@ impl Array {
         self.partial.contains(&unit.0)
     }
 
-    /// Marks a unit, before its program, as a unit that holds only the sectors that were dirty when power failed.
+    /// Marks a unit, before its program, as a unit that will hold only the sectors that were dirty when power failed.
     pub fn mark_partial(&mut self, unit: UnitId) {
         self.partial.insert(unit.0);
     }
@@ -248,7 +261,8 @@ impl Array {
         !self.copied.is_empty()
     }
 
-    /// What the last copyback has done to a unit; `None` if the data has been corrected since, or is not kept.
+    /// What the last copyback has done to a unit; `None` if the unit's data has been corrected since then, was never
+    /// copied back, or if the array does not keep what copybacks do.
     #[inline(always)]
     pub fn copied(&self, unit: UnitId) -> Option<Copied> {
         self.copied.get(self.age_index(unit)).copied().filter(|copied| copied.programmed != AgeStamp::LOST)
@@ -260,7 +274,8 @@ impl Array {
         self.copied(unit).map_or_else(|| self.stamp(unit).corrected, |copied| copied.programmed)
     }
 
-    /// Records what a copyback has done to a unit. Of units with a common age stamp the data that is not lost counts.
+    /// Records what a copyback has done to a unit, for all units with its age. If these are several, nothing is
+    /// recorded of a unit with lost data.
     pub fn set_copied(&mut self, unit: UnitId, copied: Copied) {
         if self.age_shift == 0 || !self.is_lost(unit) {
             let index = self.age_index(unit);
@@ -268,7 +283,7 @@ impl Array {
         }
     }
 
-    /// The data of a unit has been corrected in place.
+    /// The data of a unit has been corrected where it is.
     fn forget_copied(&mut self, unit: UnitId) {
         let index = self.age_index(unit);
         if let Some(copied) = self.copied.get_mut(index) {
@@ -288,8 +303,8 @@ impl Array {
         }
     }
 
-    /// Counts the program of unit `unit` of `superblock`, which has ended. Returns the number of units programmed or
-    /// skipped so far.
+    /// Counts the program of unit `unit` of `superblock`, which has ended. Returns the number of units of the
+    /// superblock, on all its dies, that have been programmed or skipped so far.
     #[inline(always)]
     pub fn program(&mut self, superblock: SuperblockId, unit: u32) -> u32 {
         if self.on_dies.is_some() {
@@ -323,7 +338,8 @@ impl Array {
     }
 
     /// Records that a unit of `source` has been copied back to `superblock`. The copy keeps the errors that reads and
-    /// programs in place have caused, so each of these counts of `superblock` becomes at least that of `source`.
+    /// programs in place have caused, so [`Superblock::reads`] and [`Rare::reprograms`] of `superblock` become at least
+    /// those of `source`. In a superblock of several blocks the reads of each block ([`Array::reads_of`]) remain.
     pub fn copy_errors(&mut self, superblock: SuperblockId, source: SuperblockId) {
         let (reads, reprograms) = (self.superblock(source).reads, self.rare(source).reprograms);
         let state = self.superblock_mut(superblock);
@@ -332,7 +348,8 @@ impl Array {
         rare.reprograms = rare.reprograms.max(reprograms);
     }
 
-    /// Records that `unit`, number `index` in `superblock`, has been programmed in place with its own corrected data.
+    /// Records that `unit`, number `index` in `superblock`, has been programmed in place with its own data, which was
+    /// corrected at `corrected`.
     pub fn reprogram(&mut self, superblock: SuperblockId, index: u32, unit: UnitId, corrected: AgeStamp) {
         assert!(
             self.is_programmed(superblock, index),
@@ -347,8 +364,9 @@ impl Array {
         }
     }
 
-    /// Clears the LPNs, sequence numbers and marks in the OOBs of the unprogrammed units of `superblock`. These OOBs
-    /// were staged for programs that power loss prevented.
+    /// Clears the LPNs, the sequence numbers and the marks of [`Array::mark_partial`] in the OOBs of the units of
+    /// `superblock` that are neither programmed nor skipped. Power loss prevented the programs for which they were
+    /// staged.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, superblock: SuperblockId) {
         let first = geometry.unit(superblock, 0).index();
         for range in self.unprogrammed(geometry, superblock) {
@@ -363,7 +381,8 @@ impl Array {
         }
     }
 
-    /// The units of a superblock that have been programmed or skipped since the last erase, in ascending order.
+    /// The units of a superblock that have been programmed or skipped since the last erase, by their numbers in the
+    /// superblock, in ascending order.
     pub fn programmed(
         &self,
         geometry: &Geometry,
@@ -373,8 +392,9 @@ impl Array {
         units.filter(move |&unit| self.is_programmed(superblock, unit))
     }
 
-    /// The other units of a superblock, as ranges in ascending order. Only the last range, which ends with the
-    /// superblock, may have more than one unit.
+    /// The units of a superblock that are neither programmed nor skipped, as ranges of their numbers in the superblock,
+    /// in ascending order: a range for each of them before [`Array::end`], and the range from there to the end of the
+    /// superblock, which may be empty.
     pub fn unprogrammed(&self, geometry: &Geometry, superblock: SuperblockId) -> Vec<Range<u32>> {
         let end = self.end(superblock);
         let before = if self.on_dies.is_some() { end } else { 0 };
@@ -383,21 +403,23 @@ impl Array {
         gaps.chain(std::iter::once(end..geometry.units_per_superblock)).collect()
     }
 
-    /// The number of the unit after the last unit of `superblock` that has been programmed or skipped.
+    /// The number in `superblock` of the unit after the last one that has been programmed or skipped. On several dies
+    /// units before it may be neither.
     pub fn end(&self, superblock: SuperblockId) -> u32 {
         self.on_dies
             .as_ref()
             .map_or_else(|| self.superblock(superblock).programmed, |on_dies| on_dies.end(superblock))
     }
 
-    /// The number of units of `superblock` on die number `die` of its dies that have been programmed or skipped.
+    /// The number of units of `superblock` that have been programmed or skipped on one of its dies, which has the
+    /// number `die` among them.
     pub fn programmed_on(&self, superblock: SuperblockId, die: u32) -> u32 {
         let of_die = |on_dies: &OnDies| on_dies.of(superblock)[die as usize];
         self.on_dies.as_deref().map_or_else(|| self.superblock(superblock).programmed, of_die)
     }
 
-    /// Advances the age stamp of a unit's data to `stamp`: the data has been corrected in between. A later age stamp
-    /// and the mark of lost data remain.
+    /// Advances the age stamp of a unit's data to `stamp`, at which the data was corrected. A later age stamp and the
+    /// mark of lost data remain.
     pub fn correct_since(&mut self, unit: UnitId, stamp: AgeStamp) {
         if self.keeps_ages() {
             let corrected = self.corrected(unit);
@@ -409,9 +431,10 @@ impl Array {
     }
 
     /// Skips the `units` units from unit `unit` on of an open superblock: they remain erased and cannot be programmed
-    /// before the next erase of the superblock. In a superblock on one die all earlier units are programmed; otherwise
-    /// a die skips its units once those before them are. No later unit is allocated. Returns the number of units
-    /// programmed or skipped so far.
+    /// before the next erase of the superblock. In a superblock on one die all units before them must have been
+    /// programmed or skipped, which is not checked; otherwise each die skips its units once those before them on the
+    /// die have been programmed or skipped. No unit behind the skipped ones may be allocated yet. Returns the number of
+    /// units of the superblock that have been programmed or skipped so far.
     pub fn skip(&mut self, superblock: SuperblockId, unit: u32, units: u32) -> u32 {
         let state = &mut self.superblocks[superblock.index()];
         state.programmed += match &mut self.on_dies {
@@ -421,15 +444,15 @@ impl Array {
         state.programmed
     }
 
-    /// Power loss: units that were to be skipped after others are no longer to be skipped.
+    /// Power loss: units that a die was to skip once the units before them were programmed are no longer to be skipped.
     pub fn forget_skips(&mut self) {
         if let Some(on_dies) = &mut self.on_dies {
             on_dies.forget_ahead();
         }
     }
 
-    /// Skips the next `units` units on the die of unit `unit`, which is the last one programmed on this die, like
-    /// [`Array::skip`].
+    /// Skips, like [`Array::skip`], the next `units` units on the die of unit `unit`, which must be the last one
+    /// programmed or skipped on this die.
     #[inline(always)]
     pub fn skip_after(&mut self, superblock: SuperblockId, unit: u32, units: u32) -> u32 {
         let state = &mut self.superblocks[superblock.index()];
@@ -440,7 +463,8 @@ impl Array {
         state.programmed
     }
 
-    /// Skips all units before unit `end` that are not programmed, on every die. No unit from `end` on is programmed.
+    /// Skips all units before unit `end` that are not programmed, on every die. No unit from `end` on may be programmed
+    /// or skipped.
     pub fn skip_to(&mut self, superblock: SuperblockId, end: u32) {
         if let Some(on_dies) = &mut self.on_dies {
             on_dies.skip_to(superblock, end);
@@ -448,14 +472,15 @@ impl Array {
         self.superblock_mut(superblock).programmed = end;
     }
 
-    /// Counts the erase of the blocks of `superblock` on the die of unit `unit`, and returns whether all blocks of the
-    /// superblock are erased now.
+    /// Records that the blocks of `superblock` on the die of unit `unit` have been erased, and returns whether all
+    /// blocks of the superblock are erased now. [`Array::erase`] must follow then; it alone counts the P/E cycle.
     #[inline]
     pub fn erase_on_die(&mut self, superblock: SuperblockId, unit: u32) -> bool {
         self.on_dies.as_mut().is_none_or(|on_dies| on_dies.erase(superblock, unit))
     }
 
-    /// Whether the blocks of `superblock` on some of its dies have been erased, and on others not.
+    /// Whether the blocks of `superblock` have been erased on some of its dies, and [`Array::erase`] has not followed
+    /// yet.
     pub fn is_partly_erased(&self, superblock: SuperblockId) -> bool {
         let on_dies = self.on_dies.as_ref();
         on_dies.is_some_and(|on_dies| {
@@ -463,13 +488,13 @@ impl Array {
         })
     }
 
-    /// Whether the programmed units of the dies of `superblock` add up to those of the superblock. While the superblock
-    /// is being erased, some of its dies have no programmed units.
+    /// Whether the units programmed or skipped on the dies of `superblock` add up to those of the superblock. While the
+    /// superblock is being erased they need not, because some of its dies have none any more.
     pub fn adds_up(&self, superblock: SuperblockId) -> bool {
         self.superblock(superblock).state == SuperblockState::Victim || !self.is_partly_erased(superblock)
     }
 
-    /// Counts the sensing of the page of unit `unit` of `superblock`.
+    /// Counts the sensing of the page of unit `unit` of `superblock` as a read of the page's block.
     #[inline(always)]
     pub fn read(&mut self, geometry: &Geometry, superblock: SuperblockId, unit: u32) {
         assert!(
@@ -497,8 +522,10 @@ impl Array {
         }
     }
 
-    /// Counts the erase of `superblock`, which has ended, and makes its units readable and unmarked. If the array keeps
-    /// sequence numbers, also clears the LPN and the sequence number of each unit.
+    /// Counts the erase of `superblock`, which has ended on all its dies. Clears what has been counted since the last
+    /// erase, the lists of torn, lost and partial units, and the records of copybacks. If the array keeps sequence
+    /// numbers, also clears the LPN and the sequence number of each unit. The [`SuperblockState`], the time of closing
+    /// and the age stamps remain.
     pub fn erase(&mut self, geometry: &Geometry, superblock: SuperblockId) {
         let state = self.superblock_mut(superblock);
         assert!(

@@ -1,26 +1,27 @@
-//! The programming units to which an emergency flush writes, die by die. A programming unit is a page or, with one-shot
-//! programs, a wordline of every member of a superblock on a die. Variables called `program` count programming units.
+//! The programming units to which an emergency flush writes, die by die. A programming unit is what one program writes:
+//! a page or, with one-shot programs, a wordline of each block that a superblock has on a die. A variable called
+//! `program` is the number of a programming unit among those of its superblock on its die, from 0 on.
 //!
 //! `plain` takes the next programming unit of the host's stream, as a host write does. `csw` (capacitance-saving
 //! writing, Section IV-C of the aging-capacitor paper) takes the fast pages of free superblocks.
 //!
-//! On planar MLC and TLC the fast pages are the LSB pages. Eq. 6 gives the number of pages that the flush requires of
-//! each free superblock. If LSB pages are enough, only these are used. If not, Eq. 7 gives the number of wordlines at
-//! the start of the superblock of which only the LSB page is used. The paper has Eq. 7 for MLC; for TLC, where each of
-//! these wordlines leaves two pages erased, it is derived ([`lsb_only_wordlines`]). The superblocks of a die are filled
-//! one after the other: every superblock takes LSB pages in the same proportion, and the flush may leave superblocks
-//! free. In a superblock of several planes both equations count rows, whose pages in all planes are used or left erased
-//! alike.
+//! On planar MLC and TLC in page order the fast pages are the LSB pages. Eq. 6 gives the number of pages that the flush
+//! requires of each free superblock on each of its dies. If LSB pages are enough, only these are used. If not, Eq. 7
+//! gives the number of wordlines at the start of the superblock of which only the LSB page is used. The paper has Eq. 7
+//! for MLC; for TLC, where each of these wordlines leaves two pages erased, it is derived ([`lsb_only_wordlines`]). The
+//! superblocks of a die are filled one after the other: every superblock takes LSB pages in the same proportion, and
+//! the flush may leave superblocks free. In a superblock of several planes the pages of a row are used, or left erased,
+//! alike. So Eq. 7 counts rows instead of pages, and a wordline is here one of every plane together.
 //!
 //! A superblock on several dies (`ftl.superblock = "drive"`) is a superblock of each of its dies: each die takes its
-//! part of the same superblocks in the same order, at its own pace. So does a `plain` flush, which does not wait for
-//! the die of the next programming unit of the host's stream.
+//! part of the same superblocks in the same order, at its own pace. In such superblocks a `plain` flush, too, goes die
+//! by die ([`FlushPrograms::continue_by_die`]): no die waits for the die to which the host's stream would write next.
 //!
-//! On 3D cells the fast pages are in the lowest layers. Each die writes the first programming unit of every free
-//! superblock, one superblock after the other, then the next one of every superblock, and so on (Section IV-C-3, Fig.
-//! 3). A superblock is taken only for its first programming unit. A die that has fewer free superblocks than others
-//! reaches the next layer earlier: it does not wait for the others, because the controller takes more power than the
-//! programs of a die.
+//! On 3D cells the fast pages are in the lowest layers, which have the first programming units of a superblock. Each
+//! die writes the first programming unit of every free superblock, one superblock after the other, then the second one
+//! of every superblock, and so on (Section IV-C-3, Fig. 3). A superblock is taken when its first programming unit is
+//! written. A die that has fewer free superblocks than others reaches the higher layers earlier: it does not wait for
+//! the others, because the controller takes more power than the programs of a die.
 
 use super::{AllocatedUnit, Ftl};
 use crate::base::geometry::{Cell, DieId, Geometry, SuperblockId};
@@ -38,18 +39,18 @@ choices! {
     }
 }
 
-/// The free superblocks that a flush has taken on a die. They are written in sets, each as large as
-/// [`FlushPrograms::set`]: one programming unit of every superblock of the set, then the next one of every superblock,
-/// until the set is full.
+/// The superblocks that a flush has taken on a die. They are written set by set; a set has at most
+/// [`FlushPrograms::set_max`] superblocks. The flush writes one programming unit of every superblock of the set, then
+/// the next one of every superblock, until the superblocks of the set are full.
 #[derive(Clone, Debug, Default)]
 struct OnDie {
     superblocks: Vec<SuperblockId>,
     /// The index in `superblocks` of the first superblock of the present set; all superblocks before it are full.
-    first: usize,
+    set_start: usize,
     /// The index in `superblocks` of the superblock that is written next.
     at: usize,
-    /// The number, among those of this superblock on the die, of the programming unit that is written next. In the
-    /// superblocks of the set before `at` it is written already.
+    /// The programming unit of the superblock `at` that is written next. In the superblocks of the set before `at`,
+    /// their programming unit of this number is written already.
     program: u32,
 }
 
@@ -66,12 +67,12 @@ pub struct FlushPrograms {
     turn: usize,
     /// The number of wordlines at the start of each superblock of which only the LSB page is used.
     lsb_only: u32,
-    /// Pages of a wordline that depend on one another.
-    wordline: u32,
-    /// Programming units of a row on a die: one in every plane of the lane, all of which are used or skipped.
-    row: u32,
+    /// Rows of a wordline whose pages depend on one another ([`Geometry::dependent_pages`]).
+    rows_per_wordline: u32,
+    /// Programming units of a row on a die, all of which are used or all skipped ([`programs_per_row`]).
+    programs_per_row: u32,
     /// The largest number of superblocks of a die that are written together, one programming unit of each in turn.
-    set: usize,
+    set_max: usize,
 }
 
 impl FlushPrograms {
@@ -85,27 +86,27 @@ impl FlushPrograms {
         units: u32,
         together: Option<u32>,
     ) -> Self {
-        let die = |index: u32| match method {
-            FlushMethod::Plain => DieId(index),
+        let die = |turn: u32| match method {
+            FlushMethod::Plain => DieId(turn),
             // The channel varies fastest, then the die, then the chip.
             FlushMethod::Csw => {
-                let (rest, channel) = (index / geometry.channels, index % geometry.channels);
+                let (rest, channel) = (turn / geometry.channels, turn % geometry.channels);
                 let (chip, die) = (rest / geometry.dies_per_chip, rest % geometry.dies_per_chip);
                 DieId((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
             }
         };
         let required = required_programs(geometry, ftl, units.div_ceil(geometry.units_per_program));
-        let per_superblock = programs_on_die(geometry);
-        let row = programs_per_row(geometry);
-        let (lsb_only, set) = match geometry.cell {
+        let programs = programs_on_die(geometry);
+        let programs_per_row = programs_per_row(geometry);
+        let (lsb_only, set_max) = match geometry.cell {
             Cell::Slc => (0, 1),
             // One-shot programs are equally fast.
             Cell::Mlc | Cell::Tlc if geometry.dependent_pages() == 1 => (0, 1),
             Cell::Mlc | Cell::Tlc => (
                 lsb_only_wordlines(
-                    (per_superblock / row).into(),
+                    (programs / programs_per_row).into(),
                     geometry.dependent_pages().into(),
-                    required.div_ceil(row).into(),
+                    required.div_ceil(programs_per_row).into(),
                 ) as u32,
                 1,
             ),
@@ -120,42 +121,44 @@ impl FlushPrograms {
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
             lsb_only,
-            wordline: geometry.dependent_pages(),
-            row,
-            set,
+            rows_per_wordline: geometry.dependent_pages(),
+            programs_per_row,
+            set_max,
         }
     }
 
     /// Makes a `plain` flush continue on each die by itself, in the superblock on several dies that the host's stream
-    /// has open (`open`), and then in free superblocks, one programming unit after another. `done` returns the units of
-    /// a die in the open superblock that will have been programmed.
+    /// has open (`open`), and then in free superblocks, one programming unit after another. `done` returns the number
+    /// of units of a superblock on a die that are programmed or skipped once the programs under way have ended.
     pub fn continue_by_die(
         &mut self,
         geometry: &Geometry,
         open: Option<SuperblockId>,
         done: impl Fn(SuperblockId, DieId) -> u32,
     ) {
-        (self.is_by_die, self.lsb_only, self.set) = (true, 0, 1);
+        (self.is_by_die, self.lsb_only, self.set_max) = (true, 0, 1);
         let Some(open) = open else { return };
         self.shared.push(open);
         for (on_die, die) in self.dies.iter_mut().zip((0..).map(DieId)) {
             on_die.superblocks.push(open);
             on_die.program = done(open, die) / geometry.units_per_program;
             if on_die.program == programs_on_die(geometry) {
-                (on_die.first, on_die.at, on_die.program) = (1, 1, 0);
+                (on_die.set_start, on_die.at, on_die.program) = (1, 1, 0);
             }
         }
     }
 
-    /// For a programming unit of a superblock on a die, by its number of the `programs` that the superblock has there,
-    /// the number of those after it that the flush leaves erased: the other pages of the wordlines of which only the
-    /// LSB page is used.
-    fn skips(&self, programs: u32) -> impl Fn(u32) -> u32 + use<> {
-        let &Self { lsb_only, wordline, row, .. } = self;
+    /// Returns a function of a programming unit: the number of programming units right after it that the flush leaves
+    /// erased. After the last LSB page of a wordline of which only the LSB pages are used, these are the other pages of
+    /// the wordline; else 0. A superblock has `programs` programming units on a die.
+    fn skipped_after(&self, programs: u32) -> impl Fn(u32) -> u32 + use<> {
+        let &Self { lsb_only, rows_per_wordline, programs_per_row, .. } = self;
         move |program| {
-            let (rows, behind) = (program / row, (program + 1) % row);
-            let is_skipped = behind == 0 && rows.is_multiple_of(wordline) && rows / wordline < lsb_only;
-            if is_skipped { ((wordline - 1) * row).min(programs - program - 1) } else { 0 }
+            let (row, next_in_row) = (program / programs_per_row, (program + 1) % programs_per_row);
+            let skips = next_in_row == 0
+                && row.is_multiple_of(rows_per_wordline)
+                && row / rows_per_wordline < lsb_only;
+            if skips { ((rows_per_wordline - 1) * programs_per_row).min(programs - program - 1) } else { 0 }
         }
     }
 
@@ -187,6 +190,8 @@ impl FlushPrograms {
         None
     }
 
+    /// The next programming unit of a die in the superblocks that the flush takes for itself, by its first unit. `None`
+    /// if none is left.
     fn program_of_die(
         &mut self,
         die: DieId,
@@ -195,12 +200,12 @@ impl FlushPrograms {
         ftl: &mut Ftl,
     ) -> Option<AllocatedUnit> {
         let end = programs_on_die(geometry);
-        let skips = self.skips(end);
+        let skipped_after = self.skipped_after(end);
         let on_die = &mut self.dies[die.index()];
         while on_die.at == on_die.superblocks.len() {
             // Only a set whose first programming units are being written takes further superblocks.
-            let taken = on_die.at - on_die.first;
-            if on_die.program == 0 && taken < self.set {
+            let taken = on_die.at - on_die.set_start;
+            if on_die.program == 0 && taken < self.set_max {
                 let shared = self.shared.get(on_die.superblocks.len()).copied();
                 match shared.or_else(|| ftl.take_flush_superblock(geometry, array, die)) {
                     Some(superblock) => {
@@ -214,10 +219,10 @@ impl FlushPrograms {
                 }
             }
             if on_die.at == on_die.superblocks.len() {
-                on_die.at = on_die.first;
-                on_die.program += 1 + skips(on_die.program);
+                on_die.at = on_die.set_start;
+                on_die.program += 1 + skipped_after(on_die.program);
                 if on_die.program >= end {
-                    (on_die.first, on_die.at, on_die.program) =
+                    (on_die.set_start, on_die.at, on_die.program) =
                         (on_die.superblocks.len(), on_die.superblocks.len(), 0);
                 }
             }
@@ -225,20 +230,23 @@ impl FlushPrograms {
         let (superblock, program) = (on_die.superblocks[on_die.at], on_die.program);
         on_die.at += 1;
         let units = geometry.units_per_program;
-        let first = geometry.stripes.unit(geometry.die_in_lane(die), program * units);
-        let unit = geometry.unit(superblock, first);
-        Some(AllocatedUnit { unit, opened: program == 0, skips: (skips(program) * units) as u16 })
+        let index = geometry.stripes.unit(geometry.die_in_lane(die), program * units);
+        let unit = geometry.unit(superblock, index);
+        // Each die of a superblock on several dies counts as opening the superblock.
+        Some(AllocatedUnit { unit, opened: program == 0, skips: (skipped_after(program) * units) as u16 })
     }
 
-    /// The superblocks taken by the flush that have unused programming units on a die.
+    /// The superblocks taken by the flush that still have, on at least one of their dies, a programming unit that the
+    /// flush has neither written nor left erased.
     pub fn unfilled(&self, geometry: &Geometry) -> Vec<SuperblockId> {
         let end = programs_on_die(geometry);
         let mut unfilled = Vec::new();
         for die in &self.dies {
-            let behind = die.program + 1 + self.skips(end)(die.program);
-            let next = |index: usize| if index < die.at { behind } else { die.program };
-            let set = die.superblocks.iter().enumerate().skip(die.first);
-            let begun = set.filter(|&(index, _)| next(index) < end).map(|(_, superblock)| superblock);
+            let after = die.program + 1 + self.skipped_after(end)(die.program);
+            let next = |nth: usize| if nth < die.at { after } else { die.program };
+            let set = die.superblocks.iter().enumerate().skip(die.set_start);
+            let begun = set.filter(|&(nth, _)| next(nth) < end).map(|(_, superblock)| superblock);
+            // Superblocks on several dies that this die has not reached.
             let others = self.shared.iter().skip(die.superblocks.len());
             for &superblock in begun.chain(others) {
                 if !unfilled.contains(&superblock) {
@@ -251,13 +259,14 @@ impl FlushPrograms {
 }
 
 /// Eq. 7: the number of wordlines at the start of a superblock of which only the LSB page is used, if `required` of its
-/// `rows` rows are required. `wordline` is the number of rows of a wordline, one for each of its pages. A wordline with
-/// only its LSB page has `wordline - 1` rows fewer than a whole one.
-pub fn lsb_only_wordlines(rows: u64, wordline: u64, required: u64) -> u64 {
-    if required <= rows / wordline {
-        return rows.div_ceil(wordline);
+/// `rows` rows are required. A wordline has `rows_per_wordline` rows, one for each of its pages; the last wordline of
+/// the superblock may have fewer. A wordline of which only the LSB page is used leaves `rows_per_wordline - 1` rows
+/// erased.
+pub fn lsb_only_wordlines(rows: u64, rows_per_wordline: u64, required: u64) -> u64 {
+    if required <= rows / rows_per_wordline {
+        return rows.div_ceil(rows_per_wordline);
     }
-    rows.saturating_sub(required) / (wordline - 1)
+    rows.saturating_sub(required) / (rows_per_wordline - 1)
 }
 
 /// Programming units of a superblock on one die.
@@ -265,14 +274,15 @@ fn programs_on_die(geometry: &Geometry) -> u32 {
     geometry.programs_per_superblock() / geometry.dies_per_lane
 }
 
-/// Programming units of a row on one die. With one-shot programs, which write several rows, 1.
+/// Programming units of a row on one die: with page order one in every plane of the lane. 1 with one-shot programs,
+/// although a programming unit then has several rows.
 pub fn programs_per_row(geometry: &Geometry) -> u32 {
     (geometry.units_per_row / geometry.units_per_program).max(1)
 }
 
-/// Eq. 6: the number of programming units required of each free superblock for a flush of `programs` programming units,
-/// if each die provides as many superblocks as the die with the fewest free superblocks. Dies without free superblocks
-/// are left out.
+/// Eq. 6: the number of programming units required of each free superblock on each of its dies, for a flush of
+/// `programs` programming units in all, if each die provides as many superblocks as the die with the fewest free
+/// superblocks. Dies without free superblocks are left out.
 fn required_programs(geometry: &Geometry, ftl: &Ftl, programs: u32) -> u32 {
     let superblocks =
         |die: u32| -> u32 { geometry.lanes_of(DieId(die)).map(|lane| ftl.flush_superblocks(lane)).sum() };
@@ -308,8 +318,8 @@ mod tests {
         ftl: Ftl,
     }
 
-    /// Four dies on four channels, each with nine superblocks of `planes` blocks of `rows` pages of `units` units, a
-    /// page for each layer. Die n has `free[n]` superblocks for the flush.
+    /// Four dies on four channels, each with nine superblocks of `planes` blocks of `rows` pages of `units` units. On
+    /// 3D cells each row is a layer. Die n has `free[n]` superblocks for the flush.
     fn bench(cell: Cell, rows: u32, free: [u32; 4], units: u32, planes: u32) -> Bench {
         let drive = DriveSpec {
             channels: 4,
@@ -363,8 +373,8 @@ mod tests {
         Bench { geometry, array, ftl }
     }
 
-    /// The pages within their superblocks to which a flush of `count` pages writes on each die, in order. The dies are
-    /// always idle.
+    /// The pages to which a flush of `count` pages writes on each die, in order, by their numbers in their superblocks.
+    /// The dies are always idle.
     fn pages_of(bench: &mut Bench, count: u32, together: Option<u32>) -> [Vec<u32>; 4] {
         let Bench { geometry, array, ftl } = bench;
         // The last page has one unit of data.
@@ -396,7 +406,8 @@ mod tests {
     #[test]
     fn csw_writes_3d_superblocks_layer_by_layer_as_in_figure_3() {
         // Four chips with two free superblocks of three pages: thirteen pages take the first pages of all eight
-        // superblocks, the second pages of the four first superblocks, and that of the second superblock of chip 0.
+        // superblocks, the second page of the first superblock of each chip, and that of the second superblock of chip
+        // 0.
         let found = pages_by_die((Cell::Mlc3d, 3, [2; 4]), 13, None);
         assert_eq!(found, [vec![0, 0, 1, 1], vec![0, 0, 1], vec![0, 0, 1], vec![0, 0, 1]]);
     }
@@ -423,8 +434,9 @@ mod tests {
         assert_eq!(found, [0; 4].map(|_| vec![0, 2, 3, 4, 5, 6, 7, 0, 2, 3, 4, 5, 6, 7]));
     }
 
-    /// The rows of a superblock of three planes are used or skipped in all planes alike. Eight rows of MLC: the LSB row
-    /// of the first wordline, and then whole rows; a page more or less in a row makes no difference.
+    /// The rows of a superblock of three planes are used or skipped in all planes alike. Of eight rows of MLC seven are
+    /// required: the LSB row of the first wordline, and then whole wordlines. A few pages less than whole rows make no
+    /// difference.
     #[test]
     fn superblocks_are_filled_by_rows() {
         let of_rows = |rows: [u32; 7]| -> Vec<u32> {

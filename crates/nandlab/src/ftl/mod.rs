@@ -39,11 +39,11 @@ pub struct Config {
     pub levelling: WearLevelling,
     /// The choice of the superblock that is emptied next.
     pub victim: Box<dyn VictimPolicy>,
-    /// The superblocks that every lane needs beyond the units of its LPNs.
+    /// The superblocks that every lane needs beyond its valid units.
     pub needs: SuperblockNeeds,
-    /// The number of LPNs of translation pages, which follow those of the host.
+    /// The number of translation pages. Each is a unit with an LPN; these LPNs follow those of the host.
     pub translation_pages: u32,
-    /// The number of LPNs of combination pages, which follow those of translation pages.
+    /// The number of LPNs for combination pages, which are units. These LPNs follow those of translation pages.
     pub combination_pages: u32,
 }
 
@@ -53,36 +53,40 @@ pub struct Ftl {
     /// LPN to PPN: the newest mapping of every LPN. The LPNs of translation pages follow those of the host, and the
     /// LPNs of combination pages follow those of translation pages.
     pub map: UnitMap,
-    /// The first LPN of translation pages, the first LPN of combination pages, and the number of combination pages.
+    /// The first LPN of translation pages.
     first_translation: u32,
+    /// The first LPN of combination pages.
     first_combination: u32,
+    /// The number of LPNs of combination pages.
     combination_pages: u32,
     /// All lanes.
     pub lanes: Box<[Lane]>,
     /// The choice of the lane for a host write.
     pub allocator: Allocator,
     pub(crate) picks: Picks,
+    /// The index of the full superblocks by valid units.
     index: LeastValid,
-    /// Valid units, one bit each; every superblock starts a new word.
+    /// By unit, one bit: whether the unit is valid. Every superblock starts a new word.
     valid: Huge<u64>,
     words_per_superblock: usize,
     levelling: WearLevelling,
-    /// The superblocks that every lane needs beyond the units of its LPNs.
+    /// The superblocks that every lane needs beyond its valid units.
     pub needs: SuperblockNeeds,
-    /// Whether GC moves units to the open superblock of the host.
+    /// Whether GC moves units to the open superblock of the host (`migration.first_block = "shared"`). The spec check
+    /// accepts this only where a program writes one unit.
     pub shares_first_superblock: bool,
     /// Free superblocks of a lane that only internal streams and the emergency flush may take.
     pub reserve_superblocks: u32,
     /// The part of `reserve_superblocks` that is kept for an emergency flush.
     flush_reserve_superblocks: u32,
-    /// The part of `reserve_superblocks` that the job under way may take.
+    /// The part of `reserve_superblocks` that the job under way in the lane may take.
     job_superblocks: u32,
-    /// Superblocks of a lane that GC cannot collect while the host waits: those kept free, and those open for internal
-    /// streams.
+    /// Superblocks of a lane that GC cannot collect while the host waits: `reserve_superblocks`, and the most that
+    /// internal streams may have open.
     taken_superblocks: u32,
 }
 
-/// Free superblocks that an emergency flush leaves for GC's first job after power returns.
+/// Free superblocks of each lane that an emergency flush leaves for GC's first job after power returns.
 const FLUSH_KEEPS_SUPERBLOCKS: u32 = 1;
 
 impl Ftl {
@@ -148,7 +152,7 @@ impl Ftl {
 
     /// Allocates the next unit of `stream` in `lane`, if necessary in a newly opened superblock. The host's stream
     /// leaves the lane its reserve and, in a superblock shared with GC, the units for copies ([`Lane::has_room`]).
-    /// `None` if the stream has no unit left and may not take a free superblock.
+    /// `None` if the stream has no unit left that it may take, and may not take a free superblock.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -178,9 +182,9 @@ impl Ftl {
         stream: WriteStream,
         keep: u32,
     ) -> Option<AllocatedUnit> {
-        let index = self.open_of(stream);
+        let at = self.open_of(stream);
         let state = &mut self.lanes[lane.index()];
-        let opened = state.open[index].is_full();
+        let opened = state.open[at].is_full();
         if opened {
             if state.free.len() <= keep {
                 return None;
@@ -190,13 +194,15 @@ impl Ftl {
             let superblock = SuperblockId(geometry.first_superblock(lane).0 + superblock);
             let of_superblock = array.superblock_mut(superblock);
             (of_superblock.state, of_superblock.copybacks) = (SuperblockState::Open, stream.copybacks());
-            state.begin(index, geometry.unit(superblock, 0), geometry.units_per_superblock);
+            state.begin(at, geometry.unit(superblock, 0), geometry.units_per_superblock);
         }
-        Some(AllocatedUnit { opened, ..state.take(index, geometry) })
+        Some(AllocatedUnit { opened, ..state.take(at, geometry) })
     }
 
     /// At power failure, takes back the units allocated to programs that will never begin, in the streams to which the
-    /// flush writes. `programmed` returns the number of units of a superblock that will have been programmed.
+    /// flush writes: dirty units to the host's stream, lines of the VSM to that of combination pages, and the copies of
+    /// GC to that of GC. `programmed` returns the number of units of a superblock, the first ones, that will have been
+    /// programmed or skipped.
     pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(SuperblockId) -> u32) {
         for lane in &mut self.lanes {
             for stream in [WriteStream::Host, WriteStream::Combination, WriteStream::Gc] {
@@ -225,10 +231,9 @@ impl Ftl {
             + self.flush_superblocks(lane) * geometry.units_per_superblock
     }
 
-    /// Allocates a programming unit for an emergency flush from the host's stream, in [`Ftl::flush_lane`] of `die`.
-    /// Returns its first unit, with the units after the programming unit that remain erased. The stream must not be
-    /// amid a programming unit. `None` also if the next programming unit of a superblock on several dies is on another
-    /// die.
+    /// Allocates a programming unit for an emergency flush from the host's stream, in [`Ftl::flush_lane`] of `die`, as
+    /// [`Ftl::allocate_program`] does. `None` also if the next programming unit of a superblock on several dies is on
+    /// another die.
     pub fn allocate_for_flush(
         &mut self,
         geometry: &Geometry,
@@ -242,8 +247,9 @@ impl Ftl {
         self.allocate_program(geometry, array, (lane, WriteStream::Host), FLUSH_KEEPS_SUPERBLOCKS)
     }
 
-    /// Allocates a programming unit, and leaves the lane at least `keep` free superblocks. Returns its first unit, with
-    /// the units after the programming unit that remain erased. The stream must not be amid a programming unit.
+    /// Allocates a programming unit, and leaves the lane at least `keep` free superblocks. Returns its first unit with
+    /// the `skips` of its last one: the number of units after the programming unit, on its die, that remain erased. The
+    /// stream must not be amid a programming unit.
     pub fn allocate_program(
         &mut self,
         geometry: &Geometry,
@@ -253,14 +259,15 @@ impl Ftl {
     ) -> Option<AllocatedUnit> {
         let mut first = self.allocate_keeping(geometry, array, lane, stream, keep)?;
         debug_assert!(geometry.place_in_program(first.unit) == 0, "the stream is amid a programming unit");
-        let index = self.open_of(stream);
+        let at = self.open_of(stream);
         for _ in 1..geometry.units_per_program {
-            first.skips = self.lanes[lane.index()].take(index, geometry).skips;
+            first.skips = self.lanes[lane.index()].take(at, geometry).skips;
         }
         Some(first)
     }
 
-    /// Takes a free superblock for an emergency flush, from the lane of `die` that has the most free superblocks.
+    /// Takes a free superblock for an emergency flush, from the lane of `die` that has the most superblocks which the
+    /// flush may take ([`Ftl::flush_superblocks`]); `None` if no lane has one.
     pub fn take_flush_superblock(
         &mut self,
         geometry: &Geometry,
@@ -281,8 +288,8 @@ impl Ftl {
         Some(superblock)
     }
 
-    /// Makes the stream that fills `superblock` continue in another superblock, unless a unit of `superblock` is
-    /// allocated and not among its first `programmed` units. Returns whether the stream has left the superblock.
+    /// Makes the stream that fills `superblock` continue in another superblock, if exactly the first `programmed` units
+    /// of `superblock` are allocated or skipped. Returns whether the stream has left the superblock.
     pub fn leave_open_superblock(
         &mut self,
         geometry: &Geometry,
@@ -321,8 +328,8 @@ impl Ftl {
         self.lanes[lane.index()].open[self.open_of(stream)].skips > 0
     }
 
-    /// Whether pages of a wordline that a stream has not filled are allocated, and its other pages depend on them
-    /// ([`Geometry::left_in_wordlines`]).
+    /// Whether the open superblock of a stream has wordlines of which some units are allocated and others are not, and
+    /// the pages of a wordline depend on one another ([`Geometry::left_in_wordlines`]).
     pub fn is_amid_wordline(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream) -> bool {
         let open = self.lanes[lane.index()].open[self.open_of(stream)];
         !open.is_full() && geometry.left_in_wordlines(geometry.split(UnitId(open.next)).1) > 0
@@ -335,9 +342,9 @@ impl Ftl {
             !is_on || !self.is_amid_wordline(geometry, lane, stream),
             "the stream is amid a wordline"
         );
-        let index = self.open_of(stream);
-        let skips = if is_on { geometry.dependent_pages() - 1 } else { 0 };
-        self.lanes[lane.index()].open[index].set_skips(skips, geometry.units_per_full_row());
+        let at = self.open_of(stream);
+        let skipped_rows = if is_on { geometry.dependent_pages() - 1 } else { 0 };
+        self.lanes[lane.index()].open[at].set_skips(skipped_rows, geometry.units_per_full_row());
     }
 
     /// Whether an LPN is the LPN of a combination page.
@@ -366,8 +373,8 @@ impl Ftl {
         if is_wear { WriteStream::Wear } else { WriteStream::Gc }
     }
 
-    /// The stream to which a job moves the units of `superblock` off-chip. It follows from one unit, because
-    /// translation pages and data never share a superblock.
+    /// The stream to which a job moves the units of `superblock` off-chip. It follows from one unit, because data,
+    /// translation pages and combination pages never share a superblock.
     pub fn emptying_stream(
         &self,
         geometry: &Geometry,
@@ -386,12 +393,13 @@ impl Ftl {
         self.map.mapped() - others.count() as u32
     }
 
+    /// The index in `valid` of the word with the bit of unit `unit` of `superblock`, and the bit.
     #[inline(always)]
     fn bit(&self, superblock: SuperblockId, unit: u32) -> (usize, u64) {
         (superblock.index() * self.words_per_superblock + unit as usize / 64, 1 << (unit % 64))
     }
 
-    /// Prefetches into the CPU's cache whether a unit is valid.
+    /// Prefetches into the CPU's cache whether unit `unit` of `superblock` is valid.
     #[inline(always)]
     pub(crate) fn prefetch_valid(&self, superblock: SuperblockId, unit: u32) {
         self.valid.prefetch(self.bit(superblock, unit).0);
@@ -405,7 +413,7 @@ impl Ftl {
         self.valid[word] & bit != 0
     }
 
-    /// The first valid unit of `superblock` at or after unit `from`.
+    /// The first valid unit of `superblock` from unit `from` on, by its number in the superblock.
     #[inline]
     pub fn next_valid(&self, geometry: &Geometry, superblock: SuperblockId, from: u32) -> Option<u32> {
         let words =
@@ -501,13 +509,14 @@ impl Ftl {
         self.picks.on_closed(lane, within);
     }
 
-    /// Whether GC can gain units in `lane`, because a full superblock has a programming unit's worth of invalid units.
+    /// Whether GC can gain units in `lane`, because a full superblock has at least a programming unit's worth of
+    /// invalid units.
     pub fn has_garbage(&self, geometry: &Geometry, lane: LaneId) -> bool {
         self.index.fewest(lane).saturating_add(geometry.units_per_program) <= geometry.units_per_superblock
     }
 
-    /// The victim that the policy picks; `None` if no full superblock has an invalid unit. The policy may pick a full
-    /// superblock without invalid units, as `fifo` does.
+    /// The victim that the policy picks; `None` if the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick
+    /// a full superblock without invalid units, as `fifo` does.
     pub fn pick_victim(
         &mut self,
         geometry: &Geometry,
@@ -589,7 +598,7 @@ impl Ftl {
     }
 
     /// Rebuilds a lane's free list from the states of its superblocks, for a loaded drive, and sets its open
-    /// superblocks. `open` has the next unit of each stream.
+    /// superblocks. `open` has the next unit of each stream; `None` for a stream without an open superblock.
     pub fn restore_lane(
         &mut self,
         geometry: &Geometry,

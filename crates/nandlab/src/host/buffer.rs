@@ -1,16 +1,20 @@
 //! `ftl.buffer`: a write buffer, which gathers the units of small host writes until they fill a programming unit.
 //!
-//! A unit of a host write is in the buffer from its admission until its program has ended. It is acknowledged as soon
-//! as the buffer has room for it. The programming unit that it shares with others is programmed when it is full; before
-//! that, when a flush asks for it, when the host is idle (`gc.idle_after`), when GC waits for a unit that it replaces,
-//! or when the buffer is full of units whose programming units are not. FUA writes do not use the buffer, and no write
-//! does while a flush is outstanding.
+//! A unit of a host write is in the buffer from its admission until its program has ended. It is acknowledged at its
+//! admission if the buffer has room, that is, if it has fewer acknowledged units than its budget: its size, or less
+//! while the capacitor could not save so many. Otherwise the unit waits for room, in the buffer, until the program of
+//! an acknowledged unit has ended, or its own.
 //!
-//! A write of a unit that is in the buffer, and whose program its die has not begun, replaces the data in place: the
-//! unit keeps its PPN and its place in the buffer, and gets the sequence number of the new write. Neither flash nor the
-//! map entry is read, also if the new write is of only part of the unit. If the unit waits for room, the new write is
-//! acknowledged together with the older one. Both writes are in the same flush epoch, since no flush is outstanding, so
-//! a flush that follows waits for the program that now has the newer data.
+//! Units gather, whether they wait or not, until they fill a programming unit, which is then programmed. It is
+//! programmed before that when a flush asks for it, when the host is idle (`gc.idle_after`), when GC waits for a unit
+//! that it replaces, or when units wait for room and all units in the buffer still gather. FUA writes do not use the
+//! buffer, and no write does while a flush is outstanding.
+//!
+//! A write of an LPN whose newest data is a unit in the buffer replaces the data in place, if the die of the unit has
+//! not begun the program: the unit keeps its PPN, its slot and its turn if it waits, and gets the sequence number of
+//! the new write. Neither flash nor the map entry is read, also if the new write is of only part of the unit. If the
+//! unit waits for room, the new write is acknowledged together with the older one. Both writes are in the same flush
+//! epoch, since no flush is outstanding, so a flush that follows waits for the program that now has the newer data.
 //!
 //! The buffer is volatile: power loss destroys the acknowledged units whose program has not ended, unless a capacitor
 //! has the energy to flush them. While the capacitor is empty, no unit is acknowledged before its program has ended.
@@ -35,37 +39,37 @@ counters! {
     }
 }
 
-/// The units in the write buffer, and those that wait for room in it.
+/// The write buffer.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// The number of units for which the buffer has room.
+    /// The size of the buffer in units.
     capacity: u32,
-    /// The largest number of acknowledged units whose program has not ended: the capacity, or less while the capacitor
-    /// could not save so many.
+    /// The buffer has room while `acknowledged` is below this number: the capacity, or less while the capacitor could
+    /// not save so many units.
     budget: u32,
-    /// The number of these units.
-    units: u32,
-    /// The units whose program has not ended; [`Owner::Buffered`] has the slot.
+    /// The number of acknowledged units in the buffer.
+    acknowledged: u32,
+    /// All units in the buffer; [`Owner::Buffered`] has the slot.
     slots: Slab<Buffered>,
     /// The slots by PPN.
     of: NumberMap<Id<Buffered>>,
-    /// The units that found the buffer full. The unit admitted first is the last.
+    /// The units that wait for room. The unit admitted first is the last.
     waiting: List,
     /// The writes of the units that wait.
     writes: Slab<Write>,
-    /// The moving average of `units`; `None` if no policy uses it.
+    /// The moving average of `acknowledged`; `None` if no policy uses it.
     load: Option<Box<BufferLoad>>,
     pub(crate) stats: BufferStats,
 }
 
-/// A unit of a host write from its admission until its program has ended.
+/// A unit in the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Buffered {
     lpn: Lpn,
     unit: UnitId,
-    /// The flush epoch of the writes.
+    /// The flush epoch of all writes of the unit.
     epoch: u32,
-    /// The writes that are acknowledged once the buffer has room for the unit; empty if it has.
+    /// The writes of the unit that wait with it; empty if the unit is acknowledged.
     writes: Fifo<Write>,
     /// The neighbours in [`Buffer::waiting`].
     link: Link,
@@ -82,7 +86,7 @@ impl Node for Buffered {
     }
 }
 
-/// A write that waits for room in the buffer.
+/// The write of one unit by a host request. The unit waits for room in the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     request: RequestId,
@@ -107,13 +111,13 @@ impl Linked for Buffered {
 }
 
 impl Buffer {
-    /// A buffer of `bytes` bytes; `None` if it has no room for a unit of `unit_bytes` bytes.
+    /// A buffer of `bytes` bytes; `None` if it is smaller than a unit of `unit_bytes` bytes.
     pub(crate) fn new(bytes: u64, unit_bytes: u32) -> Option<Self> {
         let capacity = u32::try_from(bytes / u64::from(unit_bytes)).unwrap_or(u32::MAX);
         (capacity > 0).then(|| Self {
             capacity,
             budget: capacity,
-            units: 0,
+            acknowledged: 0,
             slots: Slab::default(),
             of: NumberMap::default(),
             waiting: List::default(),
@@ -123,18 +127,18 @@ impl Buffer {
         })
     }
 
-    /// The number of units for which the buffer has room.
+    /// The size of the buffer in units.
     pub(crate) fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// From now on keeps a moving average of the number of acknowledged units whose program has not ended, over the
-    /// time `window`.
+    /// From now on keeps a moving average of the number of acknowledged units in the buffer, over the time `window`.
     pub(crate) fn watch_load(&mut self, window: Span) {
         self.load = Some(Box::new(BufferLoad::new(window)));
     }
 
-    /// This moving average as a share of the buffer, 0 to 1; 0 if [`Buffer::watch_load`] has not been called.
+    /// The moving average of the acknowledged units, as a share of the buffer's size, 0 to 1; 0 if
+    /// [`Buffer::watch_load`] has not been called.
     pub(crate) fn load(&mut self, now: Time) -> f64 {
         self.load.as_mut().map_or(0.0, |load| load.mean(now) / f64::from(self.capacity))
     }
@@ -142,16 +146,18 @@ impl Buffer {
     #[inline]
     fn update_load(&mut self, now: Time) {
         if let Some(load) = &mut self.load {
-            load.set(now, self.units);
+            load.set(now, self.acknowledged);
         }
     }
 
-    /// Sets the largest number of acknowledged units whose program has not ended.
+    /// Sets the budget: the buffer has room while it has fewer than `units` acknowledged units. A lower budget takes no
+    /// acknowledgement back. With a higher one, units that wait are not acknowledged before the program of an
+    /// acknowledged unit, or their own, has ended.
     pub(crate) fn set_budget(&mut self, units: u32) {
         self.budget = units;
     }
 
-    /// Checks the numbers of units that wait and of acknowledged units.
+    /// Checks the slots, and the numbers of units that wait and of acknowledged units.
     pub(crate) fn audit<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
         let (mut waiting, mut acknowledged) = (0, 0);
         for &Transaction { owner, lpn, unit, .. } in core.units_to_program() {
@@ -165,7 +171,7 @@ impl Buffer {
         }
         let counts = [
             (waiting, self.waiting.len()),
-            (acknowledged, self.units),
+            (acknowledged, self.acknowledged),
             (waiting + acknowledged, self.slots.live()),
             (waiting + acknowledged, self.of.len() as u32),
         ];
@@ -177,16 +183,17 @@ impl Buffer {
         Ok(())
     }
 
-    /// If the buffer has room, takes the first unit out of those that wait for room. Returns its LPN and its writes.
+    /// If the buffer has room, takes the unit admitted first out of those that wait for room. From now on it counts as
+    /// acknowledged. Returns its LPN and its writes.
     fn take_waiting(&mut self) -> Option<(Lpn, Fifo<Write>)> {
-        let slot = self.waiting.last().filter(|_| self.units < self.budget)?;
+        let slot = self.waiting.last().filter(|_| self.acknowledged < self.budget)?;
         self.waiting.remove(&mut self.slots, slot);
-        self.units += 1;
+        self.acknowledged += 1;
         let buffered = &mut self.slots[Id::new(slot as usize)];
         Some((buffered.lpn, std::mem::take(&mut buffered.writes)))
     }
 
-    /// Lets a write wait until the buffer has room for its unit.
+    /// Lets a write of the unit in `slot` wait until the buffer has room for the unit.
     fn wait(&mut self, slot: Id<Buffered>, request: RequestId, sequence: u64) {
         let write = self.writes.insert(Write { request, sequence, next: None });
         self.slots[slot].writes.push(&mut self.writes, write);
@@ -194,7 +201,7 @@ impl Buffer {
 
     /// Power loss: the buffer is empty.
     pub(crate) fn forget(&mut self, now: Time) {
-        self.units = 0;
+        self.acknowledged = 0;
         self.update_load(now);
         self.slots.clear();
         self.of.clear();
@@ -202,8 +209,8 @@ impl Buffer {
         self.writes.clear();
     }
 
-    /// The acknowledged writes that are not in flash: the newest of each LPN, with its sequence number. An LPN whose
-    /// newest write is in flash, or which has been deallocated since, has none.
+    /// By LPN, the sequence number of the newest acknowledged write in the buffer. A newer write of the LPN may wait.
+    /// An LPN whose newest write, acknowledged or not, is in flash, or which has been deallocated since, is left out.
     pub(crate) fn unflushed<P: Probe>(&self, core: &Core<P>) -> BTreeMap<u32, u64> {
         let mut newest = BTreeMap::new();
         for &Transaction { owner, lpn, unit, .. } in core.units_to_program() {
@@ -221,7 +228,7 @@ impl Buffer {
 }
 
 impl Host {
-    /// Whether a unit of a write goes through the write buffer.
+    /// Whether a unit of a write of `request` would go through the write buffer now.
     #[inline]
     fn is_buffered(&self, request: RequestId) -> bool {
         // While a flush is outstanding, the units that it waits for do not wait for others.
@@ -279,7 +286,7 @@ impl Host {
     }
 
     /// The unit in `slot`, of request `id`, has been admitted with this sequence number: acknowledges the unit if the
-    /// buffer has room.
+    /// buffer has room, or lets it wait.
     #[inline(never)]
     pub(super) fn on_buffered<P: Probe>(
         &mut self,
@@ -289,8 +296,8 @@ impl Host {
         sequence: u64,
     ) {
         let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");
-        if buffer.units < buffer.budget {
-            buffer.units += 1;
+        if buffer.acknowledged < buffer.budget {
+            buffer.acknowledged += 1;
             buffer.update_load(core.now);
             let lpn = buffer.slots[Id::new(slot as usize)].lpn;
             self.acknowledge(core, id, lpn, sequence);
@@ -301,12 +308,12 @@ impl Host {
         self.make_room(core);
     }
 
-    /// If units wait for room in the buffer and no program will make room, because the programming unit of every unit
-    /// in the buffer is not full, closes the oldest programming unit.
+    /// If units wait for room and no program will make room, because all units in the buffer still gather, closes the
+    /// programming unit of the host's stream that has gathered for the longest time.
     fn make_room<P: Probe>(&self, core: &mut Core<P>) {
         if let Some(buffer) = &self.buffer
             && buffer.waiting.len() > 0
-            && core.gathering.buffered() == buffer.units + buffer.waiting.len()
+            && core.gathering.buffered() == buffer.acknowledged + buffer.waiting.len()
         {
             core.close_oldest_program();
         }
@@ -330,9 +337,9 @@ impl Host {
         }
         let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");
         let buffered = buffer.slots[Id::new(slot as usize)];
-        // A unit that has waited until its program has ended needs no room.
+        // A unit that has waited until its own program has ended needs no room.
         let (lpn, mut writes) = if buffered.writes.is_empty() {
-            buffer.units -= 1;
+            buffer.acknowledged -= 1;
             buffer.take_waiting().unwrap_or((buffered.lpn, Fifo::EMPTY))
         } else {
             buffer.waiting.remove(&mut buffer.slots, slot);

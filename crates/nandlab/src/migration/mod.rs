@@ -5,7 +5,8 @@
 //! moves are always moved off-chip.
 //!
 //! D. Hong, M. Kim, J. Park, M. Jung and J. Kim, "Revitalizing copybacks in modern SSDs: why and how", DAC 2018.
-//! `policy/` decides when copybacks are used; `limit.rs` bounds the number of copybacks in a row of a unit.
+//! `policy/` decides when copybacks are used; `limit.rs` bounds the consecutive copybacks of a unit: those since its
+//! data was last corrected.
 //!
 //! When a job starts, the migration policy decides whether the victim's units are copied back.
 //! `Migration::may_copy_back` then checks every page against `CopybackLimit`, under the condition that its units would
@@ -15,12 +16,12 @@
 //! off-chip.
 //!
 //! The data of a copyback is in no buffer, so a pin keeps the superblock of the source until the copyback ends. If the
-//! host has written or deallocated the unit meanwhile, the copy is invalid from the start. `Superblock::copybacks`
-//! applies to all units of the superblock; after a power loss the counts are read with the OOB, and an open superblock
-//! continues in the stream of its count. The errors of a copy are those of `Core::take_over_errors`: with
-//! `reliability.copyback = "constant"` the counts of its superblock, with `"propagate"` a record of the unit
-//! (`Array::copied`: the RBER that the sense found, and the age stamp of the program), which a correction in place and
-//! an erase remove.
+//! host has written or deallocated the unit meanwhile, the copy is invalid from the start. `Superblock::copybacks`, the
+//! number of consecutive copybacks, applies to all units of the superblock; after a power loss it is read with the OOB,
+//! and an open superblock continues in the stream of this number. The errors of a copy are those of
+//! `Core::take_over_errors`: with `reliability.copyback = "constant"` the counts of its superblock, with `"propagate"`
+//! a record of the unit (`Array::copied`: the RBER that the sense found, and the age stamp of the program), which a
+//! correction in place and an erase remove.
 
 mod limit;
 pub(crate) mod notes;
@@ -49,10 +50,11 @@ use spec::MigrationSpec;
 pub(crate) struct Migration {
     policy: Box<dyn MigrationPolicy>,
     limit: CopybackLimit,
-    /// The highest number of copybacks in a row that the limit allows (Mcpb); 0: no copybacks.
+    /// The highest number of consecutive copybacks that the limit allows (Mcpb); 0: no copybacks.
     copybacks_max: u8,
-    /// The least number of valid units with which a page is copied back.
-    valid_min: u32,
+    /// The least number of valid units with which a page is copied back; `migration.valid_min` is this number as a
+    /// share of the page's units.
+    valid_units_min: u32,
     pub(crate) stats: MigrationStats,
 }
 
@@ -67,7 +69,7 @@ impl Migration {
             limit: CopybackLimit::new(&policy.limit),
             copybacks_max: policy.copybacks_max(),
             // 1e-9 absorbs rounding.
-            valid_min: ((valid_min * units - 1e-9).ceil() as u32).max(1),
+            valid_units_min: ((valid_min * units - 1e-9).ceil() as u32).max(1),
             stats: MigrationStats::default(),
         }
     }
@@ -80,9 +82,9 @@ impl Migration {
 
 impl Migration {
     /// Returns the stream to which the units of a victim are copied back. `None`: the units are moved off-chip, because
-    /// the job is a refresh or a reclaim, the victim has reached the limit or holds translation or combination pages,
-    /// the policy chooses off-chip, or the lane has no room for copybacks. `buffer` returns the utilisation of the
-    /// write buffer ([`VictimView::buffer`]).
+    /// the job is a refresh or a reclaim, the victim has the highest number of copybacks or holds translation or
+    /// combination pages, the policy chooses off-chip, the erase would gain nothing after copybacks, or the lane has no
+    /// room for copybacks. `buffer` returns the utilisation of the write buffer ([`VictimView::buffer`]).
     #[inline(never)]
     pub(crate) fn copyback_stream<P: Probe>(
         &mut self,
@@ -110,12 +112,13 @@ impl Migration {
             self.stats.victims_off_chip += 1;
             return None;
         }
-        // Units refused by the limit go off-chip, so both streams need room for all valid units of the victim. The host
-        // may use up an open superblock that it shares before the first unit is refused, so this room counts as none.
+        // Both streams need room: the stream of copybacks for all pages that may be copied back, the off-chip stream
+        // for all valid units, because the limit may refuse every page. If the off-chip stream shares the open
+        // superblock of the host, the room in it does not count: the host may use it up before the first refusal.
         let stream = WriteStream::Copyback(copybacks);
         let valid = core.valid_units(victim);
         let (copied, left) = self.units_to_copy_back(core, victim, valid);
-        // Units without valid data are copied with the others, and must not take what the erase gives.
+        // Copybacks also copy units without valid data, which must not take all units that the erase gives.
         let moved = copied + left;
         if moved > valid && moved + core.geometry.units_per_program > core.geometry.units_per_superblock {
             self.stats.victims_without_gain += 1;
@@ -136,17 +139,17 @@ impl Migration {
         Some(stream)
     }
 
-    /// The units of the pages of a victim that have enough valid units for a copyback, at most, and the valid units of
-    /// the others.
+    /// Returns the number of units, valid or not, of the pages of a victim that have enough valid units for a copyback,
+    /// and the number of valid units of the other pages. `valid`: the number of valid units of the victim.
     fn units_to_copy_back<P: Probe>(&self, core: &Core<P>, victim: SuperblockId, valid: u32) -> (u32, u32) {
         let units = core.geometry.units_per_page;
         if units == 1 {
             return (valid, 0);
         }
         let firsts = (0..core.geometry.units_per_superblock).step_by(units as usize);
-        let counts = firsts.map(|unit| core.valid_in_page(core.geometry.unit(victim, unit)));
-        counts.fold((0, 0), |(copied, left), count| {
-            if count >= self.valid_min { (copied + units, left) } else { (copied, left + count) }
+        let valid_by_page = firsts.map(|index| core.valid_in_page(core.geometry.unit(victim, index)));
+        valid_by_page.fold((0, 0), |(copied, left), valid| {
+            if valid >= self.valid_units_min { (copied + units, left) } else { (copied, left + valid) }
         })
     }
 
@@ -165,7 +168,7 @@ impl Migration {
         if core.geometry.units_of_page(first).any(|unit| core.parts.is_marked(unit)) {
             return false;
         }
-        if core.valid_in_page(first) < self.valid_min {
+        if core.valid_in_page(first) < self.valid_units_min {
             self.stats.too_few_valid += 1;
             return false;
         }
@@ -196,8 +199,9 @@ impl Migration {
         queued
     }
 
-    /// Whether the limit allows copying the valid units of the page at `first` back to the programming unit that begins
-    /// with `next`, or to the one after it.
+    /// Whether the limit allows copying the valid units of the page that begins with `first` back to the page of unit
+    /// `next`. For a page that waits for others, as many pages are checked as a wordline has, each a row of units after
+    /// the one before it; in a superblock on one die these are pages of every kind.
     fn limit_allows<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -205,22 +209,22 @@ impl Migration {
         next: UnitId,
         copybacks: u8,
     ) -> bool {
-        let (superblock, unit) = core.geometry.split(next);
+        let (superblock, index) = core.geometry.split(next);
         let units_per_row = core.geometry.units_per_row;
-        // A page that waits for others may go to any page of the wordline.
+        // A page that waits for others may go to a page of another kind.
         let rows = if core.geometry.copybacks_wait() { core.geometry.pages_per_wordline() } else { 1 };
-        let units = core.geometry.units_of_page(first);
+        let sources = core.geometry.units_of_page(first);
         let mut pairs =
-            units.flat_map(|source| (0..rows).map(move |row| (source, unit + row * units_per_row)));
-        pairs.all(|(source, unit)| {
-            let kind = core.geometry.kind(unit);
+            sources.flat_map(|source| (0..rows).map(move |row| (source, index + row * units_per_row)));
+        pairs.all(|(source, index)| {
+            let kind = core.geometry.kind(index);
             !core.ftl.is_valid(&core.geometry, source)
                 || self.allows(core, source, superblock, kind, copybacks)
         })
     }
 
-    /// Whether the limit allows copying the unit at `source` back to a page of `kind` of `superblock`; this is copyback
-    /// number `copybacks` in a row.
+    /// Whether the limit allows copying the unit at `source` back to a page of `kind` of `superblock`; it is the
+    /// `copybacks`-th consecutive copyback of the unit.
     fn allows<P: Probe>(
         &mut self,
         core: &mut Core<P>,

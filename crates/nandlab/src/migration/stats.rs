@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 counters! {
-    /// Counters of victims and pages moved by copyback or off-chip.
+    /// Counters of victims and pages moved by copyback or off-chip. A victim is a superblock.
     pub struct MigrationStats {
         /// Copybacks by their number in a row: index 0 counts the first copybacks after a correction.
         pub by_count: [u64; COPYBACKS_MAX as usize], sum of pages, reshaped "by_count";
@@ -19,7 +19,7 @@ counters! {
         /// Pages of victims chosen for copyback that were moved off-chip because too few others filled a programming
         /// unit with them.
         pub left_over: u64, sum of pages;
-        /// Units without valid data that were copied back with others of their page.
+        /// Units without valid data that were copied back with the valid units of their page.
         pub dead_units: u64, sum of units;
         /// Victims chosen for copyback; the limit may have refused some of their pages.
         pub victims_copied_back: u64, sum of blocks;

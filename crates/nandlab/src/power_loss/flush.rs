@@ -18,9 +18,11 @@ use crate::probe::Probe;
 use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
 use std::collections::BTreeMap;
 
-/// A unit to be flushed: a dirty unit at the time of power loss, or a unit of records of deallocations.
+/// The data of one unit that the flush writes: a unit that was dirty at the time of power loss, or records of
+/// deallocations, as many as a unit has room for.
 #[derive(Debug)]
 pub(crate) struct Dirty {
+    /// The LPN of the dirty unit; [`DEAD_LPN`] for records of deallocations.
     pub(crate) lpn: Lpn,
     pub(crate) sequence: u64,
     /// Whether the unit has an acknowledged write that is not in flash.
@@ -32,7 +34,7 @@ pub(crate) struct Dirty {
 }
 
 impl Dirty {
-    /// A unit of records of deallocations, which has no LPN.
+    /// A unit of records of deallocations.
     pub(crate) fn trims() -> Self {
         Self {
             lpn: Lpn(DEAD_LPN),
@@ -50,8 +52,9 @@ impl Dirty {
     }
 }
 
-/// Returns the transactions that the dies have begun, die by die, suspended ones included. The transactions of a flash
-/// operation follow one another ([`Transaction::more`]).
+/// Returns the transactions that the dies have begun, die by die, suspended ones included. The transactions of the
+/// units of one flash operation ([`Transaction::more`]) follow one another. A multi-plane operation has several such
+/// groups ([`Transaction::next`]).
 pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
     let mut all = Vec::new();
     for die in (0..core.geometry.dies).map(DieId) {
@@ -74,7 +77,8 @@ pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
 /// The method and the energy of an emergency flush.
 pub(crate) struct Means<'a> {
     pub(crate) method: FlushMethod,
-    /// Highest number of programs under way at a time.
+    /// Highest number of programs of dirty units under way at a time; a cleaning of GC counts as one. Programs of lines
+    /// of the VSM are not held back.
     pub(crate) at_a_time: u32,
     /// Returns the energy, in joules, of a flush from its duration and the sum of its program times (Eq. 3 to 5 of the
     /// aging-capacitor paper).
@@ -111,7 +115,8 @@ pub(super) struct Flush {
     units: FlushPrograms,
     /// Index of the next dirty unit.
     pub(super) next: usize,
-    /// Lines of the VSM, which are written after the dirty units.
+    /// The lines of the VSM, which are written after the dirty units: the LPNs of the combination pages that they
+    /// become. Each is the data of one unit.
     lines: Vec<Lpn>,
     /// Number of lines whose program has begun.
     lines_begun: usize,
@@ -125,15 +130,18 @@ pub(super) struct Flush {
 }
 
 impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
-    /// The units to which the flush writes. Takes back the units allocated to queued programs that have not begun:
-    /// these units are still erased.
+    /// The units to which the flush writes. Where superblocks are on one die, takes back the units allocated to queued
+    /// programs that have not begun: these units are still erased. In superblocks on several dies, each die goes on
+    /// behind the units that it has programmed (`plain`), or the flush uses other superblocks (`csw`).
     fn units_for(&mut self, method: FlushMethod, dirty: u32) -> FlushPrograms {
+        // By superblock and die, the number of units there that will have been programmed or skipped when the program
+        // under way has ended.
         let mut ends = BTreeMap::new();
         for transaction in under_way(self.core) {
             if transaction.kind == FlashOp::Program {
                 let superblock = self.core.geometry.superblock_of(transaction.unit);
-                let (_, place) = self.core.geometry.stripes.split(transaction.index);
-                ends.insert((superblock, transaction.die), place + 1 + u32::from(transaction.skips));
+                let (_, on_die) = self.core.geometry.stripes.split(transaction.index);
+                ends.insert((superblock, transaction.die), on_die + 1 + u32::from(transaction.skips));
             }
         }
         let Core { ftl, array, geometry, .. } = &mut *self.core;
@@ -148,8 +156,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
         let mut units = FlushPrograms::new(method, geometry, ftl, dirty, None);
         if geometry.dies_per_lane > 1 && method == FlushMethod::Plain {
-            let next = ftl.lanes[0].open_superblocks()[WriteStream::Host.index()];
-            let open = next.checked_sub(1).map(|next| geometry.superblock_of(UnitId(next as u32)));
+            let next_ppn_plus_1 = ftl.lanes[0].open_superblocks()[WriteStream::Host.index()];
+            let open = next_ppn_plus_1.checked_sub(1).map(|ppn| geometry.superblock_of(UnitId(ppn as u32)));
             units.continue_by_die(geometry, open, programmed);
         }
         units
@@ -166,6 +174,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             match transaction.kind {
                 FlashOp::Read => {}
                 FlashOp::Erase => {
+                    // A superblock on several dies has an erase on each.
                     loss.torn_erases += 1;
                     let superblock = self.core.geometry.superblock_of(transaction.unit);
                     if !torn_erases.contains(&superblock) {
@@ -178,7 +187,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                     if transaction.is_in_place() {
                         self.record_torn(transaction.unit, loss);
                     }
-                    // Every page of an operation begins with a unit that has a transaction.
+                    // The first unit of a programming unit always has a transaction: padding is at the end.
                     if self.core.geometry.place_in_program(transaction.unit) == 0 {
                         self.tear_program(transaction.unit, loss);
                     }
@@ -193,8 +202,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// ([`Geometry::depends_on`](crate::base::geometry::Geometry::depends_on)). Recovery finds out whether the units of
     /// these had the newest data of their LPNs.
     fn tear_program(&mut self, first: UnitId, loss: &mut PowerLoss) {
-        for place in 0..self.core.geometry.units_per_program {
-            self.core.array.tear(UnitId(first.0 + place));
+        for number in 0..self.core.geometry.units_per_program {
+            self.core.array.tear(UnitId(first.0 + number));
         }
         let (_, index) = self.core.geometry.split(first);
         for before in 1..=self.core.geometry.depends_on(index) {
@@ -206,11 +215,11 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Records a programmed unit that is going to be torn, unless no data is lost with the unit.
+    /// Records the data of a programmed unit that is going to be torn, if it is data of the host and not torn already.
     fn record_torn(&self, unit: UnitId, loss: &mut PowerLoss) {
         let (lpn, sequence) = (self.core.array.lpn(unit), self.core.array.stamp(unit).sequence);
-        // Dead units have no LPN. A torn translation page is rebuilt from the OOB of the data units, and a torn
-        // combination page costs only a repeated refresh.
+        // The others are no loss: a unit with `DEAD_LPN` has no data, a torn translation page is rebuilt from the OOB
+        // of the data units, and a torn combination page costs only a repeated refresh.
         let is_of_host = lpn.0 < self.core.geometry.logical_units;
         if !self.core.array.is_torn(unit) && is_of_host {
             loss.destroyed.push((lpn, sequence));
@@ -279,6 +288,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             }
             on_time(self.core, time);
             self.core.now = time;
+            // While power is off, the idle clock has the ends of decoding (`set_decoder`).
             if clock == self.core.idle_clock() {
                 self.on_decoded(means, &mut flush, dirty.len(), loss);
                 continue;
@@ -308,7 +318,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// A program, copyback or erase has ended while power fails: one unit of the operation, or a superblock.
+    /// A program, copyback or erase has ended while power fails. `done` is the transaction of one unit of the
+    /// operation, or of the erase of a superblock on one die.
     fn end_in_flush(
         &mut self,
         means: &Means,
@@ -317,7 +328,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         loss: &mut PowerLoss,
         done: &Transaction,
     ) {
-        // The first unit stands for the operation.
+        // The first transaction stands for the operation.
         let is_first = !done.goes_along;
         if is_first {
             self.core.count_ended(done.kind, done.cause);
@@ -342,6 +353,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             Owner::FlushUnit(at) => {
                 dirty[at as usize].is_saved = true;
                 let item = &dirty[at as usize];
+                // The counters named for pages count units, `fast_pages` too.
                 loss.flushed_pages += u32::from(!item.is_trims());
                 loss.trim_pages_saved += u32::from(item.is_trims());
                 // Recovery completes a partial unit from the unit that it replaces.
@@ -380,17 +392,17 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let Core { geometry, array, ftl, device, .. } = &mut *self.core;
             let cleanings = &flush.cleanings;
             let is_busy = |die| device.phase(die) != Phase::Idle || cleanings.is_at(die);
-            let Some(place) = flush.units.next(geometry, array, ftl, is_busy) else {
+            let Some(program) = flush.units.next(geometry, array, ftl, is_busy) else {
                 return;
             };
-            let (superblock, index) = self.core.geometry.split(place.unit);
+            let (superblock, index) = self.core.geometry.split(program.unit);
             if !self.take_energy_for(means, flush, loss, index) {
                 return;
             }
             flush.cleanings.use_gain(self.core.geometry.lane_of(superblock));
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
             let is_fast = self.is_fast(index);
-            self.core.fill_program(place, |core, allocated| {
+            self.core.fill_program(program, |core, allocated| {
                 let item = dirty.get(flush.next)?;
                 loss.fast_pages += u32::from(is_fast && !item.is_trims());
                 let corrected = if item.is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
@@ -409,15 +421,15 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     }
 
     /// Whether the remaining energy covers one more program to its end; if so, reserves the energy. If not, the flush
-    /// is over. `first`: number in its superblock of the first unit that the program writes.
+    /// is over. `index`: number in its superblock of the first unit that the program writes.
     pub(super) fn take_energy_for(
         &self,
         means: &Means,
         flush: &mut Flush,
         loss: &mut PowerLoss,
-        first: u32,
+        index: u32,
     ) -> bool {
-        let program_ns = self.core.device.timing().program_ns(first);
+        let program_ns = self.core.device.timing().program_ns(index);
         self.take_energy(means, flush, loss, Needed { ns: program_ns, program_ns, joules: 0.0 })
     }
 
@@ -450,13 +462,13 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// before its refresh.
     fn begin_line_programs(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
-            let Some(place) = self.schemes.place_lines(self.core) else { return };
-            let (_, index) = self.core.geometry.split(place.unit);
+            let Some(program) = self.schemes.place_lines(self.core) else { return };
+            let (_, index) = self.core.geometry.split(program.unit);
             if !self.take_energy_for(means, flush, loss, index) {
                 return;
             }
             let schemes = &mut *self.schemes;
-            self.core.fill_program(place, |core, allocated| {
+            self.core.fill_program(program, |core, allocated| {
                 let &lpn = flush.lines.get(flush.lines_begun)?;
                 flush.lines_begun += 1;
                 schemes.stage(lpn, allocated.unit);
@@ -468,7 +480,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     }
 
     /// Whether the page of unit `unit` of a superblock counts as fast: any SLC page, an LSB page of planar MLC or TLC,
-    /// or on 3D flash a page in the faster half of the layers.
+    /// any page of one-shot programs of these cells, or on 3D flash a page in the first half of its block, which has
+    /// the lower and faster layers.
     fn is_fast(&self, unit: u32) -> bool {
         match self.core.geometry.cell {
             Cell::Slc => true,

@@ -1,16 +1,18 @@
 //! Power is back: the state of the drive is rebuilt from flash.
 //!
 //! The OOB of every programmed unit is read. If an LPN has several units, the unit with the highest sequence number
-//! counts; a copy has the sequence number of its host write, so a copy never counts instead of a newer write. Torn
-//! units are ignored. Partial units of the emergency flush are completed from the units that they replace. Superblocks
-//! whose erase was torn are erased again. Each stream continues in at most one partly programmed superblock; all other
-//! partly programmed superblocks are closed. In a superblock on several dies, units that are still erased before a
-//! programmed unit of another die remain erased. The firmware keeps a record of the P/E cycles, read counts and ages of
-//! superblocks and of the durable deallocations; this record survives power loss.
+//! counts; a copy has the sequence number of its source, so a copy never counts instead of a newer write. Torn units
+//! are ignored. Partial units of the emergency flush are completed from the units that they replace. Superblocks whose
+//! erase was torn are erased again. Each stream continues in at most one partly programmed superblock; all other partly
+//! programmed superblocks are closed. In a superblock on several dies, units that are still erased before a programmed
+//! unit of another die remain erased. The firmware's record of the durable deallocations, and of the P/E cycles, read
+//! counts and closing times of superblocks, survives power loss.
 //!
-//! Recovery takes the time of the slowest die or channel: every die senses its programmed pages one after the other,
-//! and every channel transfers the OOB of these pages. The longest time that any die takes for erases and completed
-//! units is added.
+//! Units that were skipped count here as programmed units without an LPN.
+//!
+//! Reading the OOBs takes the time of the slowest die or channel: every die senses its programmed pages one after the
+//! other, and every channel transfers the OOBs of these pages. To this, recovery adds the longest time that any die
+//! takes for the erases, reads and programs of recovery.
 
 use super::Recovery;
 use super::Schemes;
@@ -25,14 +27,14 @@ use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of OOB that recovery reads per unit: LPN, sequence number, read count and marks.
+/// Bytes of OOB that recovery reads per unit: LPN, sequence number, age stamp, number of copybacks and marks.
 const OOB_BYTES: u64 = 16;
 
-/// The result of reading the OOB of all units.
+/// The result of reading the OOBs of all programmed units.
 pub(crate) struct Found {
-    /// For each LPN the PPN of its newest unit + 1; 0: none.
+    /// By LPN: 1 + the PPN of the newest unit with this LPN; 0: none.
     pub(crate) units: Huge<u32>,
-    /// For each LPN with a partial unit: its newest whole unit, or the partial unit if there is no whole unit.
+    /// By LPN, for those with a partial unit: the newest whole unit, or the partial unit if there is no whole unit.
     whole: BTreeMap<u32, UnitId>,
     /// By die: number of pages whose OOB was read.
     pub(crate) scanned: Vec<u64>,
@@ -40,25 +42,26 @@ pub(crate) struct Found {
     sensed_ns: Vec<Span>,
 }
 
-/// By LPN: units with the same data.
+/// By LPN: other units with the data of its newest unit ([`Return::copies_in`]).
 type Copies = BTreeMap<u32, Vec<UnitId>>;
 
-/// The programmed units of a superblock.
+/// The units of a superblock that have been programmed or skipped since the last erase.
 fn programmed_units(
     geometry: &Geometry,
     array: &Array,
     superblock: SuperblockId,
 ) -> impl Iterator<Item = UnitId> {
-    array.programmed(geometry, superblock).map(move |unit| geometry.unit(superblock, unit))
+    array.programmed(geometry, superblock).map(move |index| geometry.unit(superblock, index))
 }
 
 /// The drive while it is rebuilt from flash.
 pub(crate) struct Return<'a, P: Probe, S> {
     pub(crate) core: &'a mut Core<P>,
     pub(crate) schemes: &'a mut S,
-    /// Whether the drive has a capacitor. The capacitor is empty now, so the next power loss could tear programs.
+    /// Whether data is guarded against a torn program of its wordline: in a drive with a capacitor, which is empty
+    /// until it has been recharged.
     pub(crate) is_guarded: bool,
-    /// By die: duration of the erases, reads and programs of the recovery.
+    /// By die: duration of the erases, reads and programs of the recovery, without reading the OOBs.
     pub(crate) busy_ns: &'a mut [Span],
     pub(crate) recovery: &'a mut Recovery,
 }
@@ -112,7 +115,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         found
     }
 
-    /// Time to read all OOBs, page by page.
+    /// Time to read all OOBs, page by page, on the slowest die or channel.
     pub(crate) fn scan_ns(&self, found: &Found, channel_ns_per_byte: f64) -> Span {
         let timing = self.core.device.timing();
         let oob_bytes = OOB_BYTES * u64::from(self.core.geometry.units_per_page);
@@ -128,9 +131,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// In each lane with fewer free superblocks than it must keep, erases superblocks whose newest units are all copies
-    /// with an intact source; the sources become the newest units again. The reason: a job interrupted by power loss
-    /// may have taken the last free superblock, and torn units in that superblock leave too little room for the
-    /// remaining units of the victim.
+    /// with an intact source; the sources become the newest units again. Of the partly programmed superblocks all such
+    /// superblocks are erased, of the full ones as many as the lane then still lacks. The reason: a job interrupted by
+    /// power loss may have taken the last free superblock, and torn units in that superblock leave too little room for
+    /// the remaining units of the victim.
     pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
         let units_per_superblock = self.core.geometry.units_per_superblock;
         let kept = self.core.ftl.kept_superblocks() as usize;
@@ -156,8 +160,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 .filter(|&superblock| programmed(superblock) > 0)
                 .partition(|&superblock| programmed(superblock) == units_per_superblock);
             let copies = self.copies_in(lane, found);
-            for (superblock, is_full) in
-                partly.iter().map(|&b| (b, false)).chain(full.iter().map(|&b| (b, true)))
+            for (superblock, is_full) in partly
+                .iter()
+                .map(|&superblock| (superblock, false))
+                .chain(full.iter().map(|&superblock| (superblock, true)))
             {
                 if is_full && free >= kept {
                     break;
@@ -212,8 +218,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         };
         // Superblocks that have been erased meanwhile have no programmed units.
         let is_source = |unit: &UnitId| {
-            let (at, index) = geometry.split(*unit);
-            at != superblock && array.is_programmed(at, index)
+            let (other, index) = geometry.split(*unit);
+            other != superblock && array.is_programmed(other, index)
         };
         let source = |unit: UnitId| {
             let lpn = array.lpn(unit);
@@ -243,12 +249,12 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.recovery.erased_blocks += 1;
     }
 
-    /// Counts the erases of a superblock on the dies where it has programmed units.
+    /// Counts the erases of a superblock, and their time, on the dies where it has programmed units.
     fn erase_dies(&mut self, superblock: SuperblockId) {
-        for unit in self.core.geometry.stripes.firsts() {
-            if self.core.array.is_programmed(superblock, unit) {
+        for index in self.core.geometry.stripes.firsts() {
+            if self.core.array.is_programmed(superblock, index) {
                 self.core.count_ended(FlashOp::Erase, Cause::Gc);
-                let die = self.core.geometry.die_of_unit(superblock, unit);
+                let die = self.core.geometry.die_of_unit(superblock, index);
                 self.busy_ns[die.index()] += self.core.device.timing().erase_ns;
             }
         }
@@ -265,8 +271,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 "a programming unit is programmed as a whole"
             );
             let first = self.core.geometry.unit(superblock, 0).0;
-            for units in self.core.array.unprogrammed(&self.core.geometry, superblock) {
-                self.schemes.on_blank(UnitId(first + units.start), UnitId(first + units.end));
+            for range in self.core.array.unprogrammed(&self.core.geometry, superblock) {
+                self.schemes.on_blank(UnitId(first + range.start), UnitId(first + range.end));
             }
             let state = self.core.array.superblock_mut(superblock);
             state.state = match state.programmed {
@@ -283,8 +289,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 _ => SuperblockState::Open,
             };
         }
-        for (lpn, unit) in (0..).map(Lpn).zip(found.units.iter()) {
-            if let Some(unit) = unit.checked_sub(1) {
+        for (lpn, newest) in (0..).map(Lpn).zip(found.units.iter()) {
+            if let Some(unit) = newest.checked_sub(1) {
                 self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, UnitId(unit));
             }
         }
@@ -299,13 +305,15 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// Returns the unit at which each stream of a lane continues; closes all other partly programmed superblocks.
+    /// Returns the unit at which each stream of a lane continues, `None` without a superblock in which it continues;
+    /// closes all other partly programmed superblocks.
     fn resume_streams(&mut self, lane: LaneId, full: &mut Vec<SuperblockId>) -> [Option<UnitId>; STREAMS] {
         let units_per_superblock = self.core.geometry.units_per_superblock;
         let superblocks = self.core.geometry.superblock_ids_of(lane);
-        let mut partly: Vec<SuperblockId> =
-            superblocks.filter(|&b| self.core.array.superblock(b).state == SuperblockState::Open).collect();
-        // The superblocks with the most free units first.
+        let mut partly: Vec<SuperblockId> = superblocks
+            .filter(|&superblock| self.core.array.superblock(superblock).state == SuperblockState::Open)
+            .collect();
+        // The superblocks with the most units left first.
         partly.sort_by_key(|&superblock| (self.core.array.superblock(superblock).programmed, superblock.0));
         let mut open = [None; STREAMS];
         for superblock in partly {
@@ -314,7 +322,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let left = if self.is_guarded { self.core.geometry.left_in_wordlines(end) } else { 0 };
             let next = end + left;
             let copybacks = self.core.array.superblock(superblock).copybacks;
-            let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_unit(superblock) {
+            let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_lpn(superblock) {
                 if self.core.ftl.is_combination(lpn) {
                     &[WriteStream::Combination]
                 } else {
@@ -352,15 +360,16 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         open
     }
 
-    /// The LPN of the first translation or combination page in a superblock, if it has one.
-    fn first_internal_unit(&self, superblock: SuperblockId) -> Option<Lpn> {
+    /// The LPN of the first unit of a superblock that is a translation or combination page, if it has one.
+    fn first_internal_lpn(&self, superblock: SuperblockId) -> Option<Lpn> {
         let Core { array, geometry, .. } = &*self.core;
         let mut lpns = programmed_units(geometry, array, superblock).map(|unit| array.lpn(unit));
         lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_units)
     }
 
-    /// Completes the partial units of the emergency flush. Returns the LPN and the sequence number of each partial unit
-    /// that cannot be completed because no unit is free and no superblock can be emptied with a gain.
+    /// Completes the partial units of the emergency flush that are mapped: programs the whole data to another unit.
+    /// Returns the LPN and the sequence number of each that cannot be completed, because no programming unit can be
+    /// allocated ([`Return::place_for_merge`]).
     pub(crate) fn merge_partial_units(&mut self, found: &Found) -> Vec<(Lpn, u64)> {
         // All units are read before the first unit is written, because making room may erase the older units from which
         // the partial units are completed.
@@ -369,8 +378,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let lpn = self.core.array.lpn(unit);
             let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.array.is_partial(old));
             let (true, Some(old)) = (self.core.ftl.map.get(lpn) == Some(unit), old) else { continue };
-            self.busy_ns[self.die_of_unit(unit).index()] += self.read_ns(unit);
-            self.busy_ns[self.die_of_unit(old).index()] += self.read_ns(old);
+            self.busy_ns[self.die_of_unit(unit).index()] += self.time_of_read(unit);
+            self.busy_ns[self.die_of_unit(old).index()] += self.time_of_read(old);
             let is_lost = self.core.array.is_lost(unit) || self.core.array.is_lost(old);
             whole.push((lpn, unit, self.stamp_in_recovery(unit, is_lost)));
         }
@@ -395,7 +404,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.core.geometry.die_of_unit(superblock, index)
     }
 
-    fn read_ns(&self, unit: UnitId) -> Span {
+    /// Time of a read of the page of `unit` from command to decoding, by one try at the first read level.
+    fn time_of_read(&self, unit: UnitId) -> Span {
         let timing = self.core.device.timing();
         let read = timing.read(self.core.geometry.split(unit).1, 1, false);
         timing.command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
@@ -407,11 +417,12 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         Stamp { corrected, ..self.core.array.stamp(unit) }
     }
 
-    /// Programs a unit and maps `lpn` to the unit, without simulating queues. `place` is a unit of a programming unit
-    /// that is allocated as a whole. Returns the next unit of the programming unit; `None` after the last one.
+    /// Programs the unit `place` and maps `lpn` to it, without simulating queues. The units of a programming unit are
+    /// passed one after another; the program is counted at the first one. Returns the next unit of the programming
+    /// unit; `None` after the last one.
     fn program_in_recovery(&mut self, place: AllocatedUnit, lpn: Lpn, stamp: Stamp) -> Option<AllocatedUnit> {
         let (superblock, index) = self.core.geometry.split(place.unit);
-        let number = self.core.geometry.place_in_program(place.unit);
+        let place_in_program = self.core.geometry.place_in_program(place.unit);
         self.core.array.stage(place.unit, lpn, stamp);
         if self.core.ftl.is_combination(lpn) {
             self.schemes.stage(lpn, place.unit);
@@ -423,20 +434,22 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.unit) {
             self.schemes.on_unit_obsolete(self.core, old);
         }
-        if number == 0 {
+        if place_in_program == 0 {
+            // Recovery counts all its programs for the flush, those of copies too.
             self.core.count_ended(FlashOp::Program, Cause::Flush);
             let timing = self.core.device.timing();
             self.busy_ns[self.die_of_unit(place.unit).index()] +=
                 timing.program_transfer_ns() + timing.program_ns(index);
         }
-        if number + 1 == self.core.geometry.units_per_program {
+        if place_in_program + 1 == self.core.geometry.units_per_program {
             self.skip_in_recovery(superblock, index, u32::from(place.skips));
             return None;
         }
         Some(AllocatedUnit { unit: UnitId(place.unit.0 + 1), ..place })
     }
 
-    /// Fills the rest of a programming unit, from the unit `next` on, with padding.
+    /// Makes the rest of a programming unit, from the unit `next` on, padding, which counts as skipped. `None`: no
+    /// programming unit has units left.
     fn pad_in_recovery(&mut self, next: Option<AllocatedUnit>) {
         let Some(next) = next else { return };
         let left = self.core.geometry.units_per_program - self.core.geometry.place_in_program(next.unit);
@@ -445,15 +458,17 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         self.skip_in_recovery(superblock, index - 1, left + u32::from(next.skips));
     }
 
-    /// Skips the `units` units after unit `unit` on its die, and closes the superblock if no unit is left.
-    fn skip_in_recovery(&mut self, superblock: SuperblockId, unit: u32, units: u32) {
-        if self.core.array.skip_after(superblock, unit, units) == self.core.geometry.units_per_superblock {
+    /// Skips the next `count` units after the unit with number `index` in `superblock` on its die, and closes the
+    /// superblock if no unit is left.
+    fn skip_in_recovery(&mut self, superblock: SuperblockId, index: u32, count: u32) {
+        if self.core.array.skip_after(superblock, index, count) == self.core.geometry.units_per_superblock {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, self.core.now);
         }
     }
 
-    /// Allocates a programming unit, preferably on the die of `unit`. If no die has room, first collects superblocks.
-    /// Returns `None` if no unit can be freed.
+    /// Allocates a programming unit of the host's stream, preferably on the die of `unit`, and returns its first unit.
+    /// If no die has room, first collects superblocks, each in the lane that has the most spare units among those with
+    /// garbage. Returns `None` if no lane has garbage, or a collection fails.
     fn place_for_merge(&mut self, unit: UnitId) -> Option<AllocatedUnit> {
         let home = self.die_of_unit(unit).0;
         loop {
@@ -472,7 +487,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
     }
 
-    /// Empties and erases a superblock of `lane`. Returns `None` if no superblock can be emptied with a gain.
+    /// Empties and erases the superblock that the policy of GC picks in `lane`; `Recovery::erased_blocks` does not
+    /// count it. Returns `None` if the policy picks none, or if emptying its pick would gain nothing or finds no room.
     fn collect_in_recovery(&mut self, lane: LaneId) -> Option<()> {
         let victim = self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, lane, self.core.now)?;
         let stream = self.core.emptying_stream(victim, false);
@@ -483,7 +499,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             return None;
         }
         self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
-        let (mut next, mut sensed, mut to) = (0, None, None);
+        let (mut next, mut sensed, mut next_place) = (0, None, None);
         while let Some(index) = self.core.ftl.next_valid(&self.core.geometry, victim, next) {
             next = index + 1;
             let unit = self.core.geometry.unit(victim, index);
@@ -492,18 +508,18 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let place = self.core.allocate(lane, stream)?;
             let first = self.core.geometry.first_of_page(unit);
             if sensed.replace(first) != Some(first) {
-                self.busy_ns[self.die_of_unit(unit).index()] += self.read_ns(unit);
+                self.busy_ns[self.die_of_unit(unit).index()] += self.time_of_read(unit);
             }
             if is_partial {
                 self.core.array.mark_partial(place.unit);
             }
-            to = self.program_in_recovery(place, lpn, stamp);
+            next_place = self.program_in_recovery(place, lpn, stamp);
         }
-        if let Some(next) = to {
-            for _ in self.core.geometry.place_in_program(next.unit)..per_program {
+        if let Some(place) = next_place {
+            for _ in self.core.geometry.place_in_program(place.unit)..per_program {
                 self.core.allocate(lane, stream)?;
             }
-            self.pad_in_recovery(to);
+            self.pad_in_recovery(next_place);
         }
         self.erase_dies(victim);
         self.core.array.erase(&self.core.geometry, victim);

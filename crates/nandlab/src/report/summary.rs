@@ -80,7 +80,7 @@ pub struct FailedRequests {
     /// Requests that needed a unit that no read level decodes, or that was lost earlier.
     #[schemars(extend("unit" = "requests"))]
     pub uncorrectable: u64,
-    /// Requests with a unit for which no usable superblock was left in the lane.
+    /// Requests with a unit that got no room because of wear: no superblock could be emptied with a gain.
     #[schemars(extend("unit" = "requests"))]
     pub worn_out: u64,
     /// Requests that were outstanding when power failed.
@@ -120,13 +120,13 @@ impl JsonSchema for ByCause {
 /// Flash operations by kind and cause.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FlashOperations {
-    /// Pages read, including those sensed for copybacks; retries are not counted.
+    /// Pages read, including those sensed for copybacks; neither retries nor the reads of recoveries are counted.
     #[schemars(extend("unit" = "pages"))]
     pub read: ByCause,
-    /// Pages programmed, including those programmed by copybacks.
+    /// Pages programmed, including padding and the pages programmed by copybacks.
     #[schemars(extend("unit" = "pages"))]
     pub program: ByCause,
-    /// Blocks erased.
+    /// Blocks erased; each block of a superblock counts.
     #[schemars(extend("unit" = "blocks"))]
     pub erase: ByCause,
     /// Pages moved by copyback.
@@ -198,7 +198,7 @@ pub struct SpaceSummary {
     pub op_for_waf_5: Option<f64>,
 }
 
-/// P/E cycles of the superblocks at the end.
+/// P/E cycles of the superblocks at the end, retired superblocks and the cycles before the run included.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EraseSummary {
     /// Mean P/E cycles of all superblocks.
@@ -230,7 +230,7 @@ pub struct BadBlocksSummary {
 /// Victims of garbage collection.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GcSummary {
-    /// Victims that GC has chosen.
+    /// Superblocks that GC has chosen as victims.
     #[schemars(extend("unit" = "blocks"))]
     pub victims: u64,
     /// Mean share of a victim's units that were valid when the victim was chosen.
@@ -333,8 +333,8 @@ pub struct Summary {
     pub mb_per_s: f64,
     /// Write amplification: bytes programmed per byte of completed host writes; null if no host write completed.
     pub waf: Option<f64>,
-    /// Write amplification in units: units of the pages programmed per unit of completed host writes, a partly written
-    /// unit counted as one; null if no host write completed.
+    /// Write amplification in units: units of the pages programmed, padding included, per unit of completed host
+    /// writes, a partly written unit counted as one; null if no host write completed.
     pub waf_pages: Option<f64>,
     /// Flash operations by kind and cause.
     pub flash: FlashOperations,
@@ -368,7 +368,8 @@ pub struct Summary {
     /// Superblocks that are worn out at the end and no longer used.
     #[schemars(extend("unit" = "blocks"))]
     pub blocks_retired: usize,
-    /// Energy of all flash operations and transfers, and of the idle power over the whole simulated time.
+    /// Energy of all flash operations and transfers, without the reads of recoveries, and of the idle power over the
+    /// whole simulated time.
     #[schemars(extend("unit" = "j"))]
     pub energy_j: f64,
     /// Share of the time in which a die was busy with an operation, mean of all dies.
@@ -385,7 +386,7 @@ pub struct Summary {
     /// Blocks that are bad from the factory; absent without `drive.bad_blocks`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_blocks: Option<BadBlocksSummary>,
-    /// Programs of several units; absent if a program writes one.
+    /// Padding of programs of several units; absent if a program writes one unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<crate::drive::stats::UnitsStats>,
     /// The write buffer; absent without `ftl.buffer`.
@@ -445,6 +446,7 @@ fn space<P: Probe>(drive: &Drive<P>) -> SpaceSummary {
         },
         spare_share: number(needs.spare_share_mean(blocks, bad)),
         waf_uniform_fifo: needs.waf_uniform_fifo(blocks, bad).map(number),
+        // `WAF_REMEDY` is 5.
         op_for_waf_5: op_for_waf(spec, WAF_REMEDY).map(number),
     }
 }
@@ -507,7 +509,7 @@ impl Summary {
         let geometry = drive.geometry();
         let steady_state = drive.steady_state();
         let share = |busy: Span, of: u32| number(ratio(busy.seconds(), seconds * f64::from(of)));
-        let victim_units = stats.gc.victims as f64 * f64::from(geometry.units_per_superblock);
+        let units_of_victims = stats.gc.victims as f64 * f64::from(geometry.units_per_superblock);
         Self {
             nandlab: env!("CARGO_PKG_VERSION"),
             spec_hash: run.spec_hash.clone(),
@@ -550,7 +552,7 @@ impl Summary {
             erases: EraseSummary { mean: number(mean), max: worn(u32::max), min: worn(u32::min) },
             gc: GcSummary {
                 victims: stats.gc.victims,
-                victim_valid_mean: number(ratio(stats.gc.victim_valid_pages as f64, victim_units)),
+                victim_valid_mean: number(ratio(stats.gc.victim_valid_pages as f64, units_of_victims)),
                 victim_ms: stats.victims.means(),
             },
             counters: CounterSummary { host: stats.counters.clone(), gc: stats.gc.clone() },

@@ -2,7 +2,12 @@
 //!
 //! Units are cached whole or in part: an entry records which of its sectors are in the cache and which of the cached
 //! sectors are dirty, so a write of part of a unit needs no read until the unit is written back. Units read from flash
-//! are cached if there is a slot. A unit that is being written back still counts as dirty.
+//! are cached if there is a slot.
+//!
+//! A *dirty sector* has data that is neither in flash nor in a program under way. A *dirty unit* has dirty sectors or
+//! is being written back ([`CachedUnit::is_dirty`]); a clean unit that a budget detection programs once more counts as
+//! being written back. A unit is *unflushed* if one of its acknowledged writes is not in flash yet
+//! ([`CachedUnit::unflushed`]); a write-through is acknowledged when it is in flash.
 //!
 //! This file is the cache's bookkeeping, without time: `mod.rs` and `write_back.rs` move the data. The sync policy
 //! ([`sync`]) decides when dirty units are written back.
@@ -40,34 +45,40 @@ impl ListLinks for ByDirtyUse<'_> {
 /// The cached units.
 #[derive(Debug)]
 pub struct WriteCache {
-    /// For each LPN its slot + 1; 0: not cached.
+    /// For each LPN its slot + 1; 0: not cached, or deallocated.
     slots: Huge<u32>,
+    /// The units by [`CacheSlot`]; a unit in a free slot means nothing.
     entries: Vec<CachedUnit>,
+    /// Free slots among `entries`. Slots that have never been used are free too.
     free: Vec<CacheSlot>,
+    /// Number of slots.
     capacity: u32,
-    /// Units by use, the most recently used first; the order continues in `cold`.
+    /// Units by use, the most recently used first; the order continues in `cold`. Leaving units are in neither list.
     warm: List,
     /// The least recently used units, the most recently used of them first.
     cold: List,
+    /// The share of the cache that counts as cold, in units.
     cold_max: u32,
-    /// Dirty units that are not being written back, the most recently used first.
-    dirty: List,
+    /// Dirty units that are not being written back ([`WriteCache::is_listed_dirty`]), the most recently used first. A
+    /// unit that was updated during its write-back enters as the first when the write-back ends.
+    dirty_list: List,
     /// Number of dirty units, including those being written back.
     dirty_units: u32,
-    /// Number of units with an acknowledged write that is not in flash yet.
+    /// Number of unflushed units.
     unflushed: u32,
     /// Number of units being written back.
     writing: u32,
     /// Number of evicted or deallocated units whose slot is not free yet.
     leaving: u32,
-    /// Dirty units allowed.
+    /// Dirty units allowed; 0: every write is a write-through, and the dirty units are not bounded. So for a time after
+    /// a budget of 0 more units than the budget may be dirty, but no more may be unflushed.
     budget: u32,
     sync: Box<dyn SyncPolicy>,
 }
 
 impl WriteCache {
-    /// The slots at which a budget detection looks for a clean unit. Where fewer units are clean it programs dummy
-    /// units between them, which take the same energy.
+    /// The most slots at which one search of a budget detection looks for a clean unit. If the search finds none, the
+    /// detection programs a dummy unit, which takes the same energy.
     const LOOKS: u32 = 32;
 
     /// The cache of a validated `[cache]` section, for a drive of `logical_units` units; `None` if the spec has no
@@ -94,7 +105,7 @@ impl WriteCache {
             warm: List::default(),
             cold: List::default(),
             cold_max: share(sync.cold_share()),
-            dirty: List::default(),
+            dirty_list: List::default(),
             dirty_units: 0,
             unflushed: 0,
             writing: 0,
@@ -114,12 +125,12 @@ impl WriteCache {
         self.capacity
     }
 
-    /// Dirty units allowed.
+    /// The dirty budget: dirty units allowed.
     pub fn budget(&self) -> u32 {
         self.budget
     }
 
-    /// Sets the number of dirty units allowed; 0: every write is a write-through.
+    /// Sets the dirty budget; 0: every write is a write-through.
     pub fn set_budget(&mut self, units: u32) {
         self.budget = units;
     }
@@ -190,6 +201,7 @@ impl WriteCache {
         let oldest_dirty = match self.oldest_dirty() {
             None => Coldness::None,
             Some(slot) if self.entry(slot).recency == Recency::Cold => Coldness::Cold,
+            // The unit is not leaving: the write-back of a leaving unit begins at once.
             Some(_) => Coldness::Warm,
         };
         CacheView {
@@ -201,12 +213,12 @@ impl WriteCache {
         }
     }
 
-    /// The least recently used dirty unit that is not being written back.
+    /// The least recently used dirty unit that is not being written back: the last one of `dirty_list`.
     pub fn oldest_dirty(&self) -> Option<CacheSlot> {
-        self.dirty.last().map(CacheSlot)
+        self.dirty_list.last().map(CacheSlot)
     }
 
-    /// Takes a slot out of the order of use.
+    /// Takes the unit in a slot out of the order of use.
     fn unlink(&mut self, slot: CacheSlot) {
         match self.entry(slot).recency {
             Recency::Out => {}
@@ -224,7 +236,7 @@ impl WriteCache {
         }
         self.warm.push_first(&mut ByUse(&mut self.entries), slot.0);
         self.entry_mut(slot).recency = Recency::Warm;
-        // All units but the `warm_max` most recently used units are cold.
+        // At most `warm_max` units are warm. Of one more, the least recently used becomes cold.
         let warm_max = self.capacity - self.cold_max;
         if self.warm.len() > warm_max {
             let last = self.warm.last().expect("the list is longer than `warm_max`");
@@ -233,12 +245,13 @@ impl WriteCache {
             self.entry_mut(CacheSlot(last)).recency = Recency::Cold;
         }
         if self.is_listed_dirty(slot) {
-            self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
-            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
+            self.dirty_list.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
+            self.dirty_list.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
         }
     }
 
-    /// Whether an entry is in the list of dirty units whose write-back has not begun.
+    /// Whether a unit is in `dirty_list`: it has dirty sectors, its write-back has not begun, and it has not been
+    /// deallocated.
     fn is_listed_dirty(&self, slot: CacheSlot) -> bool {
         let entry = self.entry(slot);
         entry.dirty != 0 && entry.write_back == WriteBack::None && !entry.is_dropped
@@ -312,25 +325,26 @@ impl WriteCache {
         self.touch(slot);
     }
 
-    /// Evicts a unit: the least recently used dirty unit if the policy evicts dirty units first now, otherwise the
-    /// least recently used unit. The slot of the unit becomes free as soon as its data is in flash. Returns `None` if
-    /// every unit is already leaving.
+    /// Chooses a unit and begins its eviction ([`WriteCache::leave`]): the least recently used dirty unit if the policy
+    /// evicts dirty units first now, otherwise the least recently used unit. The caller writes the unit back if it is
+    /// dirty. Returns `None` if every unit is already leaving.
     pub fn choose_victim(&mut self) -> Option<CacheSlot> {
         let slot = self.dirty_victim().or(self.least_recently_used())?;
         self.leave(slot);
         Some(slot)
     }
 
-    /// Lets a unit that is not leaving yet leave the cache.
+    /// Marks a unit, which must not be leaving yet, as leaving, and takes it out of the order of use.
+    /// [`WriteCache::free_if_idle`] frees its slot once the unit is clean and nothing is under way for it.
     pub fn leave(&mut self, slot: CacheSlot) {
         self.unlink(slot);
         self.entry_mut(slot).is_leaving = true;
         self.leaving += 1;
     }
 
-    /// The host has written `sectors` of a unit, the sectors in `whole` completely. The write counts as acknowledged
-    /// unless it is a write-through (`through`).
-    pub fn write(&mut self, slot: CacheSlot, sectors: u64, whole: u64, sequence: u64, through: bool) {
+    /// The host has written to a unit: to `sectors`, and of these to `complete` completely, which are no longer lost.
+    /// The write counts as acknowledged unless it is a write-through (`through`).
+    pub fn write(&mut self, slot: CacheSlot, sectors: u64, complete: u64, sequence: u64, through: bool) {
         let was_dirty = self.entry(slot).is_dirty();
         let was_listed = self.is_listed_dirty(slot);
         let was_unflushed = self.entry(slot).unflushed() != 0;
@@ -340,21 +354,21 @@ impl WriteCache {
         }
         entry.valid |= sectors;
         entry.dirty |= sectors;
-        entry.lost &= !whole;
+        entry.lost &= !complete;
         entry.sequence = sequence;
         entry.is_blank = false;
         self.dirty_units += u32::from(!was_dirty);
         self.unflushed += u32::from(!through && !was_unflushed);
         if !was_listed && self.is_listed_dirty(slot) {
-            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
+            self.dirty_list.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
         }
         self.touch(slot);
     }
 
-    /// Marks a dirty unit as being written back.
+    /// Marks a dirty unit, which is not being written back yet, as being written back.
     pub fn begin_write_back(&mut self, slot: CacheSlot) {
         debug_assert!(self.is_listed_dirty(slot), "LPN {} is not dirty", self.entry(slot).lpn.0);
-        self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
+        self.dirty_list.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
         self.entry_mut(slot).write_back = WriteBack::Scheduled;
         self.writing += 1;
     }
@@ -370,7 +384,8 @@ impl WriteCache {
         entry.awaiting_program = std::mem::take(&mut entry.awaiting_flash);
     }
 
-    /// A budget detection programs a clean unit once more: the unit counts as dirty until the program ends.
+    /// A budget detection programs a clean unit once more: the unit counts as dirty and as being written back until the
+    /// program ends.
     pub fn begin_rewrite(&mut self, slot: CacheSlot, epoch: u64) {
         let entry = self.entry_mut(slot);
         debug_assert!(
@@ -384,18 +399,18 @@ impl WriteCache {
         self.dirty_units += 1;
     }
 
-    /// The next unit that a budget detection can program once more: clean, with all sectors valid, and with nothing
-    /// under way. Looks at up to `LOOKS` slots from slot `next` on, the first slot after the last one, and sets `next`
-    /// to the slot at which the next search begins.
-    pub fn next_clean(&self, next: &mut u32, whole: u64) -> Option<CacheSlot> {
+    /// The next unit that a budget detection can program once more: clean, with all sectors valid (`full`: the bit mask
+    /// of the sectors of a unit), and with nothing under way. Looks at up to `LOOKS` slots from slot `next` on, the
+    /// first slot after the last one, and sets `next` to the slot at which the next search begins.
+    pub fn next_clean(&self, next: &mut u32, full: u64) -> Option<CacheSlot> {
         let can_be_rewritten = |entry: &CachedUnit| {
             let is_complete =
-                entry.valid == whole && entry.lost == 0 && !entry.is_blank && entry.recency != Recency::Out;
+                entry.valid == full && entry.lost == 0 && !entry.is_blank && entry.recency != Recency::Out;
             is_complete && !entry.is_dirty() && entry.is_idle() && !entry.is_dropped
         };
-        let slots = self.entries.len() as u32;
-        for _ in 0..Self::LOOKS.min(slots) {
-            let slot = CacheSlot(*next % slots);
+        let slots_used = self.entries.len() as u32;
+        for _ in 0..Self::LOOKS.min(slots_used) {
+            let slot = CacheSlot(*next % slots_used);
             *next = slot.0 + 1;
             if can_be_rewritten(self.entry(slot)) {
                 return Some(slot);
@@ -404,7 +419,8 @@ impl WriteCache {
         None
     }
 
-    /// A write-back has ended; returns whether the unit is clean now.
+    /// A write-back has ended; returns whether the unit is clean now. If not, sectors were written during the
+    /// write-back.
     pub fn end_write_back(&mut self, slot: CacheSlot) -> bool {
         let entry = self.entry_mut(slot);
         entry.write_back = WriteBack::None;
@@ -414,7 +430,7 @@ impl WriteCache {
         self.unflushed -= u32::from(was_unflushed && !is_unflushed);
         self.writing -= 1;
         if self.is_listed_dirty(slot) {
-            self.dirty.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
+            self.dirty_list.push_first(&mut ByDirtyUse(&mut self.entries), slot.0);
             return false;
         }
         self.dirty_units -= 1;
@@ -425,7 +441,7 @@ impl WriteCache {
     /// for the unit.
     pub fn forget(&mut self, slot: CacheSlot) {
         if self.is_listed_dirty(slot) {
-            self.dirty.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
+            self.dirty_list.remove(&mut ByDirtyUse(&mut self.entries), slot.0);
             self.dirty_units -= 1;
         }
         let lpn = self.entry(slot).lpn;
@@ -459,10 +475,10 @@ impl WriteCache {
         true
     }
 
-    /// Returns the dirty units in the order in which an emergency flush writes them. Units with unflushed acknowledged
-    /// writes come before all others. Within these two groups the units for which `is_first` holds come first. The rest
-    /// of the order is by use: the most recently used unit first if `newest_first`, otherwise the least recently used
-    /// unit first.
+    /// Returns the dirty units, without deallocated ones, in the order in which an emergency flush writes them.
+    /// Unflushed units come before all others. Within these two groups the units for which `is_first` holds come first.
+    /// The rest of the order is by use: the most recently used unit first if `newest_first`, otherwise the least
+    /// recently used unit first.
     pub fn flush_order(&self, newest_first: bool, is_first: impl Fn(Lpn) -> bool) -> Vec<CacheSlot> {
         let mut by_use = Vec::new();
         for list in [&self.warm, &self.cold] {
@@ -472,7 +488,7 @@ impl WriteCache {
                 next = self.entry(CacheSlot(slot)).used.after();
             }
         }
-        // Leaving units are in no list; they count as the least recently used units.
+        // Leaving units are not in the order of use; they count as the least recently used units.
         let slots = (0..self.entries.len() as u32).map(CacheSlot);
         by_use.extend(slots.filter(|&slot| self.entry(slot).recency == Recency::Out));
         by_use.retain(|&slot| self.entry(slot).is_dirty() && !self.entry(slot).is_dropped);
@@ -515,7 +531,7 @@ impl WriteCache {
             ("with unflushed acknowledged writes", unflushed, self.unflushed),
             ("being written back", writing, self.writing),
             ("leaving", leaving, self.leaving),
-            ("waiting to be written back", listed, self.dirty.len()),
+            ("waiting to be written back", listed, self.dirty_list.len()),
             ("in the order of use", in_use, self.warm.len() + self.cold.len()),
         ];
         for (what, found, counted) in counts {
@@ -523,7 +539,8 @@ impl WriteCache {
                 return Err(format!("the write cache has {found} units {what}, but its count is {counted}"));
             }
         }
-        // With a budget of 0 every write is a write-through, but units that became dirty before may still be unflushed.
+        // Dirty units may exceed the budget, by write-throughs. With a budget of 0 every write is a write-through, but
+        // units that became dirty before may still be unflushed.
         if self.unflushed > self.budget && self.budget > 0 {
             return Err(format!(
                 "{} units with unflushed acknowledged writes exceed the budget of {}",

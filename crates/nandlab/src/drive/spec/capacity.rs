@@ -1,5 +1,8 @@
 //! Rules on capacity: the drive must have room for its logical units, for the needs of its mechanisms, and for the
 //! units that preconditioning fills.
+//!
+//! The errors are written for the default drive: they call a lane a plane, a superblock a block, and a unit a page. A
+//! lane has as many superblocks, those included that bad blocks cost, as a plane has blocks.
 
 use super::least;
 use crate::base::geometry::logical_units;
@@ -7,7 +10,8 @@ use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
 use crate::migration::spec::MigrationPolicySpec;
 use crate::spec::{Check, FromVal, Rule, Val};
 
-/// PPNs are 32 bits wide; two values are reserved.
+/// The largest number of units of a drive. A PPN has 32 bits; the two highest values are no PPNs, so that PPN + 1, as
+/// in a map entry, has 32 bits too.
 const UNITS_MAX: u64 = (1 << 32) - 2;
 
 pub(super) const RULES: &[Rule] = &[capacity];
@@ -20,34 +24,38 @@ fn capacity(check: &mut Check<'_>) -> Option<()> {
     Some(())
 }
 
-/// Superblock and unit counts of the drive.
+/// The sizes of a drive and of its lanes with which the rules compare.
 struct Capacity {
-    /// Superblocks of a lane, those that bad blocks cost included: the blocks of a plane.
+    /// Superblocks of a lane, those included that bad blocks cost: `drive.blocks_per_plane`.
     superblocks_per_lane: u64,
     /// Superblocks of the lane that has the fewest, without those that bad blocks cost.
     fewest_superblocks: u64,
     units_per_superblock: u64,
+    /// Units of the drive, those of the superblocks included that bad blocks cost.
     units: u64,
+    /// Logical units of the drive.
     logical_units: u64,
     unit_bytes: u64,
+    /// `drive.op`.
     op: f64,
     /// The properties of the spec on which the needs of the mechanisms depend.
     demands: Demands,
 }
 
 impl Capacity {
-    /// The needs that a lane would have with `blocks_per_plane` blocks per plane and over-provisioning `op`.
+    /// The needs of each lane if the drive had `blocks_per_plane` blocks per plane and the over-provisioning `op`.
     fn needs(&self, blocks_per_plane: u64, op: f64) -> SuperblockNeeds {
         SuperblockNeeds::new(&self.demands.at(blocks_per_plane, op))
     }
 
-    /// The superblocks of the lane that would have the fewest with `blocks_per_plane` blocks per plane.
+    /// [`Capacity::fewest_superblocks`] if the drive had `blocks_per_plane` blocks per plane.
     fn fewest(&self, blocks_per_plane: u64) -> u64 {
         blocks_per_plane - u64::from(self.demands.bad(blocks_per_plane).most_missing)
     }
 
-    /// A lane as text for errors, with the superblocks that bad blocks leave it.
-    fn lane(&self) -> String {
+    /// The lane with the fewest superblocks in the words of an error, with the number of its superblocks if bad blocks
+    /// cost some.
+    fn lane_text(&self) -> String {
         let Demands { bad_blocks, seed, .. } = self.demands;
         if bad_blocks == 0.0 {
             return "a plane".into();
@@ -72,12 +80,15 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
         *count = check.int(path)?;
     }
     let layout = super::units::layout(check)?;
+    // From here on the counts are the superblocks of a lane, the units of a superblock, channels, chips, dies, and the
+    // lanes of a die. Their product remains the number of units of the drive.
     counts[1] *= layout.units_per_page * layout.planes_per_lane * layout.dies_per_lane;
     counts[5] /= layout.planes_per_lane;
     if layout.dies_per_lane > 1 {
+        // A lane of several dies is on all dies, which the units of a superblock count already.
         (counts[2], counts[3], counts[4]) = (1, 1, 1);
     }
-    let [superblocks_per_lane, units_per_superblock, outer @ ..] = counts;
+    let [superblocks_per_lane, units_per_superblock, lane_counts @ ..] = counts;
     let (op, unit_bytes) = (check.num("drive.op")?, check.int("drive.page_size")? / layout.units_per_page);
     let units: u128 = counts.iter().map(|&count| u128::from(count)).product();
     let Some(units) = u64::try_from(units).ok().filter(|&units| units <= UNITS_MAX) else {
@@ -85,7 +96,7 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
         check.error(&COUNTS, message, "set fewer or larger pages");
         return None;
     };
-    let lanes: u64 = outer.iter().product();
+    let lanes: u64 = lane_counts.iter().product();
     let mut capacity = Capacity {
         superblocks_per_lane,
         fewest_superblocks: superblocks_per_lane,
@@ -121,15 +132,19 @@ fn copybacks_max(check: &Check<'_>) -> u64 {
     migration.map_or(0, |migration| migration.copybacks_max().into())
 }
 
-/// The largest number of units that an emergency flush may have to write; `None` without a capacitor.
+/// Units of the write cache and the write buffer: an emergency flush may have to write all of them. `None` without a
+/// capacitor.
 fn flushed_units(check: &Check<'_>, unit_bytes: u64) -> Option<u64> {
     check.num("capacitor.capacitance").filter(|farad| *farad > 0.0)?;
     Some((check.int("cache.size")? + check.int("ftl.buffer")?) / unit_bytes)
 }
 
-/// Checks that each lane has the superblocks that its mechanisms need beyond its logical units.
+/// Checks that the drive has logical units, and that each lane has room for its share of them, for its translation
+/// pages and for the superblocks and the garbage that its mechanisms need besides.
 fn reserve(check: &mut Check<'_>, c: &Capacity) {
     let needs = c.needs(c.superblocks_per_lane, c.op);
+    // If the lanes have this room, the logical units and the translation pages are no more than the physical units, so
+    // their LPNs have 32 bits as the PPNs have.
     if needs.fit(c.fewest_superblocks) && c.logical_units > 0 {
         return;
     }
@@ -146,13 +161,11 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     }
     let message = format!(
         "{} has {:.1} blocks beyond its logical pages and needs {:.1}: {}",
-        c.lane(),
+        c.lane_text(),
         spare as f64 / c.units_per_superblock as f64,
         needs.superblocks() as f64 + map_superblocks + thin_superblocks,
         parts.join(", ")
     );
-    // If logical units and translation pages have room, they are no more than the physical units, which all have a
-    // 32-bit PPN.
     let enough_blocks = least(c.superblocks_per_lane, 1 << 20, |blocks| {
         let needs = c.needs(blocks, c.op);
         needs.host_units > 0 && needs.fit(blocks) && needs.fit(c.fewest(blocks))
@@ -173,11 +186,13 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
     if enough_op.is_none() {
         keys.swap(0, 1);
     }
+    // Without bad blocks the lane would have enough superblocks.
     if c.fewest_superblocks < c.superblocks_per_lane && needs.fit(c.superblocks_per_lane) {
         keys.insert(0, "drive.bad_blocks");
         keys.push("seed");
         remedy += ", or fewer drive.bad_blocks";
     }
+    // The keys of mechanisms that need superblocks.
     let needs_superblocks = |need: &Need| need.open + need.free > 0;
     if needs_superblocks(&needs.mapping) {
         keys.push("ftl.map");
@@ -205,9 +220,9 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let (used, valid) = (check.num("precondition.used")?, check.num("precondition.valid")?);
     let needs = c.needs(c.superblocks_per_lane, c.op);
     // The host opens one more superblock, and translation pages are written after the fill.
-    let map_superblocks = needs.mapping.open + needs.mapping.valid_units.div_ceil(c.units_per_superblock);
-    let reserve = needs.free() + 1 + map_superblocks;
-    let most = c.fewest_superblocks.saturating_sub(reserve) as f64 / c.superblocks_per_lane as f64;
+    let for_map = needs.mapping.open + needs.mapping.valid_units.div_ceil(c.units_per_superblock);
+    let unfilled = needs.free() + 1 + for_map;
+    let most = c.fewest_superblocks.saturating_sub(unfilled) as f64 / c.superblocks_per_lane as f64;
     let down = |share: f64| (share * 1e3).floor() / 1e3;
     let logical = c.logical_units as f64 / c.units as f64;
     if used * valid * c.units as f64 > c.logical_units as f64 {
@@ -236,8 +251,8 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
         check.error(&keys, message, remedy);
     } else if used > most {
         let message = format!(
-            "used = {used} leaves {} fewer than the {reserve} blocks that it needs at the start{}",
-            c.lane(),
+            "used = {used} leaves {} fewer than the {unfilled} blocks that it needs at the start{}",
+            c.lane_text(),
             if needs.mapping.valid_units > 0 { ", translation pages included" } else { "" }
         );
         let remedy = format!("set used to at most {}", down(most));

@@ -1,16 +1,22 @@
 //! Partial refresh: the susceptible bits of the units of a due superblock are written, by way of the VSM, to
-//! combination pages. From then on a read of such a base unit also reads its combination page (pread), to which a link
-//! leads.
+//! combination pages. A combination page is one unit with an LPN of its own. From then on a read of such a base unit (a
+//! base page in the words of the paper) also reads its combination page (pread), to which a link leads.
+//!
+//! The spec key `vsm_pages` counts flash pages. In the names of counters and results (`linked_pages`, `hot_pages`) a
+//! page is a unit.
 //!
 //! | unit of the superblock | what happens |
 //! |---|---|
-//! | read-hot, too many susceptible bits, uncorrectable, or no room in the VSM | written elsewhere, as by `fcr` |
+//! | a unit that cannot be refreshed partially | written elsewhere, as by `fcr` |
 //! | any other unit | its susceptible bits, corrected, go to the VSM; the unit stays |
 //! | a unit whose bits are in flash | the unit is linked: each read corrects the errors from before the refresh |
 //!
+//! A unit cannot be refreshed partially if it is read-hot, uncorrectable or marked already, if it has too many
+//! susceptible bits, if the VSM has no room for them, or while the capacitor is not charged.
+//!
 //! A unit keeps its errors until its susceptible bits are in flash. A superblock counts as refreshed when all
-//! susceptible bits taken from it are in flash. If a power loss destroys the contents of the VSM, no data is lost, but
-//! the refresh has to be repeated.
+//! susceptible bits taken from it are in flash. At a power loss the emergency flush programs the contents of the VSM as
+//! far as its energy allows. The rest is destroyed: no data is lost, but the refresh has to be repeated.
 //!
 //! A link ends when the program that replaces its base unit has ended, or when the LPN is deallocated. A link does not
 //! end earlier: if power is lost before the end of the program, the old unit is the newest data.
@@ -25,11 +31,14 @@
 //!
 //! - A combination page without links is unmapped, and its LPN is free again.
 //! - An entry of a combination page names the base unit, its LPN, its sequence number and the P/E cycles of its
-//!   superblock. Recovery restores the links of the entries whose four values still match, the newest combination page
-//!   first. Each pread of the host asserts unit, LPN and sequence number.
+//!   superblock. Recovery goes through the combination pages, the newest first, and restores the links of the entries
+//!   whose four values still match: the LPN is mapped to the base unit, and sequence number and P/E cycles are those of
+//!   the entry. With the oracle, each host read of a linked unit asserts that its combination page has an entry with
+//!   the unit, its LPN and its sequence number.
 //! - A pread is two sub-reads, each of which names the other (`Transaction::partner`). Both are queued at once, and
-//!   decoding begins when the second one has left its die. A sub-read that does not decode is tried again alone. Reads
-//!   of linked units of one page share one sub-read.
+//!   decoding begins when the second one has left its die. A sub-read that does not decode is tried again alone. Units
+//!   of one page that are read together share one flash read with at most one sub-read of a combination page: a unit
+//!   that is linked to another combination page has a flash read of its own.
 //! - A unit with a mark is never copied back. A superblock that has been refreshed partially, or that holds combination
 //!   pages, is refreshed conventionally. Therefore no unit has its data in three places.
 
@@ -66,17 +75,19 @@ use spec::PartialSpec;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// A superblock that is being refreshed partially, or has susceptible bits in the VSM.
+/// A superblock whose partial refresh is not complete: from its first susceptible bits in the VSM on, until the refresh
+/// job has read all its units and these bits are in flash or no longer needed.
 #[derive(Debug, Default)]
 struct Pending {
-    /// Number of units whose susceptible bits are not in flash yet.
+    /// Number of units whose susceptible bits have been put into the VSM, are not in flash yet and are still needed.
     units: u32,
-    /// Whether all units of the superblock have been read.
+    /// Whether the refresh job has read all valid units of the superblock and has refreshed them or written them
+    /// elsewhere.
     is_read: bool,
 }
 
 impl Pending {
-    /// Whether all units of the superblock have been read and their susceptible bits are in flash.
+    /// Whether the partial refresh of the superblock is complete.
     fn is_over(&self) -> bool {
         self.is_read && self.units == 0
     }
@@ -95,9 +106,9 @@ pub(crate) struct Partial {
     pub(crate) links: CombinationLinks,
     /// Units that have been read and wait for room in the VSM.
     waiting_for_room: VecDeque<(LaneId, Transaction, SusceptibleBits)>,
-    /// By superblock number: the superblocks whose partial refresh is not complete.
+    /// The superblocks whose partial refresh is not complete, by [`SuperblockId`].
     pending: NumberMap<Pending>,
-    /// Whether there are enough free superblocks for partial refresh.
+    /// Whether the drive has enough free superblocks for partial refresh (`min_free_blocks`).
     is_on: bool,
     /// Time of the last check of the number of free superblocks.
     looked_at: Time,
@@ -115,6 +126,7 @@ impl Partial {
             spec: partial,
             draws: Stream::new(seed, "refresh.policy.partial"),
             size: EncodedSize::new(partial.encoding, geometry.unit_bytes, partial.codeword_bits),
+            // A line of the VSM has the size of a unit.
             vsm: Vsm::new(
                 partial.vsm_pages * geometry.units_per_page,
                 geometry.unit_bytes,
@@ -175,6 +187,7 @@ pub struct PartialState {
     /// Highest number of partially refreshed units at a time.
     #[schemars(extend("unit" = "pages"))]
     pub linked_pages_max: u64,
+    // 52 is `LINK_BITS`.
     /// Largest size of the secondary mapping table: a bit for each unit of the drive, and 52 bits for each link.
     #[schemars(extend("unit" = "bytes"))]
     pub mapping_bytes: u64,
@@ -207,10 +220,11 @@ impl Partial {
 
     // -------------------------------------------------------------------------------------------------- the superblock
 
-    /// Whether a due superblock is refreshed partially. The superblock must hold only host data and must not have been
-    /// refreshed partially since its erase. The drive must have enough free superblocks, the capacitor must be charged,
-    /// and the lane must not be short of space, because the superblock is not erased and its units written elsewhere
-    /// may take a free superblock.
+    /// Whether a due superblock is refreshed partially; `stream`: the stream to which a job would move its units. The
+    /// superblock must hold only host data and must not have been refreshed partially since its erase. The drive must
+    /// have enough free superblocks, and the lane must not be short of space, because the superblock is not erased and
+    /// its units written elsewhere may take a free superblock; a superblock that fails one of these two is counted in
+    /// `blocks_while_off`. The capacitor must be charged.
     pub(crate) fn takes<P: Probe>(
         &mut self,
         core: &mut Core<P>,
@@ -219,13 +233,13 @@ impl Partial {
     ) -> bool {
         self.look_at_free_superblocks(core);
         let is_plain = stream == WriteStream::Gc && !core.array.rare(superblock).is_partial;
-        let is_on = self.is_on && !core.is_short(core.geometry.lane_of(superblock));
-        self.stats.blocks_while_off += u64::from(is_plain && !is_on);
-        is_plain && is_on && core.state.is_charged
+        let has_space = self.is_on && !core.is_short(core.geometry.lane_of(superblock));
+        self.stats.blocks_while_off += u64::from(is_plain && !has_space);
+        is_plain && has_space && core.state.is_charged
     }
 
-    /// A superblock has been opened, closed or erased: checks whether there are enough free superblocks for partial
-    /// refresh.
+    /// A superblock has been opened, closed or erased: checks whether the drive's share of free superblocks is at least
+    /// `min_free_blocks`, a share too.
     #[inline]
     pub(crate) fn look_at_free_superblocks<P: Probe>(&mut self, core: &mut Core<P>) {
         if self.is_on {
@@ -237,8 +251,8 @@ impl Partial {
 
     /// A unit of a superblock that is being refreshed partially has been read at full strength: puts the unit's
     /// susceptible bits into the VSM. Returns `Refreshed::Not` if the unit has to be written elsewhere as a whole,
-    /// because it cannot be refreshed partially or the capacitor, which backs up the VSM, is being measured or
-    /// recharged.
+    /// because it cannot be refreshed partially, the VSM has no room, or the capacitor, which backs up the VSM, is
+    /// being measured or recharged.
     #[inline(never)]
     pub(crate) fn refresh_unit<P: Probe>(
         &mut self,
@@ -299,8 +313,8 @@ impl Partial {
         Refreshed::Now
     }
 
-    /// Puts the susceptible bits of a unit into the VSM, which has room for them, and programs lines if the VSM is
-    /// full.
+    /// Puts the susceptible bits of a unit into the VSM, which has room for them, and programs lines if the VSM now has
+    /// what one program writes.
     fn put<P: Probe>(&mut self, core: &mut Core<P>, entry: SusceptibleBits) {
         self.vsm.push(entry);
         self.pending.entry(core.geometry.superblock_of(entry.base).0).or_default().units += 1;
@@ -346,7 +360,7 @@ impl Partial {
         core.wake(Wake::Refreshed(superblock));
     }
 
-    /// Unmaps a combination page without links and frees its number.
+    /// Unmaps a combination page without links and frees its LPN. Does nothing if the combination page has links.
     fn free_if_unlinked<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if self.links.live(lpn) == 0 {
             self.links.free(lpn);
@@ -358,10 +372,10 @@ impl Partial {
 
     // ------------------------------------------------------------------------------------------------------- the links
 
-    /// Links the base unit of an entry to a combination page that is in flash: the errors that the base unit had before
-    /// the refresh are known from now on.
-    fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, index: usize) {
-        let SusceptibleBits { base, bytes, rber, .. } = self.links.link(lpn, index);
+    /// Links the base unit of entry number `entry` of the combination page `lpn`, which is in flash, to this
+    /// combination page: the errors that the base unit had before the refresh are known from now on.
+    fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, entry: usize) {
+        let SusceptibleBits { base, bytes, rber, .. } = self.links.link(lpn, entry);
         core.parts.set(base, lpn, bytes);
         core.physics.known.set(base, rber);
         core.array.superblock_mut(core.geometry.superblock_of(base)).linked += 1;
@@ -372,7 +386,7 @@ impl Partial {
         self.links.stage(to, self.links.entries(lpn).clone());
     }
 
-    /// A host read of a unit has been queued: counts the read if it is a pread.
+    /// A host read of a unit has been queued: counts the read as a pread if the unit is linked.
     ///
     /// # Panics
     /// With the oracle, if the unit's link leads to no entry of the unit: the read would get the bits of another unit.
@@ -430,8 +444,9 @@ impl Partial {
         }
     }
 
-    /// A unit has been programmed. If the program replaces a partially refreshed unit, whose link still exists, by a
-    /// copy, counts the copy. If the unit is a new combination page, links its base units.
+    /// A unit has been programmed. If a job has copied a partially refreshed unit whose link still exists, counts the
+    /// copy in `promoted_pages`: the data is in one unit again. If the programmed unit is a new combination page, links
+    /// its base units.
     #[inline(never)]
     pub(crate) fn on_programmed<P: Probe>(
         &mut self,
@@ -470,20 +485,21 @@ impl Partial {
         }
     }
 
-    /// Power is lost: drops the VSM and the refreshes under way.
+    /// Power is lost, and the emergency flush is over: drops the contents of the VSM and the refreshes under way.
     pub(crate) fn forget(&mut self) {
         self.vsm.clear();
         self.waiting_for_room.clear();
         self.pending.clear();
     }
 
-    /// Rebuilds the links from the combination pages in flash, the newest first. An entry becomes a link if its base
-    /// unit still has the LPN, sequence number and P/E cycles of the entry.
+    /// Rebuilds the links from the combination pages in flash, the newest first. An entry becomes a link if its LPN is
+    /// still mapped to its base unit, if the base unit still has the sequence number and the P/E cycles of the entry,
+    /// and if no newer combination page has the link of the base unit.
     pub(crate) fn restore_links<P: Probe>(&mut self, core: &mut Core<P>, refresh: &mut Refresh) {
         let map = &core.ftl.map;
-        let numbers = (core.geometry.logical_units..map.len()).map(Lpn);
-        let numbers = numbers.filter(|&lpn| core.ftl.is_combination(lpn));
-        let mut found: Vec<(Lpn, UnitId)> = numbers.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
+        let lpns = (core.geometry.logical_units..map.len()).map(Lpn);
+        let lpns = lpns.filter(|&lpn| core.ftl.is_combination(lpn));
+        let mut found: Vec<(Lpn, UnitId)> = lpns.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
         core.parts.forget();
         core.physics.known.clear();
         self.links.restore(found.iter().copied());

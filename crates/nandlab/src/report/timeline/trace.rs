@@ -1,4 +1,5 @@
-//! The timeline in the Chrome / Perfetto trace format: JSON text of processes, tracks and events.
+//! The timeline in the Chrome / Perfetto trace format: JSON text of processes, tracks and events. A *lane* is here one
+//! of the tracks for slices that overlap in time ([`Lanes`]), not a lane of the flash memory.
 
 use super::lanes::Lanes;
 use super::{RecordedRequest, Slice, Stage, Timeline};
@@ -37,12 +38,12 @@ impl Timeline {
             decoded.map(|s| levels.entry(s.level).or_default().take(s.start, s.end)).collect();
 
         // Track numbers of the decoder: the lanes of a read level are consecutive, the levels in rising order.
-        let mut first_lane = 1;
+        let mut next_track = 1;
         let levels: BTreeMap<u8, Range<u32>> = levels
             .into_iter()
             .map(|(level, lanes)| {
-                let tracks = first_lane..first_lane + lanes.count;
-                first_lane = tracks.end;
+                let tracks = next_track..next_track + lanes.count;
+                next_track = tracks.end;
                 (level, tracks)
             })
             .collect();
@@ -170,6 +171,8 @@ impl Writer {
         ));
     }
 
+    /// Writes a slice. `ppn` and `lpn` are those of the first unit that the operation reads, programs or copies back.
+    /// For an erase `ppn` is the first unit that the superblock has on the die, and `lpn` is 0.
     fn slice(&mut self, slice: &Slice, process: Process, track: u32) {
         let name = match (slice.stage, slice.kind) {
             (Stage::Decoder, _) => "decode",
@@ -233,6 +236,7 @@ impl fmt::Display for Details<'_> {
         if slice.kind == FlashOp::Read {
             write!(f, ",\"level\":{}", slice.level)?;
         }
+        // The number of transactions of a multi-plane operation: page reads, programming units, or superblock erases.
         if slice.pages > 1 {
             write!(f, ",\"pages\":{}", slice.pages)?;
         }

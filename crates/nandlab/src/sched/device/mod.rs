@@ -2,24 +2,27 @@
 //!
 //! | operation | phases |
 //! |---|---|
-//! | read | command (channel), sense (die), transfer out (channel and off-chip path); the controller then decodes the page; if a try does not decode, the next try is one level higher |
+//! | read | command (channel), sense (die), transfer out (channel and off-chip path); the controller then decodes the page; if a try does not decode, the read is queued again for another try |
 //! | program | command and transfer in (channel and off-chip path), program (die) |
 //! | erase | command (channel), erase (die) |
 //! | copyback | command (channel), sense and program (die); with [`CopybackGap`] host reads may come between the two |
 //!
-//! An operation occupies its die from the first phase to the last, because the page register holds the data until the
-//! transfer out has ended. A channel carries one transfer at a time, in the order in which the dies requested the
+//! An operation occupies its die from the first phase to the last, a read because the page register holds the data
+//! until the transfer out has ended. Exceptions are a suspended operation and a copyback between sense and program: the
+//! die then serves host reads. A channel carries one transfer at a time, in the order in which the dies requested the
 //! channel. A multi-plane read asks for the transfers of all its pages when they are sensed, so they follow each other
-//! without a transfer of another die between them. All channels share the off-chip path. Data passes through channel
-//! and off-chip path at the same time, so a transfer ends when the slower of the two has carried the data, and occupies
-//! its channel until then. A page that a try does not decode crosses only the channel.
+//! without a transfer of another die between them. All channels share one off-chip path, or one for each direction
+//! (`timing.off_chip_mb_per_s`). Data passes through channel and off-chip path at the same time, so a transfer ends
+//! when the slower of the two has carried the data, and occupies its channel until then. A page that a try does not
+//! decode crosses only the channel.
 //!
-//! Where nothing else depends on the beginning of a phase on a channel, a die reserves the channel when it would ask for
-//! it, and its array operation is known at once to begin at the end of the reservation.
+//! If no other part of the drive depends on when a phase on a channel begins, a die reserves its channel instead of
+//! asking for it, and its array operation is known at once to begin at the end of the reservation. This is so without
+//! an off-chip path, suspension, the power-loss model and an observer of phases (`Watcher::SEES_PHASES`). The end of a
+//! command or of a transfer in is then no event, and the die is in [`Phase::Array`] from the reservation on.
 //!
-//! This is so without an off-chip path, suspension, the power-loss model and an observer of phases
-//! (`Watcher::SEES_PHASES`). The end of a command or of a transfer in is then no event. There is one off-chip path, or
-//! one for each direction (`timing.off_chip_mb_per_s`).
+//! Where programs are counted, the transactions that program are counted, copybacks included: each may write several
+//! pages, and a multi-plane operation has several of them.
 
 mod channels;
 mod gap;
@@ -53,23 +56,25 @@ pub struct Device {
     off_chip_free_at: [Time; 2],
     timing: Timing,
     scheduler: Scheduler,
-    /// For each die the submission number at which the first of the cleanings under way began. Host transactions with
-    /// this or a higher number wait for the cleanings.
+    /// For each die the submission number from which on host transactions wait for the cleanings under way, that of the
+    /// first of these ([`Device::begin_cleaning`]).
     cleaning_order: Box<[u64]>,
-    /// Free dies with new work, to be started in this order.
+    /// Dies that [`Device::start`] has to look at, in this order: free dies with new work, and dies that may suspend
+    /// their operation for new work.
     marked: Vec<DieId>,
-    /// A submission number, and how many programs with lower numbers are queued or under way
+    /// A submission number, and how many programs with lower numbers have been queued and have not ended
     /// ([`Device::has_program_before`]).
     before: (u64, u32),
     /// The partners of multi-plane operations; `None` without `timing.multi_plane`, and if a die has one plane.
     partners: Option<Partners>,
-    /// Whether a transaction has had a partner.
+    /// Whether a die has started an operation of several transactions, each in a plane of its own.
     has_used_several_planes: bool,
     /// The host reads between the sense and the program of a copyback; `None`: no reads.
     gap: Option<CopybackGap>,
     /// `None` if operations are not suspended.
     suspender: Option<Suspender>,
-    /// Whether no part of the drive but the channels needs to know when a phase on a channel begins or ends.
+    /// Whether dies reserve their channels unless an observer sees the phases: there is no off-chip path, no suspension
+    /// and no power loss.
     reserves: bool,
 }
 
@@ -103,7 +108,8 @@ impl Device {
         }
     }
 
-    /// Whether a die has executed an operation on the planes of several transactions (`timing.multi_plane`).
+    /// Whether a die has started an operation of several transactions, each in a plane of its own
+    /// (`timing.multi_plane`).
     pub(crate) fn has_used_several_planes(&self) -> bool {
         self.has_used_several_planes
     }
@@ -123,13 +129,14 @@ impl Device {
         self.dies[die.index()].phase
     }
 
-    /// Whether a copyback of a die is sensing its pages, before it is held between sense and program.
+    /// Whether a copyback of a die is sensing its pages, before it is held between sense and program. `false` without
+    /// [`CopybackGap`], when sense and program are one array phase.
     pub fn is_sensing(&self, die: DieId) -> bool {
         let die = &self.dies[die.index()];
         self.gap.is_some() && die.phase == Phase::Array && die.kind == FlashOp::Copyback && !die.is_sensed
     }
 
-    /// The number of transactions queued on a die or under way.
+    /// The number of transactions queued on a die, under way, held or suspended.
     #[inline(always)]
     pub fn load(&self, die: DieId) -> u32 {
         self.dies[die.index()].load
@@ -153,15 +160,16 @@ impl Device {
         self.dies[die.index()].batch.first()
     }
 
-    /// Whether a die has begun the operation of the transaction of unit `first`: the operation is under way or
-    /// suspended.
+    /// Whether a die has begun the operation whose first transaction has the unit `first`: the operation is under way
+    /// or suspended. A copyback whose program waits for a host read is not found.
     pub fn has_begun(&self, pool: &Transactions, die: DieId, first: UnitId) -> bool {
         let begun = [self.under_way(die), self.suspended(die)];
         let mut slots = begun.into_iter().flat_map(|slot| successors(slot, |&slot| pool[slot].next));
         slots.any(|slot| pool[slot].unit == first)
     }
 
-    /// Adds a lane of a die to those whose background work is urgent.
+    /// Counts one more lane of a die whose background work is urgent. While there is one, [`Scheduler::ReadFirst`]
+    /// serves the background work of the die with the priority of host writes.
     pub fn promote(&mut self, die: DieId) {
         self.dies[die.index()].promoted += 1;
     }
@@ -171,8 +179,9 @@ impl Device {
         self.dies[die.index()].promoted -= 1;
     }
 
-    /// Gives a die to background work alone until [`Device::end_cleaning`]. Host transactions with a submission number
-    /// below `order` are served before. If a cleaning of the die is under way, its `order` remains in force.
+    /// Begins a cleaning: gives a die to background work and refresh until [`Device::end_cleaning`]. As long as host
+    /// transactions with a submission number below `order` wait, the die first serves transactions with such a number.
+    /// If a cleaning of the die is under way already, the `order` of that cleaning remains in force.
     pub fn begin_cleaning(&mut self, die: DieId, order: u64) {
         let cleanings = &mut self.dies[die.index()].cleanings;
         if *cleanings == 0 {
@@ -188,8 +197,8 @@ impl Device {
     }
 
     /// Sets the share of a die's programs, in [`SHARES`](super::SHARES)ths, that urgent background work has while host
-    /// writes wait. With `None` the side that has waited longer goes next. `(number, dies)`: the die is one of several,
-    /// whose turns are spread evenly.
+    /// writes wait. With `None` the side that has waited longer goes next. The die has the number `number`, from 0 on,
+    /// among the `dies` dies of a lane, over which the turns of host writes are spread evenly.
     pub fn set_share(&mut self, die: DieId, share: Option<u16>, (number, dies): (u32, u32)) {
         self.dies[die.index()].turns.set(share, number, dies);
     }
@@ -237,8 +246,8 @@ impl Device {
         }
     }
 
-    /// Starts the free dies that have new work, each with the transaction that the scheduler picks. To be called after
-    /// all transactions of an event or a request have been queued.
+    /// Calls [`Device::start_next`] for the marked dies: free dies that have new work, and dies that may suspend their
+    /// operation for it. To be called after all transactions of an event or a request have been queued.
     #[inline(always)]
     pub fn start<W: Watcher>(
         &mut self,
@@ -271,9 +280,10 @@ impl Device {
 
     /// Ends the phase of a die at the time of the die's clock, and starts the next phase.
     ///
-    /// After [`Ended::Batch`] or [`Ended::Page`] the caller handles the end of the operation, then calls
-    /// [`Device::start`] and [`Device::start_next`]. Until then the clock of a die that has become idle remains set,
-    /// because most dies start their next operation at once.
+    /// After [`Ended::Batch`] or [`Ended::Page`] the caller handles what has ended, then calls [`Device::start`] and
+    /// [`Device::start_next`]. Until then the clock of a die that has become idle remains set, because most dies start
+    /// their next operation at once. After [`Ended::Page`] the die may still be transferring the other pages of a
+    /// multi-plane read; `start_next` then leaves the die as it is.
     #[inline]
     pub fn on_clock<W: Watcher>(
         &mut self,
@@ -342,8 +352,9 @@ impl Device {
         die.busy_ns += now - die.since;
     }
 
-    /// If the die is free, starts the transaction that the scheduler picks. If the scheduler picks none, unsets the
-    /// die's clock.
+    /// If the die is free, starts its next operation: takes a suspended operation up again, continues a held copyback,
+    /// or starts the transaction that the scheduler picks, with its partners. Unsets the die's clock if there is none.
+    /// If the die is not free, may suspend its operation.
     #[inline]
     pub fn start_next<W: Watcher>(
         &mut self,
@@ -369,14 +380,15 @@ impl Device {
         }
         let mut waiting = self.waiting(pool, id);
         let die = &mut self.dies[id.index()];
+        // The plane whose register holds the data of a copyback: no host read may use this plane.
         let mut without = None;
         if let Some(held) = die.held {
             let plane = pool[held].plane_in_die;
             let first = die.queues[Class::HostRead as usize].first();
-            let is_free = first.is_some_and(|read| pool[read].plane_in_die != plane);
+            let is_in_other_plane = first.is_some_and(|read| pool[read].plane_in_die != plane);
             let gap = self.gap.expect("a copyback is held only in a gap");
             if waiting.first[Class::HostRead as usize].is_none()
-                || gap == CopybackGap::OtherPlanes && !is_free
+                || gap == CopybackGap::OtherPlanes && !is_in_other_plane
             {
                 self.program_held(pool, agenda, watcher, now, id, held);
                 return;
@@ -444,7 +456,9 @@ impl Device {
         waiting
     }
 
-    /// The number of pages, or for an erase blocks, in a die's operation.
+    /// The number of pages in a die's operation, or for an erase the number of blocks: of all transactions of the
+    /// operation together. Each block is in a plane of its own, and so is each page unless one program writes all pages
+    /// of a wordline.
     #[inline(always)]
     fn pages_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
         let width = self.timing.width(die.kind);
@@ -470,18 +484,19 @@ impl Device {
     ) {
         let die = &mut self.dies[id.index()];
         let first = first_of(&die.batch, pool);
-        let copied_ns = || Span::from_ns(first.extent.into());
+        // The `extent` of a copyback is the time of sensing its pages.
+        let copyback_sense_ns = || Span::from_ns(first.extent.into());
         let program_ns = || self.timing.program_ns(first.index);
         let (sense_ns, rest_ns) = match die.kind {
-            // The pages of a multi-plane operation are in the same row, and so of the same kind.
+            // All pages of a multi-plane read have the same number in their blocks, and so the same kind.
             FlashOp::Read => {
                 (self.timing.read(first.index, first.level, first.tries > 0).sense_ns, Span::ZERO)
             }
             FlashOp::Program => (Span::ZERO, program_ns()),
             FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
             FlashOp::Copyback => match (self.gap, die.is_sensed) {
-                (None, _) => (copied_ns(), program_ns()),
-                (Some(_), false) => (copied_ns(), Span::ZERO),
+                (None, _) => (copyback_sense_ns(), program_ns()),
+                (Some(_), false) => (copyback_sense_ns(), Span::ZERO),
                 (Some(_), true) => (Span::ZERO, program_ns()),
             },
         };
@@ -505,6 +520,7 @@ fn first_of<'a>(batch: &Fifo<Transaction>, pool: &'a Transactions) -> &'a Transa
     &pool[batch.first().expect("an operation under way has a transaction")]
 }
 
+/// The number of transactions in a list from `rest` on.
 fn count(pool: &Transactions, mut rest: Option<Slot>) -> u32 {
     let mut count = 0;
     while let Some(slot) = rest {
