@@ -277,7 +277,7 @@ impl Geometry {
     /// The LPN of the unit that has the byte at the logical address `offset`, as 64 bits: the address may be beyond the
     /// drive's end.
     #[inline(always)]
-    pub fn unit_at(&self, offset: u64) -> u64 {
+    pub fn lpn_at(&self, offset: u64) -> u64 {
         self.unit_shift.map_or_else(|| self.unit_by_division(offset), |shift| offset >> shift)
     }
 

@@ -119,7 +119,7 @@ impl FlushCost {
         let mean = times.iter().sum::<f64>() / times.len() as f64;
         let pages = u64::from(timing.width(FlashOp::Program));
         let off_chip_ns = pages * timing.off_chip_ns[Way::In as usize];
-        let command_ns = timing.command_of_planes_ns(FlashOp::Program, pages);
+        let command_ns = timing.command_of_pages_ns(FlashOp::Program, pages);
         let transfer_ns = command_ns + (pages * timing.transfer_ns).max(off_chip_ns);
         let (transfer_ns, off_chip_ns) = (transfer_ns.ns() as f64, off_chip_ns.ns() as f64);
         let victim = gc.map_or(Victim::default(), |gc| Victim::new(&gc, geometry, timing, mean));

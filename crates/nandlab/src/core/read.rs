@@ -307,7 +307,7 @@ impl<P: Probe> Core<P> {
             let rber = self.rber_sensed(source) as f32;
             self.array.set_copied(to, Copied { rber, programmed: self.age_stamp_now() });
         } else {
-            self.array.copy_errors(self.geometry.superblock_of(to), self.geometry.superblock_of(source));
+            self.array.copy_errors(&self.geometry, to, source);
         }
     }
 

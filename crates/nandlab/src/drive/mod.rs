@@ -359,10 +359,10 @@ impl<P: Probe> Drive<P> {
     pub fn prefetch(&self, request: &Request, units: bool) {
         if matches!(request.op, Op::Read | Op::Write) {
             let geometry = &self.core.geometry;
-            let first = geometry.unit_at(request.offset);
+            let first = geometry.lpn_at(request.offset);
             // Eight units are enough: the processor prefetches the following units of longer requests by itself.
             let last =
-                geometry.unit_at(request.offset.saturating_add(request.len).saturating_sub(1)).min(first + 7);
+                geometry.lpn_at(request.offset.saturating_add(request.len).saturating_sub(1)).min(first + 7);
             for lpn in first..(last + 1).min(u64::from(geometry.logical_units)) {
                 let (core, lpn) = (&self.core, Lpn(lpn as u32));
                 self.caching.iter().for_each(|caching| caching.cache.prefetch(lpn, units));

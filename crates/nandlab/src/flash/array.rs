@@ -49,7 +49,7 @@ pub struct Array {
     /// empty.
     torn: BTreeSet<u32>,
     /// OOB: units that hold only the sectors that were dirty when power failed. Usually empty. The partial refresh of a
-    /// superblock ([`Rare::is_partial`]) is something else.
+    /// superblock ([`Rare::is_refreshed_partially`]) is something else.
     partial: BTreeSet<u32>,
 }
 
@@ -337,11 +337,16 @@ impl Array {
         state.programmed
     }
 
-    /// Records that a unit of `source` has been copied back to `superblock`. The copy keeps the errors that reads and
-    /// programs in place have caused, so [`Superblock::reads`] and [`Rare::reprograms`] of `superblock` become at least
-    /// those of `source`. In a superblock of several blocks the reads of each block ([`Array::reads_of`]) remain.
-    pub fn copy_errors(&mut self, superblock: SuperblockId, source: SuperblockId) {
-        let (reads, reprograms) = (self.superblock(source).reads, self.rare(source).reprograms);
+    /// Records that the unit `source` has been copied back to the unit `to`. The copy keeps the errors that reads and
+    /// programs in place have caused, so the reads of its block ([`Array::reads_of`]) and [`Rare::reprograms`] of its
+    /// superblock become at least those of `source`.
+    pub fn copy_errors(&mut self, geometry: &Geometry, to: UnitId, source: UnitId) {
+        let ((superblock, unit), (from, of_source)) = (geometry.split(to), geometry.split(source));
+        let (reads, reprograms) = (self.reads_of(geometry, from, of_source), self.rare(from).reprograms);
+        if !self.reads.is_empty() {
+            let of_block = &mut self.reads[block(geometry, superblock, unit)];
+            *of_block = reads.max(*of_block);
+        }
         let state = self.superblock_mut(superblock);
         state.reads = state.reads.max(reads);
         let rare = self.rare_mut(superblock);
@@ -575,6 +580,7 @@ fn block(geometry: &Geometry, superblock: SuperblockId, unit: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::geometry::{Cell, DriveSpec, Layout, ProgramOrder, Superblock};
     use crate::core::testing::Setup;
 
     /// An array whose first superblock has a unit of LPN 7 with this stamp.
@@ -622,6 +628,49 @@ mod tests {
         assert!(!array.is_lost(UnitId(1)) && !array.is_lost(UnitId(3)));
         array.stage(UnitId(1), Lpn(7), Stamp { sequence: 2, corrected: after(20) });
         assert_eq!((stamp(&array, 1), stamp(&array, 3), stamp(&array, 4)), (after(20), after(20), after(9)));
+    }
+
+    #[test]
+    fn a_copy_has_the_reads_of_the_block_of_its_source_alone() {
+        let drive = DriveSpec {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 2,
+            blocks_per_plane: 3,
+            pages_per_block: 4,
+            page_size_bytes: 4096,
+            cell: Cell::Slc,
+            layers: 1,
+            op: 0.5,
+            bad_blocks: 0.0,
+            endurance: 10,
+            registers: 1,
+            program_order: ProgramOrder::Page,
+        };
+        let geometry = Geometry::with(&drive, Layout { units_per_page: 1, superblock: Superblock::Die });
+        let mut array = Array::new(&geometry, 0, Keeps::default());
+        let [source, to] = [SuperblockId(0), SuperblockId(1)];
+        for superblock in [source, to] {
+            array.superblock_mut(superblock).state = SuperblockState::Open;
+            for unit in 0..4 {
+                array.program(superblock, unit);
+            }
+        }
+        // Units 0 and 2 are in plane 0, units 1 and 3 in plane 1.
+        for (unit, reads) in [(1, 7), (2, 2)] {
+            for _ in 0..reads {
+                array.read(&geometry, source, unit);
+            }
+        }
+        let reads = |array: &Array, unit| array.reads_of(&geometry, to, unit);
+        array.copy_errors(&geometry, geometry.unit(to, 0), geometry.unit(source, 2));
+        assert_eq!((reads(&array, 0), reads(&array, 1), array.superblock(to).reads), (2, 0, 2));
+        array.copy_errors(&geometry, geometry.unit(to, 1), geometry.unit(source, 3));
+        assert_eq!((reads(&array, 2), reads(&array, 3), array.superblock(to).reads), (2, 7, 7));
+        // A copy of a block that is read less keeps what the destination has.
+        array.copy_errors(&geometry, geometry.unit(to, 3), geometry.unit(source, 0));
+        assert_eq!((reads(&array, 2), reads(&array, 3)), (2, 7));
     }
 
     #[test]

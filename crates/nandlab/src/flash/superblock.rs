@@ -70,7 +70,7 @@ pub struct Rare {
     /// least the programs in place that each source superblock had at the copyback.
     pub reprograms: u16,
     /// Whether the superblock has been refreshed partially since the last erase.
-    pub is_partial: bool,
+    pub is_refreshed_partially: bool,
 }
 
 /// The contents of a unit's OOB other than the LPN.

@@ -103,7 +103,7 @@ impl Host {
     /// The first and the last unit of a request.
     #[inline]
     pub(crate) fn units<P: Probe>(core: &Core<P>, request: &Request) -> (u32, u32) {
-        let unit = |offset| core.geometry.unit_at(offset) as u32;
+        let unit = |offset| core.geometry.lpn_at(offset) as u32;
         (unit(request.offset), unit(request.offset + request.len - 1))
     }
 

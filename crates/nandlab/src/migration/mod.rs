@@ -233,8 +233,8 @@ impl Migration {
         kind: PageKind,
         copybacks: u8,
     ) -> bool {
-        let from = core.geometry.superblock_of(source);
-        let reads_from = core.array.superblock(from).reads;
+        let (from, of_source) = core.geometry.split(source);
+        let reads_from = core.array.reads_of(&core.geometry, from, of_source);
         let Superblock { pe_cycles, reads, .. } = *core.array.superblock(superblock);
         let [reprograms_from, reprograms] =
             [from, superblock].map(|superblock| core.array.rare(superblock).reprograms);

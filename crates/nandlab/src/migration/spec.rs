@@ -22,7 +22,8 @@ section! {
             "\"off-chip\"",
             "how GC and wear levelling move pages: off-chip, or by copyback within the plane",
         ),
-        /// The largest number of copies of a background job under way at a time.
+        /// The largest number of programming units whose copies a background job has under way at a time, on each of its
+        /// dies.
         pub in_flight: u32 = key(
             "migration.in_flight",
             int(1, 256),

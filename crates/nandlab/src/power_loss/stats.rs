@@ -40,7 +40,7 @@ pub struct PowerLoss {
     /// Lines of the VSM that the emergency flush wrote. A line that is not written costs only a repeated refresh.
     pub vsm_lines_saved: u32,
     /// Dirty units that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
-    /// pages in the faster half of the layers.
+    /// pages in the faster half of the layers. With one-shot programs every page of planar flash.
     pub fast_pages: u32,
     /// The units about which a promise to the host is broken, by LPN; empty while power is off.
     pub lost: Vec<Lost>,
@@ -138,7 +138,7 @@ counters! {
         /// Lines of the VSM that the emergency flush wrote.
         pub vsm_lines_saved: u64, sum of lines;
         /// Dirty units that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D
-        /// flash pages in the faster half of the layers.
+        /// flash pages in the faster half of the layers. With one-shot programs every page of planar flash.
         pub fast_pages: u64, sum of pages;
         /// Units with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke.
         pub lost_covered: u64, sum of pages;

@@ -265,7 +265,7 @@ impl Timing {
     /// Channel time of the program of one programming unit: command cycles, and the transfers of all its pages.
     pub fn program_transfer_ns(&self) -> Span {
         let pages = u64::from(self.width(FlashOp::Program));
-        self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns
+        self.command_of_pages_ns(FlashOp::Program, pages) + pages * self.transfer_ns
     }
 
     /// The longest time that one operation occupies a channel. The candidates: the transfers out of a multi-plane read,
@@ -276,10 +276,10 @@ impl Timing {
         let reads = planes * self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
         let programs = (1..=lanes)
             .map(|programs| programs * u64::from(self.width(FlashOp::Program)))
-            .map(|pages| self.command_of_planes_ns(FlashOp::Program, pages) + pages * self.transfer_ns);
+            .map(|pages| self.command_of_pages_ns(FlashOp::Program, pages) + pages * self.transfer_ns);
         let others = [FlashOp::Read, FlashOp::Erase, FlashOp::Copyback].map(|kind| {
             let pages = if kind == FlashOp::Copyback { self.width(kind).into() } else { planes };
-            self.command_ns(kind).max(self.command_of_planes_ns(kind, pages))
+            self.command_ns(kind).max(self.command_of_pages_ns(kind, pages))
         });
         programs.chain(others).chain([reads]).max().unwrap_or_default()
     }
@@ -338,7 +338,7 @@ impl Timing {
     }
 
     /// Channel time of the command cycles of an operation on `pages` pages, or for an erase blocks.
-    pub fn command_of_planes_ns(&self, kind: FlashOp, pages: u64) -> Span {
+    pub fn command_of_pages_ns(&self, kind: FlashOp, pages: u64) -> Span {
         let together = match kind {
             FlashOp::Read => self.command.multi_plane_read_ns,
             FlashOp::Program => self.command.multi_plane_program_ns,

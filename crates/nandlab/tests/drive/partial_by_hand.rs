@@ -142,7 +142,7 @@ impl Hand {
     }
 
     fn is_partial(&self, unit: UnitId) -> bool {
-        self.drive.array().rare(self.drive.geometry().superblock_of(unit)).is_partial
+        self.drive.array().rare(self.drive.geometry().superblock_of(unit)).is_refreshed_partially
     }
 
     /// Returns the operations of refresh since `from`, as (time, die, LPN).

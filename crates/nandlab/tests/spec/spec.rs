@@ -1051,6 +1051,7 @@ fn the_energy_and_the_power_of_a_program_follow_from_each_other() {
     // By page kind and by layer the mean duration counts: 1 ms.
     let kinds = "[drive]\ncell = \"mlc\"\n[timing]\nprogram = { lsb = \"500us\", msb = \"1500us\" }\n";
     near(of(&format!("{kinds}[energy]\nprogram = \"90uJ\"")), (90.0, 90.0));
-    let layers = "[drive]\nlayers = 4\n[timing]\nprogram = { fastest = \"500us\", slowest = \"1500us\" }\n";
+    let layers =
+        "[drive]\ncell = \"3d-mlc\"\n[timing]\nprogram = { fastest = \"500us\", slowest = \"1500us\" }\n";
     near(of(&format!("{layers}[capacitor]\nprogram_power = \"90mW\"")), (90.0, 90.0));
 }

@@ -1286,7 +1286,7 @@ fn impossible_drives_are_errors() {
     // 2^68 units do not fit into 64 bits.
     golden(
         "[drive]\nchannels = 64\nchips_per_channel = 64\ndies_per_chip = 32\nplanes_per_die = 32\n\
-         blocks_per_plane = 1_048_576\npages_per_block = 32_768\npage_size = \"1MiB\"\n[ftl]\nmapping_unit = 512\n",
+         blocks_per_plane = 1_048_576\npages_per_block = 32_768\npage_size = \"1MiB\"\n[ftl]\nmapping_unit = \"512B\"\n",
         "run.toml:6: drive.blocks_per_plane: expected at most 4294967294 pages (PPNs have 32 bits), found \
          295147905179352825856\n  remedy: set fewer or larger pages\n\
          run.toml:10: ftl.mapping_unit: expected at most 64 mapping units in a page, found 2048\n  remedy: set \

@@ -232,7 +232,7 @@ impl Partial {
         stream: WriteStream,
     ) -> bool {
         self.look_at_free_superblocks(core);
-        let is_plain = stream == WriteStream::Gc && !core.array.rare(superblock).is_partial;
+        let is_plain = stream == WriteStream::Gc && !core.array.rare(superblock).is_refreshed_partially;
         let has_space = self.is_on && !core.is_short(core.geometry.lane_of(superblock));
         self.stats.blocks_while_off += u64::from(is_plain && !has_space);
         is_plain && has_space && core.state.is_charged
@@ -345,7 +345,7 @@ impl Partial {
     #[inline(never)]
     pub(crate) fn end_superblock<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
         let _inside = core.inside.enter(Component::PartialRefresh);
-        core.array.rare_mut(superblock).is_partial = true;
+        core.array.rare_mut(superblock).is_refreshed_partially = true;
         let pending = self.pending.entry(superblock.0).or_default();
         pending.is_read = true;
         if pending.is_over() {
@@ -528,7 +528,7 @@ impl Partial {
         }
         for superblock in (0..core.geometry.superblocks)
             .map(SuperblockId)
-            .filter(|&superblock| core.array.rare(superblock).is_partial)
+            .filter(|&superblock| core.array.rare(superblock).is_refreshed_partially)
         {
             let mut next = 0;
             while let Some(index) = core.ftl.next_valid(&core.geometry, superblock, next) {

@@ -204,7 +204,7 @@ fn a_superblock_is_refreshed_partially_once_and_only_if_it_has_host_data() {
         "the superblock has been refreshed partially already"
     );
     partial.spec.min_free_blocks = 15.0 / 16.0;
-    core.array.rare_mut(SUPERBLOCK).is_partial = false;
+    core.array.rare_mut(SUPERBLOCK).is_refreshed_partially = false;
     assert!(partial.takes(&mut core, SUPERBLOCK, WriteStream::Gc), "15 of 16 superblocks are free");
     partial.spec.min_free_blocks = 0.95;
     assert!(!partial.takes(&mut core, SUPERBLOCK, WriteStream::Gc));

@@ -470,7 +470,7 @@ impl Device {
     fn command_ns(&self, pool: &Transactions, die: &Die) -> Span {
         match self.pages_at_work(pool, die) {
             1 => self.timing.command_ns(die.kind),
-            pages => self.timing.command_of_planes_ns(die.kind, pages),
+            pages => self.timing.command_of_pages_ns(die.kind, pages),
         }
     }
 
