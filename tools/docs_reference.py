@@ -433,12 +433,12 @@ def notes_part() -> str:
 
 def trace_formats_part() -> str:
     """The trace formats with their columns, units and traps, from the comments of their readers."""
+    formats = CRATES / "nandlab-trace/src/format"
     sources = {}
-    for path in sorted(CRATES.glob("nandlab-trace/src/format/*.rs")):
-        source = path.read_text()
-        if found := re.search(r'name: "([a-z0-9-]+)"', source):
-            lines = [line[3:].removeprefix(" ") for line in source.splitlines() if line.startswith("//!")]
-            sources[found.group(1)] = "\n".join(lines)
+    for name, _ in trace.formats():
+        source = (formats / f"{name.replace('-', '_')}.rs").read_text()
+        lines = [line[3:].removeprefix(" ") for line in source.splitlines() if line.startswith("//!")]
+        sources[name] = "\n".join(lines)
     return "\n".join(f"## `{name}`\n\n{sources[name]}\n" for name, _ in trace.formats())
 
 

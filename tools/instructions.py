@@ -48,7 +48,7 @@ PHASES = {
     "drive": ("drive",),
     "device": ("core", "sched", "flash", "read_levels"),
     "map": ("ftl", "demand_map"),
-    "gc": ("background", "copyback", "reclaim", "refresh"),
+    "gc": ("background", "migration", "reclaim", "refresh"),
     "results": ("report", "probe", "stats"),
     "other": (),
 }

@@ -24,9 +24,9 @@ class FailedRequests(Record, frozen=True):
     """Requests that failed, by reason."""
 
     uncorrectable: int
-    """Requests that needed a page that no read level decodes, or that was lost earlier."""
+    """Requests that needed a unit that no read level decodes, or that was lost earlier."""
     worn_out: int
-    """Requests with a page for which no usable block was left in the plane."""
+    """Requests with a unit that got no room because of wear: no superblock could be emptied with a gain."""
     power_lost: int
     """Requests that were outstanding when power failed."""
 
@@ -110,11 +110,11 @@ class FlashOperations(Record, frozen=True):
     """Flash operations by kind and cause."""
 
     read: ByCause
-    """Pages read, including those sensed for copybacks; retries are not counted."""
+    """Pages read, including those sensed for copybacks; neither retries nor the reads of recoveries are counted."""
     program: ByCause
-    """Pages programmed, including those programmed by copybacks."""
+    """Pages programmed, including padding and the pages programmed by copybacks."""
     erase: ByCause
-    """Blocks erased."""
+    """Blocks erased; each block of a superblock counts."""
     copyback: ByCause
     """Pages moved by copyback."""
 
@@ -155,18 +155,18 @@ class MapRead(Record, frozen=True):
     """The counters under `read`."""
 
     hits: int
-    """Lookups of the map for page reads that found the map entry cached. In pages."""
+    """Lookups of the map for reads of units that found the map entry cached. In pages."""
     misses: int
-    """Lookups of the map for page reads that did not find the map entry cached. In pages."""
+    """Lookups of the map for reads of units that did not find the map entry cached. In pages."""
 
 
 class MapWrite(Record, frozen=True):
     """The counters under `write`."""
 
     hits: int
-    """Lookups of the map for page writes that found the map entry cached. In pages."""
+    """Lookups of the map for writes of units that found the map entry cached. In pages."""
     misses: int
-    """Lookups of the map for page writes that did not find the map entry cached. In pages."""
+    """Lookups of the map for writes of units that did not find the map entry cached. In pages."""
 
 
 class MapSummary(Record, frozen=True):
@@ -191,65 +191,65 @@ class MapSummary(Record, frozen=True):
     waiting_misses: int
     """Misses that waited because too many translation pages were being written back."""
     given_up: int
-    """Write-backs abandoned because the plane of the translation page was worn out. In pages."""
+    """Write-backs abandoned because the lane of the translation page was worn out. In pages."""
 
 
 class CacheSummary(Record, frozen=True):
     """The write cache."""
 
     size_bytes: int
-    """Size of the write cache (`cache.size`); less than a page: the drive has no write cache. In bytes."""
+    """Size of the write cache (`cache.size`); less than a unit: the drive has no write cache. In bytes."""
     pages: int
-    """Pages that fit into the write cache."""
+    """Units that fit into the write cache. In pages."""
     budget_pages: int
-    """Dirty budget at the end: the number of dirty pages allowed in the write cache."""
+    """Dirty budget at the end: the number of dirty units allowed in the write cache. In pages."""
     read_hits: int
-    """Host page reads that found all their sectors in the write cache. In pages."""
+    """Host unit reads that found all their sectors in the write cache. In pages."""
     read_misses: int
-    """Host page reads that did not find all their sectors in the write cache. In pages."""
+    """Host unit reads that did not find all their sectors in the write cache. In pages."""
     write_hits: int
-    """Host page writes to a page that had a slot in the write cache when the write was admitted. In pages."""
+    """Host unit writes to a unit that had a slot in the write cache when the write was admitted. In pages."""
     write_misses: int
-    """Host page writes to a page that had no slot in the write cache when the write was admitted. In pages."""
+    """Host unit writes to a unit that had no slot in the write cache when the write was admitted. In pages."""
     evictions: int
-    """Clean pages evicted from the write cache."""
+    """Clean units evicted from the write cache. In pages."""
     dirty_evictions: int
-    """Dirty pages chosen for eviction: they leave the write cache when they have been written back."""
+    """Dirty units chosen for eviction: they leave the write cache when they have been written back. In pages."""
     syncs: int
     """Write-backs begun ahead of eviction: by the sync policy in idle time or at once, for a host flush, or for a
     budget detection. Write-backs that make room in the dirty budget for a waiting write do not count. In pages.
     """
     write_backs: int
-    """Pages programmed to flash from the write cache, for any reason."""
+    """Units programmed to flash from the write cache, for any reason. In pages."""
     waiting_writes: int
-    """Host page writes that waited for a slot of the write cache or for room in the dirty budget. In pages."""
+    """Host unit writes that waited for a slot of the write cache or for room in the dirty budget. In pages."""
     waiting_reads: int
-    """Host page reads that missed and waited for a slot of the write cache. In pages."""
+    """Host unit reads that missed and waited for a slot of the write cache. In pages."""
     blocked_updates: int
-    """Host page writes that waited because their page was being written back (write protection). In pages."""
+    """Host unit writes that waited because their unit was being written back (write protection). In pages."""
     dirty_pages: int
-    """Dirty pages in the write cache at the end."""
+    """Dirty units in the write cache at the end. In pages."""
     dirty_pages_max: int
-    """Highest number of dirty pages in the write cache at a time."""
+    """Highest number of dirty units in the write cache at a time. In pages."""
 
 
 class DetectionSummary(Record, frozen=True):
-    """A detection of the dirty page budget (DPBD)."""
+    """A detection of the dirty budget (DPBD: dirty page budget detection)."""
 
     due_s: float
     """Simulated time when the detection was due, or was commanded. In seconds."""
     began_s: float
-    """Simulated time when the detection began to write dirty pages back. In seconds."""
+    """Simulated time when the detection began to write dirty units back. In seconds."""
     measured_share: float
-    """Pages that a flush could program with the drained energy, as a share of the cache."""
+    """Units that a flush could program with the drained energy, as a share of the cache."""
     budget_share: float
     """Dirty budget that follows from the detection, as a share of the cache."""
     budget_pages: int
-    """Dirty budget that follows from the detection, in pages."""
+    """Dirty budget that follows from the detection, in units. In pages."""
     pages: int
-    """Pages programmed with the capacitor's energy by the detection and for host writes."""
+    """Programs on the capacitor's energy, of the detection and for host writes. In pages."""
     host_pages: int
-    """Pages programmed with the capacitor's energy for host writes."""
+    """Programs on the capacitor's energy for host writes. In pages."""
     energy_j: float
     """Energy of the full capacitor when draining began. In joules."""
     drained_j: float
@@ -257,7 +257,7 @@ class DetectionSummary(Record, frozen=True):
     waited_s: float
     """Time that the due detection waited until it began. In seconds."""
     sync_s: float
-    """Time in which dirty pages were written back before draining. In seconds."""
+    """Time in which dirty units were written back before draining. In seconds."""
     drain_s: float
     """Time in which the drive ran on the capacitor. In seconds."""
     recharge_s: float
@@ -265,7 +265,7 @@ class DetectionSummary(Record, frozen=True):
 
 
 class Detections(Record, frozen=True):
-    """Detections of the dirty page budget."""
+    """Detections of the dirty budget."""
 
     count: int
     """Number of detections that have ended."""
@@ -291,11 +291,11 @@ class CapacitorSummary(Record, frozen=True):
     cycles: int
     """Full discharges of the capacitor so far."""
     capability_pages: float
-    """Pages of the write cache that the full capacitor can save at its age at the end."""
+    """Units of the write cache that the full capacitor can save at its age at the end. In pages."""
     budget_pages: int
-    """Pages of the write cache that may be dirty at the end."""
+    """Units of the write cache that may be dirty at the end. In pages."""
     detections: Detections
-    """Detections of the dirty page budget."""
+    """Detections of the dirty budget."""
 
 
 class LossSummary(Record, frozen=True):
@@ -308,59 +308,63 @@ class LossSummary(Record, frozen=True):
     aborted_requests: int
     """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache, or in the write buffer, when power failed."""
+    """Dirty units in the write cache, or in the write buffer, when power failed. In pages."""
     unflushed_pages: int
-    """Dirty pages with acknowledged writes that were not in flash when power failed."""
+    """Dirty units with acknowledged writes that were not in flash when power failed. In pages."""
     flushed_pages: int
-    """Dirty pages that the emergency flush wrote."""
+    """Dirty units that the emergency flush wrote. In pages."""
     trim_pages: int
-    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
+    """Units of TRIM records that were only in RAM when power failed, backed up by the capacitor. In pages."""
     trim_pages_saved: int
-    """Pages of TRIM records that the emergency flush wrote."""
+    """Units of TRIM records that the emergency flush wrote. In pages."""
     vsm_lines: int
     """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
     """Lines of the VSM that the emergency flush wrote."""
     fast_pages: int
-    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
-    pages in the faster half of the layers.
+    """Dirty units that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    pages in the faster half of the layers. With one-shot programs every page of planar flash.
     """
     lost_covered: int
-    """Pages with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke."""
+    """Units with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke. In
+    pages.
+    """
     lost_acknowledged: int
-    """Pages with a lost write whose request had completed, and which no completed flush or FUA write covers."""
+    """Units with a lost write whose request had completed, and which no completed flush or FUA write covers. In pages.
+    """
     lost_in_flight: int
-    """Pages of write requests that were outstanding, whose data is not there after recovery. They were never
-    acknowledged.
+    """Units of write requests that were outstanding, whose data is not there after recovery. They were never
+    acknowledged. In pages.
     """
     lost_pages: int
-    """Pages with a lost write of a completed request that was only in RAM."""
+    """Units with a lost write of a completed request that was only in RAM. In pages."""
     lost_with_wordline: int
-    """Pages with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
-    of its wordline, or by a torn reprogram in place.
+    """Units with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
+    of its wordline, or by a torn reprogram in place. In pages.
     """
     lost_writes: int
     """Lost writes of completed requests: the sum of `lost_pages` and `lost_with_wordline`, and of `lost_covered` and
     `lost_acknowledged` less `lost_trims`.
     """
     lost_trims: int
-    """Pages whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
-    RAM, and the capacitor should have saved it.
+    """Units whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
+    RAM, and the capacitor should have saved it. In pages.
     """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
     torn_erases: int
     """Erases torn by the power loss."""
     scanned_pages: int
-    """Flash pages whose OOB was read in recovery."""
+    """Pages whose OOB was read in recovery."""
     merged_pages: int
-    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
+    """Partial units of the emergency flush that recovery completed with the missing sectors from older units. In pages.
+    """
     erased_blocks: int
-    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
-    blocks were few.
+    """Superblocks that recovery erased because their erase was torn, or because they had only copies of units and free
+    superblocks were few.
     """
     closed_blocks: int
-    """Partly programmed blocks that recovery closed because no stream continued in them."""
+    """Partly programmed superblocks that recovery closed because no stream continued in them."""
     stale_translation_pages: int
     """Translation pages that recovery found out of date in flash."""
     finish_s: float
@@ -370,12 +374,12 @@ class LossSummary(Record, frozen=True):
     of the aging-capacitor paper). In seconds.
     """
     gc_pages: int
-    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
+    """Units that GC moved during the emergency flush (`power.gc_in_flush`). In pages."""
     gc_erases: int
     """Blocks that GC erased during the emergency flush. In erases."""
     program_s: float
-    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
-    capacitor paper). In seconds.
+    """Sum of the times of all programs of the emergency flush and of its GC (T_program of Eq. 5 of the aging-capacitor
+    paper). In seconds.
     """
     recovery_s: float
     """Duration of the recovery. In seconds."""
@@ -395,59 +399,63 @@ class PowerSummary(Record, frozen=True):
     aborted_requests: int
     """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache, or in the write buffer, when power failed."""
+    """Dirty units in the write cache, or in the write buffer, when power failed. In pages."""
     unflushed_pages: int
-    """Dirty pages with acknowledged writes that were not in flash when power failed."""
+    """Dirty units with acknowledged writes that were not in flash when power failed. In pages."""
     flushed_pages: int
-    """Dirty pages that the emergency flush wrote."""
+    """Dirty units that the emergency flush wrote. In pages."""
     trim_pages: int
-    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
+    """Units of TRIM records that were only in RAM when power failed, backed up by the capacitor. In pages."""
     trim_pages_saved: int
-    """Pages of TRIM records that the emergency flush wrote."""
+    """Units of TRIM records that the emergency flush wrote. In pages."""
     vsm_lines: int
     """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
     """Lines of the VSM that the emergency flush wrote."""
     fast_pages: int
-    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
-    pages in the faster half of the layers.
+    """Dirty units that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    pages in the faster half of the layers. With one-shot programs every page of planar flash.
     """
     lost_covered: int
-    """Pages with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke."""
+    """Units with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke. In
+    pages.
+    """
     lost_acknowledged: int
-    """Pages with a lost write whose request had completed, and which no completed flush or FUA write covers."""
+    """Units with a lost write whose request had completed, and which no completed flush or FUA write covers. In pages.
+    """
     lost_in_flight: int
-    """Pages of write requests that were outstanding, whose data is not there after recovery. They were never
-    acknowledged.
+    """Units of write requests that were outstanding, whose data is not there after recovery. They were never
+    acknowledged. In pages.
     """
     lost_pages: int
-    """Pages with a lost write of a completed request that was only in RAM."""
+    """Units with a lost write of a completed request that was only in RAM. In pages."""
     lost_with_wordline: int
-    """Pages with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
-    of its wordline, or by a torn reprogram in place.
+    """Units with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
+    of its wordline, or by a torn reprogram in place. In pages.
     """
     lost_writes: int
     """Lost writes of completed requests: the sum of `lost_pages` and `lost_with_wordline`, and of `lost_covered` and
     `lost_acknowledged` less `lost_trims`.
     """
     lost_trims: int
-    """Pages whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
-    RAM, and the capacitor should have saved it.
+    """Units whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
+    RAM, and the capacitor should have saved it. In pages.
     """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
     torn_erases: int
     """Erases torn by the power loss."""
     scanned_pages: int
-    """Flash pages whose OOB was read in recovery."""
+    """Pages whose OOB was read in recovery."""
     merged_pages: int
-    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
+    """Partial units of the emergency flush that recovery completed with the missing sectors from older units. In pages.
+    """
     erased_blocks: int
-    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
-    blocks were few.
+    """Superblocks that recovery erased because their erase was torn, or because they had only copies of units and free
+    superblocks were few.
     """
     closed_blocks: int
-    """Partly programmed blocks that recovery closed because no stream continued in them."""
+    """Partly programmed superblocks that recovery closed because no stream continued in them."""
     stale_translation_pages: int
     """Translation pages that recovery found out of date in flash."""
     finish_s: float
@@ -457,12 +465,12 @@ class PowerSummary(Record, frozen=True):
     of the aging-capacitor paper). In seconds.
     """
     gc_pages: int
-    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
+    """Units that GC moved during the emergency flush (`power.gc_in_flush`). In pages."""
     gc_erases: int
     """Blocks that GC erased during the emergency flush. In erases."""
     program_s: float
-    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
-    capacitor paper). In seconds.
+    """Sum of the times of all programs of the emergency flush and of its GC (T_program of Eq. 5 of the aging-capacitor
+    paper). In seconds.
     """
     recovery_s: float
     """Duration of the recovery. In seconds."""
@@ -484,15 +492,15 @@ class MigrationSummary(Record, frozen=True):
     refused: int
     """Pages of victims chosen for copyback that were moved off-chip because the limit allowed no copyback of them."""
     too_few_valid: int
-    """Flash pages of victims chosen for copyback that were moved off-chip because too few of their mapping units were
-    valid (`migration.valid_min`).
+    """Pages of victims chosen for copyback that were moved off-chip because too few of their units were valid
+    (`migration.valid_min`).
     """
     left_over: int
-    """Flash pages of victims chosen for copyback that were moved off-chip because too few others filled a programming
-    unit with them.
+    """Pages of victims chosen for copyback that were moved off-chip because too few others filled a programming unit
+    with them.
     """
     dead_units: int
-    """Mapping units without valid data that were copied back with others of their flash page."""
+    """Units without valid data that were copied back with the valid units of their page."""
     victims_copied_back: int
     """Victims chosen for copyback; the limit may have refused some of their pages. In blocks."""
     victims_off_chip: int
@@ -502,46 +510,47 @@ class MigrationSummary(Record, frozen=True):
     erase would have gained nothing. In blocks.
     """
     victims_without_room: int
-    """Victims that were moved off-chip because their plane had too few free blocks to open one for copybacks."""
+    """Victims that were moved off-chip because their lane had too few free superblocks to open one for copybacks."""
     counter_bytes_by_block: int
-    """RAM needed to count copybacks in a row with one counter per block. In bytes."""
+    """RAM needed to count copybacks in a row with one counter per superblock. In bytes."""
     counter_bytes_by_page: int
-    """RAM needed to count copybacks in a row with one counter per page. In bytes."""
+    """RAM needed to count copybacks in a row with one counter per unit. In bytes."""
 
 
 class ErrorCacheState(Record, frozen=True):
     """The size of the cache of known errors."""
 
     entries: int
-    """Number of pages whose error positions are in the cache."""
+    """Number of units whose error positions are in the cache. In pages."""
     bytes: int
     """Size of all entries of the cache, in bytes; at most `refresh.policy.ec-cache.size`."""
     hits: int
-    """Host reads of pages whose errors were known from earlier reads (EC-Cache)."""
+    """Host reads of units whose errors were known from earlier reads (EC-Cache). In pages."""
     lower_level_reads: int
-    """Host reads that decoded at a lower read level because errors of their page were known (EC-Cache). In pages."""
+    """Host reads that decoded at a lower read level because errors of their unit were known (EC-Cache). In pages."""
     evictions: int
-    """Pages whose known errors were evicted for those of other pages (EC-Cache)."""
+    """Units whose known errors were evicted for those of other units (EC-Cache). In pages."""
 
 
 class PartialState(Record, frozen=True):
     """The use of the controller's RAM by partial refresh, and the share of time in which it was on."""
 
     blocks: int
-    """Blocks whose partial refresh has begun."""
+    """Superblocks whose partial refresh has begun."""
     blocks_while_off: int
-    """Due blocks not refreshed partially because too few blocks were free or the plane was short of space. A block may
-    be counted again while the block waits for its job.
+    """Due superblocks not refreshed partially because too few superblocks were free or the lane was short of space. A
+    superblock may be counted again while the superblock waits for its job.
     """
     pages: int
-    """Pages refreshed partially: only their susceptible bits were moved."""
+    """Units refreshed partially: only their susceptible bits were moved. In pages."""
     hot_pages: int
-    """Pages of partially refreshed blocks that were written elsewhere because they are read often."""
+    """Units of partially refreshed superblocks that were written elsewhere because they are read often. In pages."""
     too_susceptible_pages: int
-    """Pages of partially refreshed blocks that were written elsewhere because too many of their bits were susceptible.
+    """Units of partially refreshed superblocks that were written elsewhere because too many of their bits were
+    susceptible. In pages.
     """
     pages_without_room: int
-    """Pages of partially refreshed blocks that were written elsewhere because the VSM had no room."""
+    """Units of partially refreshed superblocks that were written elsewhere because the VSM had no room. In pages."""
     susceptible_bytes: int
     """Encoded size of all susceptible bits moved by partial refresh. In bytes."""
     combination_pages: int
@@ -549,57 +558,59 @@ class PartialState(Record, frozen=True):
     padding_bytes: int
     """Bytes left empty in the combination pages programmed from the VSM."""
     host_preads: int
-    """Host reads of partially refreshed pages, each together with its combination page (preads)."""
+    """Host reads of partially refreshed units, each together with its combination page (preads). In pages."""
     merge_preads: int
-    """Preads that complete a partly written page (read-modify-write); they are counted as host preads too. In pages."""
+    """Preads that complete a partly written unit (read-modify-write); they are counted as host preads too. In pages."""
     promoted_pages: int
-    """Partially refreshed pages that GC, wear levelling or refresh read with their combination pages and wrote
-    elsewhere as whole pages.
+    """Partially refreshed units that GC, wear levelling or refresh read with their combination pages and wrote
+    elsewhere as whole units.
     """
     linked_pages: int
-    """Number of partially refreshed pages (pages with a link to a combination page) at the end."""
+    """Number of partially refreshed units (units with a link to a combination page) at the end. In pages."""
     linked_pages_max: int
-    """Highest number of partially refreshed pages at a time."""
+    """Highest number of partially refreshed units at a time. In pages."""
     mapping_bytes: int
-    """Largest size of the secondary mapping table: a bit for each page of the drive, and 52 bits for each link. In
+    """Largest size of the secondary mapping table: a bit for each unit of the drive, and 52 bits for each link. In
     bytes.
     """
     vsm_bytes: int
     """Highest fill level of the virtual shadow memory (VSM). In bytes."""
     on_share: float
-    """Share of the simulated time in which there were enough free blocks for partial refresh, 0 to 1."""
+    """Share of the simulated time in which there were enough free superblocks for partial refresh, 0 to 1."""
 
 
 class RefreshSummary(Record, frozen=True):
-    """Refresh: blocks and pages refreshed, durations and delays."""
+    """Refresh: superblocks and units refreshed, durations and delays."""
 
     blocks: int
-    """Blocks whose refresh has begun. Due blocks without valid pages are not counted."""
+    """Superblocks whose refresh has begun. Due superblocks without valid units are not counted."""
     pages: int
-    """Valid pages of all refreshed blocks, counted when the refresh of their block began."""
+    """Valid units of all refreshed superblocks, counted when the refresh of their superblock began. In pages."""
     load: float | None
-    """Rate at which blocks come due per rate at which they are refreshed: mean duration of a refresh job per interval,
-    summed over the blocks with valid data of a plane; highest value of all planes; None before the first refresh. A
-    share.
+    """Rate at which superblocks come due per rate at which they are refreshed: mean duration of a refresh job per
+    interval, summed over the superblocks with valid data of a lane; highest value of all lanes; None before the first
+    refresh. A share.
     """
     late_blocks: int
-    """Blocks whose refresh ended after their grace was over."""
+    """Superblocks whose refresh ended after their grace was over."""
     overdue_blocks: int
-    """Blocks with valid data that are overdue by more than their grace at the end."""
+    """Superblocks with valid data that are overdue by more than their grace at the end."""
     overdue_max_s: int
-    """Longest time that a refreshed block was overdue when its refresh ended, on the scaled clock. In seconds."""
+    """Longest time that a refreshed superblock was overdue when its refresh ended, on the scaled clock. In seconds."""
     busy_s: float
     """Sum of the durations of all refresh jobs. In seconds."""
     block_mean_s: float
-    """Mean duration of the refresh of a block; 0 without a refresh. In seconds."""
+    """Mean duration of the refresh of a superblock; 0 without a refresh. In seconds."""
     promoted: int
-    """Background jobs promoted to the priority of host writes because half of the grace of a due block was over. In
-    blocks.
+    """Background jobs promoted to the priority of host writes because half of the grace of a due superblock was over.
+    In blocks.
     """
     blocks_in_place: int
-    """Blocks whose refresh in place has begun."""
+    """Superblocks whose refresh in place has begun."""
     pages_in_place: int
-    """Pages reprogrammed in place. The other valid pages of blocks refreshed in place were written elsewhere."""
+    """Units reprogrammed in place. The other valid units of superblocks refreshed in place were written elsewhere. In
+    pages.
+    """
     ec_cache: ErrorCacheState | None
     """The cache of known errors (EC-Cache); None if the refresh policy has none."""
     partial: PartialState | None
@@ -607,29 +618,29 @@ class RefreshSummary(Record, frozen=True):
 
 
 class ReclaimStats(Record, frozen=True):
-    """Read reclaim: blocks and pages moved because of read disturb."""
+    """Read reclaim: superblocks and units moved because of read disturb."""
 
     blocks: int
-    """Blocks that read reclaim began to empty."""
+    """Superblocks that read reclaim began to empty."""
     pages: int
-    """Valid pages of reclaimed blocks when read reclaim began to empty them."""
+    """Valid units of reclaimed superblocks when read reclaim began to empty them. In pages."""
     samples: int
     """Sampled reads, whose RBER was predicted. In pages."""
 
 
 class NeedSummary(Record, frozen=True):
-    """Space that one mechanism needs in every plane."""
+    """Space that one mechanism needs in every lane."""
 
     open: int
-    """Open blocks that the mechanism's streams may hold, per plane, while the host has no free block left."""
+    """Open superblocks that the mechanism's streams may hold, per lane, while the host has no free superblock left."""
     free: int
-    """Free blocks that host writes leave to the mechanism, per plane."""
+    """Free superblocks that host writes leave to the mechanism, per lane."""
     valid_pages: int
-    """Largest number of valid pages that the mechanism adds to those of the host, per plane."""
+    """Largest number of valid units that the mechanism adds to those of the host, per lane. In pages."""
 
 
 class NeedsByMechanism(Record, frozen=True):
-    """Space that each mechanism needs in every plane."""
+    """Space that each mechanism needs in every lane."""
 
     gc: NeedSummary
     """Space for garbage collection."""
@@ -646,63 +657,63 @@ class NeedsByMechanism(Record, frozen=True):
 
 
 class SpaceNeeds(Record, frozen=True):
-    """Space that the mechanisms need in every plane."""
+    """Space that the mechanisms need in every lane."""
 
     open_blocks: int
-    """Blocks that internal streams may have open, per plane."""
+    """Superblocks that internal streams may have open, per lane."""
     free_blocks: int
-    """Free blocks that host writes may not take, per plane."""
+    """Free superblocks that host writes may not take, per lane."""
     gain_blocks: int
-    """Garbage that GC always needs in order to gain free pages, in blocks, per plane."""
+    """Garbage that GC always needs in order to gain free units, in superblocks, per lane."""
     by: NeedsByMechanism
-    """Space that each mechanism needs in every plane."""
+    """Space that each mechanism needs in every lane."""
 
 
 class SpaceSummary(Record, frozen=True):
-    """Space that the mechanisms need in every plane, and the over-provisioning that remains."""
+    """Space that the mechanisms need in every lane, and the over-provisioning that remains."""
 
     needs: SpaceNeeds
-    """Space that the mechanisms need in every plane."""
+    """Space that the mechanisms need in every lane."""
     spare_share: float
-    """Effective over-provisioning: pages neither valid nor reserved as `open_blocks` or `free_blocks`, over the maximum
-    number of valid pages; with bad blocks the mean of all planes. A share.
+    """Effective over-provisioning: units neither valid nor reserved as `open_blocks` or `free_blocks`, over the maximum
+    number of valid units; with bad blocks the mean of all lanes. A share.
     """
     waf_uniform_fifo: float | None
     """WAF of uniform random writes with FIFO victims at over-provisioning `spare_share`, with bad blocks the mean of
-    all planes; None where it is unbounded.
+    all lanes; None where it is unbounded.
     """
     op_for_waf_5: float | None
     """The lowest `drive.op` at which `waf_uniform_fifo` is at most 5; None if there is none. A share."""
 
 
 class EraseSummary(Record, frozen=True):
-    """P/E cycles of the blocks at the end."""
+    """P/E cycles of the superblocks at the end, retired superblocks and the cycles before the run included."""
 
     mean: float
-    """Mean P/E cycles of all blocks."""
+    """Mean P/E cycles of all superblocks."""
     max: int
-    """P/E cycles of the most worn block."""
+    """P/E cycles of the most worn superblock."""
     min: int
-    """P/E cycles of the least worn block."""
+    """P/E cycles of the least worn superblock."""
 
 
 class VictimMs(Record, frozen=True):
     """GC's mean time for a victim, over the victims whose erase has ended, by part. The parts follow each other; 0
-    without such a victim. The times of two victims of a plane overlap where the last pages of one fill a programming
+    without such a victim. The times of two victims of a lane overlap where the last units of one fill a programming
     unit with the first of the next.
     """
 
     copies: float
-    """Mean time from taking a victim to the end of the last program that moves a page of it, including all waiting for
-    dies, channels and host operations between the copies. 0 for a victim without valid pages. In milliseconds.
+    """Mean time from taking a victim to the end of the last program that moves a unit of it, including all waiting for
+    dies, channels and host operations between the copies. 0 for a victim without valid units. In milliseconds.
     """
     waiting: float
-    """Mean time from then to the queueing of the erase: for reads of the victim's pages, and for the programs of host
-    writes that have replaced pages of it. In milliseconds.
+    """Mean time from then to the queueing of the erase: for reads of the victim's units, and for the programs of host
+    writes that have replaced units of it. In milliseconds.
     """
     erase: float
-    """Mean time from then to the end of the erase, including its wait in the queue of its die and its suspensions; of a
-    superblock to the end of its last erase. In milliseconds.
+    """Mean time from then to the end of the erase, including its wait in the queue of its die and its suspensions; for
+    a victim on several dies to the end of the last erase. In milliseconds.
     """
 
 
@@ -710,51 +721,53 @@ class GcSummary(Record, frozen=True):
     """Victims of garbage collection."""
 
     victims: int
-    """Victims that GC has chosen. In blocks."""
+    """Superblocks that GC has chosen as victims."""
     victim_valid_mean: float
-    """Mean share of a victim's pages that were valid when it was chosen."""
+    """Mean share of a victim's units that were valid when the victim was chosen."""
     victim_ms: VictimMs
     """Mean time for a victim, by part."""
 
 
 class CounterSummary(Record, frozen=True):
-    """Counters of host pages and of GC."""
+    """Counters of host units and of GC."""
 
     host_pages_written: int
-    """Pages of completed host writes; a partly written page counts as one page."""
+    """Units of completed host writes; a partly written unit counts as one unit. In pages."""
     partial_writes: int
-    """Pages that the host wrote only partly; 0 with a write cache, which merges such pages itself."""
+    """Units that the host wrote only partly; 0 with a write cache, which merges such units itself. In pages."""
     merge_reads: int
-    """Flash pages read to complete a partly written page (read-modify-write); 0 with a write cache."""
+    """Units read from flash to complete a partly written unit (read-modify-write); 0 with a write cache. In pages."""
     unmapped_reads: int
-    """Page reads of LPNs without data, which are answered without a flash read. In pages."""
+    """Unit reads of LPNs without data, which are answered without a flash read. In pages."""
     buffered_reads: int
-    """Page reads answered from the controller's buffer, because the program of the page was queued or under way. In
+    """Unit reads answered from the controller's buffer, because the program of the unit was queued or under way. In
     pages.
     """
     trimmed_pages: int
-    """Pages with data, in flash or in the write cache, that TRIM has deallocated."""
+    """Units with data, in flash or in the write cache, that TRIM has deallocated. In pages."""
     waiting_writes: int
-    """Page writes, of the host or of the write cache, that waited for room in flash. In pages."""
+    """Unit writes, of the host or of the write cache, that waited for room in flash. In pages."""
     failed_pages: int
-    """Page writes, of the host or of the write cache, that failed because every plane that could take the page was worn
+    """Unit writes, of the host or of the write cache, that failed because every lane that could take the unit was worn
     out. In pages.
     """
     media_errors: int
-    """Pages that made host requests fail: no read level decodes their data or map entry, or the data has been lost."""
+    """Units that made host requests fail: no read level decodes their data or map entry, or the data has been lost. In
+    pages.
+    """
     gc_victims: int
     """Victims that GC began to empty. In blocks."""
     gc_victims_forced: int
-    """Forced victims: victims that GC took because they had the fewest valid pages, and not the block that its policy
-    picked. The reasons: the policy's block could not be emptied with a gain, or a translation page or a write had
-    waited for room in vain. In blocks.
+    """Forced victims: victims that GC took because they had the fewest valid units, and not the superblock that its
+    policy picked. The reasons: the policy's superblock could not be emptied with a gain, or a translation page or a
+    write had waited for room in vain. In blocks.
     """
     gc_victims_not_greedy: int
-    """Victims other than the block that the policy `greedy` would have picked. In blocks."""
+    """Victims other than the superblock that the policy `greedy` would have picked. In blocks."""
     dead_blocks: int
-    """Dead blocks (full, without valid pages and pins) that were erased without a GC job."""
+    """Dead superblocks (full, without valid units and pins) that were erased without a GC job."""
     gc_victim_valid_pages: int
-    """Valid pages of GC's victims, counted when GC took the victim."""
+    """Valid units of GC's victims, counted when GC took the victim. In pages."""
 
 
 class SteadyQuantity(Record, frozen=True):
@@ -824,8 +837,8 @@ class BadBlocksSummary(Record, frozen=True):
     flash_blocks: int
     """Blocks of the flash that are bad."""
     unused: int
-    """Good blocks of the flash that no superblock uses, because another of its planes has fewer; 0 with `ftl.superblock
-    = "plane"`.
+    """Good blocks of the flash that no superblock uses, because another plane of their lane has fewer; 0 with
+    `ftl.superblock = "plane"`.
     """
     blocks: int
     """Superblocks that the drive has; with `ftl.superblock = "plane"` its good blocks."""
@@ -842,7 +855,7 @@ class BufferStats(Record, frozen=True):
     """The write buffer (`ftl.buffer`)."""
 
     replaced: int
-    """Mapping units of host writes that replaced the data of a unit in the write buffer before its program began."""
+    """Units of host writes that replaced the data of a unit in the write buffer before its program began."""
 
 
 class SuspendStats(Record, frozen=True):
@@ -880,7 +893,7 @@ class VerifiedSummary(Record, frozen=True):
     """The checks of a run with `--verify`."""
 
     page_reads_checked: int
-    """Page reads compared with the reference model. In pages."""
+    """Unit reads compared with the reference model. In pages."""
 
 
 class WarmUpSummary(Record, frozen=True):
@@ -930,8 +943,8 @@ class Summary(Record, frozen=True):
     waf: float | None
     """Write amplification: bytes programmed per byte of completed host writes; None if no host write completed."""
     waf_pages: float | None
-    """Write amplification in pages: pages programmed per page of completed host writes, a partly written page counted
-    as one; None if no host write completed.
+    """Write amplification in units: units of the pages programmed, padding included, per unit of completed host writes,
+    a partly written unit counted as one; None if no host write completed.
     """
     flash: FlashOperations
     """Flash operations by kind and cause."""
@@ -952,19 +965,21 @@ class Summary(Record, frozen=True):
     reclaim: ReclaimStats | None
     """Read reclaim; None without it."""
     space: SpaceSummary
-    """Space that the mechanisms need in every plane, and the over-provisioning that remains."""
+    """Space that the mechanisms need in every lane, and the over-provisioning that remains."""
     erases: EraseSummary
-    """P/E cycles of the blocks at the end."""
+    """P/E cycles of the superblocks at the end."""
     gc: GcSummary
     """Victims of garbage collection."""
     counters: CounterSummary
-    """Counters of host pages and of GC."""
+    """Counters of host units and of GC."""
     mapped_pages: int
-    """Logical pages that are mapped to flash at the end."""
+    """Logical units that are mapped to flash at the end. In pages."""
     blocks_retired: int
-    """Blocks that are worn out at the end and no longer used."""
+    """Superblocks that are worn out at the end and no longer used."""
     energy_j: float
-    """Energy of all flash operations and transfers, and of the idle power over the whole simulated time. In joules."""
+    """Energy of all flash operations and transfers, without the reads of recoveries, and of the idle power over the
+    whole simulated time. In joules.
+    """
     die_busy_share: float
     """Share of the time in which a die was busy with an operation, mean of all dies."""
     channel_busy_share: float
@@ -978,7 +993,7 @@ class Summary(Record, frozen=True):
     bad_blocks: BadBlocksSummary | None = None
     """Blocks that are bad from the factory; absent without `drive.bad_blocks`."""
     units: UnitsStats | None = None
-    """Programs of several mapping units; absent if a program writes one."""
+    """Padding of programs of several units; absent if a program writes one unit."""
     buffer: BufferStats | None = None
     """The write buffer; absent without `ftl.buffer`."""
     suspensions: SuspendStats | None = None
@@ -994,15 +1009,15 @@ class Summary(Record, frozen=True):
 
 
 class LostWrite(Record, frozen=True):
-    """A page with a lost write or TRIM. A page is listed once, under the strongest promise that is broken."""
+    """A unit with a lost write or TRIM. A unit is listed once, under the strongest promise that is broken."""
 
     lpn: int
-    """Logical page number (LPN) of the page."""
+    """Logical page number (LPN) of the unit."""
     offset: int
-    """Offset of the first byte of the page on the drive. In bytes."""
+    """Offset of the first byte of the unit on the drive. In bytes."""
     sequence: int
     """Sequence number of the newest lost write or TRIM to which the promise was given, counted from 1 in the order of
-    admission; 0: data from before the workload, or in flight a page that the drive had not admitted.
+    admission; 0: data from before the workload, or in flight a unit that the drive had not admitted.
     """
     is_trim: bool
     """Whether a TRIM is lost, so that older data is back."""
@@ -1022,59 +1037,63 @@ class LossRecord(Record, frozen=True):
     aborted_requests: int
     """Requests that were outstanding when power failed; they have failed."""
     dirty_pages: int
-    """Dirty pages in the write cache, or in the write buffer, when power failed."""
+    """Dirty units in the write cache, or in the write buffer, when power failed. In pages."""
     unflushed_pages: int
-    """Dirty pages with acknowledged writes that were not in flash when power failed."""
+    """Dirty units with acknowledged writes that were not in flash when power failed. In pages."""
     flushed_pages: int
-    """Dirty pages that the emergency flush wrote."""
+    """Dirty units that the emergency flush wrote. In pages."""
     trim_pages: int
-    """Pages of TRIM records that were only in RAM when power failed, backed up by the capacitor."""
+    """Units of TRIM records that were only in RAM when power failed, backed up by the capacitor. In pages."""
     trim_pages_saved: int
-    """Pages of TRIM records that the emergency flush wrote."""
+    """Units of TRIM records that the emergency flush wrote. In pages."""
     vsm_lines: int
     """Lines of susceptible bits in the VSM that were not in flash when power failed."""
     vsm_lines_saved: int
     """Lines of the VSM that the emergency flush wrote."""
     fast_pages: int
-    """Dirty pages that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
-    pages in the faster half of the layers.
+    """Dirty units that the emergency flush wrote to fast pages: SLC pages, LSB pages of planar MLC, and on 3D flash
+    pages in the faster half of the layers. With one-shot programs every page of planar flash.
     """
     lost_covered: int
-    """Pages with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke."""
+    """Units with a lost write or TRIM that a completed flush, or a completed FUA write, covers: an fsync broke. In
+    pages.
+    """
     lost_acknowledged: int
-    """Pages with a lost write whose request had completed, and which no completed flush or FUA write covers."""
+    """Units with a lost write whose request had completed, and which no completed flush or FUA write covers. In pages.
+    """
     lost_in_flight: int
-    """Pages of write requests that were outstanding, whose data is not there after recovery. They were never
-    acknowledged.
+    """Units of write requests that were outstanding, whose data is not there after recovery. They were never
+    acknowledged. In pages.
     """
     lost_pages: int
-    """Pages with a lost write of a completed request that was only in RAM."""
+    """Units with a lost write of a completed request that was only in RAM. In pages."""
     lost_with_wordline: int
-    """Pages with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
-    of its wordline, or by a torn reprogram in place.
+    """Units with a lost write of a completed request that was in flash: destroyed by the torn program of the MSB page
+    of its wordline, or by a torn reprogram in place. In pages.
     """
     lost_writes: int
     """Lost writes of completed requests: the sum of `lost_pages` and `lost_with_wordline`, and of `lost_covered` and
     `lost_acknowledged` less `lost_trims`.
     """
     lost_trims: int
-    """Pages whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
-    RAM, and the capacitor should have saved it.
+    """Units whose TRIM is lost, so that older data is back: a completed flush covers the TRIM, its record was only in
+    RAM, and the capacitor should have saved it. In pages.
     """
     torn_programs: int
     """Programs torn by the power loss. In pages."""
     torn_erases: int
     """Erases torn by the power loss."""
     scanned_pages: int
-    """Flash pages whose OOB was read in recovery."""
+    """Pages whose OOB was read in recovery."""
     merged_pages: int
-    """Partial pages of the emergency flush that recovery completed with the missing sectors from older pages."""
+    """Partial units of the emergency flush that recovery completed with the missing sectors from older units. In pages.
+    """
     erased_blocks: int
-    """Blocks that recovery erased because their erase was torn, or because they had only copies of pages and free
-    blocks were few.
+    """Superblocks that recovery erased because their erase was torn, or because they had only copies of units and free
+    superblocks were few.
     """
     closed_blocks: int
-    """Partly programmed blocks that recovery closed because no stream continued in them."""
+    """Partly programmed superblocks that recovery closed because no stream continued in them."""
     stale_translation_pages: int
     """Translation pages that recovery found out of date in flash."""
     finish_s: float
@@ -1084,12 +1103,12 @@ class LossRecord(Record, frozen=True):
     of the aging-capacitor paper). In seconds.
     """
     gc_pages: int
-    """Pages that GC moved during the emergency flush (`power.gc_in_flush`)."""
+    """Units that GC moved during the emergency flush (`power.gc_in_flush`). In pages."""
     gc_erases: int
     """Blocks that GC erased during the emergency flush. In erases."""
     program_s: float
-    """Sum of the program times of all pages of the emergency flush and of its GC (T_program of Eq. 5 of the aging-
-    capacitor paper). In seconds.
+    """Sum of the times of all programs of the emergency flush and of its GC (T_program of Eq. 5 of the aging-capacitor
+    paper). In seconds.
     """
     recovery_s: float
     """Duration of the recovery. In seconds."""
@@ -1102,18 +1121,18 @@ class LossRecord(Record, frozen=True):
     acknowledged: tuple[LostWrite, ...]
     """Lost writes of completed requests that no completed flush or FUA write covers."""
     in_flight: tuple[LostWrite, ...]
-    """Pages of write requests that were outstanding, whose data is not there after recovery."""
+    """Units of write requests that were outstanding, whose data is not there after recovery."""
 
 
 class PowerRecord(Record, frozen=True):
-    """`power.json`: every power loss with its lost writes, and every detection of the dirty page budget."""
+    """`power.json`: every power loss with its lost writes, and every detection of the dirty budget."""
 
     page_bytes: int
-    """Size of a page. In bytes."""
+    """Size of a mapping unit. In bytes."""
     losses: tuple[LossRecord, ...]
     """Power losses, in order of time."""
     detections: tuple[DetectionSummary, ...]
-    """Detections of the dirty page budget, in order of time."""
+    """Detections of the dirty budget, in order of time."""
 
 
 class LifeRow(Record, frozen=True):
@@ -1122,11 +1141,11 @@ class LifeRow(Record, frozen=True):
     years: float
     """Age of the drive at the end of the stretch, on the scaled clock. In years."""
     pe_mean: float
-    """Mean P/E cycles of all blocks at the end of the stretch."""
+    """Mean P/E cycles of all superblocks at the end of the stretch."""
     pe_min: float
-    """P/E cycles of the least worn block at the end of the stretch."""
+    """P/E cycles of the least worn superblock at the end of the stretch."""
     pe_max: float
-    """P/E cycles of the most worn block at the end of the stretch."""
+    """P/E cycles of the most worn superblock at the end of the stretch."""
     simulated_s: float
     """Simulated time of the stretch. In seconds."""
     lived_s: float
@@ -1148,11 +1167,12 @@ class LifeRow(Record, frozen=True):
     write_us_p99: float
     """99th percentile of the latency of writes. In microseconds."""
     host_pages: float
-    """Pages of completed host writes; a partly written page counts as one page."""
+    """Units of completed host writes; a partly written unit counts as one unit. In pages."""
     waf: float
     """Write amplification: bytes programmed per byte of completed host writes; NaN if no host write completed."""
     waf_pages: float
-    """Write amplification in pages: pages programmed per page of completed host writes; NaN if no host write completed.
+    """Write amplification in units: units of the pages programmed per unit of completed host writes; NaN if no host
+    write completed.
     """
     program_host: float
     """Pages programmed for `host`: Host requests, including the reads of read-modify-writes."""
@@ -1187,19 +1207,21 @@ class LifeRow(Record, frozen=True):
     uncorrectable: float
     """Page reads that no read level decoded. In pages."""
     media_errors: float
-    """Pages that made host requests fail: no read level decodes their data or map entry, or the data has been lost."""
+    """Units that made host requests fail: no read level decodes their data or map entry, or the data has been lost. In
+    pages.
+    """
     failed_pages: float
-    """Page writes, of the host or of the write cache, that failed because every plane that could take the page was worn
+    """Unit writes, of the host or of the write cache, that failed because every lane that could take the unit was worn
     out. In pages.
     """
     refreshed_blocks: float
-    """Blocks whose refresh has begun. Due blocks without valid pages are not counted."""
+    """Superblocks whose refresh has begun. Due superblocks without valid units are not counted."""
     refreshed_pages: float
-    """Valid pages of all refreshed blocks, counted when the refresh of their block began."""
+    """Valid units of all refreshed superblocks, counted when the refresh of their superblock began. In pages."""
     partial_pages: float
-    """Pages refreshed partially: only their susceptible bits were moved."""
+    """Units refreshed partially: only their susceptible bits were moved. In pages."""
     late_blocks: float
-    """Blocks whose refresh ended after their grace was over."""
+    """Superblocks whose refresh ended after their grace was over."""
     energy_j: float
     """Energy of all flash operations and transfers, and of the idle power. In joules."""
     die_busy_share: float
@@ -1207,16 +1229,16 @@ class LifeRow(Record, frozen=True):
     channel_busy_share: float
     """Share of the time in which a channel was occupied by command cycles or a transfer, mean of all channels."""
     reclaimed_blocks: float
-    """Blocks that read reclaim began to empty."""
+    """Superblocks that read reclaim began to empty."""
     reclaimed_pages: float
-    """Valid pages of reclaimed blocks when read reclaim began to empty them."""
+    """Valid units of reclaimed superblocks when read reclaim began to empty them. In pages."""
     capacitor_loss_share: float | None = None
     """Share of the rated capacitance lost by the end of the stretch; absent without a capacitor."""
     capability_pages: float | None = None
-    """Pages that the full capacitor could save at the end of the stretch; absent without a capacitor."""
+    """Units that the full capacitor could save at the end of the stretch; absent without a capacitor. In pages."""
     cache_pages: float | None = None
-    """Size of the write cache in pages; absent without a write cache."""
+    """Size of the write cache in units; absent without a write cache. In pages."""
     budget_pages: float | None = None
-    """Pages that may be dirty in the write cache at the end of the stretch; absent without a write cache."""
+    """Units that may be dirty in the write cache at the end of the stretch; absent without a write cache. In pages."""
     dirty_pages: float | None = None
-    """Dirty pages in the write cache at the end of the stretch; absent without a write cache."""
+    """Dirty units in the write cache at the end of the stretch; absent without a write cache. In pages."""

@@ -125,7 +125,7 @@ NEVER = {
             "workload.synthetic.requests": 300,
             "reliability.clock_scale": 1.0,
         },
-        ("never measured", "capacitor.detect_every and capacitor.detect_grace had no effect", "of 256 pages"),
+        ("never measured", "capacitor.detect_every and capacitor.detect_grace had no effect", "of 256 units"),
         {
             "cache.size": "1MiB",
             "cache.sync": "smart",

@@ -132,6 +132,10 @@ planes_per_die = 2
 [timing]
 read = { lsb = "40us", msb = "80us" }
 multi_plane = true
+[ecc]
+levels = [{ rber_max = 0.01 }]
+[reliability]
+rber = "vth"
 """
     for order in ("page", "one-shot"):
         sets = {"ftl.superblock": superblock, "drive.program_order": order}

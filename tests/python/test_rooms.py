@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "crates" / "nandlab" / "src"
 
 # Rooms below and above the mechanisms, bottom up; the rooms of one line do not import each other.
-BELOW = (("base",), ("spec",), ("flash",), ("sched",), ("probe",), ("ftl",), ("core",), ("host",))
+BELOW = (("base",), ("flash",), ("sched",), ("probe",), ("ftl",), ("core",), ("host",))
 ABOVE = (("drive",), ("report",), ("runner",))
 OTHERS = {room for rooms in (*BELOW, *ABOVE) for room in rooms}
 # Every other room is a mechanism.

@@ -191,7 +191,7 @@ choices! {
         Spc = "spc": "SPC trace format (UMass Financial, WebSearch; CSV)",
         /// The default output of blkparse.
         Blkparse = "blkparse": "blkparse default text (blktrace)",
-        /// fio's `write_iolog`.
+        /// I/O logs of fio.
         FioIolog = "fio-iolog": "fio I/O log, versions 2 and 3 (written: 3)",
         /// Traces of SSDsim.
         Ssdsim = "ssdsim": "SSDsim ascii",

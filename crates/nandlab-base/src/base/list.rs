@@ -74,6 +74,11 @@ impl List {
         self.len
     }
 
+    /// Whether no slot is in the list.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The most recently used slot.
     pub fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)

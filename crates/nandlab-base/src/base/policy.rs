@@ -19,7 +19,7 @@
 //! | `ecc.start` | enum | `flash/ecc/start.rs` | the level remembered for the unit, the level of its superblock or of the drive; for `ideal` the level that the unit needs; for `table` P/E cycles and age |
 //! | `reliability.copyback` | enum | `Core::take_over_errors` in `core/read.rs`, `Reliability::rber_sensed` | the RBER of the source at the time of the copyback |
 //! | `reliability.rber` | enum | `flash/reliability/` | P/E cycles, age, reads, copybacks, page kind |
-//! | `migration.policy` | `Box<dyn MigrationPolicy>`, table `policies!` | `copyback/policy/` | urgency, load of the write buffer (`VictimView`) |
+//! | `migration.policy` | `Box<dyn MigrationPolicy>`, table `policies!` | `migration/policy/` | urgency, load of the write buffer (`VictimView`) |
 //! | `migration.policy.rcopyback.occupancy` | enum | `host/load.rs`; `Caching::update_load`, `Buffer::update_load` | units being written back, dirty units; acknowledged units of `ftl.buffer` |
 //! | `refresh.policy` | enum; code queries its properties (`in_place`, `partial`, `hot_reads`), not its name | `refresh/spec.rs` | |
 //! | `reclaim.policy` | enum | `reclaim/mod.rs` | read count of the superblock, predicted RBER of a sampled read |

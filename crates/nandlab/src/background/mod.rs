@@ -167,7 +167,8 @@ pub(crate) struct Background {
     /// Whether static wear levelling is on.
     levels_wear: bool,
     wear_gap: u32,
-    /// The largest number of copies of a job under way at a time (`migration.in_flight`).
+    /// The largest number of units of a job whose copies are under way at a time: those of `migration.in_flight`
+    /// programming units on each of its dies.
     copies_max: u32,
     pub(crate) stats: GcStats,
     pub(crate) victim_stats: VictimStats,

@@ -493,18 +493,16 @@ impl<P: Probe> Drive<P> {
 
     /// What comes next in the drive. A drive at rest has no event, unless `recurs`: then budget detections and refreshes
     /// to come are events. If units wait for room that no event can make, gives them up.
-    #[inline]
+    #[inline(always)]
     fn next_event(&mut self, recurs: bool) -> Next {
         let (time, clock) = self.core.agenda.first();
-        if !self.is_rest(time, clock) {
-            Next::Event(time, clock)
-        } else if self.is_stuck() {
-            if self.give_up() { Next::GivenUp } else { Next::Nothing }
-        } else if recurs && time != NEVER && self.failure.is_none() {
-            Next::Event(time, clock)
-        } else {
-            Next::Nothing
+        // While nothing is stuck, a drive whose recurring events count is not at rest.
+        if self.is_stuck() && self.is_rest(time, clock) {
+            return if self.give_up() { Next::GivenUp } else { Next::Nothing };
         }
+        let is_over =
+            if recurs { time == NEVER || self.failure.is_some() } else { self.is_rest(time, clock) };
+        if is_over { Next::Nothing } else { Next::Event(time, clock) }
     }
 
     /// The failure of the drive itself, after which no further event is simulated: for example no waiting write can get

@@ -23,10 +23,10 @@
 //!   `known_errors_move_with_a_copyback_and_are_dropped_with_a_correction`.
 //! - Units of a refresh job and translation pages are moved off-chip. Reason: a copyback corrects nothing; a
 //!   translation page is programmed in turn with write-backs. In `Migration::copyback_stream`. Test:
-//!   `translation_pages_are_never_copied_back` in `copyback.rs`.
+//!   `translation_pages_are_never_copied_back` in `migration.rs`.
 //! - The mode selector reads the load of the write cache or of the write buffer. Reason: the cache or buffer is the
 //!   paper's write buffer. In `Jobs::copyback_stream`: `Caching::load`, `Buffer::load`. Test:
-//!   `the_mode_selector_considers_the_buffer_and_urgency` in `copyback.rs`.
+//!   `the_mode_selector_considers_the_buffer_and_urgency` in `migration.rs`.
 //! - After refresh in place a superblock has copyback count 0. Reason: all its valid data has been corrected. In
 //!   `Refresh::end_in_place`. Test: `refresh_in_place_resets_the_copyback_count`.
 //!

@@ -312,7 +312,7 @@ impl Host {
     /// programming unit of the host's stream that has gathered for the longest time.
     fn make_room<P: Probe>(&self, core: &mut Core<P>) {
         if let Some(buffer) = &self.buffer
-            && buffer.waiting.len() > 0
+            && !buffer.waiting.is_empty()
             && core.gathering.buffered() == buffer.acknowledged + buffer.waiting.len()
         {
             core.close_oldest_program();
