@@ -27,27 +27,32 @@ def report(
     `OutputError` when a file cannot be read or written, or the extra `figures` is not installed, and `ValueError` for a
     result that is not saved when `out` is missing.
     """
-    from nandlab.comparison import Comparison
     from nandlab.reporting.extra import need_figures
 
     need_figures("no report")
-    from nandlab.comparison.page import compare_page
-    from nandlab.reporting.life_page import life_page
     from nandlab.reporting.render import html_of
-    from nandlab.reporting.run_page import run_page
 
-    if isinstance(result, (RunResult, Life, Comparison)):
+    if not isinstance(result, (str, os.PathLike)):
         read = result
     else:
         read = Life.read(result) if Life.is_in(Path(result)) else RunResult.read(result)
     if out is None:
         if read.path is None:
             raise ValueError("the result is not saved: name the file to write with out=")
-        out = read.path / (COMPARE_PAGE if isinstance(read, Comparison) else REPORT)
+        out = read.path / (REPORT if isinstance(read, (RunResult, Life)) else COMPARE_PAGE)
     target = Path(out)
-    if isinstance(read, Comparison):
-        page = compare_page(read)
+    # Each kind of page is imported only where it is written.
+    if isinstance(read, RunResult):
+        from nandlab.reporting.run_page import run_page
+
+        page = run_page(read)
+    elif isinstance(read, Life):
+        from nandlab.reporting.life_page import life_page
+
+        page = life_page(read)
     else:
-        page = life_page(read) if isinstance(read, Life) else run_page(read)
+        from nandlab.comparison.page import compare_page
+
+        page = compare_page(read)
     write_file(target, html_of(page).encode())
     return target

@@ -102,7 +102,7 @@ The modules in the order of use: `source` (text) -> `file` (tables) -> `definiti
 and intervals over seeds) -> `judge` (verdicts), `draw` (the data of figures) -> report.
 """
 
-from nandlab.study.problems import StudyError
-from nandlab.study.study import Study, StudyResult
+import lazy_loader
 
-__all__ = ["Study", "StudyError", "StudyResult"]
+# Parts of the package are used by comparisons and reports, which need no study.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
