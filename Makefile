@@ -28,7 +28,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev docs result-types test test-programs check bench instructions crash soak mutants journeys inputs
+.PHONY: help demo picture build dev docs result-types test test-programs check bench instructions crash soak mutants journeys inputs steady
 .PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
@@ -48,6 +48,7 @@ help:
 	@echo "make soak        small random drives for ten minutes (another number with SOAK=...), with random mechanisms"
 	@echo "make mutants     changed operators and missing statements: does a test notice? (hours; fewer with MUTANTS=...)"
 	@echo "make inputs      2,000 generated specs and 500 traces through the command (other numbers with INPUTS=...)"
+	@echo "make steady      the demo, steady at four times its length, is steady at twice that too (three minutes)"
 	@echo "make journeys    what a student, an engineer and a researcher do in an empty folder (compiles a clone)"
 	@echo "make fuzz-smoke  fuzz the parsers and the drive, 30 s per target"
 
@@ -111,6 +112,9 @@ soak:
 
 mutants: $(VENV)/.stamp-dev
 	$(BIN)/python tools/mutants.py run $(OUT)/mutants --seed $(MUTANTS_SEED) --per-room $(MUTANTS)
+
+steady: $(VENV)/.stamp-dev $(VENV)/.stamp-built
+	NANDLAB_STEADY=1 $(BIN)/python -m pytest -n 2 tests/python/test_steady.py
 
 journeys: $(VENV)/.stamp-dev $(VENV)/.stamp-built
 	NANDLAB_JOURNEYS=1 $(BIN)/python -m pytest -s tests/python/test_journeys.py

@@ -34,6 +34,21 @@ os.environ.setdefault("NANDLAB_CACHE", str(Path(tempfile.gettempdir()) / f"nandl
 
 NANDLAB = [sys.executable, "-m", "nandlab"]
 
+#: Files whose tests share what is dear to make: pages in a browser, runs with a timeline, a wheel. One process runs all
+#: tests of such a file.
+TOGETHER = ("test_report_browser.py", "test_timeline.py", "test_shipped.py")
+
+
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.split("::")[0]
+            return file if file.endswith(TOGETHER) else nodeid
+
+    return Scheduling(config, log)
+
 
 def over(core_run):
     """The command line of nandlab in which the class `Run` that `core_run` declares replaces the class of the core."""

@@ -104,9 +104,21 @@ OUTCOME = ["results.parquet", "claims.json", "report.html"] + [
 ]
 
 
-def command(*arguments, cwd, **options):
+#: The command with pictures that are empty: the renderer takes longer to start than a small study to run.
+WITHOUT_PICTURES = [
+    sys.executable,
+    "-c",
+    "import vl_convert as of\n"
+    "of.vegalite_to_svg, of.svg_to_pdf = lambda *_, **__: '<svg/>', lambda _: b'%PDF'\n"
+    "from nandlab.cli import main\n"
+    "main()",
+]
+WITH_PICTURES = [sys.executable, "-m", "nandlab"]
+
+
+def command(*arguments, cwd, pictures=False, **options):
     return subprocess.run(
-        [sys.executable, "-m", "nandlab", *map(str, arguments)],
+        [*(WITH_PICTURES if pictures else WITHOUT_PICTURES), *map(str, arguments)],
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -116,9 +128,9 @@ def command(*arguments, cwd, **options):
     )
 
 
-def start(*arguments, cwd, **options):
+def start(*arguments, cwd, pictures=False, **options):
     return subprocess.Popen(
-        [sys.executable, "-m", "nandlab", *map(str, arguments)],
+        [*(WITH_PICTURES if pictures else WITHOUT_PICTURES), *map(str, arguments)],
         cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -152,6 +164,12 @@ def wait_for(what, seconds=60.0, process=None):
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < until, f"the condition was not met within {seconds:.0f} s"
         time.sleep(0.01)
+
+
+def processor_s(pid):
+    """Seconds for which a process has had a processor."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for_runs(directory, count):

@@ -123,7 +123,7 @@ def test_the_commands_and_snippets_of_a_page_run(page, environment, tmp_path, mo
         else:
             for command, output in commands(block):
                 done = subprocess.run(
-                    ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=60, check=False
+                    ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=600, check=False
                 )
                 where = f"{page.relative_to(ROOT)}:{block.line}: {command}"
                 assert done.returncode == 0, f"{where}\n{done.stderr}"

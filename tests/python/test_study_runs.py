@@ -15,7 +15,7 @@ from study_lab import BASE, SLOW, STUDY, TRACED, command, finished, outcome, sta
 
 
 def test_a_study_writes_figures_verdicts_and_a_report(here):
-    done = command("study", "s.toml", "--workers", "2", cwd=here)
+    done = command("study", "s.toml", "--workers", "2", cwd=here, pictures=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "8 runs done" in done.stdout
@@ -156,14 +156,14 @@ def undisturbed(tmp_path_factory):
     here = tmp_path_factory.mktemp("undisturbed")
     (here / "base.toml").write_text(BASE)
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
-    assert command("study", "s.toml", "--out", "whole", cwd=here).returncode == 0
+    assert command("study", "s.toml", "--out", "whole", cwd=here, pictures=True).returncode == 0
     return outcome(here / "whole")
 
 
 def test_a_killed_and_resumed_study_equals_an_undisturbed_study(here, undisturbed):
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
     for wanted in (1, 3):
-        process = start("study", "s.toml", "--out", "killed", "--workers", "2", cwd=here)
+        process = start("study", "s.toml", "--out", "killed", "--workers", "2", cwd=here, pictures=True)
         wait_for_runs(here / "killed", wanted)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
@@ -171,7 +171,7 @@ def test_a_killed_and_resumed_study_equals_an_undisturbed_study(here, undisturbe
         assert len(finished(here / "killed")) >= wanted
         assert not (here / "killed" / "report.html").exists()
     before = {name: (here / "killed/runs" / name / "run.json").stat().st_mtime_ns for name in finished(here / "killed")}
-    done = command("study", "s.toml", "--out", "killed", cwd=here)
+    done = command("study", "s.toml", "--out", "killed", cwd=here, pictures=True)
     assert done.returncode == 0, done.stderr
     # The workers notice that their study was killed, and keep no further run.
     assert f"{8 - len(before)} runs done, {len(before)} kept" in done.stdout
@@ -189,7 +189,7 @@ def children(pid):
 @pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
 def test_the_run_of_a_killed_worker_is_done_again(here, undisturbed):
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
-    process = start("study", "s.toml", "--out", "hurt", "--workers", "2", cwd=here)
+    process = start("study", "s.toml", "--out", "hurt", "--workers", "2", cwd=here, pictures=True)
     wait_for_runs(here / "hurt", 1)
     os.kill(children(process.pid)[0], signal.SIGKILL)
     out, err = process.communicate(timeout=120)

@@ -418,7 +418,8 @@ def broken(text, how):
 
 @pytest.mark.parametrize("how", BREAKAGES)
 def test_the_checker_reports_a_broken_timeline(play, how):
-    result, sound = play(SOME)
+    # GC begins with the second thousand.
+    result, sound = play(SOME if how == "an arrow too many" else SOME // 4)
     assert sound.problems == []
     problems = timeline_check.read(broken(result.timeline, how)).problems
     assert any(BREAKAGES[how] in problem for problem in problems), problems[:5]

@@ -79,7 +79,7 @@ fn representable(drawn: &[(u64, Request)], format: &str) -> Vec<Request> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn written_requests_read_back(drawn in prop::collection::vec(any_request(), 1..60)) {

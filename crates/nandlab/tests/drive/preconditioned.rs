@@ -81,6 +81,9 @@ fn a_drive_with_the_state_of_another_plays_as_one_that_was_preconditioned() {
     assert!(copied > 40, "{copied}");
 }
 
+/// Drives that a setting must leave alike.
+const ENOUGH: u32 = 10;
+
 #[test]
 fn specs_with_the_same_key_are_preconditioned_alike() {
     let mut alike = [0; LATER.len()];
@@ -89,7 +92,8 @@ fn specs_with_the_same_key_are_preconditioned_alike() {
         let loaded = load(&text, &[]).expect("the case has been accepted");
         let Some(key) = loaded.precondition_key() else { continue };
         let (_, state) = preconditioned(&loaded);
-        for (set, alike) in LATER.iter().zip(&mut alike) {
+        let shown = format!("{state:?}");
+        for (set, alike) in LATER.iter().zip(&mut alike).filter(|(_, alike)| **alike < ENOUGH) {
             let Some(other) = load(&text, &[set]).filter(|other| other.hash() != loaded.hash()) else {
                 continue;
             };
@@ -101,7 +105,7 @@ fn specs_with_the_same_key_are_preconditioned_alike() {
             assert_eq!(other.precondition_key(), Some(key.clone()), "{set}\n{text}");
             let (_, own) = preconditioned(&other);
             if Drive::new(&other.spec).precondition_like(&state) {
-                assert_eq!(format!("{state:?}"), format!("{own:?}"), "{set}\n{text}");
+                assert_eq!(shown, format!("{own:?}"), "{set}\n{text}");
                 *alike += 1;
             }
         }

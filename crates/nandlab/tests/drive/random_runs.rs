@@ -16,10 +16,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Cases of an ordinary run of the tests: seeds 0 to 349. `make soak` plays more.
-const CASES: u64 = 350;
-/// Requests of a case.
-const REQUESTS: u32 = 3000;
+/// Cases of an ordinary run of the tests: seeds 0 to 199. `make soak` plays more.
+const CASES: u64 = 200;
+/// Requests of a case: of an ordinary run of the tests, and of a soak or of cases asked for.
+const REQUESTS: [u32; 2] = [1000, 3000];
 
 fn from_environment(name: &str) -> Option<u64> {
     let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{name} is not a number"));
@@ -30,6 +30,7 @@ fn from_environment(name: &str) -> Option<u64> {
 fn the_host_reads_what_it_wrote() {
     let minutes = from_environment("NANDLAB_SOAK_MINUTES");
     let asked = from_environment("NANDLAB_SOAK_CASES");
+    let requests = REQUESTS[usize::from(minutes.is_some() || asked.is_some())];
     let cases = asked.unwrap_or(if minutes.is_some() { u64::MAX } else { CASES });
     let first = from_environment("NANDLAB_SOAK_SEED").unwrap_or(0);
     let (next, done, acts) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(Acts::default()));
@@ -45,7 +46,7 @@ fn the_host_reads_what_it_wrote() {
                 return;
             }
             let seed = first + number;
-            let Ok(seen) = std::panic::catch_unwind(|| Case::draw(seed).play(REQUESTS)) else {
+            let Ok(seen) = std::panic::catch_unwind(|| Case::draw(seed).play(requests)) else {
                 has_failed.store(true, Relaxed);
                 eprintln!("{:?}\n{}", Case::draw(seed), Case::draw(seed).spec().0);
                 panic!(
@@ -151,7 +152,7 @@ fn units_for_which_the_vsm_has_no_room_share_pages() {
 /// the programs waited behind host writes that the blocking held back.
 #[test]
 fn a_job_of_translation_pages_that_becomes_urgent_at_its_end_does_not_block_its_die() {
-    Case::draw(16_300_095).play(REQUESTS);
+    Case::draw(16_300_095).play(REQUESTS[1]);
 }
 
 /// Returns a case with a small plane and default settings, except for the schemes.
