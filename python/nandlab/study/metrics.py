@@ -112,7 +112,7 @@ def possible_names(runs: Iterable[PlannedRun]) -> set[str]:
 
 def settings(run: PlannedRun) -> dict[str, Any]:
     """The resolved spec, as the names `spec.*` of expressions."""
-    return dict(flat(run.values, "spec."))
+    return dict(flat(json.loads(run.spec.canonical_json()), "spec."))
 
 
 def read_table(store: Store, identity: str, name: str) -> pl.DataFrame:

@@ -297,7 +297,7 @@ def _drawing(number: int, drawn: Drawn, figure: Figure | None) -> Block:
 
 def _specs(study: Definition, results: Results) -> list[Block]:
     rows, runs = [], results.runs
-    resolved = [dict(flat(run.values)) for run in runs]
+    resolved = [dict(flat(json.loads(run.spec.canonical_json()))) for run in runs]
     for run in runs:
         cells: list[Cell] = [Span(run.identity[:12], "code")]
         cells += [run.part] if len(study.parts) > 1 else []

@@ -82,8 +82,6 @@ class PlannedRun:
     facts: Mapping[str, float]
     #: The whole resolved spec, without the paths of its files.
     spec: Spec
-    #: The values of `spec`.
-    values: Mapping[str, Any]
     task: Task
 
     @property
@@ -149,7 +147,7 @@ def plan(study: Definition) -> list[PlannedRun]:
         overrides = [_filled(study, override, values, note, label) for override in overrides]
         try:
             files = _files(study, overrides)
-            spec, resolved, task = _resolve(study, overrides, files, label)
+            spec, task = _resolve(study, overrides, files, label)
         except _Unusable as found:
             note(found.problem, label)
             continue
@@ -160,8 +158,9 @@ def plan(study: Definition) -> list[PlannedRun]:
                 break
             continue
         task = seen.setdefault(task.identity, task)
-        facts = {**workload.facts, **variant.facts}
-        runs.append(PlannedRun(part.name, variant.name, workload.name, point, facts, spec, resolved, task))
+        runs.append(
+            PlannedRun(part.name, variant.name, workload.name, point, {**workload.facts, **variant.facts}, spec, task)
+        )
     if problems:
         raise StudyError(_with_runs(*entry) for entry in problems.values())
     if not runs:
@@ -289,7 +288,7 @@ def _files(study: Definition, overrides: list[Override]) -> dict[str, InputFile]
 
 def _resolve(
     study: Definition, overrides: list[Override], files: Mapping[str, InputFile], label: str
-) -> tuple[Spec, dict[str, Any], Task]:
+) -> tuple[Spec, Task]:
     sets = [override.argument for override in overrides]
     if sum(map(len, sets)) > MAX_SETS:
         message = f"the overrides of the run {shown(label)} have more than {MAX_SETS:,} characters"
@@ -298,25 +297,24 @@ def _resolve(
         )
     sets += set_arguments({key: file.name for key, file in files.items()})
     spec = Spec.load(study.base_text, study.base_name, str(study.base_dir), sets)
-    values: dict[str, Any] = json.loads(spec.canonical_json())
+    values = json.loads(spec.canonical_json())
     if "workload" not in values:
         remedy = "add one to the base spec, or set workload.synthetic, workload.profile or workload.trace"
         raise _Unusable(problem(study.base_path, None, "workload", "the spec has no [workload]", remedy))
-    without_paths = dict(values)
-    for key in files:
-        section, name = key.split(".", 1)
-        without_paths[section] = {at: value for at, value in values[section].items() if at != name}
     content = {
         "format": _FORMAT,
         "program": build_identity(),
-        "spec": without_paths,
+        "spec": values,
         "files": {key: file.digest for key, file in files.items()},
     }
+    for key in files:
+        section, name = key.split(".", 1)
+        content["spec"].get(section, {}).pop(name, None)
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     identity = hashlib.sha256(text.encode()).hexdigest()[:24]
     inputs, drive = tuple(files.values()), spec.precondition_key()
     task = Task(identity, label, study.base_text, study.base_name, tuple(sets), inputs, program_identity(), drive)
-    return spec, values, task
+    return spec, task
 
 
 def _located(study: Definition, part: Part, overrides: list[Override], entry: Problem) -> Problem:
@@ -380,7 +378,7 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
                 text = f"expected one run, found {count}"
                 remedy = f'narrow the {what}\'s `where`, or set reduce = "mean"'
                 found.append(problem(study.path, line, key, text, remedy))
-    known = {name for run in runs for name, _ in leaves(run.values)}
+    known = {name for run in runs for name, _ in leaves(json.loads(run.spec.canonical_json()))}
     for key, parameter in study.parameters.items():
         if (
             not parameter.is_inherited
