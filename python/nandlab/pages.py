@@ -30,25 +30,30 @@ def report(
     from nandlab.reporting.extra import need_figures
 
     need_figures("no report")
+    from nandlab.reporting.life_page import life_page
     from nandlab.reporting.render import html_of
+    from nandlab.reporting.run_page import run_page
 
-    if not isinstance(result, (str, os.PathLike)):
+    read: RunResult | Life | Comparison
+    if isinstance(result, (str, os.PathLike)):
+        read = Life.read(result) if Life.is_in(Path(result)) else RunResult.read(result)
+    elif isinstance(result, (RunResult, Life)):
         read = result
     else:
-        read = Life.read(result) if Life.is_in(Path(result)) else RunResult.read(result)
+        # The report of a run or of a life does not import comparisons.
+        from nandlab.comparison import Comparison
+
+        if not isinstance(result, Comparison):
+            raise TypeError(f"expected a result, a comparison or a path, found {type(result).__name__}")
+        read = result
     if out is None:
         if read.path is None:
             raise ValueError("the result is not saved: name the file to write with out=")
         out = read.path / (REPORT if isinstance(read, (RunResult, Life)) else COMPARE_PAGE)
     target = Path(out)
-    # Each kind of page is imported only where it is written.
     if isinstance(read, RunResult):
-        from nandlab.reporting.run_page import run_page
-
         page = run_page(read)
     elif isinstance(read, Life):
-        from nandlab.reporting.life_page import life_page
-
         page = life_page(read)
     else:
         from nandlab.comparison.page import compare_page

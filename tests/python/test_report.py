@@ -313,3 +313,8 @@ def test_thinning_keeps_counts_extremes_and_weighted_means():
     assert short["cache_dirty_pages"].min() >= series["cache_dirty_pages"].min()
     total = np.nansum(series["latency_us_read_mean"] * series["requests_read"])
     assert np.nansum(short["latency_us_read_mean"] * short["requests_read"]) == pytest.approx(total)
+
+
+def test_what_is_no_result_has_no_report():
+    with pytest.raises(TypeError, match="expected a result, a comparison or a path, found int"):
+        nandlab.report(7)
