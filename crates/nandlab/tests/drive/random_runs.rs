@@ -18,8 +18,10 @@ use std::time::Instant;
 
 /// Cases of an ordinary run of the tests: seeds 0 to 199. `make soak` plays more.
 const CASES: u64 = 200;
-/// Requests of a case: of an ordinary run of the tests, and of a soak or of cases asked for.
-const REQUESTS: [u32; 2] = [1000, 3000];
+/// Requests of a case in an ordinary run of the tests.
+const REQUESTS: u32 = 1000;
+/// Requests of a case in a soak, and of cases asked for.
+const REQUESTS_OF_SOAK: u32 = 3000;
 
 fn from_environment(name: &str) -> Option<u64> {
     let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{name} is not a number"));
@@ -30,7 +32,7 @@ fn from_environment(name: &str) -> Option<u64> {
 fn the_host_reads_what_it_wrote() {
     let minutes = from_environment("NANDLAB_SOAK_MINUTES");
     let asked = from_environment("NANDLAB_SOAK_CASES");
-    let requests = REQUESTS[usize::from(minutes.is_some() || asked.is_some())];
+    let requests = if minutes.is_some() || asked.is_some() { REQUESTS_OF_SOAK } else { REQUESTS };
     let cases = asked.unwrap_or(if minutes.is_some() { u64::MAX } else { CASES });
     let first = from_environment("NANDLAB_SOAK_SEED").unwrap_or(0);
     let (next, done, acts) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(Acts::default()));
@@ -152,7 +154,7 @@ fn units_for_which_the_vsm_has_no_room_share_pages() {
 /// the programs waited behind host writes that the blocking held back.
 #[test]
 fn a_job_of_translation_pages_that_becomes_urgent_at_its_end_does_not_block_its_die() {
-    Case::draw(16_300_095).play(REQUESTS[1]);
+    Case::draw(16_300_095).play(REQUESTS_OF_SOAK);
 }
 
 /// Returns a case with a small plane and default settings, except for the schemes.
