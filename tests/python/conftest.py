@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from study_lab import BASE, STUDY
+from study_lab import BASE, NANDLAB, STUDY
 
 SPEC = """\
 seed = 1
@@ -31,8 +31,6 @@ address = "uniform"
 
 # The tests neither use nor change the kept traces of the user.
 os.environ.setdefault("NANDLAB_CACHE", str(Path(tempfile.gettempdir()) / f"nandlab-tests-{os.getuid()}"))
-
-NANDLAB = [sys.executable, "-m", "nandlab"]
 
 #: Files whose tests share what is dear to make: pages in a browser, runs with a timeline, a wheel. One process runs all
 #: tests of such a file.

@@ -10,6 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
+#: The command as a program.
+NANDLAB = [sys.executable, "-m", "nandlab"]
+
 
 BASE = """\
 seed = 3
@@ -113,12 +116,11 @@ WITHOUT_PICTURES = [
     "from nandlab.cli import main\n"
     "main()",
 ]
-WITH_PICTURES = [sys.executable, "-m", "nandlab"]
 
 
 def command(*arguments, cwd, pictures=False, **options):
     return subprocess.run(
-        [*(WITH_PICTURES if pictures else WITHOUT_PICTURES), *map(str, arguments)],
+        [*(NANDLAB if pictures else WITHOUT_PICTURES), *map(str, arguments)],
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -130,7 +132,7 @@ def command(*arguments, cwd, pictures=False, **options):
 
 def start(*arguments, cwd, pictures=False, **options):
     return subprocess.Popen(
-        [*(WITH_PICTURES if pictures else WITHOUT_PICTURES), *map(str, arguments)],
+        [*(NANDLAB if pictures else WITHOUT_PICTURES), *map(str, arguments)],
         cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -241,7 +241,7 @@ def test_ctrl_c_keeps_the_finished_windows(spec, tmp_path):
     arguments += ["--set", "drive.endurance=100000", "--requests", "500", "--out", str(out), "--json"]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     # The time of the processor counts, because another process may have it.
-    wait_for(lambda: processor_s(process.pid) > 3, process=process)
+    wait_for(lambda: processor_s(process.pid) > 3, 600, process)
     process.send_signal(signal.SIGINT)
     printed, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors

@@ -219,8 +219,7 @@ def test_axe_finds_nothing_serious(browser, addresses, name):
     page.evaluate(SHORT_TABLES)
     page.evaluate(AXE)
     # The theme changes only colours, and the width no colour. Contrast takes most of the time.
-    for width in (390, 1280):
-        page.set_viewport_size({"width": width, "height": 900})
+    for width in each_width(page):
         assert page.evaluate(VIOLATIONS, {"rules": {"color-contrast": {"enabled": False}}}) == [], width
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)

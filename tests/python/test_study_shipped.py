@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -157,10 +158,15 @@ def test_a_study_of_traces_takes_their_folder_from_the_environment(monkeypatch):
 
 
 def test_the_shipped_studies_are_valid_at_full_size():
+    from nandlab.study import definition
+
     paths = [
         str(path) for path in sorted((ROOT / "studies").glob("*/*.toml")) if path.name not in ("base.toml", "real.toml")
     ]
     assert len(paths) > 10
+    # The seeds count for the number of runs alone, which is checked as the file is read.
+    for path in paths:
+        definition.read(Path(path))
     # One process, because a start takes as long as a check.
     code = """\
 import sys
