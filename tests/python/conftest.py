@@ -3,11 +3,11 @@
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import forks
 import msgspec
 import pytest
 from study_lab import BASE, NANDLAB, STUDY
@@ -68,7 +68,7 @@ def command(tmp_path):
     """A function that runs the command as a process, by default in `tmp_path`."""
 
     def run(*arguments, program=NANDLAB, **options):
-        return subprocess.run(
+        return forks.run(
             [*program, *map(str, arguments)],
             capture_output=True,
             text=True,

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import forks
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -119,7 +120,7 @@ WITHOUT_PICTURES = [
 
 
 def command(*arguments, cwd, pictures=False, **options):
-    return subprocess.run(
+    return forks.run(
         [*(NANDLAB if pictures else WITHOUT_PICTURES), *map(str, arguments)],
         cwd=cwd,
         capture_output=True,

@@ -17,6 +17,7 @@ import threading
 import time
 from pathlib import Path
 
+import forks
 import pytest
 from study_lab import wait_for
 
@@ -72,7 +73,7 @@ def lab(tmp_path):
 
 
 def run(lab, *arguments, **options):
-    return subprocess.run(
+    return forks.run(
         command_line(*arguments), cwd=lab, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, **options
     )
 

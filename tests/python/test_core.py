@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forks
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,7 @@ def ran():
 
 
 def command(*arguments, cwd):
-    return subprocess.run(
+    return forks.run(
         [sys.executable, "-m", "nandlab", *map(str, arguments)],
         cwd=cwd,
         capture_output=True,

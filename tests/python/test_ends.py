@@ -87,7 +87,7 @@ def run(where, *arguments, **options):
 def started(where, *arguments, **options):
     """Starts a run; returns its process 0.3 s after the hidden output directory has appeared."""
     process = start(where, "run", *arguments, "--out", "r", **options)
-    wait_for(lambda: list(where.glob(".r.partial-*")), 20, process)
+    wait_for(lambda: list(where.glob(".r.partial-*")), 120, process)
     time.sleep(0.3)
     return process
 
@@ -185,7 +185,7 @@ def test_a_signal_ends_a_command_that_waits_for_the_reader_of_its_output(tmp_pat
 def test_sigterm_keeps_the_finished_windows_of_a_life(lab):
     long = ("--full", "--windows", 2000, "--requests", 500, "--set", "drive.endurance=100000")
     process = start(lab, "life", "spec.toml", *long, "--out", "o")
-    wait_for(lambda: list(lab.glob(".o.partial-*")), 20, process)
+    wait_for(lambda: list(lab.glob(".o.partial-*")), 120, process)
     time.sleep(1)
     process.send_signal(signal.SIGTERM)
     status, _, err = finish(process)
@@ -215,7 +215,7 @@ metric = "waf"
 def test_a_signal_keeps_the_finished_runs_of_a_study(lab, number, status, name):
     (lab / "s.toml").write_text(STUDY)
     process = start(lab, "study", "s.toml", "--out", "o", "--workers", 2)
-    wait_for(lambda: list(lab.glob("o/runs/*/run.json")), 20, process)
+    wait_for(lambda: list(lab.glob("o/runs/*/run.json")), 120, process)
     process.send_signal(number)
     ended, _, err = finish(process)
     assert ended == status and f"stopped by {name}: finished runs are kept" in err

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forks
 import pytest
 from nandlab.screen import show_life
 from nandlab.units import number
@@ -217,7 +218,7 @@ def test_impossible_lives_are_refused(spec, tmp_path):
 
 
 def command(*arguments, **options):
-    return subprocess.run(
+    return forks.run(
         [sys.executable, "-m", "nandlab", *map(str, arguments)], capture_output=True, text=True, timeout=300, **options
     )
 

@@ -1,10 +1,10 @@
 """Power loss and the capacitor in the files, on the screen, in the report, and in the class `Drive`."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+import forks
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def screen_of(result, tmp_path):
 
 
 def test_the_example_loses_no_acknowledged_write(tmp_path):
-    done = subprocess.run(
+    done = forks.run(
         [sys.executable, "-m", "nandlab", "run", str(EXAMPLE), "--verify", "--out", "r"],
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
     )  # fmt: skip

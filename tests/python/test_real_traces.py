@@ -5,10 +5,10 @@ Each whole trace is played once. The other tests play only its first requests (`
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import forks
 import pytest
 import timeline_check
 
@@ -53,7 +53,7 @@ QUICK = 10_000
 
 
 def nandlab(*arguments, cwd):
-    return subprocess.run(
+    return forks.run(
         [sys.executable, "-m", "nandlab", *map(str, arguments)],
         cwd=cwd,
         capture_output=True,

@@ -4,9 +4,9 @@ import csv
 import io
 import json
 import os
-import subprocess
 import sys
 
+import forks
 import numpy as np
 import pytest
 
@@ -34,7 +34,7 @@ arrival = { queue_depth = 8 }
 
 
 def command(*arguments, cwd):
-    return subprocess.run(
+    return forks.run(
         [sys.executable, "-m", "nandlab", "reliability", *map(str, arguments)],
         cwd=cwd,
         capture_output=True,

@@ -7,6 +7,7 @@ import sysconfig
 import venv
 from pathlib import Path
 
+import forks
 import pytest
 from conftest import NANDLAB
 
@@ -14,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def command(*arguments, cwd, python=NANDLAB):
-    return subprocess.run([*python, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120)
+    run = forks.run if python is NANDLAB else subprocess.run
+    return run([*python, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
 def test_examples_lists_everything_and_copies_without_replacing(tmp_path):

@@ -257,7 +257,7 @@ fn greedy_waf_in_mapping_units_agrees_with_independent_simulations() {
 #[test]
 fn waf_of_small_writes_through_a_buffer_agrees_with_the_closed_forms() {
     for (victim, effective_op, logical_superblocks) in
-        [("greedy", 0.30, 1_500), ("greedy", 0.15, 1_500), ("fifo", 0.15, 2_000)]
+        [("greedy", 0.30, 1_000), ("greedy", 0.15, 1_000), ("fifo", 0.15, 1_500)]
     {
         let closed = if victim == "fifo" { fifo_waf(effective_op) } else { greedy_waf_of(256, effective_op) };
         let waf = waf_in_units(victim, 256, effective_op, logical_superblocks, UNITS, true);
@@ -274,7 +274,7 @@ fn waf_in_superblocks_with_one_shot_programs_agrees_with_the_closed_forms() {
     let of_drive = Division { units: 4, planes: 2, dies: 4, one_shot: true };
     for division in [of_die, of_drive] {
         for (victim, closed) in [("greedy", greedy_waf_of(384, 0.28)), ("fifo", fifo_waf(0.28))] {
-            let waf = waf_in_units(victim, 384, 0.28, 1_500, division, true);
+            let waf = waf_in_units(victim, 384, 0.28, 1_000, division, true);
             assert!((waf / closed - 1.0).abs() < 0.005, "{victim}: WAF {waf}, closed form {closed}");
         }
     }

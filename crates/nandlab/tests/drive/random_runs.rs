@@ -16,8 +16,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Cases of an ordinary run of the tests: seeds 0 to 199. `make soak` plays more.
-const CASES: u64 = 200;
+/// Cases of an ordinary run of the tests: seeds 0 to 119. `make soak` plays more.
+const CASES: u64 = 120;
 /// Requests of a case in an ordinary run of the tests.
 const REQUESTS: u32 = 1000;
 /// Requests of a case in a soak, and of cases asked for.
