@@ -183,7 +183,7 @@ impl PowerBackup {
             self.drain.under_way -= 1;
         }
         if let Some(slot) = rewritten {
-            if P::STAMPED {
+            if core.probe.needs_sequences() {
                 core.probe.on_write_durable(done.lpn, core.array.stamp(done.unit).sequence);
             }
             backed.end_rewrite(core, slot);

@@ -250,7 +250,7 @@ impl<P: Probe> Core<P> {
     /// write cache has acknowledged it earlier.
     #[inline]
     pub(crate) fn tell_durable(&mut self, done: &Transaction) {
-        if P::STAMPED {
+        if self.probe.needs_sequences() {
             let sequence = self.array.stamp(done.unit).sequence;
             self.probe.on_write_durable(done.lpn, sequence);
             self.probe.on_write_acknowledged(done.lpn, sequence);

@@ -284,7 +284,7 @@ impl Mapping {
             Some(unit) => core.levels.superblock(core.geometry.superblock_of(unit)).max(1),
             None => 1,
         };
-        if let Some(Some(in_flash)) = P::STAMPED.then(|| self.demand.in_flash(lpn)) {
+        if let Some(Some(in_flash)) = core.probe.needs_sequences().then(|| self.demand.in_flash(lpn)) {
             assert!(
                 in_flash == core.ftl.map.get(lpn),
                 "LPN {}: the mapping in its translation page in flash is out of date and not marked",

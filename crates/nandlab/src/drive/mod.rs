@@ -150,7 +150,7 @@ impl<P: Probe> Drive<P> {
     /// A fresh drive with a probe, from a validated spec, not yet preconditioned.
     pub fn with_probe(spec: &Spec, probe: P) -> Self {
         let core = Core::new(
-            build::core(spec, P::STAMPED),
+            build::core(spec, probe.needs_sequences()),
             |geometry, array| build::ftl(spec, geometry, array),
             probe,
         );
@@ -214,7 +214,7 @@ impl<P: Probe> Drive<P> {
                         geometry,
                     )
                 },
-                map: Mapping::new(&ftl.map, geometry, P::STAMPED),
+                map: Mapping::new(&ftl.map, geometry, core.probe.needs_sequences()),
                 writes: Writes::new(core.ftl.allocator.is_static(), geometry),
             },
             losses: Losses::default(),

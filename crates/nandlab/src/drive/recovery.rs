@@ -181,7 +181,7 @@ impl<P: Probe> Drive<P> {
         core.agenda.clear();
         self.reads.forget();
         core.levels.forget();
-        let mut mapping = Mapping::new(&spec.ftl.map, &core.geometry, P::STAMPED);
+        let mut mapping = Mapping::new(&spec.ftl.map, &core.geometry, core.probe.needs_sequences());
         if let (Some(now), Some(before)) = (&mut mapping, &mut path.map) {
             now.stats = std::mem::take(&mut before.stats);
         }

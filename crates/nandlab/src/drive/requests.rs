@@ -328,7 +328,7 @@ impl<P: Probe> Drive<P> {
         if read.is_uncorrectable() {
             self.path.host.fail_unit(id);
             self.core.probe.on_read_failed(id, read.lpn);
-        } else if P::STAMPED {
+        } else if self.core.probe.needs_sequences() {
             // The OOB has the sequence number of the write that was read. An erased or torn unit must never be read.
             let core = &mut self.core;
             let lpn = core.array.lpn(read.unit);

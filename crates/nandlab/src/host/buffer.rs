@@ -332,7 +332,7 @@ impl Host {
         slot: u32,
         done: &Transaction,
     ) {
-        if P::STAMPED {
+        if core.probe.needs_sequences() {
             core.probe.on_write_durable(done.lpn, core.array.stamp(done.unit).sequence);
         }
         let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");

@@ -335,11 +335,17 @@ impl Oracle {
 }
 
 impl Watcher for Oracle {
-    const SEES_PHASES: bool = false;
+    #[inline(always)]
+    fn sees_phases(&self) -> bool {
+        false
+    }
 }
 
 impl Probe for Oracle {
-    const STAMPED: bool = true;
+    #[inline(always)]
+    fn needs_sequences(&self) -> bool {
+        true
+    }
 
     fn on_submitted(&mut self, slot: RequestId, id: u64, request: &Request, _operations: u64) {
         if request.op == Op::Read {

@@ -7,8 +7,12 @@ use crate::base::units::Time;
 
 /// Observes which transactions the dies start, and when each phase runs. A method that is not overridden does nothing.
 pub trait Watcher {
-    /// Whether the watcher observes phases. If not, the device may work them out before they begin.
-    const SEES_PHASES: bool = true;
+    /// Whether the watcher observes phases. If not, the device may work them out before they begin. The answer never
+    /// changes.
+    #[inline(always)]
+    fn sees_phases(&self) -> bool {
+        true
+    }
 
     /// A die has started a transaction, or the program of a copyback after its sense (`migration.copyback = "split"`).
     #[inline(always)]
@@ -45,7 +49,9 @@ pub trait Watcher {
 
 /// Two watchers that observe the same operations.
 impl<A: Watcher, B: Watcher> Watcher for (A, B) {
-    const SEES_PHASES: bool = A::SEES_PHASES || B::SEES_PHASES;
+    fn sees_phases(&self) -> bool {
+        self.0.sees_phases() || self.1.sees_phases()
+    }
 
     fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
         self.0.on_issue(now, die, transaction);

@@ -208,7 +208,9 @@ impl Watcher for Issued {
 }
 
 impl Probe for Issued {
-    const STAMPED: bool = true;
+    fn needs_sequences(&self) -> bool {
+        true
+    }
     fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
         self.0.on_write_admitted(request, lpn, sequence);
     }
@@ -557,7 +559,9 @@ struct Answers {
 impl Watcher for Answers {}
 
 impl Probe for Answers {
-    const STAMPED: bool = true;
+    fn needs_sequences(&self) -> bool {
+        true
+    }
     fn on_write_admitted(&mut self, _: Option<RequestId>, lpn: Lpn, sequence: u64) {
         let version = self.versions.entry(lpn.0).or_default();
         *version += 1;

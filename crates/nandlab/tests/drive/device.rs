@@ -115,7 +115,9 @@ impl Watcher for Phases {
 struct Unobserved;
 
 impl Watcher for Unobserved {
-    const SEES_PHASES: bool = false;
+    fn sees_phases(&self) -> bool {
+        false
+    }
 }
 
 struct Rig {

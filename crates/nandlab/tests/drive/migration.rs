@@ -80,7 +80,9 @@ impl Watcher for Watch {
 }
 
 impl Probe for Watch {
-    const STAMPED: bool = true;
+    fn needs_sequences(&self) -> bool {
+        true
+    }
 
     fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
         self.oracle.on_write_admitted(request, lpn, sequence);

@@ -46,7 +46,9 @@ const MQSIM: &str = "[drive]\nchannels = 4\nchips_per_channel = 2\ndies_per_chip
 struct Joined(u64);
 
 impl Watcher for Joined {
-    const SEES_PHASES: bool = false;
+    fn sees_phases(&self) -> bool {
+        false
+    }
 
     fn on_joined(&mut self, _: Time, _: DieId, _: &Transaction, transaction: &Transaction) {
         self.0 += u64::from(transaction.kind == FlashOp::Read);

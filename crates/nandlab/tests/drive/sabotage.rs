@@ -236,7 +236,9 @@ struct Faulty {
 impl Watcher for Faulty {}
 
 impl Probe for Faulty {
-    const STAMPED: bool = true;
+    fn needs_sequences(&self) -> bool {
+        true
+    }
 
     fn on_write_admitted(&mut self, request: Option<RequestId>, lpn: Lpn, sequence: u64) {
         self.oracle.on_write_admitted(request, lpn, sequence);

@@ -398,7 +398,7 @@ impl Partial {
         let Some((lpn, _)) = core.parts.of(read.unit) else { return };
         self.stats.host_preads += 1;
         self.stats.merge_preads += u64::from(matches!(read.owner, Owner::Merge(_)));
-        if !P::STAMPED {
+        if !core.probe.needs_sequences() {
             return;
         }
         let entries = self.links.entries(lpn);

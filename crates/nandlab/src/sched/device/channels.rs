@@ -18,7 +18,7 @@ impl Device {
         id: DieId,
         phase: Phase,
     ) {
-        if self.reserves::<W>() {
+        if self.reserves(watcher) {
             let end = self.reserve_channel(pool, now, id, phase);
             self.dies[id.index()].phase = phase;
             agenda.set(id.0, end);
@@ -68,7 +68,7 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
-        if self.reserves::<W>() {
+        if self.reserves(watcher) {
             let die = &self.dies[id.index()];
             agenda.set(id.0, now + self.page_out_ns(first_of(&die.batch, pool)));
         } else {
@@ -117,8 +117,8 @@ impl Device {
     /// Whether the phases on a channel are reserved when they are asked for: their end is known then, because the channel
     /// serves the dies in the order in which they ask. An event at the end of a command or a transfer in is not needed.
     #[inline(always)]
-    pub(super) fn reserves<W: Watcher>(&self) -> bool {
-        self.reserves && !W::SEES_PHASES
+    pub(super) fn reserves<W: Watcher>(&self, watcher: &W) -> bool {
+        self.reserves && !watcher.sees_phases()
     }
 
     /// Reserves the die's channel for `phase`, and for all pages of a read. Returns the end of the phase, of a read
@@ -188,7 +188,7 @@ impl Device {
         now: Time,
         id: DieId,
     ) {
-        if self.reserves::<W>() {
+        if self.reserves(watcher) {
             return;
         }
         let channel = &mut self.channels[self.dies[id.index()].channel as usize];

@@ -18,7 +18,7 @@
 //!
 //! If no other part of the drive depends on when a phase on a channel begins, a die reserves its channel instead of
 //! asking for it, and its array operation is known at once to begin at the end of the reservation. This is so without
-//! an off-chip path, suspension, the power-loss model and an observer of phases (`Watcher::SEES_PHASES`). The end of a
+//! an off-chip path, suspension, the power-loss model and an observer of phases (`Watcher::sees_phases`). The end of a
 //! command or of a transfer in is then no event, and the die is in [`Phase::Array`] from the reservation on.
 //!
 //! Where programs are counted, the transactions that program are counted, copybacks included: each may write several
@@ -434,7 +434,7 @@ impl Device {
                 return;
             }
         };
-        if self.reserves::<W>() {
+        if self.reserves(watcher) {
             let ready = self.reserve_channel(pool, now, id, phase);
             self.start_array(pool, agenda, watcher, ready, id);
         } else {
