@@ -1,5 +1,6 @@
 //! The results of a run: `summary.json`, `smart.json`, `power.json`, tables, notes, stretches of a life, the timeline.
-//! Each room declares its own section, counters and notes; this room puts them together.
+//! Each room declares its own section, counters and notes; this room puts them together. The set of the observers of a
+//! drive is here too.
 
 mod counters;
 mod notes;
@@ -10,6 +11,7 @@ mod smart;
 mod stretch;
 mod summary;
 mod table;
+mod taps;
 mod timeline;
 
 pub use crate::base::note::{Note, Severity};
@@ -23,4 +25,5 @@ pub use smart::smart;
 pub use stretch::{LifeRow, Stretch};
 pub use summary::{PreconditionSummary, RunFacts, Summary, VerifiedSummary, summary};
 pub use table::{Column, Table, Values};
+pub use taps::Taps;
 pub use timeline::Timeline;

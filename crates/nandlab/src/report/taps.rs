@@ -1,0 +1,176 @@
+//! The set of the observers of a drive: the oracle, the timeline and any further observers.
+//!
+//! A drive is compiled once for each type of its probe. Product code has two: `NoProbe` and [`Taps`]. A further observer
+//! implements [`Probe`] and is added to the set ([`Taps::with`]), so the drive is not compiled again for it.
+//!
+//! An event goes to the oracle first, then to the timeline, then to the further observers in the order in which they
+//! were added. The oracle is called directly. For an event that it does not observe, and for every event of a set that
+//! is no more than an oracle, the set checks one flag.
+
+use super::Timeline;
+use crate::base::geometry::{DieId, Lpn, RequestId};
+use crate::base::lost::{Lost, Recovered};
+use crate::base::request::{Completion, Request};
+use crate::base::units::Time;
+use crate::host::Oracle;
+use crate::probe::Probe;
+use crate::sched::{Phase, Transaction, Watcher};
+use std::any::Any;
+
+/// The observers of a drive. The set is complete before the drive is built, because the drive then decides what it
+/// keeps for its observers ([`Probe::needs_sequences`]).
+#[derive(Default)]
+pub struct Taps {
+    oracle: Option<Oracle>,
+    timeline: Option<Timeline>,
+    others: Vec<Box<dyn Probe>>,
+    /// Whether the set has observers besides the oracle.
+    has_more: bool,
+    needs_sequences: bool,
+    sees_phases: bool,
+}
+
+impl Taps {
+    /// The set of an oracle and a timeline, if there are any.
+    pub fn new(oracle: Option<Oracle>, timeline: Option<Timeline>) -> Self {
+        let mut taps = Self::default();
+        if let Some(oracle) = &oracle {
+            taps.answer_for(oracle);
+        }
+        if let Some(timeline) = &timeline {
+            taps.answer_for(timeline);
+        }
+        Self { has_more: timeline.is_some(), oracle, timeline, ..taps }
+    }
+
+    /// The set with one more observer.
+    #[must_use]
+    pub fn with(mut self, observer: impl Probe) -> Self {
+        self.answer_for(&observer);
+        self.others.push(Box::new(observer));
+        self.has_more = true;
+        self
+    }
+
+    fn answer_for(&mut self, observer: &impl Probe) {
+        self.needs_sequences |= observer.needs_sequences();
+        self.sees_phases |= observer.sees_phases();
+    }
+
+    /// Whether the set has no observer.
+    pub fn is_empty(&self) -> bool {
+        self.oracle.is_none() && !self.has_more
+    }
+
+    /// The oracle.
+    pub fn oracle(&self) -> Option<&Oracle> {
+        self.oracle.as_ref()
+    }
+
+    /// The oracle, mutable.
+    pub fn oracle_mut(&mut self) -> Option<&mut Oracle> {
+        self.oracle.as_mut()
+    }
+
+    /// The timeline.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
+    }
+
+    /// The first further observer of this type.
+    pub fn observer<T: Probe>(&self) -> Option<&T> {
+        self.others.iter().find_map(|observer| {
+            let observer: &dyn Any = &**observer;
+            observer.downcast_ref()
+        })
+    }
+
+    /// The first further observer of this type, mutable.
+    pub fn observer_mut<T: Probe>(&mut self) -> Option<&mut T> {
+        self.others.iter_mut().find_map(|observer| {
+            let observer: &mut dyn Any = &mut **observer;
+            observer.downcast_mut()
+        })
+    }
+
+    /// Passes an event on to the observers besides the oracle.
+    #[inline(never)]
+    fn tell(&mut self, event: impl Fn(&mut dyn Probe)) {
+        if let Some(timeline) = &mut self.timeline {
+            event(timeline);
+        }
+        for observer in &mut self.others {
+            event(&mut **observer);
+        }
+    }
+}
+
+impl std::fmt::Debug for Taps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { oracle, timeline, others, .. } = self;
+        f.debug_struct("Taps")
+            .field("oracle", oracle)
+            .field("timeline", timeline)
+            .field("others", &others.len())
+            .finish()
+    }
+}
+
+/// Methods that pass their event on to every observer of the set.
+macro_rules! pass_on {
+    ($($method:ident($($name:ident: $kind:ty),*);)+) => {$(
+        #[inline]
+        fn $method(&mut self, $($name: $kind),*) {
+            if let Some(oracle) = &mut self.oracle {
+                oracle.$method($($name),*);
+            }
+            if self.has_more {
+                self.tell(|observer| observer.$method($($name),*));
+            }
+        }
+    )+};
+}
+
+impl Watcher for Taps {
+    #[inline(always)]
+    fn sees_phases(&self) -> bool {
+        self.sees_phases
+    }
+
+    pass_on! {
+        on_issue(now: Time, die: DieId, transaction: &Transaction);
+        on_joined(now: Time, die: DieId, first: &Transaction, transaction: &Transaction);
+        on_phase(start: Time, end: Time, die: DieId, channel: u32, phase: Phase, transaction: &Transaction);
+        on_suspend(now: Time, ready: Time, die: DieId);
+        on_resume(now: Time, die: DieId);
+    }
+}
+
+impl Probe for Taps {
+    #[inline(always)]
+    fn needs_sequences(&self) -> bool {
+        self.needs_sequences
+    }
+
+    pass_on! {
+        on_submitted(slot: RequestId, id: u64, request: &Request, operations: u64);
+        on_results(operations: u64);
+        on_write_admitted(request: Option<RequestId>, lpn: Lpn, sequence: u64);
+        on_write_durable(lpn: Lpn, sequence: u64);
+        on_flush_asked(id: u64);
+        on_flushed(id: u64, from_cache: bool);
+        on_power_off(failed: Time, off: Time);
+        on_power_loss(lost: &[Lost], recovered: &Recovered<'_>);
+        on_fua_cached(lpn: Lpn, sequence: u64);
+        on_write_acknowledged(lpn: Lpn, sequence: u64);
+        on_trimmed(request: RequestId, lpn: Lpn, sequence: u64);
+        on_read_asked(request: RequestId, lpn: Lpn);
+        on_read_answered(request: RequestId, lpn: Lpn, sequence: Option<u64>);
+        on_read_failed(request: RequestId, lpn: Lpn);
+        on_decode(start: Time, end: Time, channel: u32, level: u8, transaction: &Transaction);
+        on_completed(slot: RequestId, done: &Completion);
+    }
+}
+
+#[cfg(test)]
+mod tests;
