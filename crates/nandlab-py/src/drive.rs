@@ -1,5 +1,6 @@
 //! The stepping interface: a drive whose requests are submitted one by one from Python.
 
+use crate::any_drive::{AnyDrive, on};
 use crate::errors::{RunError, failure_text, unsaved_text};
 use crate::interrupt::{Interruptible, interruptible, wait};
 use crate::simulation::save_drive;
@@ -7,7 +8,7 @@ use crate::spec::Spec;
 use crate::tables;
 use nandlab::base::units::{SECOND, Span, Time};
 use nandlab::drive::spec::PreconditionSpec;
-use nandlab::drive::{Drive as Simulated, FailReason, Failure, SaveError};
+use nandlab::drive::{FailReason, Failure, SaveError};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::report::{RunFacts, power, smart, summary};
 use pyo3::exceptions::PyValueError;
@@ -15,21 +16,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
-
-/// A drive without or with an oracle.
-enum AnyDrive {
-    Plain(Box<Simulated>),
-    Verified(Box<Simulated<Oracle>>),
-}
-
-macro_rules! on {
-    ($any:expr, $drive:ident => $body:expr) => {
-        match $any {
-            AnyDrive::Plain($drive) => $body,
-            AnyDrive::Verified($drive) => $body,
-        }
-    };
-}
 
 /// Number of events between two checks for signals by Python: about ten milliseconds of wall time.
 const SLICE: u64 = 1 << 15;
@@ -67,11 +53,7 @@ impl Drive {
     fn new(py: Python<'_>, spec: &Spec, verify: bool) -> PyResult<Self> {
         let (spec, hash) = (spec.loaded.spec.clone(), spec.loaded.hash());
         interruptible(py, |stop| {
-            let mut any = if verify {
-                AnyDrive::Verified(Box::new(Simulated::with_probe(&spec, Oracle::of(&spec.drive))))
-            } else {
-                AnyDrive::Plain(Box::new(Simulated::new(&spec)))
-            };
+            let mut any = AnyDrive::new(&spec, verify, 0);
             if let PreconditionSpec::Load(path) = &spec.precondition {
                 let failed =
                     |e: &dyn std::fmt::Display| RunError::new_err(format!("{}: {e}", path.display()));
@@ -80,11 +62,7 @@ impl Drive {
             } else {
                 on!(&mut any, drive => drive.precondition(&mut |_| !stop.is_requested()));
             }
-            if let AnyDrive::Verified(drive) = &mut any
-                && !matches!(spec.precondition, PreconditionSpec::Pts { .. })
-            {
-                drive.expect_preconditioned(|oracle| oracle);
-            }
+            any.expect_preconditioned();
             if let Some(failure) = on!(&mut any, drive => drive.failure().cloned()) {
                 return Err(RunError::new_err(failure_text(&failure, &hash)));
             }
@@ -265,7 +243,7 @@ impl Drive {
         let this = &mut *free(slf)?;
         let found = this.run_on_thread(py, |any| {
             on!(&*any, drive => drive.audit())?;
-            if let AnyDrive::Verified(drive) = any { drive.probe().verdict() } else { Ok(()) }
+            any.oracle().map_or(Ok(()), Oracle::verdict)
         })?;
         found.map_err(RunError::new_err)
     }

@@ -3,6 +3,7 @@
 //! The types of all classes and functions are in `python/nandlab/_core.pyi`.
 #![allow(missing_docs, reason = "documented on the Python side")]
 
+mod any_drive;
 mod drive;
 mod errors;
 mod interrupt;

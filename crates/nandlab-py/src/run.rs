@@ -2,7 +2,7 @@
 
 use crate::errors::{RunError, trace_error};
 use crate::shared::{SharedDrives, UNITS_MAX};
-use crate::simulation::{Failure, Outputs, Requests, Shared, Simulation, simulation};
+use crate::simulation::{Failure, Outputs, Requests, Shared, Simulation};
 use crate::spec::Spec;
 use crate::tables;
 use nandlab::report::RunFacts;
@@ -26,7 +26,7 @@ impl From<Failure> for PyErr {
     }
 }
 
-type Prepared = (Box<dyn Simulation>, Result<bool, Failure>);
+type Prepared = (Box<Simulation>, Result<bool, Failure>);
 
 /// Preconditioning on a thread of its own, so that the caller can show its progress and stop it.
 struct Preconditioning {
@@ -40,7 +40,7 @@ impl Preconditioning {
     /// Starts the thread. `first_pass` is a second source of the workload, for `precondition.map_reads`. `drives`: where
     /// a preconditioned drive may be found, and is kept.
     fn start(
-        mut simulation: Box<dyn Simulation>,
+        mut simulation: Box<Simulation>,
         first_pass: Option<Runner<Requests>>,
         drives: Option<Shared>,
     ) -> Self {
@@ -70,13 +70,13 @@ impl Drop for Preconditioning {
 enum State {
     Preconditioning(Preconditioning),
     /// The drive has been preconditioned; the next step saves the drive.
-    Saving(Box<dyn Simulation>),
+    Saving(Box<Simulation>),
     Playing {
-        simulation: Box<dyn Simulation>,
+        simulation: Box<Simulation>,
         is_done: bool,
     },
     /// The workload has been played; the next step verifies the drive.
-    Verifying(Box<dyn Simulation>),
+    Verifying(Box<Simulation>),
     /// The caller has taken the result, or the run has failed.
     Over,
 }
@@ -144,7 +144,7 @@ impl Run {
             let shared = drives.filter(|_| !verify && geometry.units <= UNITS_MAX);
             let shared =
                 shared.and_then(|drives| Some(Shared { drives, key: spec.loaded.precondition_key()? }));
-            let simulation = simulation(&spec.loaded, verify, workload.warm_up);
+            let simulation = Box::new(Simulation::new(&spec.loaded, verify, workload.warm_up));
             Ok::<_, Failure>(Self {
                 state: State::Preconditioning(Preconditioning::start(simulation, first_pass, shared)),
                 runner: runner(source),
@@ -238,7 +238,7 @@ impl Run {
 }
 
 impl Run {
-    fn playing(&mut self) -> Result<(&mut Box<dyn Simulation>, &mut Runner<Requests>), Failure> {
+    fn playing(&mut self) -> Result<(&mut Box<Simulation>, &mut Runner<Requests>), Failure> {
         match &mut self.state {
             State::Playing { simulation, .. } => Ok((simulation, &mut self.runner)),
             _ => Err(Failure::Run(

@@ -1,17 +1,17 @@
-//! The simulation behind a run: one trait object for all combinations of probes.
+//! The simulation behind a run.
 
+use crate::any_drive::{AnyDrive, on};
 use crate::errors::{failure_text, unsaved_text};
 use crate::interrupt::{Interruptible, Stop};
 use crate::shared::KeptDrives;
 use crate::tables;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
-use nandlab::drive::{Drive, Lived, SaveError, SnapshotError};
-use nandlab::host::{Oracle, Request};
-use nandlab::probe::{NoProbe, Probe};
+use nandlab::drive::{Completion, Drive, Lived, SaveError, SnapshotError};
+use nandlab::host::Request;
+use nandlab::probe::Probe;
 use nandlab::report::{
-    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Timeline, Values, VerifiedSummary, power,
-    smart,
+    Column, PreconditionSummary, RunFacts, Stretch, Summary, Table, Values, VerifiedSummary, power, smart,
 };
 use nandlab::runner::{Runner, Stopped, map_reads};
 use nandlab_trace::TraceError;
@@ -68,42 +68,11 @@ pub(crate) struct Outputs {
     pub(crate) timeline: Option<String>,
 }
 
-/// A drive with some probe, which can be preconditioned, played and queried.
-pub(crate) trait Simulation: Send + Sync {
-    /// Preconditions the drive; returns `Ok(false)` if `watch` has stopped the preconditioning.
-    fn precondition(
-        &mut self,
-        first_pass: Option<Runner<Requests>>,
-        shared: Option<Shared>,
-        watch: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<bool, Failure>;
-    fn save(&self, path: &Path) -> Result<(), Failure>;
-    /// Plays about `requests` more requests; returns whether the run is done.
-    fn play(&mut self, source: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure>;
-    /// Begins a stretch of the drive's life.
-    fn begin_stretch(&mut self);
-    /// The statistics of the stretch so far, by column.
-    fn stretch(&self) -> Vec<(&'static str, f64)>;
-    /// Records the end of the stretch for `fast_forward`, and lets the drive come to rest.
-    fn rest(&mut self, source: &mut Runner<Requests>) -> Result<(), Failure>;
-    /// Fast-forwards the drive, which must be at rest, by `times` the wear and the time of the stretch, or by a lower
-    /// factor if superblocks would get too close to their endurance. Returns the factor.
-    fn fast_forward(&mut self, times: f64) -> Result<f64, Failure>;
-    /// Whether requests of the warm-up are still to end, so that there are no results yet.
-    fn is_warming_up(&self) -> bool;
-    fn verify(&self) -> Result<(), Failure>;
-    fn now(&self) -> u64;
-    fn page_operations(&self) -> u64;
-    fn finish(&mut self, facts: &RunFacts) -> Outputs;
-}
-
-struct Simulated<P: Probe> {
-    drive: Drive<P>,
+/// A drive that can be preconditioned, played and queried.
+pub(crate) struct Simulation {
+    drive: AnyDrive,
     /// Hash of the resolved spec.
     hash: String,
-    oracle_mut: fn(&mut P) -> Option<&mut Oracle>,
-    oracle: fn(&P) -> Option<&Oracle>,
-    timeline: fn(&P) -> Option<&Timeline>,
     pts: Option<nandlab::drive::PtsOutcome>,
     requests: Option<[Vec<u64>; 6]>,
     /// Requests of the warm-up that have not ended.
@@ -115,43 +84,6 @@ struct Simulated<P: Probe> {
 
 /// Longest simulated time in which a drive may come to rest.
 const REST_MAX: Span = Span::from_ns(60 * SECOND.ns());
-
-/// The simulation of a spec; its results leave out the first `warm_up` requests. With `verify`, the oracle checks every
-/// read, and the audit checks the drive at the end.
-pub(crate) fn simulation(loaded: &Loaded, verify: bool, warm_up: u64) -> Box<dyn Simulation> {
-    let spec = &loaded.spec;
-    let operations = spec.output.timeline_operations;
-    let requests = spec.output.requests.then(Default::default);
-    macro_rules! with {
-        ($probe:expr, $oracle_mut:expr, $oracle:expr, $timeline:expr) => {
-            Box::new(Simulated {
-                drive: Drive::with_probe(spec, $probe),
-                hash: loaded.hash(),
-                oracle_mut: $oracle_mut,
-                oracle: $oracle,
-                timeline: $timeline,
-                pts: None,
-                requests,
-                warm_up_left: warm_up,
-                stretch: None,
-                lived: None,
-            })
-        };
-    }
-    match (verify, operations > 0) {
-        (false, false) => with!(NoProbe, |_| None, |_| None, |_| None),
-        (true, false) => with!(Oracle::of(&spec.drive), |p| Some(p), |p| Some(p), |_| None),
-        (false, true) => with!(Timeline::new(operations), |_| None, |_| None, |p| Some(p)),
-        (true, true) => {
-            with!(
-                (Oracle::of(&spec.drive), Timeline::new(operations)),
-                |p| Some(&mut p.0),
-                |p| Some(&p.0),
-                |p| { Some(&p.1) }
-            )
-        }
-    }
-}
 
 fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::Run(format!("{}: cannot {what}: {error}", path.display()))
@@ -186,22 +118,39 @@ fn run_failure(stopped: Stopped<TraceError>, hash: &str) -> Failure {
     }
 }
 
-impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
-    fn precondition(
+impl Simulation {
+    /// The simulation of a spec; its results leave out the first `warm_up` requests. With `verify`, the oracle checks
+    /// every read, and the audit checks the drive at the end.
+    pub(crate) fn new(loaded: &Loaded, verify: bool, warm_up: u64) -> Self {
+        let spec = &loaded.spec;
+        Self {
+            drive: AnyDrive::new(spec, verify, spec.output.timeline_operations),
+            hash: loaded.hash(),
+            pts: None,
+            requests: spec.output.requests.then(Default::default),
+            warm_up_left: warm_up,
+            stretch: None,
+            lived: None,
+        }
+    }
+
+    /// Preconditions the drive; returns `Ok(false)` if `watch` has stopped the preconditioning.
+    pub(crate) fn precondition(
         &mut self,
         first_pass: Option<Runner<Requests>>,
         shared: Option<Shared>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<bool, Failure> {
         let kept = shared.as_ref().map_or(Vec::new(), |shared| shared.drives.of(&shared.key));
-        if let Some(like) = kept.into_iter().find(|like| self.drive.precondition_like(like)) {
+        let drive = &mut self.drive;
+        if let Some(like) = kept.into_iter().find(|like| on!(drive, drive => drive.precondition_like(like))) {
             self.pts = like.outcome().cloned();
-            self.drive.warm_up(self.warm_up_left);
+            on!(&mut self.drive, drive => drive.warm_up(self.warm_up_left));
             return Ok(true);
         }
-        if let PreconditionSpec::Load(path) = self.drive.spec().precondition.clone() {
+        if let PreconditionSpec::Load(path) = on!(&self.drive, drive => drive.spec().precondition.clone()) {
             let file = File::open(&path).map_err(|e| file_error("read the saved drive", &path, &e))?;
-            self.drive.load(file).map_err(|error| match error {
+            on!(&mut self.drive, drive => drive.load(file)).map_err(|error| match error {
                 SnapshotError::Io(e) => file_error("read the saved drive", &path, &e),
                 other => Failure::Run(format!(
                     "{}: {other}\n  remedy: save the drive anew from this spec with --save-drive, or correct \
@@ -210,35 +159,31 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
                 )),
             })?;
         } else {
-            let (is_done, pts) = self.drive.precondition(watch);
+            let (is_done, pts) = on!(&mut self.drive, drive => drive.precondition(watch));
             self.pts = pts;
-            if let Some(failure) = self.drive.failure() {
+            if let Some(failure) = on!(&self.drive, drive => drive.failure()) {
                 return Err(Failure::Run(failure_text(failure, &self.hash)));
             }
             if !is_done {
                 return Ok(false);
             }
         }
-        self.drive.warm_up(self.warm_up_left);
-        let is_known = matches!(self.drive.spec().precondition, PreconditionSpec::Pts { .. });
-        let oracle = self.oracle_mut;
-        if !is_known && oracle(self.drive.probe_mut()).is_some() {
-            self.drive.expect_preconditioned(|probe| oracle(probe).expect("the probe has an oracle"));
-        }
+        on!(&mut self.drive, drive => drive.warm_up(self.warm_up_left));
+        self.drive.expect_preconditioned();
         if let Some(mut workload) = first_pass {
-            let mapped = map_reads(&mut workload, &mut self.drive, watch);
+            let mapped = on!(&mut self.drive, drive => map_reads(&mut workload, drive, watch));
             if mapped.map_err(|error| run_failure(error, &self.hash))?.is_none() {
                 return Ok(false);
             }
         }
         if let Some(Shared { drives, .. }) = shared {
-            drives.put(self.drive.preconditioned(self.pts.clone()));
+            drives.put(on!(&self.drive, drive => drive.preconditioned(self.pts.clone())));
         }
         Ok(true)
     }
 
-    fn save(&self, path: &Path) -> Result<(), Failure> {
-        save_drive(&self.drive, path, &Stop::default()).map_err(|error| match error {
+    pub(crate) fn save(&self, path: &Path) -> Result<(), Failure> {
+        on!(&self.drive, drive => save_drive(drive, path, &Stop::default())).map_err(|error| match error {
             SaveError::Io(e) => file_error("save the drive", path, &e),
             other => {
                 Failure::Run(unsaved_text(&other).expect("errors of the operating system are handled above"))
@@ -246,9 +191,10 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         })
     }
 
-    fn play(&mut self, runner: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure> {
+    /// Plays about `requests` more requests; returns whether the run is done.
+    pub(crate) fn play(&mut self, runner: &mut Runner<Requests>, requests: u64) -> Result<bool, Failure> {
         let (rows, warm_up_left) = (&mut self.requests, &mut self.warm_up_left);
-        let played = runner.run(&mut self.drive, requests, |done| {
+        let on_completed = |done: &Completion| {
             if *warm_up_left > 0 {
                 *warm_up_left -= 1;
                 return;
@@ -261,27 +207,32 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
                 length.push(done.request.len);
                 failed.push(done.failed.map_or(0, |reason| reason as u64 + 1));
             }
-        });
-        match played {
+        };
+        match on!(&mut self.drive, drive => runner.run(drive, requests, on_completed)) {
             Ok(progress) => Ok(progress.is_done),
             Err(error) => Err(run_failure(error, &self.hash)),
         }
     }
 
-    fn begin_stretch(&mut self) {
-        (self.stretch, self.lived) = (Some(Stretch::begin(&self.drive)), None);
+    /// Begins a stretch of the drive's life.
+    pub(crate) fn begin_stretch(&mut self) {
+        let stretch = on!(&self.drive, drive => Stretch::begin(drive));
+        (self.stretch, self.lived) = (Some(stretch), None);
     }
 
-    fn stretch(&self) -> Vec<(&'static str, f64)> {
-        self.stretch.as_ref().map_or(Vec::new(), |stretch| stretch.row(&self.drive))
+    /// The statistics of the stretch so far, by column.
+    pub(crate) fn stretch(&self) -> Vec<(&'static str, f64)> {
+        let row = |stretch: &Stretch| on!(&self.drive, drive => stretch.row(drive));
+        self.stretch.as_ref().map_or(Vec::new(), row)
     }
 
-    fn rest(&mut self, runner: &mut Runner<Requests>) -> Result<(), Failure> {
-        self.lived = Some(self.drive.lived());
-        if runner.rest(&mut self.drive, REST_MAX, |_| ()) {
+    /// Records the end of the stretch for `fast_forward`, and lets the drive come to rest.
+    pub(crate) fn rest(&mut self, runner: &mut Runner<Requests>) -> Result<(), Failure> {
+        self.lived = Some(on!(&self.drive, drive => drive.lived()));
+        if on!(&mut self.drive, drive => runner.rest(drive, REST_MAX, |_| ())) {
             return Ok(());
         }
-        if let Some(failure) = self.drive.failure() {
+        if let Some(failure) = on!(&self.drive, drive => drive.failure()) {
             return Err(Failure::Run(failure_text(failure, &self.hash)));
         }
         Err(Failure::Run(
@@ -292,10 +243,12 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         ))
     }
 
-    fn fast_forward(&mut self, times: f64) -> Result<f64, Failure> {
+    /// Fast-forwards the drive, which must be at rest, by `times` the wear and the time of the stretch, or by a lower
+    /// factor if superblocks would get too close to their endurance. Returns the factor.
+    pub(crate) fn fast_forward(&mut self, times: f64) -> Result<f64, Failure> {
         match (self.stretch.take(), self.lived.take()) {
-            (Some(stretch), Some(until)) if self.drive.is_at_rest() => {
-                Ok(self.drive.fast_forward(stretch.lived(), &until, times))
+            (Some(stretch), Some(until)) if on!(&self.drive, drive => drive.is_at_rest()) => {
+                Ok(on!(&mut self.drive, drive => drive.fast_forward(stretch.lived(), &until, times)))
             }
             _ => Err(Failure::Run(
                 "the drive cannot be fast-forwarded: no stretch has begun, or the drive is not at rest"
@@ -304,39 +257,41 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         }
     }
 
-    fn is_warming_up(&self) -> bool {
-        self.drive.is_warming_up()
+    /// Whether requests of the warm-up are still to end, so that there are no results yet.
+    pub(crate) fn is_warming_up(&self) -> bool {
+        on!(&self.drive, drive => drive.is_warming_up())
     }
 
-    fn verify(&self) -> Result<(), Failure> {
-        let Some(oracle) = (self.oracle)(self.drive.probe()) else { return Ok(()) };
+    pub(crate) fn verify(&self) -> Result<(), Failure> {
+        let Some(oracle) = self.drive.oracle() else { return Ok(()) };
         let bug = |what: &str, text: String| Failure::Bug(format!("{what}: {text}"));
         oracle.verdict().map_err(|text| bug("the oracle found a wrong read", text))?;
-        self.drive.audit().map_err(|text| bug("the audit failed", text))
+        on!(&self.drive, drive => drive.audit()).map_err(|text| bug("the audit failed", text))
     }
 
-    fn now(&self) -> u64 {
-        self.drive.now().ns()
+    pub(crate) fn now(&self) -> u64 {
+        on!(&self.drive, drive => drive.now().ns())
     }
 
-    fn page_operations(&self) -> u64 {
-        self.drive.page_operations()
+    pub(crate) fn page_operations(&self) -> u64 {
+        on!(&self.drive, drive => drive.page_operations())
     }
 
-    fn finish(&mut self, facts: &RunFacts) -> Outputs {
-        self.drive.finish_stats();
-        let drive = &self.drive;
+    pub(crate) fn finish(&mut self, facts: &RunFacts) -> Outputs {
+        on!(&mut self.drive, drive => drive.finish_stats());
         let summary = Summary {
             precondition: self.pts.as_ref().map(|pts| PreconditionSummary {
                 waf_by_round: pts.waf.clone(),
                 // `null` if there was no round.
                 steady: (!pts.waf.is_empty()).then_some(pts.is_steady),
             }),
-            verified: (self.oracle)(drive.probe())
+            verified: self
+                .drive
+                .oracle()
                 .map(|oracle| VerifiedSummary { page_reads_checked: oracle.checked }),
-            ..Summary::of(drive, facts)
+            ..on!(&self.drive, drive => Summary::of(drive, facts))
         };
-        let mut tables = tables::of(drive);
+        let mut tables = on!(&self.drive, drive => tables::of(drive));
         if let Some(columns) = &self.requests {
             let names = ["arrival_ns", "completed_ns", "op", "offset", "length", "failed"];
             let column = |(name, values): (&str, &Vec<u64>)| Column::new(name, Values::U64(values.clone()));
@@ -345,16 +300,19 @@ impl<P: Probe + Send + Sync> Simulation for Simulated<P> {
         }
         // The speed of the simulation counts the warm-up too.
         let sim = serde_json::json!({
-            "page_operations": drive.page_operations(),
-            "requests": drive.requests_ended(),
+            "page_operations": self.page_operations(),
+            "requests": on!(&self.drive, drive => drive.requests_ended()),
         });
         Outputs {
             summary: pretty(&summary),
-            smart: pretty(&smart(drive)),
-            power: power(drive).map(|power| pretty(&power)),
+            smart: pretty(&on!(&self.drive, drive => smart(drive))),
+            power: on!(&self.drive, drive => power(drive)).map(|power| pretty(&power)),
             sim: pretty(&sim),
             tables,
-            timeline: (self.timeline)(drive.probe()).map(|timeline| timeline.to_json(drive.now())),
+            timeline: self
+                .drive
+                .timeline()
+                .map(|timeline| timeline.to_json(on!(&self.drive, drive => drive.now()))),
         }
     }
 }
