@@ -46,35 +46,3 @@ pub trait Watcher {
     #[inline(always)]
     fn on_resume(&mut self, _now: Time, _die: DieId) {}
 }
-
-/// Two watchers that observe the same operations.
-impl<A: Watcher, B: Watcher> Watcher for (A, B) {
-    fn sees_phases(&self) -> bool {
-        self.0.sees_phases() || self.1.sees_phases()
-    }
-
-    fn on_issue(&mut self, now: Time, die: DieId, transaction: &Transaction) {
-        self.0.on_issue(now, die, transaction);
-        self.1.on_issue(now, die, transaction);
-    }
-
-    fn on_joined(&mut self, now: Time, die: DieId, first: &Transaction, transaction: &Transaction) {
-        self.0.on_joined(now, die, first, transaction);
-        self.1.on_joined(now, die, first, transaction);
-    }
-
-    fn on_phase(&mut self, start: Time, end: Time, die: DieId, channel: u32, phase: Phase, t: &Transaction) {
-        self.0.on_phase(start, end, die, channel, phase, t);
-        self.1.on_phase(start, end, die, channel, phase, t);
-    }
-
-    fn on_suspend(&mut self, now: Time, ready: Time, die: DieId) {
-        self.0.on_suspend(now, ready, die);
-        self.1.on_suspend(now, ready, die);
-    }
-
-    fn on_resume(&mut self, now: Time, die: DieId) {
-        self.0.on_resume(now, die);
-        self.1.on_resume(now, die);
-    }
-}

@@ -11,7 +11,7 @@ use crate::common::schemes::{
     Acts, DriveFacts, OFF_CHIP, Schemes, bad_blocks, buffer, combination, division, first_accepted, link,
     slack, suspend, unit,
 };
-use crate::common::{EVENTS_MAX, confirm, ns, request, rest};
+use crate::common::{EVENTS_MAX, confirm, ns, oracle_and, request, rest, seen};
 use nandlab::base::geometry::{DieId, Lpn, RequestId, SuperblockId, UnitId};
 use nandlab::base::lost::Promise;
 use nandlab::base::rng::Stream;
@@ -19,8 +19,9 @@ use nandlab::base::units::Time;
 use nandlab::drive::spec::{Cell, DirtyBudget, DriveSpec, FlushTo, ProgramOrder, Spec};
 use nandlab::drive::{Drive, FailReason};
 use nandlab::flash::SuperblockState;
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
+use nandlab::report::Taps;
 use nandlab::sched::{Cause, FlashOp, Phase, Transaction, Watcher};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,10 +38,14 @@ fn planar_bits(drive: &DriveSpec) -> u32 {
 /// Limit of the simulated time of a run, in seconds.
 const SECONDS_MAX: f64 = 3600.0;
 
-/// A drive with the two probes of these runs.
-pub type Watched = Drive<(Oracle, Witness)>;
+/// A drive with the two observers of these runs: the oracle and a witness.
+pub type Watched = Drive<Taps>;
 
-/// A probe that records programs independently of the drive's own records.
+fn witness(drive: &mut Watched) -> &mut Witness {
+    drive.probe_mut().observer_mut().expect("the set has a witness")
+}
+
+/// An observer that records programs independently of the drive's own records.
 #[derive(Debug, Default)]
 pub struct Witness {
     /// By die, a unit of the program whose array phase began last; `None` if the last array phase was no program.
@@ -389,9 +394,9 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(plan: &'a Plan) -> Self {
-        let mut drive = Drive::with_probe(&plan.spec, <(Oracle, Witness)>::default());
+        let mut drive = Drive::with_probe(&plan.spec, oracle_and(Witness::default()));
         drive.precondition(&mut |_| true);
-        drive.expect_preconditioned(|(oracle, _)| oracle);
+        drive.expect_preconditioned(|taps| taps.oracle_mut().unwrap());
         let mut host = Stream::new(plan.seed, "crash run");
         let units = u64::from(drive.geometry().logical_units);
         if plan.is_full {
@@ -484,7 +489,7 @@ impl<'a> Run<'a> {
         let row = geometry.units_per_page * geometry.planes_per_lane * geometry.dies_per_lane;
         let mut torn = Vec::new();
         for die in (0..geometry.dies).map(DieId) {
-            let begun = self.drive.probe().1.begun.get(&die.0).copied().flatten();
+            let begun = seen::<Witness>(&self.drive).begun.get(&die.0).copied().flatten();
             let Some(unit) = begun.filter(|_| self.drive.device().phase(die) == Phase::Array) else {
                 continue;
             };
@@ -603,7 +608,7 @@ impl<'a> Run<'a> {
         counts.lost_in_flight += lost_by(Promise::InFlight);
         counts.torn_programs += u64::from(loss.torn_programs);
         counts.torn_erases += u64::from(loss.torn_erases);
-        let witness = &mut self.drive.probe_mut().1;
+        let witness = witness(&mut self.drive);
         let in_ram = std::mem::take(&mut witness.in_ram);
         let flushed: BTreeSet<u32> =
             in_ram.into_iter().filter(|&(_, (_, is_covered))| is_covered).map(|(lpn, _)| lpn).collect();
@@ -629,7 +634,7 @@ impl<'a> Run<'a> {
 
     fn check(&self) {
         self.drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
-        self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
+        self.drive.probe().oracle().unwrap().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
         let stats = self.drive.stats();
         let copied = stats.migration.by_count.iter().sum::<u64>();
         assert_eq!(copied, stats.flash_total(FlashOp::Copyback), "every page copied back is counted once");
@@ -637,7 +642,7 @@ impl<'a> Run<'a> {
 
     /// Reads every logical unit. With `settles` the drive then comes to rest, so that the capacitor is charged.
     fn read_everything(&mut self, settles: bool, just_recovered: bool) {
-        self.drive.probe_mut().1.failed.clear();
+        witness(&mut self.drive).failed.clear();
         let uncorrectable = self.drive.stats().ecc.uncorrectable;
         let unit = u64::from(self.drive.geometry().unit_bytes);
         for lpn in 0..u64::from(self.drive.geometry().logical_units) {
@@ -660,7 +665,7 @@ impl<'a> Run<'a> {
         self.drive.completions();
         self.check();
         let (array, map) = (self.drive.array(), &self.drive.ftl().map);
-        let failed = &self.drive.probe().1.failed;
+        let failed = &seen::<Witness>(&self.drive).failed;
         self.counts.reads_failed_as_expected += failed.len() as u64;
         let is_lost = |lpn: Lpn| map.get(lpn).is_some_and(|unit| array.is_lost(unit));
         // Without dirty units in the write cache each unit whose read failed is marked as lost, or no read level
@@ -693,7 +698,7 @@ impl<'a> Run<'a> {
         self.counts.detections += self.drive.stats().power.detections.len() as u64;
         self.counts.units_reprogrammed_in_place += self.drive.stats().refresh.pages_in_place;
         self.counts.units_refreshed_partially += self.drive.stats().refresh.partial_pages;
-        self.counts.reads_checked += self.drive.probe().0.checked;
+        self.counts.reads_checked += self.drive.probe().oracle().unwrap().checked;
         self.counts
     }
 }

@@ -9,6 +9,7 @@ use nandlab::drive::spec::{self, RefreshPolicySpec, Spec};
 use nandlab::drive::{Completion, Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
+use nandlab::report::Taps;
 use nandlab::report::{RunFacts, summary};
 use std::path::Path;
 
@@ -132,6 +133,16 @@ pub fn with_oracle(spec: &Spec) -> Drive<Oracle> {
         drive.expect_preconditioned(|oracle| oracle);
     }
     drive
+}
+
+/// Returns the set of the oracle and one more observer.
+pub fn oracle_and(observer: impl Probe) -> Taps {
+    Taps::new(Some(Oracle::default()), None).with(observer)
+}
+
+/// Returns the observer of this type that is in the set.
+pub fn seen<T: Probe>(drive: &Drive<Taps>) -> &T {
+    drive.probe().observer().expect("the set has such an observer")
 }
 
 /// Limit of the events within which all outstanding requests must be completed.

@@ -5,15 +5,16 @@
 //! takes 50 + 14 (L - 1) us of sensing, 20 + 10 (L - 1) of transfer and 15 of decoding: 85 us at level 1. At level 7 a
 //! read occupies the die for 134 + 80 = 214 us. A day of ageing takes a second, and superblocks are due after ten days.
 
-use crate::common::{US, at, ballast, ns, one, request, spec};
+use crate::common::{US, at, ballast, ns, one, oracle_and, request, seen, spec};
 use nandlab::base::geometry::{DieId, Geometry, Lpn, UnitId};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
 use nandlab::flash::{Condition, Reliability, SuperblockState};
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Request};
 use nandlab::probe::Probe;
+use nandlab::report::Taps;
 use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 
 const PAGE: u64 = 4096;
@@ -46,7 +47,7 @@ impl Watcher for Log {
 impl Probe for Log {}
 
 struct Hand {
-    drive: Drive<(Oracle, Log)>,
+    drive: Drive<Taps>,
 }
 
 /// Returns the second of the age clock at simulated time `time`, which is in nanoseconds.
@@ -79,7 +80,7 @@ impl Hand {
     }
 
     fn of(spec: &Spec) -> Self {
-        Self { drive: Drive::with_probe(spec, <(Oracle, Log)>::default()) }
+        Self { drive: Drive::with_probe(spec, oracle_and(Log::default())) }
     }
 
     /// Returns a drive whose first superblock of die 0 has `units` units: LPN 0, 2, 4, ...
@@ -149,7 +150,12 @@ impl Hand {
     fn refresh(&self, kind: FlashOp, from: u64) -> Vec<(u64, u32, u32)> {
         let of_refresh =
             |t: &&(u64, DieId, Transaction)| t.0 >= from && t.2.kind == kind && t.2.cause == Cause::Refresh;
-        self.drive.probe().1.0.iter().filter(of_refresh).map(|(now, die, t)| (*now, die.0, t.lpn.0)).collect()
+        seen::<Log>(&self.drive)
+            .0
+            .iter()
+            .filter(of_refresh)
+            .map(|(now, die, t)| (*now, die.0, t.lpn.0))
+            .collect()
     }
 
     fn flash(&self, kind: FlashOp, cause: Cause) -> u64 {
@@ -164,7 +170,7 @@ impl Hand {
     fn check(&mut self) {
         self.drive.completions();
         self.drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
-        self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
+        self.drive.probe().oracle().unwrap().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
     /// Lets the drive come to rest, reads every unit, and checks that no read has failed.
@@ -195,7 +201,7 @@ fn refresh_of_a_superblock_follows_the_steps_of_the_papers_figure() {
     hand.drive.advance(at(DUE + READ_16 - 1));
     let reads: Vec<_> = (0..16).map(|unit| (DUE + u64::from(unit) * 214 * US, 0, 2 * unit)).collect();
     assert_eq!(hand.refresh(FlashOp::Read, 0), reads);
-    let levels = hand.drive.probe().1.0.iter().filter(|t| t.2.kind == FlashOp::Read).map(|t| t.2.level);
+    let levels = seen::<Log>(&hand.drive).0.iter().filter(|t| t.2.kind == FlashOp::Read).map(|t| t.2.level);
     assert_eq!(levels.collect::<Vec<_>>(), [7; 16]);
     // Step 3: the susceptible bits of the units are in the VSM, 256 bytes each.
     let stats = &hand.drive.stats().refresh;
@@ -248,7 +254,7 @@ fn refresh_of_a_superblock_follows_the_steps_of_the_papers_figure() {
     // and is now invalid. The base units, whose errors from before the partial refresh are known, decode at the first
     // level; the combination page is read at the highest level.
     assert_eq!(hand.refresh(FlashOp::Read, again).len(), 16 + 15 + 1);
-    let levels = hand.drive.probe().1.0.iter().filter(|t| t.0 >= again && t.2.kind == FlashOp::Read);
+    let levels = seen::<Log>(&hand.drive).0.iter().filter(|t| t.0 >= again && t.2.kind == FlashOp::Read);
     let mut levels: Vec<u8> = levels.map(|t| t.2.level).collect();
     levels.sort_unstable();
     assert_eq!(levels, [vec![1; 16], vec![7; 16]].concat());

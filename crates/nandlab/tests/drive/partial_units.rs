@@ -4,13 +4,14 @@
 //! A day of ageing takes a second of simulated time, and superblocks are due after ten days. The grace is 1 % of the
 //! interval.
 
-use crate::common::{at, ns, one, spec};
+use crate::common::{at, ns, one, oracle_and, seen, spec};
 use nandlab::base::geometry::{DieId, Lpn};
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{AgeStamp, Stamp};
-use nandlab::host::{Op, Oracle};
+use nandlab::host::Op;
 use nandlab::probe::Probe;
+use nandlab::report::Taps;
 use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 
 const UNIT: u64 = 4096;
@@ -51,10 +52,10 @@ impl Watcher for Log {
 
 impl Probe for Log {}
 
-type Logged = Drive<(Oracle, Log)>;
+type Logged = Drive<Taps>;
 
 fn drive(policy: &str, sets: &[&str]) -> Logged {
-    Drive::with_probe(&spec(&format!("{BASE}{policy}"), sets), <(Oracle, Log)>::default())
+    Drive::with_probe(&spec(&format!("{BASE}{policy}"), sets), oracle_and(Log::default()))
 }
 
 fn count(drive: &Logged, kind: FlashOp, cause: Cause) -> u64 {
@@ -64,9 +65,9 @@ fn count(drive: &Logged, kind: FlashOp, cause: Cause) -> u64 {
 /// Reads `units` units. Returns the bytes that each flash read transfers: of units of the host, by LPN, and of
 /// combination pages.
 fn read(drive: &mut Logged, first: u64, units: u64) -> (Vec<(u32, u32)>, Vec<u32>) {
-    drive.probe_mut().1.0.clear();
+    drive.probe_mut().observer_mut::<Log>().unwrap().0.clear();
     one(drive, Op::Read, first * UNIT, units * UNIT);
-    let reads = drive.probe().1.0.iter().filter(|t| t.kind == FlashOp::Read && t.cause == Cause::Host);
+    let reads = seen::<Log>(drive).0.iter().filter(|t| t.kind == FlashOp::Read && t.cause == Cause::Host);
     let (parts, mut bases): (Vec<_>, Vec<_>) = reads
         .map(|read| (read.lpn.0, read.extent))
         .partition(|&(lpn, _)| drive.ftl().is_combination(Lpn(lpn)));
@@ -99,7 +100,7 @@ fn the_units_of_a_page_share_the_read_of_their_combination_page() {
     assert_eq!(drive.stats().refresh.host_preads, 1 + 2 + 3 + 4 + 3);
     drive.advance(drive.now() + ns(10_000_000));
     drive.audit().unwrap();
-    drive.probe().0.verdict().unwrap();
+    drive.probe().oracle().unwrap().verdict().unwrap();
 }
 
 /// A superblock of two planes has 64 units. A one-shot program writes two pages in each plane, 16 units, and here as many

@@ -1,6 +1,7 @@
 //! Tests of the power cuts in `crash.rs`: their checks detect drives that break a rule.
 
-use crate::crash::{Honest, Plan, Sabotage, Watched, crash};
+use crate::common::seen;
+use crate::crash::{Honest, Plan, Sabotage, Watched, Witness, crash};
 use nandlab::base::geometry::{SuperblockId, UnitId};
 use nandlab::drive::spec::{Cell, DirtyBudget};
 use nandlab::flash::DEAD_LPN;
@@ -60,7 +61,7 @@ impl Sabotage for Renumbered {
         let units = units(drive);
         self.original = units.iter().map(|&unit| (unit, drive.array().stamp(unit).sequence)).collect();
         let newest = self.original.iter().map(|&(_, sequence)| sequence).max().unwrap_or(0);
-        let copies = drive.probe().1.copies.clone();
+        let copies = seen::<Witness>(drive).copies.clone();
         let changed = self.changed.expect("the test gives a function");
         for &(unit, sequence) in &self.original {
             let is_copy = copies.contains(&unit.0);

@@ -2,7 +2,7 @@
 //! one superblock fewer there is a state in which no write can. Both are tested for each mechanism alone, and for all
 //! mechanisms together.
 
-use crate::common::{IDLE, MS, at, request, spec};
+use crate::common::{IDLE, MS, at, oracle_and, request, seen, spec};
 use nandlab::base::geometry::{DieId, LaneId, Lpn};
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
@@ -314,7 +314,7 @@ fn translation_pages_in_the_last_free_superblock_leave_gc_room_after_a_torn_prog
     for (cell, torn) in ["drive.cell='slc'", "drive.cell='mlc'"].iter().zip(&mut torn) {
         let (spec, needs) = with_translation_pages(cell);
         for seed in 0..20 {
-            let mut drive = Drive::with_probe(&spec, (Oracle::default(), Begun::default()));
+            let mut drive = Drive::with_probe(&spec, oracle_and(Begun::default()));
             let mut stream = Stream::new(seed, "translation");
             for lpn in 0..needs.host_units {
                 drive.write_now(Lpn(lpn as u32));
@@ -330,7 +330,8 @@ fn translation_pages_in_the_last_free_superblock_leave_gc_room_after_a_torn_prog
                 let failure = drive.failure().cloned();
                 assert!(drive.advance_unless_at_rest(), "{cell} {seed} {event}: {failure:?}");
                 drive.completions();
-                let begun = drive.probe().1.0.filter(|_| drive.device().phase(DieId(0)) == Phase::Array);
+                let begun =
+                    seen::<Begun>(&drive).0.filter(|_| drive.device().phase(DieId(0)) == Phase::Array);
                 let is_translation =
                     begun.is_some_and(|lpn| lpn.0 != DEAD_LPN && u64::from(lpn.0) >= needs.host_units);
                 if is_translation && drive.ftl().lanes[0].free.is_empty() && event >= quiet {

@@ -3,15 +3,15 @@
 //! With the level table `laldpc` a read at level L takes 85 + 24 (L - 1) us: sensing 50 + 14 (L - 1), transfer 20 + 10
 //! (L - 1), decoding 15. A day of ageing takes a second.
 
-use crate::common::{SECOND, US, at, ballast, ns, one, request, spec, submit_with_few};
+use crate::common::{SECOND, US, at, ballast, ns, one, oracle_and, request, seen, spec, submit_with_few};
 use nandlab::base::geometry::{DieId, LaneId, Lpn, UnitId};
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{AgeClock, Condition, Reliability, Superblock};
 use nandlab::ftl::WriteStream;
-use nandlab::host::{Op, Oracle};
+use nandlab::host::Op;
 use nandlab::probe::Probe;
-use nandlab::report::{RunFacts, summary};
+use nandlab::report::{RunFacts, Taps, summary};
 use nandlab::sched::{Cause, FlashOp, Transaction, Watcher};
 
 const PAGE: u64 = 4096;
@@ -59,12 +59,12 @@ impl Watcher for Log {
 impl Probe for Log {}
 
 struct Hand {
-    drive: Drive<(Oracle, Log)>,
+    drive: Drive<Taps>,
 }
 
 impl Hand {
     fn new(sets: &[&str]) -> Self {
-        Self { drive: Drive::with_probe(&spec(BASE, sets), <(Oracle, Log)>::default()) }
+        Self { drive: Drive::with_probe(&spec(BASE, sets), oracle_and(Log::default())) }
     }
 
     /// Returns a drive with `units` units in the first superblocks of die 0: LPN 0, 2, 4, ...
@@ -146,7 +146,7 @@ impl Hand {
     fn check(&mut self) {
         self.drive.completions();
         self.drive.audit().unwrap_or_else(|e| panic!("audit: {e}"));
-        self.drive.probe().0.verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
+        self.drive.probe().oracle().unwrap().verdict().unwrap_or_else(|e| panic!("oracle: {e}"));
     }
 
     /// Lets the drive come to rest, reads every unit, and checks that no read has failed.
@@ -363,7 +363,7 @@ fn a_combination_page_moves_off_chip_with_its_links() {
     assert!(moved > 0);
     let first = hand.drive.geometry().logical_units;
     let of_lines = |t: &&Transaction| t.lpn.0 >= first && t.cause == Cause::Gc && t.kind != FlashOp::Erase;
-    let kinds: Vec<FlashOp> = hand.drive.probe().1.0.iter().filter(of_lines).map(|t| t.kind).collect();
+    let kinds: Vec<FlashOp> = seen::<Log>(&hand.drive).0.iter().filter(of_lines).map(|t| t.kind).collect();
     assert!(kinds.contains(&FlashOp::Program) && !kinds.contains(&FlashOp::Copyback), "{kinds:?}");
     hand.end();
 }
@@ -602,7 +602,7 @@ fn a_scheme_that_is_off_is_inactive_and_the_others_are_active() {
             .collect();
         let mut hand = Hand::new(&sets);
         hand.drive.precondition(&mut |_| true);
-        hand.drive.expect_preconditioned(|(oracle, _)| oracle);
+        hand.drive.expect_preconditioned(|taps| taps.oracle_mut().unwrap());
         let mut stream = nandlab::base::rng::Stream::new(9, "together");
         let units = u64::from(hand.drive.geometry().logical_units);
         let mut above = 0;
@@ -615,7 +615,7 @@ fn a_scheme_that_is_off_is_inactive_and_the_others_are_active() {
         }
         hand.drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         let starts =
-            hand.drive.probe().1.0.iter().filter(|t| t.kind == FlashOp::Read && t.cause == Cause::Host);
+            seen::<Log>(&hand.drive).0.iter().filter(|t| t.kind == FlashOp::Read && t.cause == Cause::Host);
         above += starts.filter(|t| t.level > 1 && t.tries == 0).count() as u64;
         hand.drive.finish_stats();
         let told = summary(&hand.drive, &RunFacts::default());
