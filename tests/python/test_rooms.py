@@ -60,6 +60,12 @@ def test_only_drive_and_runner_import_mechanisms() -> None:
         assert not named, f"{room} imports {named}"
 
 
+def test_only_the_drive_goes_outside_simulated_time() -> None:
+    files = [path for path in SOURCE.rglob("*.rs") if path.name not in ("tests.rs", "testing.rs")]
+    makers = {path.relative_to(SOURCE).parts[0] for path in files if "Offline::new(" in code(path)}
+    assert makers == {"drive"}
+
+
 # The packages of Python, bottom up: a package imports only packages before it. The modules beside them are the types of
 # the results and what runs a drive; their methods that show a result import `presentation` and `reporting` when called.
 PACKAGES = ("presentation", "reporting", "study", "comparison", "cli")

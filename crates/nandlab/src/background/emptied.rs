@@ -122,12 +122,6 @@ impl Background {
         }
     }
 
-    /// Whether the job of a lane goes on behind the host ([`Background::go_on`]). It may wait with nothing under way
-    /// until the host has written more, or is idle.
-    pub(crate) fn is_ahead(&self, lane: LaneId) -> bool {
-        self.jobs[lane.index()].is_ahead
-    }
-
     /// The job of a lane is no longer ahead of the host: space is short, a write finds no room, or the drive is idle.
     #[cold]
     pub(super) fn catch_up<P: Probe>(
@@ -285,7 +279,7 @@ impl Background {
     /// # Errors
     /// If an emptied victim is not empty, or its erase, for which its lane waits, waits for a programming unit that no
     /// job fills.
-    pub(crate) fn audit<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
+    pub(super) fn audit_emptied<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
         for lane in (0..core.geometry.lanes).map(LaneId) {
             let Some(emptied) = core.emptied(lane) else { continue };
             let superblock = core.array.superblock(emptied.superblock);

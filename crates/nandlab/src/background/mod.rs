@@ -38,7 +38,10 @@ mod wear;
 pub use stats::{GcStats, VictimMs, VictimStats};
 
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
-use crate::core::{Component, CopyBack, Core, Map, NextJob, Queued, Refreshed, Space, VictimTimes, Work};
+use crate::core::{
+    Component, CopyBack, Core, Map, Mechanism, NextJob, Offline, Queued, Refreshed, Rest, Space, VictimTimes,
+    Work,
+};
 use crate::ftl::WearLevelling;
 use crate::ftl::WriteStream;
 use crate::host::{DataPath, Host};
@@ -199,21 +202,6 @@ impl Background {
         }
     }
 
-    /// Drops all jobs at power loss.
-    pub(crate) fn forget<P: Probe>(&mut self, core: &mut Core<P>) {
-        self.jobs.fill(Job::default());
-        self.waiting.iter_mut().for_each(Waiting::clear);
-        if let Some(pacing) = &mut self.pacing {
-            pacing.forget();
-        }
-        core.room.works.fill(Work::default());
-        for state in &mut core.ftl.lanes {
-            (state.promised_superblocks, state.promised_units) = (0, 0);
-        }
-        core.room.spaces.fill(Space::default());
-        core.room.kept_from.fill(None);
-    }
-
     /// The grace of an overdue superblock is running out. `is_next`: the lane's job works on this superblock, or will
     /// work on it next. If so and the job can be made urgent, promotes the job and returns `true`.
     pub(crate) fn hurry<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, is_next: bool) -> bool {
@@ -227,7 +215,51 @@ impl Background {
     }
 }
 
+impl<P: Probe> Mechanism<P> for Background {
+    /// Drops all jobs.
+    fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
+        let core = offline.core();
+        self.jobs.fill(Job::default());
+        self.waiting.iter_mut().for_each(Waiting::clear);
+        if let Some(pacing) = &mut self.pacing {
+            pacing.forget();
+        }
+        core.room.works.fill(Work::default());
+        for state in &mut core.ftl.lanes {
+            (state.promised_superblocks, state.promised_units) = (0, 0);
+        }
+        core.room.spaces.fill(Space::default());
+        core.room.kept_from.fill(None);
+    }
+
+    fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
+        self.audit_emptied(core)?;
+        if rest.is_at_rest() { self.audit_at_rest(core) } else { Ok(()) }
+    }
+}
+
 impl Background {
+    /// Whether the job of a lane is ahead of the host, and may wait with nothing under way until the host has written
+    /// more, or is idle.
+    fn may_wait<P: Probe>(&self, core: &Core<P>, lane: LaneId) -> bool {
+        !core.state.is_idle && self.jobs[lane.index()].is_ahead
+    }
+
+    /// Whether the job of any lane may wait with nothing under way. Others may wait for this job.
+    pub(crate) fn any_may_wait<P: Probe>(&self, core: &Core<P>) -> bool {
+        (0..core.geometry.lanes).map(LaneId).any(|lane| self.may_wait(core, lane))
+    }
+
+    /// With nothing under way, checks that no lane has a job, except one that may wait.
+    fn audit_at_rest<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
+        for lane in (0..core.geometry.lanes).map(LaneId) {
+            if core.has_job(lane) && !self.may_wait(core, lane) || core.emptied(lane).is_some() {
+                return Err(format!("lane {} has a background job without an operation under way", lane.0));
+            }
+        }
+        Ok(())
+    }
+
     /// The causes of all jobs under way.
     pub(crate) fn causes<P: Probe>(&self, core: &Core<P>) -> Vec<Cause> {
         let lanes = (0..core.geometry.lanes).map(LaneId).filter(|&lane| core.has_job(lane));

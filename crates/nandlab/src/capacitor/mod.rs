@@ -23,7 +23,7 @@ pub use stats::{CapacitorSummary, Detection, DetectionSummary};
 
 use crate::base::geometry::{CacheSlot, Geometry, LaneId, Lpn};
 use crate::base::units::{Span, Time};
-use crate::core::{Component, Core, Wake};
+use crate::core::{Component, Core, Mechanism, Offline, Skipped, Wake};
 use crate::ftl::FlushPrograms;
 use crate::probe::Probe;
 use crate::sched::NEVER;
@@ -177,6 +177,25 @@ struct Guard {
     done: Box<[bool]>,
 }
 
+impl<P: Probe> Mechanism<P> for PowerBackup {
+    fn began(&mut self, offline: &mut Offline<'_, P>) {
+        self.set_clock(offline.core());
+    }
+
+    /// Drops the detection under way without a result.
+    fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
+        self.enter_stage(offline.core(), Stage::Charged);
+        (self.now, self.found, self.drain.units) = (Detection::default(), None, None);
+        (self.is_overdue, self.wants_room) = (false, false);
+        self.drain.by_die.fill(0);
+        (self.drain.under_way, self.guard.from, self.guard.lanes_left) = (0, 0, 0);
+    }
+
+    fn skipped(&mut self, _: &mut Offline<'_, P>, skipped: &Skipped<'_>) {
+        self.skip(skipped.seconds);
+    }
+}
+
 impl PowerBackup {
     /// `cut_at`: time of the injected power loss, if there is one; `vsm_programs`: programs that write a full VSM;
     /// `clock_scale`: speed of the scaled clock as a multiple of simulated time.
@@ -295,8 +314,10 @@ impl PowerBackup {
         next.min(self.cut_at).max(now)
     }
 
-    /// Fast-forward: `seconds` of the scaled clock have been skipped, with `detections` detections.
-    pub(crate) fn skip(&mut self, seconds: f64, detections: u32) {
+    /// Skips `seconds` of the scaled clock, with the detections that would have taken place.
+    fn skip(&mut self, seconds: f64) {
+        let every_ns = self.spec.detect_every_ns;
+        let detections = if self.is_measured { (seconds * 1e9 / every_ns.ns() as f64) as u32 } else { 0 };
         self.clock.skipped_s += seconds;
         if let Some(capacitor) = &mut self.capacitor {
             capacitor.cycle(detections);
@@ -309,15 +330,6 @@ impl PowerBackup {
     /// Whether neither a detection nor a recharge is under way and no power loss is to come.
     pub(crate) fn is_idle(&self) -> bool {
         self.stage == Stage::Charged && self.cut_at == NEVER
-    }
-
-    /// Power has failed: the detection under way is dropped without a result.
-    pub(crate) fn forget_detection<P: Probe>(&mut self, core: &mut Core<P>) {
-        self.enter_stage(core, Stage::Charged);
-        (self.now, self.found, self.drain.units) = (Detection::default(), None, None);
-        (self.is_overdue, self.wants_room) = (false, false);
-        self.drain.by_die.fill(0);
-        (self.drain.under_way, self.guard.from, self.guard.lanes_left) = (0, 0, 0);
     }
 
     /// The capacitor is empty: begins its recharge.

@@ -28,6 +28,10 @@ pub(crate) trait Map<P: Probe> {
     /// The background job of `lane` has moved all its units.
     fn end_job(&mut self, core: &mut Core<P>, lane: LaneId);
 
+    /// `lpn` has been mapped outside simulated time.
+    #[inline(always)]
+    fn on_mapped_now(&mut self, _lpn: Lpn) {}
+
     /// The remembered read level of `lpn`; 0: none.
     fn level(&self, core: &Core<P>, lpn: Lpn) -> u8;
 

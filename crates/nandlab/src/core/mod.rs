@@ -17,7 +17,6 @@
 //! The verbs only queue. After all operations of an event or of a request have been queued, and again after each wake,
 //! `Core::start_dies` starts the free dies that have received work.
 
-mod at_once;
 mod copy_back;
 mod gathering;
 mod inside;
@@ -26,12 +25,13 @@ mod joined;
 mod known;
 mod levels;
 mod map;
+mod mechanism;
+mod offline;
 mod operations;
 mod parts;
 mod program;
 mod read;
 mod read_counts;
-mod scheme;
 mod space;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -47,12 +47,13 @@ pub(crate) use job::{NextJob, Refreshed};
 pub(crate) use known::KnownErrors;
 pub use levels::ReadLevels;
 pub(crate) use map::Map;
+pub(crate) use mechanism::{BeforeLoss, Mechanism, Rest, STILL_WAITS, Skipped};
+pub(crate) use offline::Offline;
 pub use operations::Operations;
 pub use parts::Parts;
 pub(crate) use program::{Destination, Maps, Program, Queued};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
-pub(crate) use scheme::Scheme;
 pub(crate) use space::{Emptied, Room, Space, Work};
 pub(crate) use victim_times::VictimTimes;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};

@@ -7,7 +7,7 @@
 //! page), 10 us to transfer a page, 1 ms to erase a block. With read levels, level L senses in L x 50 us and decodes in
 //! L x 20 us.
 
-use super::{Config, Core, Map, Wake, Wants};
+use super::{Config, Core, Map, Offline, Wake, Wants};
 use crate::base::geometry::{
     Cell, DieId, DriveSpec, Geometry, KindTimes, LaneId, Lpn, SuperblockId, Tvpn, UnitId,
 };
@@ -320,7 +320,8 @@ pub(crate) fn fill(
     let mut last = None;
     for lpn in lpns.into_iter().map(Lpn) {
         core.sequence += 1;
-        core.program_now(LANE, stream, lpn, core.sequence, |_| ());
+        let sequence = core.sequence;
+        Offline::new(core).program_now(LANE, stream, lpn, sequence, |_| ());
         last = core.ftl.map.get(lpn);
     }
     last.expect("`lpns` is not empty")

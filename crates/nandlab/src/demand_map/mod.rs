@@ -34,7 +34,8 @@ pub use stats::{MapStats, MapSummary};
 
 use crate::base::geometry::{Geometry, LaneId, Lpn, MissId, UnitId};
 use crate::core::{
-    Component, Core, Destination, Map, Maps, Program, Queue, Read, Waiter, WaiterId, Wake, Wants,
+    BeforeLoss, Component, Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Read, Rest,
+    STILL_WAITS, Waiter, WaiterId, Wake, Wants,
 };
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -65,6 +66,11 @@ pub(crate) struct Mapping {
     /// By lane, the translation pages of which the lane's background job has changed entries that are not cached. They
     /// are written back at the end of the job. A translation page is in the list of one lane at most.
     deferred: Box<[Vec<Tvpn>]>,
+    spec: MapSpec,
+    /// From a power loss until the map has been rebuilt: the demand map before the power loss.
+    before_loss: Option<Box<DemandMap>>,
+    /// Until the recovered drive begins to work: the stale translation pages, which are then written back.
+    stale: Vec<Tvpn>,
 }
 
 impl Mapping {
@@ -86,6 +92,9 @@ impl Mapping {
             waiting_for_room: vec![VecDeque::new(); lanes].into(),
             waiting_for_room_count: 0,
             deferred: vec![Vec::new(); lanes].into(),
+            spec: *spec,
+            before_loss: None,
+            stale: Vec::new(),
         })
     }
 
@@ -455,7 +464,7 @@ impl Mapping {
     ///
     /// # Errors
     /// A lane that has no room for a translation page, and in which GC cannot collect a superblock.
-    pub(crate) fn settle<P: Probe>(&mut self, core: &mut Core<P>) -> Result<(), LaneId> {
+    fn settle<P: Probe>(&mut self, core: &mut Offline<'_, P>) -> Result<(), LaneId> {
         let mut is_settled = false;
         // Collecting a victim to make room for one translation page may change other translation pages.
         while !std::mem::replace(&mut is_settled, true) {
@@ -477,7 +486,7 @@ impl Mapping {
                 self.demand.write(page, &core.ftl.map);
                 // A translation page may be written twice in this loop; the higher sequence number marks the newer
                 // version.
-                core.sequence += 1;
+                core.core().sequence += 1;
                 core.program_now(lane, WriteStream::Mapping, lpn, core.sequence, |_| ());
             }
         }
@@ -498,6 +507,76 @@ impl Mapping {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Mapping {
+    /// Number of stale translation pages that the last recovery has found and that are not written back yet.
+    pub(crate) fn stale_pages(&self) -> u32 {
+        self.stale.len() as u32
+    }
+
+    /// Marks and lists the stale translation pages: those with changes that were only in RAM, those of which recovery
+    /// has found another copy than that mapped before the power loss, and those with an LPN that recovery has mapped to
+    /// another unit than before the power loss.
+    fn find_stale_pages<P: Probe>(&mut self, core: &Core<P>, before: &BeforeLoss<'_>) {
+        let (demand, old) = (&mut self.demand, self.before_loss.take());
+        let old = old.expect("power was lost");
+        demand.trust_flash(&core.ftl.map);
+        for tvpn in demand.numbers() {
+            let lpn = demand.lpn_of(tvpn);
+            if old.has_changes(tvpn) || core.ftl.map.get(lpn) != before.map.get(lpn) {
+                demand.pages[tvpn.index()].is_stale = true;
+            }
+        }
+        // The map of before the power loss has the units to which the flush has mapped these LPNs.
+        for &lpn in before.remapped {
+            let tvpn = demand.page_of(lpn);
+            demand.pages[tvpn.index()].is_stale = true;
+        }
+        for lpn in (0..core.geometry.logical_units).map(Lpn) {
+            if core.ftl.map.get(lpn) != before.map.get(lpn) {
+                let tvpn = demand.page_of(lpn);
+                demand.pages[tvpn.index()].is_stale = true;
+            }
+        }
+        self.stale = demand.numbers().filter(|tvpn| demand.pages[tvpn.index()].is_stale).collect();
+    }
+}
+
+impl<P: Probe> Mechanism<P> for Mapping {
+    fn preconditioned(&mut self, offline: &mut Offline<'_, P>) -> Result<(), LaneId> {
+        self.settle(offline)
+    }
+
+    /// Writes back the translation pages that recovery has found stale.
+    fn began(&mut self, offline: &mut Offline<'_, P>) {
+        for page in std::mem::take(&mut self.stale) {
+            self.write_back(offline.core(), page);
+        }
+    }
+
+    /// Empties the cache, and keeps the counters.
+    fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
+        let fresh = Self::new(&self.spec, &offline.geometry, offline.probe.needs_sequences())
+            .expect("the spec has a demand map");
+        let before = std::mem::replace(self, fresh);
+        (self.stats, self.before_loss) = (before.stats, Some(Box::new(before.demand)));
+    }
+
+    fn recovered(&mut self, offline: &mut Offline<'_, P>, before: &BeforeLoss<'_>) {
+        self.find_stale_pages(offline.core(), before);
+    }
+
+    fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
+        self.demand.audit(&core.ftl.map)?;
+        if rest == Rest::Full {
+            if !self.is_idle() {
+                return Err(STILL_WAITS.to_owned());
+            }
+            self.audit_at_rest()?;
+        }
+        Ok(())
     }
 }
 
@@ -555,6 +634,13 @@ impl<P: Probe> Map<P> for Option<Mapping> {
     fn end_job(&mut self, core: &mut Core<P>, lane: LaneId) {
         if let Some(mapping) = self {
             mapping.write_back_deferred(core, lane);
+        }
+    }
+
+    #[inline]
+    fn on_mapped_now(&mut self, lpn: Lpn) {
+        if let Some(mapping) = self {
+            mapping.demand.on_mapped_now(lpn);
         }
     }
 

@@ -8,7 +8,7 @@
 //!
 //! | event | receivers |
 //! |---|---|
-//! | a page has left its die | `Reads`: `Array` counts the read, decoding begins; `Schemes::on_read`: `Reclaim`; if decoding takes no time, the receivers of the next row |
+//! | a page has left its die | `Reads`: `Array` counts the read, decoding begins; `Mechanism::on_read`: `Reclaim`; if decoding takes no time, the receivers of the next row |
 //! | decoding has ended | `Reads`: queues another try, or remembers the level; after the last try `ErrorCache` (host reads), the pin, the owner |
 //! | a program or copyback has ended | `Operations`; then for each unit: after a copyback `Drive::on_copied_back`; `Array`; `Ftl` when the superblock is full; `ReadCounts`; `Partial`; for the replaced unit `Refreshing::on_unit_obsolete` and its pin; the owner; when the superblock is full the check for a dead superblock, `Partial` and `Wake::Space`; `Refresh` (age of the superblock). At the end `PowerBackup` while the capacitor is not charged |
 //! | a program in place has ended | `Operations`, `Refresh`, the job; `PowerBackup` while the capacitor is not charged |

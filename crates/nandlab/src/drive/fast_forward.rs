@@ -19,9 +19,10 @@
 //! measures the error.
 
 use super::Drive;
-use super::spec::{DirtyBudget, WearLevelling};
-use crate::base::geometry::{LaneId, SuperblockId, UnitId};
-use crate::base::rng::Stream;
+use super::mechanisms::each_mechanism;
+use super::spec::WearLevelling;
+use crate::base::geometry::LaneId;
+use crate::core::{Mechanism, Offline, Skipped};
 use crate::flash::{Superblock, SuperblockState};
 use crate::probe::Probe;
 
@@ -122,26 +123,15 @@ impl<P: Probe> Drive<P> {
             let cycles = libm::round(by_lane[lane.index()] * times) as u64;
             self.share_cycles(lane, cycles, &mut gained);
         }
-        for ((superblock, pace), &more) in
-            self.core.array.superblocks.iter_mut().zip(&mut self.pace.superblocks).zip(&gained)
-        {
-            superblock.pe_cycles += more;
+        let mut offline = Offline::new(&mut self.core);
+        offline.wear(&gained);
+        for (pace, superblock) in self.pace.superblocks.iter_mut().zip(&*offline.array.superblocks) {
             pace.0 = superblock.pe_cycles;
         }
-        self.core.ftl.on_worn(&self.core.geometry, &self.core.array);
-        let units = self.core.geometry.units_per_superblock;
-        let worn = |base: UnitId| gained[(base.0 / units) as usize];
-        if let Some(partial) = &mut self.schemes.refreshing.partial {
-            partial.on_worn(worn);
-        }
-        let skipped_s = (until.seconds - then.seconds) * times;
-        let is_measured = self.spec.cache.dirty_budget == DirtyBudget::Measured;
-        let every_ns = self.spec.capacitor.detect_every_ns;
-        let detections = if is_measured { (skipped_s * 1e9 / every_ns.ns() as f64) as u32 } else { 0 };
-        self.power.skip(skipped_s, detections);
-        self.power.set_clock(&mut self.core);
-        self.spread_overdue();
-        self.schemes.refreshing.refresh.begin(&mut self.core);
+        let seconds = (until.seconds - then.seconds) * times;
+        let skipped = Skipped { seconds, cycles: &gained, seed: self.spec.seed };
+        each_mechanism!(&mut self, |mechanism| mechanism.skipped(&mut offline, &skipped));
+        self.began();
         times
     }
 
@@ -193,32 +183,6 @@ impl<P: Probe> Drive<P> {
         let count = superblocks.len().max(1) as u64;
         for (at, &superblock) in superblocks.iter().enumerate() {
             gained[superblock] = (cycles / count) as u32 + u32::from((at as u64) < cycles % count);
-        }
-    }
-
-    /// Gives a random age within its interval to each superblock that would be due now, for example because wear has
-    /// shortened the interval. Otherwise all these superblocks would be due at once.
-    fn spread_overdue(&mut self) {
-        if !self.schemes.refreshing.refresh.has_begun() {
-            return;
-        }
-        let now = self.core.physics.age_clock.at(self.core.now);
-        for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
-            let state = self.core.array.superblock(superblock);
-            let interval_s = self.schemes.refreshing.refresh.interval_s(state.pe_cycles);
-            if state.programmed == 0
-                || now.later_s_than(self.schemes.refreshing.refresh.since(superblock)) < interval_s
-            {
-                continue;
-            }
-            let seed = self.spec.seed ^ u64::from(superblock.0) << 32 ^ u64::from(state.pe_cycles);
-            let age_s = (Stream::new(seed, "fast-forward").unit() * f64::from(interval_s)) as u32;
-            let since = now.minus_s(age_s);
-            self.schemes.refreshing.refresh.set_since(superblock, since);
-            let programmed = state.programmed;
-            for unit in 0..programmed {
-                self.core.array.correct_since(self.core.geometry.unit(superblock, unit), since);
-            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod build;
 mod events;
 mod failure;
 mod fast_forward;
+mod mechanisms;
 pub(crate) mod notes;
 mod power_loss;
 mod precondition;
@@ -15,7 +16,6 @@ mod preconditioned;
 mod reads;
 mod recovery;
 mod requests;
-mod schemes;
 mod series;
 mod snapshot;
 pub mod spec;
@@ -52,7 +52,7 @@ use crate::refresh::partial::{CombinationLinks, Linked};
 use crate::sched::{Device, NEVER};
 use crate::write_cache::Caching;
 use fast_forward::Pace;
-use schemes::Schemes;
+use mechanisms::Schemes;
 use spec::{EnergySpec, Spec};
 use stats::Recorder;
 use together::Path;
@@ -228,7 +228,7 @@ impl<P: Probe> Drive<P> {
         drive.path.host.is_backed =
             drive.acknowledges_from_cache() && drive.caching.as_ref().is_some_and(|c| c.cache.budget() > 0);
         drive.with_power(|power, core, kept| power.begin(core, kept));
-        drive.schemes.refreshing.refresh.begin(&mut drive.core);
+        drive.began();
         drive.serve();
         drive
     }

@@ -5,7 +5,7 @@ use super::Drive;
 use super::spec::{EnergySpec, FlushOrder};
 use crate::base::geometry::{CacheSlot, Lpn};
 use crate::base::units::Span;
-use crate::core::Core;
+use crate::core::{Core, Offline};
 use crate::ftl::FlushMethod;
 use crate::host::{Completion, FailReason, Host, InFlight, InWork};
 use crate::power_loss::{self, AtRisk, Dirty, GcMeans, Means, PowerLoss};
@@ -59,20 +59,14 @@ impl<P: Probe> Drive<P> {
         let mut dirty = self.dirty_at_power_loss(finishes, &mut loss);
         let mut in_ram = self.lost_earlier();
         let in_flight = self.abort_requests();
-        self.core.device.drop_queues(&self.core.pool);
-        self.core.gathering.forget();
-        self.core.array.forget_skips();
-        for clock in self.core.geometry.dies..=self.core.refresh_clock() {
-            self.core.agenda.set(clock, NEVER);
-        }
+        Offline::new(&mut self.core).drop_queues();
         if finishes {
             self.flush_on_capacitor(&mut dirty, &mut loss);
         } else {
             self.losses.torn_erases = self.with_power_loss(|outage, _| outage.tear(&mut loss));
         }
         let trims = self.end_trims(&dirty);
-        self.core.device.stop(self.core.now);
-        self.core.agenda.clear();
+        Offline::new(&mut self.core).stop_dies();
         self.core.probe.on_power_off(loss.at, self.core.now);
         in_ram.extend(dirty.iter().filter(|unit| unit.has_unflushed && !unit.is_saved).map(|unit| unit.lpn));
         self.losses.at_risk =

@@ -4,11 +4,11 @@
 //! simulation. Only GC differs: it is completed at once whenever it is needed.
 
 use super::Drive;
+use super::mechanisms::each_mechanism;
 use super::spec::{FillOrder, PreconditionSpec};
 use crate::base::geometry::{LaneId, Lpn};
 use crate::base::rng::Stream;
-use crate::core::Core;
-use crate::demand_map::Mapping;
+use crate::core::{Map, Mechanism, Offline};
 use crate::flash::DEAD_LPN;
 use crate::ftl::WriteStream;
 use crate::host::steady_state;
@@ -56,21 +56,19 @@ impl<P: Probe> Drive<P> {
         self.core.sequence == 0 && self.core.ftl.map.mapped() == 0
     }
 
-    /// Returns a callback that notifies the demand map of a unit that was mapped without simulating time.
-    fn on_mapped(map: &mut Option<Mapping>) -> impl FnMut(Lpn) {
-        move |lpn| {
-            if let Some(mapping) = map {
-                mapping.demand.on_mapped_now(lpn);
-            }
-        }
+    /// The callback for units that are mapped outside simulated time.
+    fn on_mapped(map: &mut impl Map<P>) -> impl FnMut(Lpn) {
+        |lpn| map.on_mapped_now(lpn)
     }
 
-    /// Informs the record of promises of the LPNs that have data at rest.
-    pub(super) fn note_at_rest(&mut self) {
-        if let Some(promises) = &mut self.path.host.promises {
-            let Core { ftl, array, .. } = &self.core;
-            promises.note_at_rest(&ftl.map, |unit| array.stamp(unit).sequence);
-        }
+    /// All units that the workload finds are mapped: each mechanism writes to flash what it has to have there.
+    ///
+    /// # Errors
+    /// A lane without room.
+    pub(super) fn preconditioned_mechanisms(&mut self) -> Result<(), LaneId> {
+        let mut offline = Offline::new(&mut self.core);
+        each_mechanism!(&mut self, |mechanism| mechanism.preconditioned(&mut offline)?);
+        Ok(())
     }
 
     /// Called after preconditioning: writes all stale translation pages, and fills with padding the programming units
@@ -79,19 +77,16 @@ impl<P: Probe> Drive<P> {
         if self.failure.is_some() {
             return;
         }
-        if let Some(mapping) = &mut self.path.map
-            && let Err(lane) = mapping.settle(&mut self.core)
-        {
+        if let Err(lane) = self.preconditioned_mechanisms() {
             return self.wear_out(lane);
         }
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             for stream in WriteStream::all() {
                 while self.core.ftl.is_amid_program(&self.core.geometry, lane, stream) {
-                    self.core.program_now(lane, stream, Lpn(DEAD_LPN), 0, |_| ());
+                    Offline::new(&mut self.core).program_now(lane, stream, Lpn(DEAD_LPN), 0, |_| ());
                 }
             }
         }
-        self.note_at_rest();
     }
 
     /// Fills a share `used` of `drive.blocks_per_plane` superblocks of every lane, rounded down to whole superblocks. A
@@ -152,7 +147,8 @@ impl<P: Probe> Drive<P> {
                 } else {
                     Lpn(DEAD_LPN)
                 };
-                self.core.program_now(lane, WriteStream::Host, lpn, 0, Self::on_mapped(&mut self.path.map));
+                let on_mapped = Self::on_mapped(&mut self.path.map);
+                Offline::new(&mut self.core).program_now(lane, WriteStream::Host, lpn, 0, on_mapped);
             }
         }
         true
@@ -188,6 +184,11 @@ impl<P: Probe> Drive<P> {
         Some(PtsOutcome { waf, is_steady })
     }
 
+    /// Empties and erases a victim of a lane without simulating time; see [`Offline::collect_now`].
+    fn collect_now(&mut self, lane: LaneId) -> Option<u64> {
+        Offline::new(&mut self.core).collect_now(lane, Self::on_mapped(&mut self.path.map))
+    }
+
     /// Writes a unit without simulating time, for experiments on write amplification. Returns the number of units
     /// programmed for this write, GC included.
     ///
@@ -219,7 +220,7 @@ impl<P: Probe> Drive<P> {
             };
             let lane = lane.or_else(|| (0..self.core.geometry.lanes).map(LaneId).max_by_key(garbage));
             let lane = lane.expect("a drive has lanes");
-            let Some(more) = self.core.collect_now(lane, Self::on_mapped(&mut self.path.map)) else {
+            let Some(more) = self.collect_now(lane) else {
                 self.wear_out(lane);
                 return None;
             };
@@ -227,7 +228,7 @@ impl<P: Probe> Drive<P> {
         };
         self.core.sequence += 1;
         let sequence = self.core.sequence;
-        let opened = self.core.program_now(
+        let opened = Offline::new(&mut self.core).program_now(
             lane,
             WriteStream::Host,
             lpn,
@@ -241,7 +242,7 @@ impl<P: Probe> Drive<P> {
         self.core.probe.on_write_durable(lpn, self.core.sequence);
         self.core.probe.on_write_acknowledged(lpn, self.core.sequence);
         while opened && self.core.is_short(lane) {
-            let Some(more) = self.core.collect_now(lane, Self::on_mapped(&mut self.path.map)) else { break };
+            let Some(more) = self.collect_now(lane) else { break };
             moved += more;
         }
         Some(moved + 1)

@@ -70,7 +70,7 @@ impl<P: Probe> Drive<P> {
         self.core.array = of.array.clone();
         self.core.ftl = of.ftl.clone();
         self.core.sequence = of.sequence;
-        self.note_at_rest();
+        self.preconditioned_mechanisms().expect("a fresh map has nothing to write");
         true
     }
 

@@ -1,6 +1,8 @@
 //! The events of flash reads: notifies the mechanisms concerned.
 
 use super::Drive;
+use super::mechanisms::each_mechanism;
+use crate::core::Mechanism;
 use crate::probe::Probe;
 use crate::read_levels::Reads;
 use crate::sched::{Cause, Owner, Slot, Transaction};
@@ -14,7 +16,7 @@ impl<P: Probe> Drive<P> {
             mapping.prefetch_waiting(&self.core, tvpn, true);
         }
         let decoded = self.reads.on_page_out(&mut self.core, slot);
-        self.schemes.on_read(&mut self.core, unit, level);
+        each_mechanism!(&mut self, |mechanism| mechanism.on_read(&mut self.core, unit, level));
         if let Some(slot) = decoded {
             self.on_decoded(slot);
         }

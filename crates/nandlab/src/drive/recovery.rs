@@ -1,13 +1,14 @@
 //! The steps of recovery after power has returned, in order.
 
+use super::mechanisms::each_mechanism;
 use super::{Drive, build};
-use crate::base::geometry::{LaneId, Lpn, SuperblockId, Tvpn};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId};
 use crate::base::lost::{Content, Recovered};
 use crate::base::units::Span;
-use crate::core::{Core, Wake};
+use crate::core::{BeforeLoss, Core, Mechanism, Offline, Wake};
 use crate::demand_map::Mapping;
 use crate::ftl::{Ftl, WriteStream};
-use crate::host::{AfterLoss, Epochs, Merging};
+use crate::host::AfterLoss;
 use crate::power_loss::{AtRisk, Recovery};
 use crate::probe::Probe;
 use std::collections::BTreeMap;
@@ -32,9 +33,7 @@ impl<P: Probe> Drive<P> {
         assert!(std::mem::take(&mut self.core.state.is_off), "power is on");
         let mut recovery = Recovery::default();
         let torn_erases = std::mem::take(&mut self.losses.torn_erases);
-        for superblock in &mut *self.core.array.superblocks {
-            (superblock.valid, superblock.pins, superblock.linked) = (0, 0, 0);
-        }
+        Offline::new(&mut self.core).forget_counts();
         let mut busy_ns = vec![Span::ZERO; self.core.geometry.dies as usize];
         let channel_ns_per_byte = self.spec.timing.channel_ns_per_byte;
         let (mut found, scan_ns) = self.with_return(&mut busy_ns, &mut recovery, |on_return, trims| {
@@ -52,10 +51,7 @@ impl<P: Probe> Drive<P> {
             on_return.take_back_copies(&mut found);
             on_return.rebuild_map(&found);
         });
-        if let Some(partial) = &mut self.schemes.refreshing.partial {
-            partial.restore_links(&mut self.core, &mut self.schemes.refreshing.refresh);
-        }
-        let stale = self.find_stale_translation_pages(&before);
+        self.recover_mechanisms(&before);
         drop(before);
         if self.power.capacitor.is_some() {
             self.use_lsb_pages_only();
@@ -90,12 +86,8 @@ impl<P: Probe> Drive<P> {
             self.with_power(|power, core, kept| power.restore_budget(core, kept));
         }
         self.core.set_clock(self.core.idle_clock(), self.core.now + self.spec.gc.idle_after_ns);
-        self.power.set_clock(&mut self.core);
-        self.schemes.refreshing.refresh.begin(&mut self.core);
-        recovery.stale_translation_pages = stale.len() as u32;
-        for tvpn in stale {
-            self.write_back(tvpn);
-        }
+        recovery.stale_translation_pages = self.path.map.as_ref().map_or(0, Mapping::stale_pages);
+        self.began();
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             self.core.wake(Wake::Space(lane));
         }
@@ -167,67 +159,21 @@ impl<P: Probe> Drive<P> {
         probe.on_power_loss(&loss.lost, &recovered);
     }
 
-    /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL and demand map, from
-    /// which [`Drive::find_stale_translation_pages`] derives the contents of the translation pages in flash.
-    fn start_afresh(&mut self) -> (Ftl, Option<Mapping>) {
-        let Self { core, path, caching, schemes, spec, .. } = self;
-        let fresh = build::ftl(spec, &core.geometry, &core.array);
-        let ftl = std::mem::replace(&mut core.ftl, fresh);
-        schemes.forget(core);
-        core.pool.clear();
-        core.gathering.forget();
-        core.waiters.clear();
-        core.wakes.clear();
-        core.agenda.clear();
-        self.reads.forget();
-        core.levels.forget();
-        let mut mapping = Mapping::new(&spec.ftl.map, &core.geometry, core.probe.needs_sequences());
-        if let (Some(now), Some(before)) = (&mut mapping, &mut path.map) {
-            now.stats = std::mem::take(&mut before.stats);
-        }
-        let before = (ftl, std::mem::replace(&mut path.map, mapping));
-        if let Some(caching) = caching {
-            caching.forget(&spec.cache, &core.geometry, core.now);
-        }
-        (path.host.flushes, path.host.is_backed) = (0, false);
-        path.host.epochs = Epochs::default();
-        if let Some(buffer) = &mut path.host.buffer {
-            buffer.forget(core.now);
-        }
-        path.host.merging = Merging::default();
-        path.writes.clear();
-        self.background.forget(core);
-        core.state.is_idle = false;
-        self.power.forget_detection(core);
+    /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL.
+    fn start_afresh(&mut self) -> Ftl {
+        let fresh = build::ftl(&self.spec, &self.core.geometry, &self.core.array);
+        let mut offline = Offline::new(&mut self.core);
+        let before = offline.forget_ram(fresh);
+        each_mechanism!(&mut self, |mechanism| mechanism.power_lost(&mut offline));
         before
     }
 
-    /// Marks and returns the stale translation pages: those with changes that were only in RAM, those of which recovery
-    /// has found another copy than that mapped before the power loss, and those with an LPN that recovery has mapped to
-    /// another unit than before the power loss.
-    fn find_stale_translation_pages(&mut self, before: &(Ftl, Option<Mapping>)) -> Vec<Tvpn> {
-        let (before, old) = before;
-        let (Some(mapping), Some(old)) = (&mut self.path.map, old) else { return Vec::new() };
-        let (demand, old) = (&mut mapping.demand, &old.demand);
-        demand.trust_flash(&self.core.ftl.map);
-        for tvpn in demand.numbers() {
-            let lpn = demand.lpn_of(tvpn);
-            if old.has_changes(tvpn) || self.core.ftl.map.get(lpn) != before.map.get(lpn) {
-                demand.pages[tvpn.index()].is_stale = true;
-            }
-        }
-        // The map of before the power loss has the units to which the flush has mapped these LPNs.
-        for lpn in std::mem::take(&mut self.losses.remapped) {
-            let tvpn = demand.page_of(lpn);
-            demand.pages[tvpn.index()].is_stale = true;
-        }
-        for lpn in (0..self.core.geometry.logical_units).map(Lpn) {
-            if self.core.ftl.map.get(lpn) != before.map.get(lpn) {
-                let tvpn = demand.page_of(lpn);
-                demand.pages[tvpn.index()].is_stale = true;
-            }
-        }
-        demand.numbers().filter(|tvpn| demand.pages[tvpn.index()].is_stale).collect()
+    /// The map has been rebuilt: the mechanisms rebuild what follows from it. `before`: the FTL before the power loss.
+    fn recover_mechanisms(&mut self, before: &Ftl) {
+        let remapped = std::mem::take(&mut self.losses.remapped);
+        let before = BeforeLoss { map: &before.map, remapped: &remapped };
+        let mut offline = Offline::new(&mut self.core);
+        each_mechanism!(&mut self, |mechanism| mechanism.recovered(&mut offline, &before));
     }
 
     /// Restricts the host stream to LSB pages, because programs may be torn while the capacitor is empty.

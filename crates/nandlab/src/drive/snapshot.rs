@@ -361,7 +361,7 @@ impl<P: Probe> Drive<P> {
         if let Some(mapping) = &mut self.path.map {
             mapping.demand.trust_flash(&self.core.ftl.map);
         }
-        self.note_at_rest();
+        self.preconditioned_mechanisms().expect("the map of a loaded drive has nothing to write");
         // A file that was not written by `save` may have a correct checksum.
         self.audit().map_err(|_| SnapshotError::Damaged("it does not pass the audit"))
     }

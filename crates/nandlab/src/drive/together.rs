@@ -108,7 +108,7 @@
 //!   `reads_that_hit_the_write_cache_disturb_no_superblock` in `reclaim/tests.rs`.
 //! - Power loss drops the queue of reclaim; the read counts of superblocks survive. Reason: the queue is in RAM, the
 //!   read counts are in a record of the firmware: a later read that passes the limit queues the superblock again. In
-//!   `Scheme::forget`. Test: `a_reclaim_that_power_loss_interrupts_is_begun_again_and_loses_nothing` in
+//!   `Reclaim::power_lost`. Test: `a_reclaim_that_power_loss_interrupts_is_begun_again_and_loses_nothing` in
 //!   `reclaim/tests.rs`.
 //!
 //! Capacitor and detection:
@@ -169,9 +169,9 @@
 //!   has count 0 again. Reason: the superblock's data has been through no copyback. In `ftl/flush_programs.rs`,
 //!   `Return::rebuild_map`. Test: `an_emergency_flush_goes_to_superblocks_of_copyback_count_0`.
 //! - After a power loss the mode selector reads the load of an empty buffer. Reason: the write cache is empty. In
-//!   `Drive::start_afresh`: `Caching::forget`. Test: `power_loss_empties_the_buffer_of_the_mode_selector`.
+//!   `Caching::power_lost`. Test: `power_loss_empties_the_buffer_of_the_mode_selector`.
 //! - After a power loss translation pages that differ from the map are written back. Reason: their changes were in RAM.
-//!   In `Drive::find_stale_translation_pages` in `recovery.rs`.
+//!   In `Mapping::find_stale_pages`.
 //!
 //! A scheme that is off:
 //!
@@ -179,7 +179,7 @@
 //!   `a_scheme_that_is_off_is_inactive_and_the_others_are_active`.
 
 use super::Drive;
-use super::schemes::Schemes;
+use super::mechanisms::Schemes;
 use super::spec::FlushTo;
 use super::stats::Sampled;
 use crate::background::{Background, JobSchemes};
@@ -431,6 +431,24 @@ impl<P: Probe> Drive<P> {
         if host.trims.fill_unit(unit_bytes) || !has_room {
             host.trims.make_durable();
         }
+    }
+
+    /// Checks that the capacitor saves all that a flush has acknowledged from the write cache.
+    ///
+    /// # Errors
+    /// If it is more than the budget.
+    pub(super) fn audit_budget(&self) -> Result<(), String> {
+        let Some(caching) = self.caching.as_ref().filter(|_| self.path.host.is_backed) else { return Ok(()) };
+        let (cache, trims) = (&caching.cache, self.path.host.trim_units(&self.core));
+        if cache.unflushed() + trims > cache.budget() {
+            return Err(format!(
+                "{} units with unflushed acknowledged writes and {trims} units of TRIM records exceed the budget of {} \
+                 units",
+                cache.unflushed(),
+                cache.budget()
+            ));
+        }
+        Ok(())
     }
 
     /// Calls `work` with the drive at the moment when power fails.

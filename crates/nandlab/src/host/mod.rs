@@ -35,9 +35,9 @@ pub use steady::{SteadyState, SteadySummary, Verdict, steady_state};
 pub(crate) use trims::Trims;
 pub(crate) use writes::{WriteBacks, Writes};
 
-use crate::base::geometry::{Geometry, Lpn, RequestId};
+use crate::base::geometry::{Geometry, LaneId, Lpn, RequestId};
 use crate::base::units::Span;
-use crate::core::{Core, Wake};
+use crate::core::{Core, Mechanism, Offline, Rest, STILL_WAITS, Wake};
 use crate::probe::Probe;
 use spec::LinkSpec;
 
@@ -70,6 +70,46 @@ pub(crate) struct Host {
     pub(crate) warmed_up: u64,
     /// Time without outstanding requests after which the drive counts as idle.
     pub(crate) idle_after_ns: Span,
+}
+
+impl<P: Probe> Mechanism<P> for Host {
+    /// Notes in the record of promises the LPNs that have data at rest.
+    fn preconditioned(&mut self, offline: &mut Offline<'_, P>) -> Result<(), LaneId> {
+        if let Some(promises) = &mut self.promises {
+            let Core { ftl, array, .. } = &**offline;
+            promises.note_at_rest(&ftl.map, |unit| array.stamp(unit).sequence);
+        }
+        Ok(())
+    }
+
+    fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
+        (self.flushes, self.is_backed) = (0, false);
+        self.epochs = Epochs::default();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.forget(offline.now);
+        }
+        self.merging = Merging::default();
+    }
+
+    fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
+        if let Some(buffer) = &self.buffer {
+            buffer.audit(core)?;
+        }
+        if !rest.is_at_rest() {
+            return Ok(());
+        }
+        if !self.merging.is_empty() {
+            return Err(STILL_WAITS.to_owned());
+        }
+        if self.flushes > 0 {
+            return Err(format!("nothing is under way, but {} flushes wait", self.flushes));
+        }
+        let link = self.link.as_ref().map(|link| link.state(core.now));
+        if link.is_some_and(|link| link.to_drive.requests + link.to_host.requests > 0) {
+            return Err("a request is on the link though none is outstanding".to_owned());
+        }
+        Ok(())
+    }
 }
 
 impl Host {

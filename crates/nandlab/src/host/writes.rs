@@ -2,7 +2,9 @@
 
 use super::{Counters, FailReason, Host};
 use crate::base::geometry::{CacheSlot, Geometry, LaneId, Lpn};
-use crate::core::{Core, Destination, Map, Maps, Program, Queue, Waiter, Wake, Wants};
+use crate::core::{
+    Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Rest, STILL_WAITS, Waiter, Wake, Wants,
+};
 use crate::flash::{AgeStamp, Stamp};
 use crate::ftl::{AllocatedUnit, WriteStream};
 use crate::probe::Probe;
@@ -33,6 +35,18 @@ pub(crate) struct Writes {
     pub(crate) counters: Counters,
 }
 
+impl<P: Probe> Mechanism<P> for Writes {
+    /// Drops all waiting writes.
+    fn power_lost(&mut self, _: &mut Offline<'_, P>) {
+        self.lists.fill(Queue::default());
+        (self.count, self.erases_in_vain) = (0, 0);
+    }
+
+    fn audit(&self, _core: &Core<P>, rest: Rest) -> Result<(), String> {
+        if rest == Rest::Full && self.count > 0 { Err(STILL_WAITS.to_owned()) } else { Ok(()) }
+    }
+}
+
 impl Writes {
     pub(crate) fn new(is_static: bool, geometry: &Geometry) -> Self {
         let lists = if is_static { geometry.lanes as usize } else { 1 };
@@ -42,12 +56,6 @@ impl Writes {
             erases_in_vain: 0,
             counters: Counters::default(),
         }
-    }
-
-    /// Drops all waiting writes.
-    pub(crate) fn clear(&mut self) {
-        self.lists.fill(Queue::default());
-        (self.count, self.erases_in_vain) = (0, 0);
     }
 
     /// Allocates a unit to a write of a host request or of the write cache and queues its program, or lets the write

@@ -38,7 +38,7 @@ pub use spec::CopybackLimitSpec;
 pub use stats::{MigrationStats, MigrationSummary};
 
 use crate::base::geometry::{Geometry, LaneId, PageKind, SuperblockId, UnitId};
-use crate::core::{Component, CopyBack, Core, NextJob, Physics, Queued, Scheme};
+use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Physics, Queued};
 use crate::flash::{AgeStamp, Condition, Superblock};
 use crate::ftl::WriteStream;
 use crate::probe::Probe;
@@ -58,7 +58,7 @@ pub(crate) struct Migration {
     pub(crate) stats: MigrationStats,
 }
 
-impl<P: Probe> Scheme<P> for Migration {}
+impl<P: Probe> Mechanism<P> for Migration {}
 
 impl Migration {
     pub(crate) fn new(spec: &MigrationSpec, geometry: &Geometry) -> Self {

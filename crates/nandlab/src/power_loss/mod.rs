@@ -17,7 +17,7 @@
 //! - A unit can break a promise to a completed request only if the cut has put the unit at risk (`AtRisk`): its data
 //!   was only in RAM and was not saved, or was destroyed. Everything else that recovery does not find is an error of
 //!   recovery, which the oracle reports.
-//! - After a power loss the FTL, the demand map and the write cache are rebuilt (`Drive::start_afresh`); the counters
+//! - After a power loss the FTL, the demand map and the write cache are rebuilt (`Mechanism::power_lost`); the counters
 //!   keep their values.
 
 mod cleaning;

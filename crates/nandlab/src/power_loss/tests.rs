@@ -5,7 +5,7 @@ use super::*;
 use crate::base::geometry::{Cell, DieId};
 use crate::base::units::{MS, Span, Time, US};
 use crate::core::testing::{Event, LANE, Setup, fill, next, start, strike};
-use crate::core::{Destination, Maps, Program, Read};
+use crate::core::{Destination, Maps, Offline, Program, Read};
 use crate::flash::{Stamp, SuperblockState};
 use crate::ftl::{FlushMethod, WriteStream};
 use crate::host::Trims;
@@ -314,7 +314,7 @@ fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_
     let mut core = setup.core();
     let mut units = Vec::new();
     for (lpn, sequence) in [(0, 5), (0, 9), (1, 3), (0, 7), (0, 11), (2, 20), (1, 4)] {
-        core.program_now(LANE, WriteStream::Host, Lpn(lpn), sequence, |_| ());
+        Offline::new(&mut core).program_now(LANE, WriteStream::Host, Lpn(lpn), sequence, |_| ());
         units.push(core.ftl.map.get(Lpn(lpn)).unwrap());
     }
     core.array.tear(units[4]);
@@ -377,7 +377,7 @@ fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblo
     // superblock 1, which is full. All have another copy, in superblocks 3 and 2.
     let mut write = |stream, lpns: std::ops::Range<u32>| {
         for lpn in lpns {
-            core.program_now(LANE, stream, Lpn(lpn), u64::from(lpn) + 1, |_| ());
+            Offline::new(&mut core).program_now(LANE, stream, Lpn(lpn), u64::from(lpn) + 1, |_| ());
         }
     };
     write(WriteStream::Gc, 4..6);

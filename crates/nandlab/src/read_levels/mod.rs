@@ -18,7 +18,7 @@ mod tests;
 pub use stats::{ByLevel, EccStats, EccSummary};
 
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Map};
+use crate::core::{Core, Map, Mechanism, Offline};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, NEVER, Slot, Start, Transaction};
 use std::collections::VecDeque;
@@ -31,15 +31,16 @@ pub(crate) struct Reads {
     pub(crate) stats: EccStats,
 }
 
+impl<P: Probe> Mechanism<P> for Reads {
+    fn power_lost(&mut self, _: &mut Offline<'_, P>) {
+        self.decoding.iter_mut().for_each(VecDeque::clear);
+    }
+}
+
 impl Reads {
     /// The state in which no read is being decoded. `levels`: number of read levels.
     pub(crate) fn new(levels: u8) -> Self {
         Self { decoding: vec![VecDeque::new(); usize::from(levels)].into(), stats: EccStats::default() }
-    }
-
-    /// Drops all reads being decoded, at power loss.
-    pub(crate) fn forget(&mut self) {
-        self.decoding.iter_mut().for_each(VecDeque::clear);
     }
 
     /// A host read has been queued.

@@ -30,7 +30,7 @@ mod tests;
 pub use stats::ReclaimStats;
 
 use crate::base::geometry::{Geometry, LaneId, SuperblockId, UnitId};
-use crate::core::{Core, NextJob, Scheme, Wake};
+use crate::core::{Core, Mechanism, NextJob, Offline, Wake};
 use crate::flash::{AgeStamp, SuperblockState};
 use crate::probe::Probe;
 use crate::sched::{Cause, Start};
@@ -90,7 +90,7 @@ impl Reclaim {
     }
 }
 
-impl<P: Probe> Scheme<P> for Reclaim {
+impl<P: Probe> Mechanism<P> for Reclaim {
     #[inline(always)]
     fn on_read(&mut self, core: &mut Core<P>, unit: UnitId, _level: u8) {
         if self.policy != ReclaimPolicySpec::None {
@@ -122,7 +122,7 @@ impl<P: Probe> Scheme<P> for Reclaim {
         None
     }
 
-    fn forget(&mut self, _: &mut Core<P>) {
+    fn power_lost(&mut self, _: &mut Offline<'_, P>) {
         self.queues.iter_mut().for_each(VecDeque::clear);
         self.is_queued.fill(false);
     }

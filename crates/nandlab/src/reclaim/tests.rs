@@ -154,7 +154,7 @@ fn power_loss_drops_the_queue_and_the_next_read_queues_the_superblock_again() {
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, WriteStream::Host, 0..8);
     sense(&mut core, &mut reclaim, SUPERBLOCK, 2);
-    reclaim.forget(&mut core);
+    reclaim.power_lost(&mut Offline::new(&mut core));
     assert!(reclaim.next_job(&mut core, LANE).is_none());
     assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 1), 1);
     assert!(reclaim.next_job(&mut core, LANE).is_some());

@@ -40,8 +40,12 @@ pub use stats::{RefreshStats, RefreshSummary};
 use crate::base::counters::CounterSet;
 use crate::base::geometry::{Geometry, LaneId, SuperblockId, UnitId};
 use crate::base::huge::Huge;
+use crate::base::rng::Stream;
 use crate::base::units::{SECOND, Span, Time};
-use crate::core::{Component, Core, Destination, Map, Maps, NextJob, Program, Refreshed, Scheme, Wake};
+use crate::core::{
+    BeforeLoss, Component, Core, Destination, Map, Maps, Mechanism, NextJob, Offline, Program, Refreshed,
+    Rest, Skipped, Wake,
+};
 use crate::flash::{AgeStamp, Stamp, SuperblockState};
 use crate::probe::Probe;
 use crate::sched::{Cause, NEVER, Owner, Slot, Start, Transaction};
@@ -150,12 +154,17 @@ impl Refreshing {
     }
 }
 
-impl<P: Probe> Scheme<P> for Refreshing {
+impl<P: Probe> Mechanism<P> for Refreshing {
     fn next_job(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
         self.refresh.next_due(core, self.partial.as_mut(), lane)
     }
 
-    fn forget(&mut self, core: &mut Core<P>) {
+    fn began(&mut self, offline: &mut Offline<'_, P>) {
+        self.refresh.begin(offline.core());
+    }
+
+    fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
+        let core = offline.core();
         if let Some(partial) = &mut self.partial {
             partial.forget();
         }
@@ -163,6 +172,27 @@ impl<P: Probe> Scheme<P> for Refreshing {
         if let Some(cache) = &mut self.error_cache {
             cache.clear(&mut core.physics.known);
         }
+    }
+
+    fn recovered(&mut self, offline: &mut Offline<'_, P>, _before: &BeforeLoss<'_>) {
+        if let Some(partial) = &mut self.partial {
+            partial.restore_links(offline.core(), &mut self.refresh);
+        }
+    }
+
+    fn skipped(&mut self, offline: &mut Offline<'_, P>, skipped: &Skipped<'_>) {
+        let units = offline.geometry.units_per_superblock;
+        if let Some(partial) = &mut self.partial {
+            partial.on_worn(|base: UnitId| skipped.cycles[(base.0 / units) as usize]);
+        }
+        self.refresh.spread_overdue(offline.core(), skipped.seed);
+    }
+
+    fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
+        if let Some(partial) = &self.partial {
+            partial.audit(core, rest.is_at_rest())?;
+        }
+        self.error_cache.as_ref().map_or(Ok(()), |cache| cache.audit(core))
     }
 }
 
@@ -235,16 +265,6 @@ impl Refresh {
         self.due[lane.index()].front() == Some(&superblock)
     }
 
-    /// The age stamp from which the age of a superblock's data counts.
-    pub(crate) fn since(&self, superblock: SuperblockId) -> AgeStamp {
-        self.since[superblock.index()]
-    }
-
-    /// Sets the age stamp from which the age of a superblock's data counts, without setting alarms.
-    pub(crate) fn set_since(&mut self, superblock: SuperblockId, since: AgeStamp) {
-        self.since[superblock.index()] = since;
-    }
-
     /// Whether the refresh clock has set the alarms of all programmed superblocks since [`Refresh::begin`].
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
@@ -278,6 +298,30 @@ impl Refresh {
             self.has_begun = false;
             self.reprograms = 0;
             core.set_clock(core.refresh_clock(), core.now);
+        }
+    }
+
+    /// Time has been skipped: gives a random age within its interval to each superblock that would be due now, for
+    /// example because wear has shortened the interval. Otherwise all these superblocks would be due at once.
+    fn spread_overdue<P: Probe>(&mut self, core: &mut Core<P>, seed: u64) {
+        if !self.has_begun {
+            return;
+        }
+        let now = core.physics.age_clock.at(core.now);
+        for superblock in (0..core.geometry.superblocks).map(SuperblockId) {
+            let state = core.array.superblock(superblock);
+            let interval_s = self.interval_s(state.pe_cycles);
+            if state.programmed == 0 || now.later_s_than(self.since[superblock.index()]) < interval_s {
+                continue;
+            }
+            let seed = seed ^ u64::from(superblock.0) << 32 ^ u64::from(state.pe_cycles);
+            let age_s = (Stream::new(seed, "fast-forward").unit() * f64::from(interval_s)) as u32;
+            let since = now.minus_s(age_s);
+            self.since[superblock.index()] = since;
+            let programmed = state.programmed;
+            for unit in 0..programmed {
+                core.array.correct_since(core.geometry.unit(superblock, unit), since);
+            }
         }
     }
 

@@ -47,7 +47,7 @@ pub use unit::{CachedUnit, WriteBack};
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
 use crate::base::units::{Span, Time};
-use crate::core::{Component, Core, Map, Queue, Waiter, Wake, Wants};
+use crate::core::{Component, Core, Map, Mechanism, Offline, Queue, Rest, Waiter, Wake, Wants};
 use crate::host::Request;
 use crate::host::{BufferLoad, DataPath, Host, Occupancy};
 use crate::probe::Probe;
@@ -85,6 +85,22 @@ pub(crate) struct Caching {
     /// the write-back of this write failed because of wear; 0 if no acknowledged write failed, or if the unit in flash
     /// is marked as lost.
     pub(crate) lost: BTreeMap<u32, u64>,
+    spec: CacheSpec,
+}
+
+impl<P: Probe> Mechanism<P> for Caching {
+    /// Empties the cache, and keeps the counters.
+    fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
+        let fresh = Self::new(&self.spec, &offline.geometry).expect("the spec has a write cache");
+        let before = std::mem::replace(self, fresh);
+        (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
+        self.update_load(offline.now);
+    }
+
+    fn audit(&self, _core: &Core<P>, rest: Rest) -> Result<(), String> {
+        self.cache.audit()?;
+        if rest.is_at_rest() { self.audit_at_rest() } else { Ok(()) }
+    }
 }
 
 impl Caching {
@@ -108,15 +124,8 @@ impl Caching {
             whole: !0 >> (64 - unit_bytes / sector_bytes),
             syncs_max: 2 * geometry.dies,
             lost: BTreeMap::new(),
+            spec: spec.clone(),
         })
-    }
-
-    /// Power is lost: empties the cache and keeps the counters.
-    pub(crate) fn forget(&mut self, spec: &CacheSpec, geometry: &Geometry, now: Time) {
-        let fresh = Self::new(spec, geometry).expect("the spec has a write cache");
-        let before = std::mem::replace(self, fresh);
-        (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
-        self.update_load(now);
     }
 
     /// From now on keeps a moving average, over the time `window`, of the number of units being written back or of

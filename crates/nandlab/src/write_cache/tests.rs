@@ -211,7 +211,7 @@ fn power_loss_empties_the_cache_and_keeps_the_counters() {
     bench.write(1);
     bench.run();
     let Bench { core, cache, .. } = &mut bench;
-    cache.forget(&spec(0.5), &core.geometry, core.now);
+    cache.power_lost(&mut Offline::new(core));
     assert!([0, 1].into_iter().all(|lpn| cache.cache.find(Lpn(lpn)).is_none()));
     assert_eq!(cache.units(), [4, 2, 0]);
     assert_eq!((cache.cache.unflushed(), cache.stats.write_misses, cache.stats.dirty_pages_max), (0, 2, 2));
