@@ -58,9 +58,7 @@ impl<P: Probe> Drive<P> {
         }
         let lost = self
             .with_return(&mut busy_ns, &mut recovery, |on_return, _| on_return.merge_partial_units(&found));
-        if let Some(caching) = &mut self.caching {
-            caching.lost.extend(lost.iter().map(|&(lpn, sequence)| (lpn.0, sequence)));
-        }
+        self.on_not_recovered(&lost);
         self.losses.at_risk.in_ram.extend(lost.into_iter().map(|(lpn, _)| lpn));
         self.record_losses();
         for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
@@ -76,12 +74,7 @@ impl<P: Probe> Drive<P> {
             for lane in (0..self.core.geometry.lanes).map(LaneId) {
                 self.core.end_wordlines(lane);
             }
-            if let Some(caching) = &mut self.caching {
-                caching.cache.set_budget(0);
-            }
-            if let Some(buffer) = &mut self.path.host.buffer {
-                buffer.set_budget(0);
-            }
+            self.forbid_dirty_units();
         } else {
             self.with_power(|power, core, kept| power.restore_budget(core, kept));
         }

@@ -180,7 +180,7 @@
 
 use super::Drive;
 use super::mechanisms::Schemes;
-use super::spec::FlushTo;
+use super::spec::{FlushOrder, FlushTo};
 use super::stats::Sampled;
 use crate::background::{Background, JobSchemes};
 use crate::base::geometry::{CacheSlot, LaneId, Lpn, SuperblockId, UnitId};
@@ -190,11 +190,12 @@ use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
 use crate::ftl::{AllocatedUnit, WriteStream};
 use crate::host::{Buffer, DataPath, Host, Trims};
-use crate::power_loss::{self, Outage, Recovery, Return};
+use crate::power_loss::{self, Dirty, Outage, PowerLoss, Recovery, Return};
 use crate::probe::Probe;
 use crate::refresh::{Partial, Refreshing};
-use crate::sched::{Owner, Transaction};
+use crate::sched::{FlashOp, Owner, Transaction};
 use crate::write_cache::Caching;
+use std::collections::BTreeSet;
 
 /// The path of a unit between host and flash, with the demand map of this drive.
 pub(super) type Path = DataPath<Option<Mapping>>;
@@ -449,6 +450,110 @@ impl<P: Probe> Drive<P> {
             ));
         }
         Ok(())
+    }
+
+    /// Returns the units whose acknowledged writes were lost earlier, because their write-back failed or an earlier
+    /// recovery could not complete them. The list of these units is in RAM, which power loss destroys. Units marked as
+    /// lost in the OOB are left out, because flash keeps the mark.
+    pub(super) fn lost_earlier(&mut self) -> Vec<Lpn> {
+        let Self { caching, core, .. } = self;
+        let Core { ftl, array, .. } = core;
+        let lost = caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
+        let is_marked = |lpn: Lpn| ftl.map.get(lpn).is_some_and(|unit| array.is_lost(unit));
+        let lost = lost.into_iter().flatten().filter(|&(_, acknowledged)| acknowledged != 0);
+        lost.map(|(lpn, _)| Lpn(lpn)).filter(|&lpn| !is_marked(lpn)).collect()
+    }
+
+    /// Returns the units to be flushed in their order: first the units of records of deallocations, because one such
+    /// unit saves the most; then the dirty units. If programs under way end (`finishes`), units whose dirty sectors are
+    /// all in such a program are left out.
+    pub(super) fn dirty_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
+        let Some(caching) = &self.caching else { return self.buffered_at_power_loss(finishes, loss) };
+        let cache = &caching.cache;
+        let capacitor = &self.spec.capacitor;
+        let metadata = self.metadata_units();
+        let is_first = |lpn: Lpn| capacitor.flush_order == FlushOrder::Metadata && lpn.0 < metadata;
+        let order = cache.flush_order(capacitor.flush_order == FlushOrder::Newest, is_first);
+        (loss.dirty_pages, loss.unflushed_pages) = (order.len() as u32, cache.unflushed());
+        let mut is_programming = vec![false; cache.slots_used()];
+        if finishes {
+            for transaction in power_loss::under_way(&self.core) {
+                if let (FlashOp::Program, Owner::CacheUnit(slot)) = (transaction.kind, transaction.owner) {
+                    is_programming[slot.index()] = true;
+                }
+            }
+        }
+        let needs_flush = |&slot: &CacheSlot| cache.entry(slot).dirty != 0 || !is_programming[slot.index()];
+        let dirty = |slot: CacheSlot| {
+            let entry = cache.entry(slot);
+            Dirty {
+                lpn: entry.lpn,
+                sequence: entry.sequence,
+                has_unflushed: if is_programming[slot.index()] {
+                    entry.acknowledged != 0
+                } else {
+                    entry.unflushed() != 0
+                },
+                is_partial: entry.valid != caching.whole && self.core.ftl.map.get(entry.lpn).is_some(),
+                is_lost: entry.lost != 0,
+                is_saved: false,
+            }
+        };
+        loss.trim_pages = self.path.host.trim_units(&self.core);
+        let trims = (0..loss.trim_pages).map(|_| Dirty::trims());
+        trims.chain(order.into_iter().filter(needs_flush).map(dirty)).collect()
+    }
+
+    /// Returns the units of the write buffer that are not in flash, in the order in which they are flushed. If programs
+    /// under way end (`finishes`), units in such a program are left out.
+    fn buffered_at_power_loss(&self, finishes: bool, loss: &mut PowerLoss) -> Vec<Dirty> {
+        let Some(buffer) = &self.path.host.buffer else { return Vec::new() };
+        let unflushed = buffer.unflushed(&self.core);
+        (loss.dirty_pages, loss.unflushed_pages) = (unflushed.len() as u32, unflushed.len() as u32);
+        let stamp = |unit| self.core.array.stamp(unit).sequence;
+        let under_way = if finishes { power_loss::under_way(&self.core) } else { Vec::new() };
+        let programs = under_way.iter().filter(|transaction| transaction.kind == FlashOp::Program);
+        let ending: BTreeSet<u64> = programs.map(|transaction| stamp(transaction.unit)).collect();
+        let mut units: Vec<(u64, Lpn)> =
+            unflushed.into_iter().map(|(lpn, sequence)| (sequence, Lpn(lpn))).collect();
+        units.retain(|(sequence, _)| !ending.contains(sequence));
+        units.sort_by_key(|&(sequence, lpn)| match self.spec.capacitor.flush_order {
+            FlushOrder::Oldest => (true, sequence),
+            FlushOrder::Newest => (true, u64::MAX - sequence),
+            FlushOrder::Metadata => (lpn.0 >= self.metadata_units(), sequence),
+        });
+        let dirty = |(sequence, lpn)| Dirty {
+            lpn,
+            sequence,
+            has_unflushed: true,
+            is_partial: false,
+            is_lost: false,
+            is_saved: false,
+        };
+        units.into_iter().map(dirty).collect()
+    }
+
+    /// The number of units at the start of the logical space that `capacitor.flush_order = "metadata"` flushes first.
+    fn metadata_units(&self) -> u32 {
+        (self.spec.capacitor.metadata_bytes / u64::from(self.core.geometry.unit_bytes)) as u32
+    }
+
+    /// Recovery could not complete these units of the write cache, so their data is lost: of each unit the LPN and
+    /// the sequence number of its newest acknowledged write.
+    pub(super) fn on_not_recovered(&mut self, lost: &[(Lpn, u64)]) {
+        if let Some(caching) = &mut self.caching {
+            caching.lost.extend(lost.iter().map(|&(lpn, sequence)| (lpn.0, sequence)));
+        }
+    }
+
+    /// The capacitor is empty: no unit may be dirty.
+    pub(super) fn forbid_dirty_units(&mut self) {
+        if let Some(caching) = &mut self.caching {
+            caching.cache.set_budget(0);
+        }
+        if let Some(buffer) = &mut self.path.host.buffer {
+            buffer.set_budget(0);
+        }
     }
 
     /// Calls `work` with the drive at the moment when power fails.
