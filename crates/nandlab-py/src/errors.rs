@@ -43,6 +43,9 @@ pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
              in nandlab: report it with the resolved spec (`nandlab spec show`), the command and `nandlab --version`; a \
              larger drive.op may avoid the fault"
         ),
+        Failure::Policy { fault, .. } => {
+            format!("{failure} (spec {hash})\n  remedy: correct the policy, or set another {}", fault.slot.key())
+        }
         Failure::WornOut { .. } => format!(
             "{failure} (spec {hash})\n  remedy: a larger drive.endurance, a lower reliability.pe_cycles, or less \
              preconditioning (precondition.method = \"fill\", a lower precondition.rounds_max or precondition.used)"

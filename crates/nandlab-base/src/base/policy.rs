@@ -4,6 +4,9 @@
 //! the mechanism checks and executes the decision. A policy that is called once per victim is a `dyn`, with its loop
 //! over superblocks inside; a choice that is made once per unit is an enum.
 //!
+//! A policy that fails, or that names a victim which the mechanism cannot take, ends the run: the mechanism pushes a
+//! [`PolicyFault`] as a wake, and the drive fails.
+//!
 //! | slot (spec) | form | where | inputs |
 //! |---|---|---|---|
 //! | `gc.victim` | `Box<dyn VictimPolicy>`, table `policies!` | `background/gc/`; the trait in `ftl/victim.rs` | one lane's superblocks (`Candidates`), its own state and random stream |
@@ -26,6 +29,57 @@
 //! | `cache.sync` | `Box<dyn SyncPolicy>`, table `policies!` | `write_cache/sync/` | counts of the write cache (`CacheView`) |
 //! | `capacitor.flush` | enum | `ftl/flush_programs.rs`; its cost in `capacitor/cost.rs` | free superblocks, open superblocks, page kinds |
 //! | probe | generic parameter `P` | `probe/`, `host/oracle.rs`, `report/timeline/` | every event |
+
+use super::ids::LaneId;
+
+/// A slot whose policy may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicySlot {
+    /// `gc.victim`.
+    Victim,
+    /// `migration.policy`.
+    Migration,
+}
+
+impl PolicySlot {
+    /// The spec key of the slot.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Victim => "gc.victim",
+            Self::Migration => "migration.policy",
+        }
+    }
+}
+
+/// Why a policy has made no decision, or one that cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError(Box<str>);
+
+impl PolicyError {
+    /// The error with this text. The text follows the policy's name, as in "it picked block 3, which is not full".
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl std::fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+/// The error of the policy of a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFault {
+    /// The slot.
+    pub slot: PolicySlot,
+    /// The lane for which the policy was to decide; `None` if it decides for the whole drive.
+    pub lane: Option<LaneId>,
+    /// The error.
+    pub error: PolicyError,
+}
 
 /// A parameter of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -408,7 +408,7 @@ impl Background {
         lane: LaneId,
         is_urgent: bool,
     ) -> Option<SuperblockId> {
-        let named = core.ftl.pick_victim(&core.geometry, &core.array, lane, core.now)?;
+        let named = core.pick_victim(lane)?;
         let is_forced = Self::forces_victim(core, path, lane);
         // Moving a superblock whose units are all valid gains nothing, and with a demand map it uses up room. It is
         // allowed only so that the policy can proceed to other superblocks: while space is short and the host is busy,

@@ -29,6 +29,7 @@ mod mechanism;
 mod offline;
 mod operations;
 mod parts;
+mod policies;
 mod program;
 mod read;
 mod read_counts;

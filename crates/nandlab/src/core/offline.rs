@@ -2,11 +2,16 @@
 
 use super::Core;
 use crate::base::geometry::{LaneId, Lpn};
+use crate::base::policy::{PolicyError, PolicySlot};
 use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, Ftl, WriteStream};
 use crate::probe::Probe;
 use crate::sched::NEVER;
 use std::ops::Deref;
+
+/// The most victims without invalid units that the policy may pick in succession outside simulated time, for each
+/// superblock of the lane.
+const FULLY_VALID_MAX: u32 = 16;
 
 /// The core while no simulated time passes. Only the drive makes one: it gives it to its mechanisms for what happens
 /// outside simulated time.
@@ -110,11 +115,21 @@ impl<'a, P: Probe> Offline<'a, P> {
     }
 
     /// Empties and erases a victim without simulated time. Returns the number of units moved, or `None` if there is no
-    /// victim or no room for its units.
+    /// victim or no room for its units. The policy fails if it picks too many superblocks in succession whose erase
+    /// gains nothing: preconditioning would not end.
     pub(crate) fn collect_now(&mut self, lane: LaneId, mut on_mapped: impl FnMut(Lpn)) -> Option<u64> {
         let core = &mut *self.0;
-        let victim = core.ftl.pick_victim(&core.geometry, &core.array, lane, core.now)?;
+        let victim = core.pick_victim(lane)?;
         let moved = core.valid_units(victim);
+        let whole = &mut core.room.spaces[lane.index()].fully_valid_victims_now;
+        *whole = if moved == core.geometry.units_per_superblock { *whole + 1 } else { 0 };
+        if *whole > FULLY_VALID_MAX * core.geometry.superblocks_in(lane) {
+            let text = format!(
+                "it picked {whole} blocks in succession that have no invalid page, though other blocks of the lane have some"
+            );
+            core.fail_policy(PolicySlot::Victim, Some(lane), PolicyError::new(text));
+            return None;
+        }
         let stream = core.emptying_stream(victim, false);
         if moved > core.stream_room(lane, stream) {
             return None;

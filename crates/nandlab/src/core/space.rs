@@ -70,6 +70,8 @@ pub(crate) struct Space {
     pub(crate) urgent_erases: u32,
     /// Number of consecutive picks of GC's policy that had no invalid unit.
     pub(crate) fully_valid_victims: u32,
+    /// As `fully_valid_victims`, of the victims that were emptied without simulated time.
+    pub(crate) fully_valid_victims_now: u32,
     /// Whether GC takes the superblock with the fewest valid units, whatever its policy picks. This begins when the
     /// lane has only its kept superblocks and a translation page waits for room, or when more erases in succession than
     /// the drive has superblocks have given no write a unit. It ends when the host's stream may open a superblock.

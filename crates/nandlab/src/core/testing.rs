@@ -11,6 +11,7 @@ use super::{Config, Core, Map, Offline, Wake, Wants};
 use crate::base::geometry::{
     Cell, DieId, DriveSpec, Geometry, KindTimes, LaneId, Lpn, SuperblockId, Tvpn, UnitId,
 };
+use crate::base::policy::PolicyError;
 use crate::base::units::{MS, Span, US};
 use crate::flash::{
     AgeClock, Array, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
@@ -209,8 +210,12 @@ impl Setup {
 struct FewestValid;
 
 impl VictimPolicy for FewestValid {
-    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
-        lane.least_valid()
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
+        Ok(lane.least_valid())
+    }
+
+    fn fork(&self) -> Box<dyn VictimPolicy> {
+        Box::new(self.clone())
     }
 }
 

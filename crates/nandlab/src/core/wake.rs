@@ -20,9 +20,11 @@
 //! | `Detection` | programs while the capacitor is not charged, ended write-backs, TRIMs of cached units | `PowerBackup`, which may begin the next stage |
 //! | `Results` | the last request of the warm-up (`workload.warm_up`) | the statistics begin again, after all other wakes |
 //! | `CutPower` | the request after which power fails (`power.cut_after_requests`) | the power clock |
+//! | `PolicyFailed(fault)` | a policy that has failed, or whose decision cannot be carried out | the drive, which fails |
 
 use super::Waiter;
 use crate::base::geometry::{CacheSlot, LaneId, SuperblockId};
+use crate::base::policy::PolicyFault;
 use crate::base::steps::step;
 use crate::sched::Transaction;
 use std::collections::VecDeque;
@@ -70,6 +72,8 @@ pub(crate) enum Wake {
     CutPower,
     /// The present stage of a capacitor detection may be over.
     Detection,
+    /// A policy has failed, or has made a decision that cannot be carried out: the drive fails.
+    PolicyFailed(Box<PolicyFault>),
 }
 
 /// Wakes that have not been served, in order. `Space`, `CacheRoom` and `Detection` are not queued again while they are

@@ -233,6 +233,7 @@ impl<P: Probe> Drive<P> {
             Some(Wake::Results) => self.begin_results(),
             Some(Wake::CutPower) => self.cut_power_soon(),
             Some(Wake::Detection) => self.with_power(|power, core, kept| power.advance(core, kept)),
+            Some(Wake::PolicyFailed(fault)) => self.fail_policy(*fault),
         }
     }
 

@@ -1,8 +1,9 @@
-//! Failures of the drive itself: it makes no progress though it is not worn out, simulated time ends, or it does not
-//! come to rest.
+//! Failures of the drive itself: it makes no progress though it is not worn out, a policy fails, simulated time ends, or
+//! it does not come to rest.
 
 use super::Drive;
 use crate::base::geometry::LaneId;
+use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::base::units::{Span, Time};
 use crate::base::words::duration;
 use crate::flash::SuperblockState;
@@ -50,6 +51,13 @@ pub enum Failure {
         /// The last simulated time.
         end: Time,
     },
+    /// A policy has failed, or has made a decision that cannot be carried out.
+    Policy {
+        /// The policy's name.
+        name: String,
+        /// The error, with slot and lane.
+        fault: PolicyFault,
+    },
     /// The drive does not come to rest though no request arrives.
     Restless {
         /// The simulated time after which the drive was still not at rest.
@@ -87,6 +95,13 @@ impl std::fmt::Display for Failure {
                  of simulated time",
                 duration(end.seconds())
             ),
+            Self::Policy { name, fault: PolicyFault { slot, lane, error } } => {
+                write!(f, "the policy {name} of {} has failed", slot.key())?;
+                if let Some(lane) = lane {
+                    write!(f, " in lane {}", lane.0)?;
+                }
+                write!(f, ": {error}")
+            }
             Self::Restless { limit, what } => {
                 write!(f, "after {} s of simulated time the drive is not at rest: {what}", limit.seconds())
             }
@@ -103,9 +118,25 @@ impl<P: Probe> Drive<P> {
         self.failure.get_or_insert_with(|| Box::new(Failure::TimeIsOver { end: self.core.end }));
     }
 
-    /// Preconditioning has found no room in a lane: the drive fails.
+    /// A policy has failed, or has made a decision that cannot be carried out: the drive fails.
+    #[cold]
+    pub(super) fn fail_policy(&mut self, fault: PolicyFault) {
+        let name = self.policy_name(fault.slot).to_owned();
+        self.failure.get_or_insert_with(|| Box::new(Failure::Policy { name, fault }));
+    }
+
+    /// The name of the policy of a slot.
+    pub(super) fn policy_name(&self, slot: PolicySlot) -> &str {
+        match slot {
+            PolicySlot::Victim => self.spec.gc.victim.name,
+            PolicySlot::Migration => self.spec.migration.policy.name,
+        }
+    }
+
+    /// Preconditioning has found no room in a lane: the drive fails, unless a policy has failed.
     #[cold]
     pub(super) fn wear_out(&mut self, lane: LaneId) {
+        self.serve();
         let geometry = &self.core.geometry;
         let of_lane = &self.core.array.superblocks[geometry.superblocks_of(lane)];
         let in_state = |state| of_lane.iter().filter(|superblock| superblock.state == state).count() as u32;

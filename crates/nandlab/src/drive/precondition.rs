@@ -32,8 +32,8 @@ pub struct PtsOutcome {
 impl<P: Probe> Drive<P> {
     /// Preconditions a fresh drive by the method of its spec; a saved drive is not loaded here but by [`Drive::load`].
     /// Returns whether the preconditioning was completed, and the result of the SNIA method if the spec chooses this
-    /// method. If the drive is worn out by it, the preconditioning is not completed, and [`Drive::failure`] has the
-    /// numbers.
+    /// method. If the drive is worn out by it, or the victim policy fails, the preconditioning is not completed, and
+    /// [`Drive::failure`] has the reason.
     ///
     /// # Panics
     /// On a drive that has been written.
@@ -193,15 +193,15 @@ impl<P: Probe> Drive<P> {
     /// programmed for this write, GC included.
     ///
     /// # Panics
-    /// When the drive is worn out. In debug builds also when operations are under way.
+    /// When the drive is worn out or its victim policy fails. In debug builds also when operations are under way.
     #[inline]
     pub fn write_now(&mut self, lpn: Lpn) -> u64 {
-        self.write_if_room(lpn).expect("a drive that is not worn out has room")
+        self.write_if_room(lpn).expect("a drive that has not failed has room")
     }
 
     /// Writes a unit without simulating time. Returns the number of units programmed for this write, GC included. If
     /// the lane of the unit has no room, and no superblock that can be emptied with a gain, the drive fails as worn
-    /// out, and the result is `None`.
+    /// out, and the result is `None`. So it is if the victim policy fails.
     #[inline]
     pub fn write_if_room(&mut self, lpn: Lpn) -> Option<u64> {
         debug_assert!(self.core.pool.live() == 0, "write_if_room needs a drive without operations under way");
@@ -242,7 +242,14 @@ impl<P: Probe> Drive<P> {
         self.core.probe.on_write_durable(lpn, self.core.sequence);
         self.core.probe.on_write_acknowledged(lpn, self.core.sequence);
         while opened && self.core.is_short(lane) {
-            let Some(more) = self.collect_now(lane) else { break };
+            let Some(more) = self.collect_now(lane) else {
+                // A policy that has failed has pushed a wake.
+                self.serve();
+                if self.failure.is_some() {
+                    return None;
+                }
+                break;
+            };
             moved += more;
         }
         Some(moved + 1)

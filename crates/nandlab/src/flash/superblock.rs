@@ -28,6 +28,18 @@ pub enum SuperblockState {
 }
 
 impl SuperblockState {
+    /// The state in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Open => "open",
+            Self::Full => "full",
+            Self::Victim => "victim",
+            Self::Retired => "retired",
+            Self::Bad => "bad",
+        }
+    }
+
     /// Whether the superblock holds data, or can after an erase.
     pub fn is_usable(self) -> bool {
         !matches!(self, Self::Retired | Self::Bad)

@@ -297,6 +297,7 @@ fn required_programs(geometry: &Geometry, ftl: &Ftl, programs: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::base::geometry::LaneId;
+    use crate::base::policy::PolicyError;
     use crate::base::geometry::{DriveSpec, Layout, Superblock};
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;
@@ -307,8 +308,12 @@ mod tests {
     struct Never;
 
     impl VictimPolicy for Never {
-        fn pick(&mut self, _: &Candidates) -> Option<u32> {
-            None
+        fn pick(&mut self, _: &Candidates) -> Result<Option<u32>, PolicyError> {
+            Ok(None)
+        }
+
+        fn fork(&self) -> Box<dyn VictimPolicy> {
+            Box::new(self.clone())
         }
     }
 

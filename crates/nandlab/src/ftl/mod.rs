@@ -20,10 +20,11 @@ pub use free_superblocks::{FreeSuperblocks, WearLevelling};
 pub use lane::{AllocatedUnit, COPYBACKS_MAX, Lane, STREAMS, WriteStream};
 pub use unit_map::UnitMap;
 use victim::Picks;
-pub use victim::{Candidates, CopyPolicy, LeastValid, VictimPolicy};
+pub use victim::{Candidates, LeastValid, VictimPolicy};
 
 use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
+use crate::base::policy::PolicyError;
 use crate::base::units::Time;
 use crate::flash::{Array, SuperblockState};
 use allocation::Allocator;
@@ -517,19 +518,22 @@ impl Ftl {
 
     /// The victim that the policy picks; `None` if the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick
     /// a full superblock without invalid units, as `fifo` does.
+    ///
+    /// # Errors
+    /// When the policy fails or picks a superblock that is not full.
     pub fn pick_victim(
         &mut self,
         geometry: &Geometry,
         array: &Array,
         lane: LaneId,
         now: Time,
-    ) -> Option<SuperblockId> {
+    ) -> Result<Option<SuperblockId>, PolicyError> {
         if !self.has_garbage(geometry, lane) {
-            return None;
+            return Ok(None);
         }
         let candidates = Self::candidates(geometry, array, lane, now, &self.index);
         let within = self.picks.pick(&candidates)?;
-        Some(SuperblockId(geometry.first_superblock(lane).0 + within))
+        Ok(within.map(|within| SuperblockId(geometry.first_superblock(lane).0 + within)))
     }
 
     /// The full superblock with the fewest valid units, which the policy `greedy` picks; `None` without full

@@ -2,60 +2,70 @@
 //! fewest valid units.
 
 use crate::base::geometry::LaneId;
+use crate::base::policy::PolicyError;
 use crate::base::units::Time;
 use crate::flash::{Superblock, SuperblockState};
+use std::sync::{Mutex, PoisonError};
 
 /// A policy that picks victims. One object serves all lanes of a drive.
-pub trait VictimPolicy: CopyPolicy + std::fmt::Debug + Send + Sync {
-    /// The superblock to empty next, counted within the lane; `None` if no superblock is full. The superblock must be
-    /// in [`SuperblockState::Full`](crate::flash::SuperblockState::Full).
-    fn pick(&mut self, lane: &Candidates) -> Option<u32>;
+pub trait VictimPolicy: Send {
+    /// The superblock to empty next, counted within the lane; `None` if the policy picks none. The superblock must be
+    /// in [`SuperblockState::Full`]. The drive may take another superblock, or none, so a policy must not assume that
+    /// its pick is emptied.
+    ///
+    /// # Errors
+    /// When the policy has failed. This ends the run, and so does the pick of a superblock that is not full.
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError>;
 
     /// `superblock`, counted within `lane`, has become full.
     fn on_closed(&mut self, _lane: LaneId, _superblock: u32) {}
+
+    /// A copy of the policy with its state, for another drive that goes on from the same state.
+    fn fork(&self) -> Box<dyn VictimPolicy>;
 }
 
-/// A copy of a victim policy with its state. Every policy that is [`Clone`] has it.
-pub trait CopyPolicy {
-    /// The copy.
-    fn copy(&self) -> Box<dyn VictimPolicy>;
-}
-
-impl<T: VictimPolicy + Clone + 'static> CopyPolicy for T {
-    fn copy(&self) -> Box<dyn VictimPolicy> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn VictimPolicy> {
-    fn clone(&self) -> Self {
-        (**self).copy()
+impl std::fmt::Debug for dyn VictimPolicy + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("VictimPolicy")
     }
 }
 
 /// The victim policy of a drive, compared with `greedy`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Picks {
-    policy: Box<dyn VictimPolicy>,
+    /// The lock is never waited for: only a fork locks it. It lets threads share a drive whose policy they may not
+    /// share.
+    policy: Mutex<Box<dyn VictimPolicy>>,
     /// Whether every superblock that the policy has picked so far, in preconditioning too, is the one that `greedy`
     /// would have picked.
     pub(crate) are_as_greedy: bool,
 }
 
+impl Clone for Picks {
+    fn clone(&self) -> Self {
+        let policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner).fork();
+        Self { policy: Mutex::new(policy), are_as_greedy: self.are_as_greedy }
+    }
+}
+
 impl Picks {
     pub(super) fn new(policy: Box<dyn VictimPolicy>) -> Self {
-        Self { policy, are_as_greedy: true }
+        Self { policy: Mutex::new(policy), are_as_greedy: true }
     }
 
-    pub(super) fn pick(&mut self, lane: &Candidates) -> Option<u32> {
-        let within = self.policy.pick(lane)?;
-        assert!(lane.is_full(within), "{:?} picked a superblock that is not full", self.policy);
+    fn policy(&mut self) -> &mut dyn VictimPolicy {
+        &mut **self.policy.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
+        let Some(within) = self.policy().pick(lane)? else { return Ok(None) };
+        lane.check(within)?;
         self.are_as_greedy = self.are_as_greedy && lane.least_valid() == Some(within);
-        Some(within)
+        Ok(Some(within))
     }
 
     pub(super) fn on_closed(&mut self, lane: LaneId, superblock: u32) {
-        self.policy.on_closed(lane, superblock);
+        self.policy().on_closed(lane, superblock);
     }
 }
 
@@ -171,10 +181,27 @@ pub struct Candidates<'a> {
 }
 
 impl Candidates<'_> {
-    /// Whether `superblock` may be picked.
+    /// Whether `superblock` exists and may be picked.
     #[inline(always)]
     pub fn is_full(&self, superblock: u32) -> bool {
-        self.superblocks[superblock as usize].state == SuperblockState::Full
+        self.superblocks.get(superblock as usize).is_some_and(|b| b.state == SuperblockState::Full)
+    }
+
+    /// Checks that `superblock` may be picked.
+    fn check(&self, superblock: u32) -> Result<(), PolicyError> {
+        if self.is_full(superblock) {
+            return Ok(());
+        }
+        Err(PolicyError::new(match self.superblocks.get(superblock as usize).map(|b| b.state) {
+            None => format!(
+                "it picked block {superblock}, which does not exist: the blocks are 0 to {}",
+                self.superblocks.len() - 1
+            ),
+            Some(SuperblockState::Victim) => {
+                format!("it picked block {superblock}, which is the victim of a job already")
+            }
+            Some(state) => format!("it picked block {superblock}, which is {}, not full", state.name()),
+        }))
     }
 
     /// The full superblock with the fewest valid units; if there are several, the one with the lowest number.

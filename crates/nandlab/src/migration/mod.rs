@@ -38,6 +38,7 @@ pub use spec::CopybackLimitSpec;
 pub use stats::{MigrationStats, MigrationSummary};
 
 use crate::base::geometry::{Geometry, LaneId, PageKind, SuperblockId, UnitId};
+use crate::base::policy::PolicySlot;
 use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Physics, Queued};
 use crate::flash::{AgeStamp, Condition, Superblock};
 use crate::ftl::WriteStream;
@@ -108,9 +109,16 @@ impl Migration {
             return None;
         }
         let view = VictimView { is_urgent: job.is_urgent, buffer: buffer(core) };
-        if !self.policy.copies_back(&view) {
-            self.stats.victims_off_chip += 1;
-            return None;
+        match self.policy.copies_back(&view) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.stats.victims_off_chip += 1;
+                return None;
+            }
+            Err(error) => {
+                core.fail_policy(PolicySlot::Migration, Some(lane), error);
+                return None;
+            }
         }
         // Both streams need room: the stream of copybacks for all pages that may be copied back, the off-chip stream
         // for all valid units, because the limit may refuse every page. If the off-chip stream shares the open

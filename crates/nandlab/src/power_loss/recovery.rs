@@ -488,9 +488,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     }
 
     /// Empties and erases the superblock that the policy of GC picks in `lane`; `Recovery::erased_blocks` does not
-    /// count it. Returns `None` if the policy picks none, or if emptying its pick would gain nothing or finds no room.
+    /// count it. Returns `None` if the policy picks none or fails, or if emptying its pick would gain nothing or finds
+    /// no room.
     fn collect_in_recovery(&mut self, lane: LaneId) -> Option<()> {
-        let victim = self.core.ftl.pick_victim(&self.core.geometry, &self.core.array, lane, self.core.now)?;
+        let victim = self.core.pick_victim(lane)?;
         let stream = self.core.emptying_stream(victim, false);
         let per_program = self.core.geometry.units_per_program;
         let valid = self.core.valid_units(victim);

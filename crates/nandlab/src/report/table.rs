@@ -1,7 +1,7 @@
 //! The tables that become Parquet files: named columns of numbers or texts.
 
 use crate::base::geometry::{Geometry, LaneId, SuperblockId};
-use crate::flash::{Array, SuperblockState};
+use crate::flash::Array;
 use crate::host::{Latency, Op};
 use std::borrow::Cow;
 
@@ -73,14 +73,7 @@ impl Table {
         let numbers = |value: &dyn Fn(SuperblockId) -> u32| {
             Values::U64(ids.clone().map(|superblock| u64::from(value(superblock))).collect())
         };
-        let state = |superblock: &crate::flash::Superblock| match superblock.state {
-            SuperblockState::Free => "free",
-            SuperblockState::Open => "open",
-            SuperblockState::Full => "full",
-            SuperblockState::Victim => "victim",
-            SuperblockState::Retired => "retired",
-            SuperblockState::Bad => unreachable!("the drive does not have this superblock"),
-        };
+        let state = |superblock: &crate::flash::Superblock| superblock.state.name();
         let columns = vec![
             Column::new("plane", numbers(&|superblock| superblock.0 / per_lane)),
             Column::new("block", numbers(&|superblock| superblock.0 % per_lane)),

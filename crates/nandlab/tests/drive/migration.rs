@@ -664,7 +664,7 @@ fn the_measured_limit_follows_the_reliability_model() {
 #[test]
 fn the_mode_selector_considers_the_buffer_and_urgency() {
     let copies = |policy: &str, is_urgent, buffer| {
-        migration::make(policy).copies_back(&VictimView { is_urgent, buffer })
+        migration::make(policy).copies_back(&VictimView { is_urgent, buffer }).unwrap()
     };
     for is_urgent in [false, true] {
         for (buffer, busy) in [(0.0, false), (0.5, false), (0.500_001, true), (1.0, true)] {

@@ -124,7 +124,7 @@ impl Table {
             }
             _ => {
                 if !self.program(lane, WriteStream::Host, lpn) {
-                    let victim = self.ftl.pick_victim(&self.geometry, &self.array, lane, self.now);
+                    let victim = self.ftl.pick_victim(&self.geometry, &self.array, lane, self.now).unwrap();
                     if let Some(victim) = victim {
                         self.empty(lane, victim.0 - self.geometry.first_superblock(lane).0, WriteStream::Gc);
                     }
@@ -140,6 +140,7 @@ impl Table {
         let first = self.geometry.first_superblock(lane).0;
         self.ftl
             .pick_victim(&self.geometry, &self.array, lane, self.now)
+            .unwrap()
             .map(|superblock| superblock.0 - first)
     }
 

@@ -6,7 +6,7 @@
 //! after M. Rosenblum and J. Ousterhout's log-structured file system. Each choice compares all superblocks of the lane.
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::base::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyError, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "cost-benefit",
@@ -22,7 +22,7 @@ pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy>
 }
 
 impl VictimPolicy for CostBenefit {
-    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
         let units = f64::from(lane.units_per_superblock);
         let mut best: Option<(f64, u32)> = None;
         for superblock in 0..lane.superblocks.len() as u32 {
@@ -38,6 +38,10 @@ impl VictimPolicy for CostBenefit {
                 best = Some((score, superblock));
             }
         }
-        best.map(|(_, superblock)| superblock)
+        Ok(best.map(|(_, superblock)| superblock))
+    }
+
+    fn fork(&self) -> Box<dyn VictimPolicy> {
+        Box::new(self.clone())
     }
 }

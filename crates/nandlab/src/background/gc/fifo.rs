@@ -7,7 +7,7 @@
 
 use super::{Candidates, Context, VictimPolicy};
 use crate::base::geometry::LaneId;
-use crate::base::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyError, PolicyInfo};
 use std::collections::VecDeque;
 
 pub(super) const INFO: PolicyInfo =
@@ -24,14 +24,14 @@ pub(super) fn make(_choice: &Choice, context: Context) -> Box<dyn VictimPolicy> 
 }
 
 impl VictimPolicy for Fifo {
-    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
         let filled = &mut self.filled[lane.lane.index()];
         // A superblock that another job has emptied in the meantime is no longer full.
         while filled.front().is_some_and(|&superblock| !lane.is_full(superblock)) {
             filled.pop_front();
         }
         // The superblock stays in the list, because the drive may reject the victim.
-        filled.front().copied()
+        Ok(filled.front().copied())
     }
 
     fn on_closed(&mut self, lane: LaneId, superblock: u32) {
@@ -39,5 +39,9 @@ impl VictimPolicy for Fifo {
         // An older entry of the superblock is out of date: the superblock has been erased since.
         filled.retain(|&other| other != superblock);
         filled.push_back(superblock);
+    }
+
+    fn fork(&self) -> Box<dyn VictimPolicy> {
+        Box::new(self.clone())
     }
 }

@@ -5,7 +5,7 @@
 //! Evaluation 67 (2010), and P. Desnoyers, "Analytic models of SSD write performance", ACM TOS 10 (2014).
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::base::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyError, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo =
     PolicyInfo { name: "greedy", description: "the block with the fewest valid pages", params: &[] };
@@ -18,7 +18,11 @@ pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy>
 }
 
 impl VictimPolicy for Greedy {
-    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
-        lane.least_valid()
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
+        Ok(lane.least_valid())
+    }
+
+    fn fork(&self) -> Box<dyn VictimPolicy> {
+        Box::new(self.clone())
     }
 }

@@ -6,7 +6,7 @@
 //! NAND flash memory in cyber-physical systems", Journal of Systems Architecture 2020.
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
+use crate::base::policy::{Choice, ParamInfo, PolicyError, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "partial-aware",
@@ -31,20 +31,24 @@ pub(super) fn make(choice: &Choice, _context: Context) -> Box<dyn VictimPolicy> 
 }
 
 impl VictimPolicy for PartialAware {
-    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
-        let first = lane.least_valid()?;
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
+        let Some(first) = lane.least_valid() else { return Ok(None) };
         if self.linked_cost > 0.0 {
             let cost = |&superblock: &u32| {
                 let candidate = &lane.superblocks[superblock as usize];
                 f64::from(candidate.valid) + self.linked_cost * f64::from(candidate.linked)
             };
             let full = (0..lane.superblocks.len() as u32).filter(|&superblock| lane.is_full(superblock));
-            return full.min_by(|a, b| cost(a).total_cmp(&cost(b)));
+            return Ok(full.min_by(|a, b| cost(a).total_cmp(&cost(b))));
         }
         let fewest = lane.superblocks[first as usize].valid;
         let as_few = (first..lane.superblocks.len() as u32).filter(|&superblock| {
             lane.is_full(superblock) && lane.superblocks[superblock as usize].valid == fewest
         });
-        as_few.min_by_key(|&superblock| lane.superblocks[superblock as usize].linked)
+        Ok(as_few.min_by_key(|&superblock| lane.superblocks[superblock as usize].linked))
+    }
+
+    fn fork(&self) -> Box<dyn VictimPolicy> {
+        Box::new(self.clone())
     }
 }

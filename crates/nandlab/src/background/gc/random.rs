@@ -4,7 +4,7 @@
 //! of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013.
 
 use super::{Candidates, Context, VictimPolicy};
-use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
+use crate::base::policy::{Choice, ParamInfo, PolicyError, PolicyInfo};
 use crate::base::rng::Stream;
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
@@ -31,8 +31,10 @@ pub(super) fn make(choice: &Choice, context: Context) -> Box<dyn VictimPolicy> {
 }
 
 impl VictimPolicy for Random {
-    fn pick(&mut self, lane: &Candidates) -> Option<u32> {
-        lane.least_valid()?;
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
+        if lane.least_valid().is_none() {
+            return Ok(None);
+        }
         let mut draw = || loop {
             let superblock = self.stream.below(lane.superblocks.len() as u64) as u32;
             if lane.is_full(superblock) {
@@ -46,6 +48,10 @@ impl VictimPolicy for Random {
                 best = superblock;
             }
         }
-        Some(best)
+        Ok(Some(best))
+    }
+
+    fn fork(&self) -> Box<dyn VictimPolicy> {
+        Box::new(self.clone())
     }
 }

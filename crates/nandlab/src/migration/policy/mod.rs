@@ -10,7 +10,7 @@
 //! A policy is one file in this folder. The policy decides for each victim whether copybacks are used; the limit is
 //! checked for every unit.
 
-use crate::base::policy::PolicyInfo;
+use crate::base::policy::{PolicyError, PolicyInfo};
 
 pub use crate::ftl::COPYBACKS_MAX;
 
@@ -27,7 +27,10 @@ pub struct VictimView {
 /// Decides how the units of a victim are moved.
 pub trait MigrationPolicy: std::fmt::Debug + Send + Sync {
     /// Whether the victim's units are moved by copyback where the limit allows copybacks.
-    fn copies_back(&self, view: &VictimView) -> bool;
+    ///
+    /// # Errors
+    /// When the policy has failed. This ends the run.
+    fn copies_back(&mut self, view: &VictimView) -> Result<bool, PolicyError>;
 
     /// Whether the policy uses [`VictimView::buffer`].
     fn watches_buffer(&self) -> bool {

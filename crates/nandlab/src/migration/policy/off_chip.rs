@@ -2,7 +2,7 @@
 //! (the baseline of the rcopyback paper).
 
 use super::{MigrationPolicy, VictimView};
-use crate::base::policy::PolicyInfo;
+use crate::base::policy::{PolicyError, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "off-chip",
@@ -18,7 +18,7 @@ pub(super) fn make() -> Box<dyn MigrationPolicy> {
 }
 
 impl MigrationPolicy for OffChip {
-    fn copies_back(&self, _: &VictimView) -> bool {
-        false
+    fn copies_back(&mut self, _: &VictimView) -> Result<bool, PolicyError> {
+        Ok(false)
     }
 }

@@ -3,7 +3,7 @@
 //! copybacks in a row.
 
 use super::{MigrationPolicy, VictimView};
-use crate::base::policy::PolicyInfo;
+use crate::base::policy::{PolicyError, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "rcopyback",
@@ -22,8 +22,8 @@ pub(super) fn make() -> Box<dyn MigrationPolicy> {
 }
 
 impl MigrationPolicy for Selector {
-    fn copies_back(&self, view: &VictimView) -> bool {
-        view.is_urgent || view.buffer > BUSY
+    fn copies_back(&mut self, view: &VictimView) -> Result<bool, PolicyError> {
+        Ok(view.is_urgent || view.buffer > BUSY)
     }
 
     fn watches_buffer(&self) -> bool {

@@ -2,7 +2,7 @@
 //! 5.2).
 
 use super::{MigrationPolicy, VictimView};
-use crate::base::policy::PolicyInfo;
+use crate::base::policy::{PolicyError, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "rcopyback-greedy",
@@ -18,7 +18,7 @@ pub(super) fn make() -> Box<dyn MigrationPolicy> {
 }
 
 impl MigrationPolicy for Greedy {
-    fn copies_back(&self, _: &VictimView) -> bool {
-        true
+    fn copies_back(&mut self, _: &VictimView) -> Result<bool, PolicyError> {
+        Ok(true)
     }
 }
