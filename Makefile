@@ -86,7 +86,7 @@ test-programs:
 
 check: $(VENV)/.stamp-dev
 	cargo fmt --all --check
-	rustfmt --edition 2024 --check crates/nandlab/src/background/gc/*.rs crates/nandlab/src/write_cache/sync/*.rs crates/nandlab/src/migration/policy/*.rs  # cargo fmt does not find these files, because macros declare their modules
+	rustfmt --edition 2024 --check crates/nandlab/src/background/gc/*.rs crates/nandlab/src/write_cache/eviction/*.rs crates/nandlab/src/write_cache/sync/*.rs crates/nandlab/src/migration/policy/*.rs  # cargo fmt does not find these files, because macros declare their modules
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check

@@ -134,6 +134,7 @@ VARIANTS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, tuple[str, ...]]
             "sync-eager": ("cache.sync=eager",),
             "sync-punctual": ("cache.sync=punctual", "cache.dirty_budget=0.5"),
             "sync-greedy": ("cache.sync=greedy", "cache.dirty_budget=0.5"),
+            "evict-cflru": ("cache.sync=punctual", "cache.dirty_budget=0.5", "cache.eviction=cflru"),
             "budget-fixed": ("cache.dirty_budget=0.5",),
             "detections": DETECTIONS,
             "detections-continuous": (*DETECTIONS, "capacitor.steps=continuous", "capacitor.capacitance=5mF"),

@@ -175,6 +175,7 @@ CASES: dict[str, Case] = {
     "cache.size": case("cache.size=128KiB", base=CACHE),
     "cache.access": case("cache.access=3us", base=CACHE),
     "cache.sync": case("cache.sync=punctual", base=CACHE),
+    "cache.eviction": case("cache.eviction=cflru", base=('cache.size="256KiB"',)),
     "cache.dirty_budget": case("cache.dirty_budget=0.2", base=CACHE),
     "cache.read_room": case("cache.read_room=wait", base=('cache.size="32KiB"',)),
     "cache.flush_to": case(

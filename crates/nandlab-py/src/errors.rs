@@ -44,7 +44,10 @@ pub(crate) fn failure_text(failure: &Failure, hash: &str) -> String {
              larger drive.op may avoid the fault"
         ),
         Failure::Policy { fault, .. } => {
-            format!("{failure} (spec {hash})\n  remedy: correct the policy, or set another {}", fault.slot.key())
+            format!(
+                "{failure} (spec {hash})\n  remedy: correct the policy, or set another {}",
+                fault.slot.key()
+            )
         }
         Failure::WornOut { .. } => format!(
             "{failure} (spec {hash})\n  remedy: a larger drive.endurance, a lower reliability.pe_cycles, or less \

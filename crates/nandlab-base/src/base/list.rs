@@ -16,6 +16,12 @@ impl Link {
     /// The link of a slot that is in no list.
     pub const FREE: Self = Self { before: NONE, after: NONE };
 
+    /// The slot before it in the list, which was used more recently.
+    #[inline(always)]
+    pub fn before(self) -> Option<u32> {
+        (self.before != NONE).then_some(self.before)
+    }
+
     /// The next slot in the list, which was used less recently.
     pub fn after(self) -> Option<u32> {
         (self.after != NONE).then_some(self.after)

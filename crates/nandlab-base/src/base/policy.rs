@@ -27,6 +27,7 @@
 //! | `refresh.policy` | enum; code queries its properties (`in_place`, `partial`, `hot_reads`), not its name | `refresh/spec.rs` | |
 //! | `reclaim.policy` | enum | `reclaim/mod.rs` | read count of the superblock, predicted RBER of a sampled read |
 //! | `cache.sync` | `Box<dyn SyncPolicy>`, table `policies!` | `write_cache/sync/` | counts of the write cache (`CacheView`) |
+//! | `cache.eviction` | `Box<dyn EvictionPolicy>`, table `policies!` | `write_cache/eviction/` | the cached units by use (`CachedOrder`) |
 //! | `capacitor.flush` | enum | `ftl/flush_programs.rs`; its cost in `capacitor/cost.rs` | free superblocks, open superblocks, page kinds |
 //! | probe | generic parameter `P` | `probe/`, `host/oracle.rs`, `report/timeline/` | every event |
 
@@ -39,6 +40,10 @@ pub enum PolicySlot {
     Victim,
     /// `migration.policy`.
     Migration,
+    /// `cache.sync`.
+    Sync,
+    /// `cache.eviction`.
+    CacheEviction,
 }
 
 impl PolicySlot {
@@ -47,6 +52,8 @@ impl PolicySlot {
         match self {
             Self::Victim => "gc.victim",
             Self::Migration => "migration.policy",
+            Self::Sync => "cache.sync",
+            Self::CacheEviction => "cache.eviction",
         }
     }
 }

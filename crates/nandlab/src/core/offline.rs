@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::base::geometry::{LaneId, Lpn};
-use crate::base::policy::{PolicyError, PolicySlot};
+use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, Ftl, WriteStream};
 use crate::probe::Probe;
@@ -127,7 +127,8 @@ impl<'a, P: Probe> Offline<'a, P> {
             let text = format!(
                 "it picked {whole} blocks in succession that have no invalid page, though other blocks of the lane have some"
             );
-            core.fail_policy(PolicySlot::Victim, Some(lane), PolicyError::new(text));
+            let error = PolicyError::new(text);
+            core.fail_policy(PolicyFault { slot: PolicySlot::Victim, lane: Some(lane), error });
             return None;
         }
         let stream = core.emptying_stream(victim, false);

@@ -2,7 +2,7 @@
 
 use super::{Core, Wake};
 use crate::base::geometry::{LaneId, SuperblockId};
-use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
+use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::probe::Probe;
 
 impl<P: Probe> Core<P> {
@@ -13,7 +13,7 @@ impl<P: Probe> Core<P> {
         match self.ftl.pick_victim(&self.geometry, &self.array, lane, self.now) {
             Ok(victim) => victim,
             Err(error) => {
-                self.fail_policy(PolicySlot::Victim, Some(lane), error);
+                self.fail_policy(PolicyFault { slot: PolicySlot::Victim, lane: Some(lane), error });
                 None
             }
         }
@@ -21,7 +21,7 @@ impl<P: Probe> Core<P> {
 
     /// A policy has failed, or has made a decision that cannot be carried out: the drive fails when it serves the wakes.
     #[cold]
-    pub(crate) fn fail_policy(&mut self, slot: PolicySlot, lane: Option<LaneId>, error: PolicyError) {
-        self.wake(Wake::PolicyFailed(Box::new(PolicyFault { slot, lane, error })));
+    pub(crate) fn fail_policy(&mut self, fault: PolicyFault) {
+        self.wake(Wake::PolicyFailed(Box::new(fault)));
     }
 }

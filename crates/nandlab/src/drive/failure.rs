@@ -130,6 +130,8 @@ impl<P: Probe> Drive<P> {
         match slot {
             PolicySlot::Victim => self.spec.gc.victim.name,
             PolicySlot::Migration => self.spec.migration.policy.name,
+            PolicySlot::Sync => self.spec.cache.sync.name,
+            PolicySlot::CacheEviction => self.spec.cache.eviction.name,
         }
     }
 

@@ -50,7 +50,7 @@ use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
 use crate::refresh::partial::{CombinationLinks, Linked};
 use crate::sched::{Device, NEVER};
-use crate::write_cache::Caching;
+use crate::write_cache::{CachePolicies, Caching};
 use fast_forward::Pace;
 use mechanisms::Schemes;
 use spec::{EnergySpec, Spec};
@@ -156,7 +156,7 @@ impl<P: Probe> Drive<P> {
         );
         let geometry = &core.geometry;
         let schemes = Schemes::new(spec, &core);
-        let mut caching = Caching::new(&spec.cache, geometry);
+        let mut caching = Caching::new(&spec.cache, CachePolicies::new(&spec.cache), geometry);
         let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
         if schemes.migration.watches_buffer() {
             let window = core.device.timing().superblock_write_ns(geometry.units_per_superblock);

@@ -297,8 +297,8 @@ fn required_programs(geometry: &Geometry, ftl: &Ftl, programs: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::base::geometry::LaneId;
-    use crate::base::policy::PolicyError;
     use crate::base::geometry::{DriveSpec, Layout, Superblock};
+    use crate::base::policy::PolicyError;
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;
     use crate::ftl::needs::{Demands, SuperblockNeeds};

@@ -38,7 +38,7 @@ pub use spec::CopybackLimitSpec;
 pub use stats::{MigrationStats, MigrationSummary};
 
 use crate::base::geometry::{Geometry, LaneId, PageKind, SuperblockId, UnitId};
-use crate::base::policy::PolicySlot;
+use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Physics, Queued};
 use crate::flash::{AgeStamp, Condition, Superblock};
 use crate::ftl::WriteStream;
@@ -116,7 +116,7 @@ impl Migration {
                 return None;
             }
             Err(error) => {
-                core.fail_policy(PolicySlot::Migration, Some(lane), error);
+                core.fail_policy(PolicyFault { slot: PolicySlot::Migration, lane: Some(lane), error });
                 return None;
             }
         }

@@ -10,15 +10,18 @@
 //! ([`CachedUnit::unflushed`]); a write-through is acknowledged when it is in flash.
 //!
 //! This file is the cache's bookkeeping, without time: `mod.rs` and `write_back.rs` move the data. The sync policy
-//! ([`sync`]) decides when dirty units are written back.
+//! ([`sync`](super::sync)) decides when dirty units are written back, the eviction policy
+//! ([`eviction`](super::eviction)) which unit leaves a full cache.
 
-use super::sync::{self, CacheView, Coldness, SyncPolicy};
+use super::eviction::{CachedOrder, EvictionPolicy};
+use super::sync::{CacheView, Coldness, SyncPolicy};
 use super::unit::{CachedUnit, Recency, WriteBack};
-use super::{CacheSpec, DirtyBudget};
+use super::{CachePolicies, CacheSpec, DirtyBudget};
 use crate::base::geometry::Lpn;
 use crate::base::huge::{Huge, prefetch};
 pub use crate::base::ids::CacheSlot;
 use crate::base::list::{Link, List, ListLinks};
+use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::base::steps::step;
 use crate::core::Queue;
 
@@ -74,6 +77,7 @@ pub struct WriteCache {
     /// a budget of 0 more units than the budget may be dirty, but no more may be unflushed.
     budget: u32,
     sync: Box<dyn SyncPolicy>,
+    eviction: Box<dyn EvictionPolicy>,
 }
 
 impl WriteCache {
@@ -81,14 +85,19 @@ impl WriteCache {
     /// detection programs a dummy unit, which takes the same energy.
     const LOOKS: u32 = 32;
 
-    /// The cache of a validated `[cache]` section, for a drive of `logical_units` units; `None` if the spec has no
-    /// cache.
-    pub fn new(spec: &CacheSpec, logical_units: u32, unit_bytes: u32) -> Option<Self> {
+    /// The cache of a validated `[cache]` section with its policies, for a drive of `logical_units` units; `None` if the
+    /// spec has no cache.
+    pub fn new(
+        spec: &CacheSpec,
+        policies: CachePolicies,
+        logical_units: u32,
+        unit_bytes: u32,
+    ) -> Option<Self> {
         let units = spec.size_bytes / u64::from(unit_bytes);
         if units == 0 {
             return None;
         }
-        let sync = sync::make(&spec.sync);
+        let CachePolicies { sync, eviction } = policies;
         let capacity = u32::try_from(units).unwrap_or(u32::MAX).min(logical_units);
         let share = |share: f64| libm::floor(share * f64::from(capacity) + 1e-9) as u32;
         let budget = match spec.dirty_budget {
@@ -112,6 +121,7 @@ impl WriteCache {
             leaving: 0,
             budget,
             sync,
+            eviction,
         })
     }
 
@@ -262,12 +272,14 @@ impl WriteCache {
         self.capacity - self.entries.len() as u32 + self.free.len() as u32
     }
 
-    /// Takes a slot for another unit: a free slot, or the slot of the least recently used unit if that unit is clean,
-    /// nothing is under way for it, and the policy does not evict a dirty unit first. Returns the slot and whether a
-    /// unit was evicted.
-    pub fn take_slot(&mut self) -> Option<(CacheSlot, bool)> {
+    /// Takes a slot for another unit: a free slot, or the slot of the unit to be evicted if that unit is clean and
+    /// nothing is under way for it. Returns the slot and whether a unit was evicted.
+    ///
+    /// # Errors
+    /// When a policy has failed.
+    pub fn take_slot(&mut self) -> Result<Option<(CacheSlot, bool)>, Box<PolicyFault>> {
         if let Some(slot) = self.free.pop() {
-            return Some((slot, false));
+            return Ok(Some((slot, false)));
         }
         if (self.entries.len() as u32) < self.capacity {
             self.entries.push(CachedUnit {
@@ -293,26 +305,43 @@ impl WriteCache {
                 used: Link::default(),
                 dirty_used: Link::default(),
             });
-            return Some((CacheSlot(self.entries.len() as u32 - 1), false));
+            return Ok(Some((CacheSlot(self.entries.len() as u32 - 1), false)));
         }
-        let slot = self.least_recently_used().filter(|_| self.dirty_victim().is_none())?;
+        let Some(slot) = self.victim()? else { return Ok(None) };
         let entry = self.entry(slot);
         if entry.is_dirty() || !entry.is_idle() {
-            return None;
+            return Ok(None);
         }
         self.unlink(slot);
         let lpn = self.entry(slot).lpn;
         self.slots[lpn.index()] = 0;
-        Some((slot, true))
+        Ok(Some((slot, true)))
     }
 
-    /// The least recently used dirty unit, if the policy evicts dirty units before clean ones now.
-    fn dirty_victim(&self) -> Option<CacheSlot> {
-        self.oldest_dirty().filter(|_| self.sync.evicts_dirty_first(&self.view()))
-    }
-
-    fn least_recently_used(&self) -> Option<CacheSlot> {
-        self.cold.last().or(self.warm.last()).map(CacheSlot)
+    /// The unit to be evicted next: the least recently used dirty unit if the sync policy evicts dirty units first now,
+    /// otherwise the choice of the eviction policy. `None` if every unit is already leaving.
+    fn victim(&mut self) -> Result<Option<CacheSlot>, Box<PolicyFault>> {
+        let fault = |slot, error| Box::new(PolicyFault { slot, lane: None, error });
+        if let Some(slot) = self.oldest_dirty() {
+            let is_first = self.sync.evicts_dirty_first(&self.view());
+            if is_first.map_err(|error| fault(PolicySlot::Sync, error))? {
+                return Ok(Some(slot));
+            }
+        }
+        let Self { entries, warm, cold, capacity, dirty_units, eviction, .. } = self;
+        let order = CachedOrder { entries, warm, cold, capacity: *capacity, dirty_units: *dirty_units };
+        let slot = eviction.pick(&order).and_then(|slot| {
+            if slot.map_or(order.is_empty(), |slot| order.contains(slot)) {
+                return Ok(slot);
+            }
+            Err(PolicyError::new(match slot {
+                None => format!("it picked no page, though {} can be evicted", order.len()),
+                Some(CacheSlot(slot)) => {
+                    format!("it picked slot {slot}, which has no page that can be evicted")
+                }
+            }))
+        });
+        slot.map_err(|error| fault(PolicySlot::CacheEviction, error))
     }
 
     /// Puts `lpn`, which must not be cached, into a slot taken for it; none of its sectors is valid yet.
@@ -325,13 +354,17 @@ impl WriteCache {
         self.touch(slot);
     }
 
-    /// Chooses a unit and begins its eviction ([`WriteCache::leave`]): the least recently used dirty unit if the policy
-    /// evicts dirty units first now, otherwise the least recently used unit. The caller writes the unit back if it is
-    /// dirty. Returns `None` if every unit is already leaving.
-    pub fn choose_victim(&mut self) -> Option<CacheSlot> {
-        let slot = self.dirty_victim().or(self.least_recently_used())?;
-        self.leave(slot);
-        Some(slot)
+    /// Chooses a unit and begins its eviction ([`WriteCache::leave`]). The caller writes the unit back if it is dirty.
+    /// Returns `None` if every unit is already leaving.
+    ///
+    /// # Errors
+    /// When a policy has failed.
+    pub fn choose_victim(&mut self) -> Result<Option<CacheSlot>, Box<PolicyFault>> {
+        let slot = self.victim()?;
+        if let Some(slot) = slot {
+            self.leave(slot);
+        }
+        Ok(slot)
     }
 
     /// Marks a unit, which must not be leaving yet, as leaving, and takes it out of the order of use.

@@ -30,6 +30,7 @@
 //! way have ended.
 
 mod cache;
+pub mod eviction;
 pub(crate) mod notes;
 mod reads;
 pub(crate) mod spec;
@@ -46,6 +47,7 @@ pub use stats::{CacheStats, CacheSummary};
 pub use unit::{CachedUnit, WriteBack};
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
+use crate::base::policy::PolicyFault;
 use crate::base::units::{Span, Time};
 use crate::core::{Component, Core, Map, Mechanism, Offline, Queue, Rest, Waiter, Wake, Wants};
 use crate::host::Request;
@@ -53,6 +55,31 @@ use crate::host::{BufferLoad, DataPath, Host, Occupancy};
 use crate::probe::Probe;
 use crate::sched::Owner;
 use std::collections::{BTreeMap, VecDeque};
+
+/// What a policy has decided; `None` if it has failed, and with it the drive.
+#[inline]
+fn settled<T, P: Probe>(core: &mut Core<P>, decided: Result<Option<T>, Box<PolicyFault>>) -> Option<T> {
+    decided.unwrap_or_else(|fault| {
+        core.fail_policy(*fault);
+        None
+    })
+}
+
+/// The policies of a write cache.
+#[derive(Debug)]
+pub struct CachePolicies {
+    /// When dirty units are written back ahead of eviction.
+    pub sync: Box<dyn sync::SyncPolicy>,
+    /// Which unit leaves a full cache.
+    pub eviction: Box<dyn eviction::EvictionPolicy>,
+}
+
+impl CachePolicies {
+    /// The policies that the spec names.
+    pub fn new(spec: &CacheSpec) -> Self {
+        Self { sync: sync::make(&spec.sync), eviction: eviction::make(&spec.eviction) }
+    }
+}
 
 /// The write cache with its queues, DRAM accesses and flash operations.
 #[derive(Debug)]
@@ -91,7 +118,8 @@ pub(crate) struct Caching {
 impl<P: Probe> Mechanism<P> for Caching {
     /// Empties the cache, and keeps the counters.
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
-        let fresh = Self::new(&self.spec, &offline.geometry).expect("the spec has a write cache");
+        let fresh = Self::new(&self.spec, CachePolicies::new(&self.spec), &offline.geometry)
+            .expect("the spec has a write cache");
         let before = std::mem::replace(self, fresh);
         (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
         self.update_load(offline.now);
@@ -104,8 +132,8 @@ impl<P: Probe> Mechanism<P> for Caching {
 }
 
 impl Caching {
-    pub(crate) fn new(spec: &CacheSpec, geometry: &Geometry) -> Option<Self> {
-        let cache = WriteCache::new(spec, geometry.logical_units, geometry.unit_bytes)?;
+    pub(crate) fn new(spec: &CacheSpec, policies: CachePolicies, geometry: &Geometry) -> Option<Self> {
+        let cache = WriteCache::new(spec, policies, geometry.logical_units, geometry.unit_bytes)?;
         let unit_bytes = u64::from(geometry.unit_bytes);
         let sector_bytes = (unit_bytes / 64).max(512.min(unit_bytes));
         Some(Self {
@@ -293,7 +321,7 @@ impl Caching {
         let slot = match found {
             Some(slot) => slot,
             None => {
-                let Some((slot, has_evicted)) = self.cache.take_slot() else { return false };
+                let Some((slot, has_evicted)) = self.take_slot(core) else { return false };
                 self.stats.evictions += u64::from(has_evicted);
                 self.cache.insert(slot, lpn);
                 if touched != sectors {
@@ -350,6 +378,12 @@ impl Caching {
         true
     }
 
+    /// Takes a slot for another unit ([`WriteCache::take_slot`]); `None` also if a policy has failed.
+    #[inline]
+    fn take_slot<P: Probe>(&mut self, core: &mut Core<P>) -> Option<(CacheSlot, bool)> {
+        settled(core, self.cache.take_slot())
+    }
+
     /// The number of units that may be dirty now: the dirty budget without the units that records of deallocations
     /// take. Above 0 unless the budget is 0 ([`Caching::has_room_for_trims`]).
     fn room<P: Probe>(&self, core: &Core<P>, host: &Host) -> u32 {
@@ -376,7 +410,7 @@ impl Caching {
             // The first waiting unit may have been evicted since it began to wait, so it needs a slot now.
             let wanted = self.waiting_slots.max(u32::from(cache.find(first).is_none()));
             if cache.leaving() + cache.free_slots() < wanted
-                && let Some(slot) = cache.choose_victim()
+                && let Some(slot) = settled(core, cache.choose_victim())
             {
                 if cache.free_if_idle(slot) {
                     self.stats.evictions += 1;

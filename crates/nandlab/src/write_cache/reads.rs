@@ -19,7 +19,7 @@
 //!   are those that are being written through.
 //! - A power loss aborts waiting reads like all outstanding requests.
 
-use super::{CacheSlot, Caching, ReadRoom};
+use super::{CacheSlot, Caching, ReadRoom, settled};
 use crate::base::geometry::{Lpn, RequestId};
 use crate::core::{Component, Core, Map, Wake, Wants};
 use crate::host::{DataPath, Host};
@@ -93,7 +93,7 @@ impl Caching {
         if self.waiting_len > 0 && !is_first {
             return false;
         }
-        let Some((slot, has_evicted)) = self.cache.take_slot() else { return false };
+        let Some((slot, has_evicted)) = self.take_slot(core) else { return false };
         self.stats.evictions += u64::from(has_evicted);
         self.cache.insert(slot, lpn);
         self.cache.entry_mut(slot).is_read_miss = true;
@@ -160,7 +160,7 @@ impl Caching {
         if !is_current || self.waiting_len > 0 || self.cache.find(read.lpn).is_some() {
             return;
         }
-        let Some((slot, has_evicted)) = self.cache.take_slot() else {
+        let Some((slot, has_evicted)) = self.take_slot(core) else {
             // This unit is not cached, but a slot is freed for a unit read later.
             self.make_room_for_read(core, path);
             return;
@@ -177,7 +177,7 @@ impl Caching {
     fn make_room_for_read<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let cache = &mut self.cache;
         if cache.leaving() == 0
-            && let Some(slot) = cache.choose_victim()
+            && let Some(slot) = settled(core, cache.choose_victim())
         {
             if cache.free_if_idle(slot) {
                 self.stats.evictions += 1;

@@ -1,6 +1,6 @@
 //! The section `[cache]` of the spec.
 
-use super::sync;
+use super::{eviction, sync};
 use crate::base::policy::Choice;
 use crate::base::units::Span;
 use crate::spec::{
@@ -34,6 +34,13 @@ section! {
             ValueKind::Registered(syncs),
             "\"none\"",
             "when dirty pages are written back ahead of eviction",
+        ),
+        /// The eviction policy, one of [`crate::write_cache::eviction::POLICIES`].
+        pub eviction: Choice = key(
+            "cache.eviction",
+            ValueKind::Registered(evictions),
+            "\"lru\"",
+            "which page leaves a full write cache",
         ),
         /// The limit to the number of dirty units.
         pub dirty_budget: DirtyBudget = key(
@@ -92,6 +99,12 @@ fn syncs() -> &'static [Policy] {
     &ALL
 }
 
+fn evictions() -> &'static [Policy] {
+    static ALL: LazyLock<Vec<Policy>> =
+        LazyLock::new(|| eviction::POLICIES.iter().map(|(info, _)| registered(info)).collect());
+    &ALL
+}
+
 /// `cache.dirty_budget`: the limit to the number of dirty units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DirtyBudget {
@@ -131,7 +144,7 @@ fn has_cache(check: &Check<'_>) -> Option<bool> {
     Some(check.int("cache.size")? >= unit)
 }
 
-/// Sync policy, dirty budget and read room have no effect without a write cache.
+/// Sync policy, eviction policy, dirty budget and read room have no effect without a write cache.
 fn is_there(check: &mut Check<'_>) -> Option<()> {
     if has_cache(check)? {
         return Some(());
@@ -141,6 +154,11 @@ fn is_there(check: &mut Check<'_>) -> Option<()> {
     if sync != "none" {
         let message = format!("\"{sync}\" has no effect without a write cache");
         check.error(&["cache.sync", "cache.size"], message, remedy("cache.sync", "\"none\""));
+    }
+    let eviction = check.tag("cache.eviction")?;
+    if eviction != "lru" {
+        let message = format!("\"{eviction}\" has no effect without a write cache");
+        check.error(&["cache.eviction", "cache.size"], message, remedy("cache.eviction", "\"lru\""));
     }
     let budget = check.get("cache.dirty_budget")?;
     if *budget != Val::Num(1.0) {

@@ -20,9 +20,10 @@ struct Bench {
 
 fn spec(dirty_budget: f64) -> CacheSpec {
     let sync = Choice { name: "punctual", values: vec![] };
+    let eviction = Choice { name: "lru", values: vec![] };
     let dirty_budget = DirtyBudget::Share(dirty_budget);
     let (read_room, flush_to) = (ReadRoom::Skip, FlushTo::Cache);
-    CacheSpec { size_bytes: 4 * 4096, access_ns: US, sync, dirty_budget, read_room, flush_to }
+    CacheSpec { size_bytes: 4 * 4096, access_ns: US, sync, eviction, dirty_budget, read_room, flush_to }
 }
 
 impl Bench {
@@ -33,7 +34,8 @@ impl Bench {
             map: MapInRam::default(),
             writes: Writes::new(true, &core.geometry),
         };
-        let cache = Caching::new(&spec(dirty_budget), &core.geometry).expect("a write cache");
+        let spec = spec(dirty_budget);
+        let cache = Caching::new(&spec, CachePolicies::new(&spec), &core.geometry).expect("a write cache");
         Self { core, path, cache }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{CacheSlot, Caching, WriteBack};
 use crate::base::geometry::UnitId;
+use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{Component, Core, Map, Queue, Read, Waiter, Wake, Wants};
 use crate::host::{DataPath, FailReason, Host, WriteBacks};
 use crate::probe::Probe;
@@ -237,16 +238,24 @@ impl Caching {
         self.sync_units(core, path);
     }
 
+    /// Whether the sync policy writes a unit back now that the drive is idle; no if it has failed.
+    fn syncs_when_idle<P: Probe>(&self, core: &mut Core<P>) -> bool {
+        self.cache.sync().syncs_when_idle(&self.cache.view()).unwrap_or_else(|error| {
+            core.fail_policy(PolicyFault { slot: PolicySlot::Sync, lane: None, error });
+            false
+        })
+    }
+
     #[inline(never)]
     pub(super) fn sync_units<P: Probe>(&mut self, core: &mut Core<P>, path: &mut DataPath<impl Map<P>>) {
         let is_idle = core.state.is_idle;
         loop {
-            let cache = &self.cache;
-            let at_once = cache.sync().syncs_at_once();
+            let at_once = self.cache.sync().syncs_at_once();
             let wants = path.host.flushes > 0 && !path.host.is_backed
                 || at_once
-                || (is_idle && cache.sync().syncs_when_idle(&cache.view()))
-                || core.state.is_syncing;
+                || core.state.is_syncing
+                || is_idle && self.syncs_when_idle(core);
+            let cache = &self.cache;
             if !wants || !at_once && cache.writing() >= self.syncs_max {
                 return;
             }

@@ -205,7 +205,8 @@ impl Schemes {
         let gc_in_flush = [None, Some(1.0), None, Some(8.0)][(seed / 17 % 4) as usize];
         schemes.esr_mohm = [0, 500][(seed / 19 % 2) as usize];
         schemes.draw_cache(&mut stream, capacitor_aware, facts, gc_in_flush);
-        schemes.cache = schemes.cache.replacen("[cache]\n", &format!("[cache]\n{}", flush_to(seed)), 1);
+        let drawn = format!("[cache]\n{}{}", flush_to(seed), cache_eviction(seed));
+        schemes.cache = schemes.cache.replacen("[cache]\n", &drawn, 1);
         let reclaim = ["'none'", "{ reads = { limit = 50 } }", "{ rber = { limit = 0.5, every = 4 } }"];
         let policy = reclaim[stream.below(if has_levels { 3 } else { 2 }) as usize];
         schemes.cache += &format!("[reclaim]\npolicy = {policy}\n");
@@ -399,6 +400,12 @@ fn retry_table(seed: u64) -> Option<String> {
 fn flush_to(seed: u64) -> &'static str {
     ["flush_to = 'cache'\n", "flush_to = 'cache'\n", "flush_to = 'flash'\n"]
         [Stream::new(seed, "flush to").below(3) as usize]
+}
+
+/// Returns the line with `cache.eviction`: half of the seeds have `cflru`. The choice has a random stream of its own.
+fn cache_eviction(seed: u64) -> &'static str {
+    ["eviction = 'lru'\n", "eviction = { cflru = { window = 0.5 } }\n"]
+        [Stream::new(seed, "cache eviction").below(2) as usize]
 }
 
 /// Returns the parameters of the demand map that concern translation pages. They have a random stream of their own.

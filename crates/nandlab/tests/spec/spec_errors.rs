@@ -306,6 +306,11 @@ fn wrong_write_caches_are_errors() {
          more, or cache.sync = \"none\"",
     );
     golden(
+        "[cache]\neviction = \"cflru\"\n",
+        "run.toml:2: cache.eviction: \"cflru\" has no effect without a write cache\n  remedy: set cache.size to a page or \
+         more, or cache.eviction = \"lru\"",
+    );
+    golden(
         "[cache]\nread_room = \"wait\"\n",
         "run.toml:2: cache.read_room: \"wait\" has no effect without a write cache\n  remedy: set cache.size to a page or \
          more, or cache.read_room = \"skip\"",

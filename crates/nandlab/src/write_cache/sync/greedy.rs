@@ -2,7 +2,7 @@
 //! `punctual` (GS of the aging-capacitor paper, Section III-B).
 
 use super::{CacheView, SyncPolicy};
-use crate::base::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyError, PolicyInfo};
 
 pub(super) const INFO: PolicyInfo = PolicyInfo {
     name: "greedy",
@@ -18,7 +18,7 @@ pub(super) fn make(_: &Choice) -> Box<dyn SyncPolicy> {
 }
 
 impl SyncPolicy for Greedy {
-    fn syncs_when_idle(&self, _: &CacheView) -> bool {
-        true
+    fn syncs_when_idle(&self, _: &CacheView) -> Result<bool, PolicyError> {
+        Ok(true)
     }
 }

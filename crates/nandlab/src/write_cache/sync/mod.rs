@@ -3,7 +3,7 @@
 //! A policy receives the counts of [`CacheView`] and decides; the cache writes back and evicts. Each policy is one file
 //! in this folder and one line of `policies!`.
 
-use crate::base::policy::{Choice, PolicyInfo};
+use crate::base::policy::{Choice, PolicyError, PolicyInfo};
 
 /// The inputs of a sync policy: the state of the cache, with counts in units.
 #[derive(Clone, Copy, Debug)]
@@ -50,13 +50,19 @@ pub trait SyncPolicy: std::fmt::Debug + Send + Sync {
     }
 
     /// Whether the least recently used dirty unit is written back now that the drive is idle.
-    fn syncs_when_idle(&self, _cache: &CacheView) -> bool {
-        false
+    ///
+    /// # Errors
+    /// When the policy has failed. This ends the run.
+    fn syncs_when_idle(&self, _cache: &CacheView) -> Result<bool, PolicyError> {
+        Ok(false)
     }
 
-    /// Whether an eviction takes the least recently used dirty unit even if clean units were used less recently.
-    fn evicts_dirty_first(&self, _cache: &CacheView) -> bool {
-        false
+    /// Whether an eviction takes the least recently used dirty unit, whatever `cache.eviction` would take.
+    ///
+    /// # Errors
+    /// When the policy has failed. This ends the run.
+    fn evicts_dirty_first(&self, _cache: &CacheView) -> Result<bool, PolicyError> {
+        Ok(false)
     }
 
     /// Whether updates of a unit wait while it is being written back.

@@ -11,7 +11,7 @@
 //! margin below the budget is the redundancy that idle time restores: a burst of writes may use it.
 
 use super::{CacheView, Coldness, SyncPolicy};
-use crate::base::policy::{Choice, ParamInfo, PolicyInfo};
+use crate::base::policy::{Choice, ParamInfo, PolicyError, PolicyInfo};
 
 const fn share(name: &'static str, default: f64, description: &'static str) -> ParamInfo {
     ParamInfo { name, default: Some(default), min: 0.0, max: 1.0, whole: false, description }
@@ -54,14 +54,14 @@ impl SyncPolicy for Smart {
         self.cold_share
     }
 
-    fn syncs_when_idle(&self, cache: &CacheView) -> bool {
+    fn syncs_when_idle(&self, cache: &CacheView) -> Result<bool, PolicyError> {
         // Units that are being written back already do not count towards the threshold.
-        reaches(1.0 - self.budget_margin, cache.dirty - cache.writing, cache.budget)
-            || cache.oldest_dirty == Coldness::Cold
+        Ok(reaches(1.0 - self.budget_margin, cache.dirty - cache.writing, cache.budget)
+            || cache.oldest_dirty == Coldness::Cold)
     }
 
-    fn evicts_dirty_first(&self, cache: &CacheView) -> bool {
-        reaches(self.busy_from, cache.dirty, cache.budget)
+    fn evicts_dirty_first(&self, cache: &CacheView) -> Result<bool, PolicyError> {
+        Ok(reaches(self.busy_from, cache.dirty, cache.budget))
     }
 
     fn protects(&self) -> bool {
