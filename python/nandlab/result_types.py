@@ -905,6 +905,15 @@ class WarmUpSummary(Record, frozen=True):
     """Simulated time from the start until the last request of the warm-up had completed. In seconds."""
 
 
+class OutsidePolicy(Record, frozen=True):
+    """A policy from outside."""
+
+    slot: str
+    """The spec key of the slot that the policy fills, such as `gc.victim`."""
+    name: str
+    """The name of the policy."""
+
+
 class Summary(Record, frozen=True):
     """`summary.json`.
 
@@ -1006,6 +1015,8 @@ class Summary(Record, frozen=True):
     """The checks of a run with `--verify`; absent in other runs."""
     warm_up: WarmUpSummary | None = None
     """The warm-up, which the results leave out; absent without one."""
+    policies: tuple[OutsidePolicy, ...] | None = None
+    """Policies from outside, which fill slots in place of the policies that the spec names; absent without them."""
 
 
 class LostWrite(Record, frozen=True):

@@ -378,7 +378,7 @@ fn mapping_cache() {
                 let draw = stream.bits();
                 let lpn = Lpn(draw as u32 % lpns);
                 if !cache.touch(lpn) {
-                    cache.insert(lpn, 1);
+                    cache.insert(lpn, 1).expect("no policy comes from outside");
                 }
                 // As in GC, the entry whose level is set has often not been used lately.
                 cache.set_level(Lpn((draw >> 32) as u32 % lpns), 1 + (draw >> 61) as u8 % 7);

@@ -12,10 +12,10 @@
 //! | `gc.victim` | `Box<dyn VictimPolicy>`, table `policies!` | `background/gc/`; the trait in `ftl/victim.rs` | one lane's superblocks (`Candidates`), its own state and random stream |
 //! | `gc.pacing`, `gc.foreground` | enums | `background/pacing.rs`, `background/job.rs` | a lane's room, the units that its job has to move |
 //! | `ftl.allocation` | enum | `ftl/allocation/` | LPN; `dynamic` also die load and room |
-//! | `ftl.wear_levelling` | enum | `ftl/free_superblocks.rs` (next free superblock), `background/wear.rs` (cold superblock) | a lane's P/E cycles |
+//! | `ftl.wear_levelling` | enum; for the cold superblock `Box<dyn VictimPolicy>` | `ftl/free_superblocks.rs` (next free superblock), `background/wear.rs` (cold superblock) | a lane's P/E cycles |
 //! | `timing.scheduler` | enum | `sched/pick.rs` | the head of each of a die's five queues, one for each class of operations, and whether background work is urgent |
 //! | `ftl.map` | `core::Map`; `UnitMap`, with `demand` also `DemandMap` | `ftl/unit_map.rs`, `demand_map/` | |
-//! | `ftl.map.demand.eviction` | enum | `demand_map/cache/` | the cached entries: read level and order of use |
+//! | `ftl.map.demand.eviction` | enum; from outside `Box<dyn MapEviction>` | `demand_map/cache/` | the cached entries: read level and order of use |
 //! | `ftl.map.demand.translation_level` | enum | `Core::keeps_level` in `core/read.rs` | whether the unit is a translation page |
 //! | `ftl.map.demand.miss` | enum | `demand_map/mod.rs` | whether the translation page is being read |
 //! | `ftl.map.demand.write_back` | enum | `demand_map/insertions.rs` | whether the evicted entry is dirty, the stage of its write-back |
@@ -33,27 +33,37 @@
 
 use super::ids::LaneId;
 
-/// A slot whose policy may fail.
+/// A slot whose policy may come from outside the spec, and may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicySlot {
     /// `gc.victim`.
     Victim,
+    /// `ftl.wear_levelling = "static"`: the superblock whose data is moved.
+    Wear,
     /// `migration.policy`.
     Migration,
     /// `cache.sync`.
     Sync,
     /// `cache.eviction`.
     CacheEviction,
+    /// `ftl.map.demand.eviction`.
+    MapEviction,
 }
 
 impl PolicySlot {
+    /// All slots, in the order of the sections of a spec.
+    pub const ALL: [Self; 6] =
+        [Self::Wear, Self::MapEviction, Self::Victim, Self::Migration, Self::Sync, Self::CacheEviction];
+
     /// The spec key of the slot.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Victim => "gc.victim",
+            Self::Wear => "ftl.wear_levelling",
             Self::Migration => "migration.policy",
             Self::Sync => "cache.sync",
             Self::CacheEviction => "cache.eviction",
+            Self::MapEviction => "ftl.map.demand.eviction",
         }
     }
 }

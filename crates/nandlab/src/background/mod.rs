@@ -35,15 +35,17 @@ mod stats;
 mod tests;
 mod wear;
 
+pub(crate) use wear::Laggard;
+
 pub use stats::{GcStats, VictimMs, VictimStats};
 
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{
     Component, CopyBack, Core, Map, Mechanism, NextJob, Offline, Queued, Refreshed, Rest, Space, VictimTimes,
     Work,
 };
-use crate::ftl::WearLevelling;
-use crate::ftl::WriteStream;
+use crate::ftl::{VictimPolicy, WriteStream};
 use crate::host::{DataPath, Host};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -51,6 +53,7 @@ use copybacks::Waiting;
 use pacing::Pacing;
 use spec::{GcPacing, GcSpec};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// The drive has failed if this many erases in vain per superblock of the drive give no write a unit: GC would continue
 /// for ever.
@@ -167,9 +170,9 @@ pub(crate) struct Background {
     /// `None` without pacing: of urgent GC and host writes, the die serves the one that has waited longer.
     pacing: Option<Pacing>,
     gc: GcSpec,
-    /// Whether static wear levelling is on.
-    levels_wear: bool,
-    wear_gap: u32,
+    /// The policy that picks the superblock that static wear levelling moves; `None` without it. The lock is never
+    /// waited for: it lets threads share a drive whose policy they may not share.
+    wear: Option<Mutex<Box<dyn VictimPolicy>>>,
     /// The largest number of units of a job whose copies are under way at a time: those of `migration.in_flight`
     /// programming units on each of its dies.
     copies_max: u32,
@@ -180,8 +183,7 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn new(
         gc: &GcSpec,
-        wear_levelling: WearLevelling,
-        wear_gap: u32,
+        wear: Option<Box<dyn VictimPolicy>>,
         copies_max: u32,
         copies_back: bool,
         buffer: u32,
@@ -194,12 +196,16 @@ impl Background {
             waiting: vec![Waiting::new(geometry); waiting].into(),
             pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(geometry.lanes, buffer)),
             gc: gc.clone(),
-            levels_wear: wear_levelling == WearLevelling::Static,
-            wear_gap,
+            wear: wear.map(Mutex::new),
             copies_max,
             stats: GcStats::default(),
             victim_stats: VictimStats::default(),
         }
+    }
+
+    /// After a power loss takes a fresh policy of wear levelling.
+    pub(crate) fn set_wear_policy(&mut self, wear: Option<Box<dyn VictimPolicy>>) {
+        self.wear = wear.map(Mutex::new);
     }
 
     /// The grace of an overdue superblock is running out. `is_next`: the lane's job works on this superblock, or will
@@ -347,7 +353,7 @@ impl Background {
         let is_due = Self::is_due(core, path, lane);
         // Wear levelling comes first: it is rarely due, and under a steady load space is always short, so GC would
         // always precede it.
-        if self.levels_wear && self.start_wear(core, path, schemes, lane, is_due) {
+        if self.wear.is_some() && self.start_wear(core, path, schemes, lane, is_due) {
             return;
         }
         // Without pacing, GC precedes refresh while space is short. If data comes due faster than the drive can refresh
@@ -509,8 +515,8 @@ impl Background {
         }
     }
 
-    /// Starts a wear-levelling job and returns `true` if the P/E cycles of the lane's least worn full superblock lag
-    /// the mean by more than the gap. The job takes a free superblock of the reserve, and its erase returns one.
+    /// Starts a wear-levelling job and returns `true` if the policy of wear levelling picks a superblock. The job takes
+    /// a free superblock of the reserve, and its erase returns one.
     #[inline(never)]
     fn start_wear<P: Probe>(
         &mut self,
@@ -529,10 +535,18 @@ impl Background {
             return false;
         }
         state.erases_unchecked = 0;
-        let first = core.geometry.first_superblock(lane);
-        let superblocks = &core.array.superblocks[core.geometry.superblocks_of(lane)];
-        let Some(within) = wear::laggard(superblocks, self.wear_gap) else { return false };
-        let victim = SuperblockId(first.0 + within);
+        let Some(policy) = &mut self.wear else { return false };
+        let policy = policy.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let candidates = core.ftl.candidates(&core.geometry, &core.array, lane, core.now);
+        let within = match candidates.picked_by(&mut **policy) {
+            Ok(Some(within)) => within,
+            Ok(None) => return false,
+            Err(error) => {
+                core.fail_policy(PolicyFault { slot: PolicySlot::Wear, lane: Some(lane), error });
+                return false;
+            }
+        };
+        let victim = SuperblockId(core.geometry.first_superblock(lane).0 + within);
         if !core.may_empty(lane, victim, true) {
             return false;
         }

@@ -1,13 +1,12 @@
 //! Notes on GC.
 
-use super::spec::GcSpec;
 use crate::base::note::Note;
 use crate::base::words::{count, listed, several, size};
 
-/// `forced` of GC's `victims` victims were forced victims.
-pub(crate) fn forced_victims(gc: &GcSpec, forced: u64, victims: u64) -> Option<Note> {
+/// `forced` of GC's `victims` victims were forced victims, under the victim policy `policy`.
+pub(crate) fn forced_victims(policy: &str, forced: u64, victims: u64) -> Option<Note> {
     // Under `greedy` the policy itself takes the superblocks with the fewest valid units.
-    if forced == 0 || gc.victim.name == "greedy" {
+    if forced == 0 || policy == "greedy" {
         return None;
     }
     Note::warning(

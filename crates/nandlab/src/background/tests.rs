@@ -11,6 +11,7 @@ use crate::core::{Read, Wake};
 use crate::demand_map::{
     ENTRY_BYTES, Eviction, MapSpec, MapWriteBack, Mapping, Miss, TranslationLevel, Tvpn,
 };
+use crate::ftl::WearLevelling;
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -90,7 +91,9 @@ impl Bench {
             map: MapInRam::default(),
             writes: Writes::new(true, &core.geometry),
         };
-        let jobs = Background::new(&gc, setup.levelling, 2, 4, false, 0, &core.geometry);
+        let is_static = setup.levelling == WearLevelling::Static;
+        let wear = is_static.then(|| Box::new(Laggard { gap: 2 }) as Box<dyn VictimPolicy>);
+        let jobs = Background::new(&gc, wear, 4, false, 0, &core.geometry);
         Self { core, path, others: Others::default(), jobs, log: Vec::new() }
     }
 

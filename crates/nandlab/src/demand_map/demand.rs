@@ -15,6 +15,7 @@ use super::Eviction;
 use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
 pub use crate::base::ids::Tvpn;
+use crate::base::policy::PolicyError;
 use crate::core::Queue;
 use crate::ftl::UnitMap;
 
@@ -157,12 +158,15 @@ impl DemandMap {
     /// Brings the entry of `lpn` into the cache with the level bits `level`, unless the entry is already cached.
     /// Returns whether an entry was evicted and, if the evicted entry was dirty, which translation page has to be
     /// written back.
+    ///
+    /// # Errors
+    /// When an eviction policy from outside has failed. Then the entry is not brought in.
     #[inline]
-    pub fn load(&mut self, lpn: Lpn, level: u8) -> Loaded {
+    pub fn load(&mut self, lpn: Lpn, level: u8) -> Result<Loaded, PolicyError> {
         if self.cache.contains(lpn) {
-            return Loaded::default();
+            return Ok(Loaded::default());
         }
-        let Some(evicted) = self.cache.insert(lpn, level) else { return Loaded::default() };
+        let Some(evicted) = self.cache.insert(lpn, level)? else { return Ok(Loaded::default()) };
         let mut loaded = Loaded { evicted: true, write_back: None };
         if self.is_dirty(evicted) {
             self.dirty[evicted.index() / 64] &= !(1 << (evicted.0 % 64));
@@ -170,7 +174,7 @@ impl DemandMap {
             self.pages[page.index()].is_stale = true;
             loaded.write_back = Some(page);
         }
-        loaded
+        Ok(loaded)
     }
 
     /// The mapping of `lpn` has changed. If its entry is cached, the entry becomes dirty. If not, its translation page

@@ -27,12 +27,13 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Cache, ENTRY_BYTES};
+pub use cache::{Cache, ENTRY_BYTES, MapEviction};
 pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
 pub use spec::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
 pub use stats::{MapStats, MapSummary};
 
 use crate::base::geometry::{Geometry, LaneId, Lpn, MissId, UnitId};
+use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{
     BeforeLoss, Component, Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Read, Rest,
     STILL_WAITS, Waiter, WaiterId, Wake, Wants,
@@ -300,7 +301,13 @@ impl Mapping {
                 lpn.0
             );
         }
-        let loaded = self.demand.load(lpn, level);
+        let loaded = match self.demand.load(lpn, level) {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                core.fail_policy(PolicyFault { slot: PolicySlot::MapEviction, lane: None, error });
+                return None;
+            }
+        };
         self.stats.evictions += u64::from(loaded.evicted);
         let page = loaded.write_back?;
         self.stats.dirty_evictions += 1;

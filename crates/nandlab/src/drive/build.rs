@@ -1,15 +1,14 @@
-//! Makes the configurations of core, FTL and dirty budget from the spec. The mechanisms are made directly from their
-//! sections of the spec.
+//! Makes the configurations of core, FTL and dirty budget, and the demand map, from spec and policies. The other
+//! mechanisms are made directly from their sections of the spec.
 
+use super::Policies;
 use super::spec::superblock_needs;
 use super::spec::{DirtyBudget, MapSpec, Spec, TranslationLevel};
-use crate::background::gc;
 use crate::background::spec::GcForeground;
 use crate::base::geometry::Geometry;
-use crate::base::rng::Stream;
 use crate::capacitor::Budget;
 use crate::core;
-use crate::demand_map::DemandMap;
+use crate::demand_map::{DemandMap, Mapping};
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, PageVariation, Reliability};
 use crate::ftl::{self, Ftl};
 use crate::sched::Timing;
@@ -49,13 +48,27 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
     }
 }
 
+/// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM.
+pub(super) fn mapping(
+    spec: &Spec,
+    policies: &Policies,
+    geometry: &Geometry,
+    is_verified: bool,
+) -> Option<Mapping> {
+    let mut mapping = Mapping::new(&spec.ftl.map, geometry, is_verified)?;
+    let cache = &mut mapping.demand.cache;
+    if let Some(policy) = policies.map_eviction(cache.capacity()) {
+        cache.evict_by(policy);
+    }
+    Some(mapping)
+}
+
 /// The FTL of a drive with the flash array `array`.
-pub(super) fn ftl(spec: &Spec, geometry: &Geometry, array: &Array) -> Ftl {
-    let context = gc::Context { lanes: geometry.lanes, stream: Stream::new(spec.seed, "gc.victim") };
+pub(super) fn ftl(spec: &Spec, policies: &Policies, geometry: &Geometry, array: &Array) -> Ftl {
     let config = ftl::Config {
         allocation: spec.ftl.allocation,
         levelling: spec.ftl.wear_levelling,
-        victim: gc::make(&spec.gc.victim, context),
+        victim: policies.victim(spec, geometry),
         needs: superblock_needs(spec),
         translation_pages: match spec.ftl.map {
             MapSpec::Page => 0,

@@ -2,6 +2,7 @@
 //! it does not come to rest.
 
 use super::Drive;
+use super::spec::{Eviction, MapSpec};
 use crate::base::geometry::LaneId;
 use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::base::units::{Span, Time};
@@ -126,9 +127,17 @@ impl<P: Probe> Drive<P> {
     }
 
     /// The name of the policy of a slot.
-    pub(super) fn policy_name(&self, slot: PolicySlot) -> &str {
+    pub(crate) fn policy_name(&self, slot: PolicySlot) -> &str {
+        if let Some(name) = self.policies.name(slot) {
+            return name;
+        }
         match slot {
             PolicySlot::Victim => self.spec.gc.victim.name,
+            PolicySlot::Wear => "static",
+            PolicySlot::MapEviction => match self.spec.ftl.map {
+                MapSpec::Demand { eviction: Eviction::ReadLevel { .. }, .. } => "read-level",
+                MapSpec::Demand { .. } | MapSpec::Page => "lru",
+            },
             PolicySlot::Migration => self.spec.migration.policy.name,
             PolicySlot::Sync => self.spec.cache.sync.name,
             PolicySlot::CacheEviction => self.spec.cache.eviction.name,

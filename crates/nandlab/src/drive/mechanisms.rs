@@ -1,6 +1,6 @@
 //! The list of the mechanisms of a drive. What one mechanism needs of another is in `together.rs`.
 
-use super::Drive;
+use super::{Drive, Policies};
 use super::spec::Spec;
 use crate::base::geometry::LaneId;
 use crate::core::{Core, Mechanism, NextJob, Offline};
@@ -53,9 +53,9 @@ pub(super) struct Schemes {
 
 impl Schemes {
     /// The schemes with their settings in the spec.
-    pub(super) fn new<P: Probe>(spec: &Spec, core: &Core<P>) -> Self {
+    pub(super) fn new<P: Probe>(spec: &Spec, policies: &Policies, core: &Core<P>) -> Self {
         Self {
-            migration: Migration::new(&spec.migration, &core.geometry),
+            migration: Migration::new(&spec.migration, policies.migration(spec), &core.geometry),
             refreshing: Refreshing::new(&spec.refresh, spec.seed, core),
             reclaim: Reclaim::new(&spec.reclaim, &core.geometry),
         }

@@ -10,6 +10,7 @@ mod failure;
 mod fast_forward;
 mod mechanisms;
 pub(crate) mod notes;
+mod policies;
 mod power_loss;
 mod precondition;
 mod preconditioned;
@@ -29,6 +30,7 @@ pub use crate::host::{Completion, FailReason, LinkDirection, LinkState};
 pub use crate::refresh::{ErrorCacheState, PartialState};
 pub use failure::Failure;
 pub use fast_forward::Lived;
+pub use policies::{BuildError, Policies};
 pub use precondition::{PtsOutcome, Watch};
 pub use preconditioned::Preconditioned;
 pub use series::{DieSeries, Series, Window};
@@ -41,7 +43,7 @@ use crate::base::units::{SECOND, Span, Time};
 use crate::capacitor::PowerBackup;
 use crate::core::Core;
 use crate::core::Parts;
-use crate::demand_map::{DemandMap, Mapping};
+use crate::demand_map::DemandMap;
 use crate::flash::{Array, Ecc};
 use crate::ftl::Ftl;
 use crate::host::{Buffer, Host, Occupancy, Op, Oracle, Promises, Request, Writes};
@@ -50,7 +52,7 @@ use crate::probe::{NoProbe, Probe};
 use crate::read_levels::Reads;
 use crate::refresh::partial::{CombinationLinks, Linked};
 use crate::sched::{Device, NEVER};
-use crate::write_cache::{CachePolicies, Caching};
+use crate::write_cache::Caching;
 use fast_forward::Pace;
 use mechanisms::Schemes;
 use spec::{EnergySpec, Spec};
@@ -110,6 +112,7 @@ pub struct Drive<P: Probe = NoProbe> {
     /// The background job of each lane.
     background: Background,
     spec: Spec,
+    policies: Policies,
 }
 
 /// The state that tests corrupt to check that the audit finds the corruption.
@@ -149,14 +152,23 @@ impl<P: Probe> Drive<P> {
 
     /// A fresh drive with a probe, from a validated spec, not yet preconditioned.
     pub fn with_probe(spec: &Spec, probe: P) -> Self {
+        Self::build(spec, Policies::default(), probe).expect("a validated spec has policies that fit it")
+    }
+
+    /// A fresh drive with a probe, from a validated spec and policies from outside, not yet preconditioned.
+    ///
+    /// # Errors
+    /// When a policy from outside does not fit the spec.
+    pub fn build(spec: &Spec, policies: Policies, probe: P) -> Result<Self, BuildError> {
+        policies.check(spec, &spec.geometry())?;
         let core = Core::new(
             build::core(spec, probe.needs_sequences()),
-            |geometry, array| build::ftl(spec, geometry, array),
+            |geometry, array| build::ftl(spec, &policies, geometry, array),
             probe,
         );
         let geometry = &core.geometry;
-        let schemes = Schemes::new(spec, &core);
-        let mut caching = Caching::new(&spec.cache, CachePolicies::new(&spec.cache), geometry);
+        let schemes = Schemes::new(spec, &policies, &core);
+        let mut caching = Caching::new(&spec.cache, policies.cache(&spec.cache), geometry);
         let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
         if schemes.migration.watches_buffer() {
             let window = core.device.timing().superblock_write_ns(geometry.units_per_superblock);
@@ -176,13 +188,12 @@ impl<P: Probe> Drive<P> {
         let copies = spec.migration.in_flight.saturating_mul(geometry.units_per_program);
         let copies = copies.saturating_mul(geometry.dies_per_lane);
         let copies_back = spec.migration.policy.copybacks_max() > 0;
-        let (ftl, gc) = (&spec.ftl, &spec.gc);
+        let gc = &spec.gc;
         let buffered = buffer.as_ref().map_or(0, Buffer::capacity);
         let mut drive = Self {
             background: Background::new(
                 gc,
-                ftl.wear_levelling,
-                ftl.wear_gap,
+                policies.wear(spec, geometry),
                 copies,
                 copies_back,
                 buffered,
@@ -214,13 +225,14 @@ impl<P: Probe> Drive<P> {
                         geometry,
                     )
                 },
-                map: Mapping::new(&ftl.map, geometry, core.probe.needs_sequences()),
+                map: build::mapping(spec, &policies, geometry, core.probe.needs_sequences()),
                 writes: Writes::new(core.ftl.allocator.is_static(), geometry),
             },
             losses: Losses::default(),
             schemes,
             caching,
             spec: spec.clone(),
+            policies,
             core,
         };
         let EnergySpec { read_j, erase_j, .. } = spec.energy;
@@ -230,7 +242,7 @@ impl<P: Probe> Drive<P> {
         drive.with_power(|power, core, kept| power.begin(core, kept));
         drive.began();
         drive.serve();
-        drive
+        Ok(drive)
     }
 
     /// The geometry.
@@ -241,6 +253,11 @@ impl<P: Probe> Drive<P> {
     /// The spec the drive was built from.
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// The policies that come from outside.
+    pub fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     /// The present simulated time.

@@ -10,6 +10,7 @@
 
 use super::Drive;
 use super::precondition::PtsOutcome;
+use crate::base::policy::PolicySlot;
 use crate::flash::Array;
 use crate::ftl::Ftl;
 use crate::probe::Probe;
@@ -74,10 +75,11 @@ impl<P: Probe> Drive<P> {
         true
     }
 
-    /// What preconditioning sees of a drive beside its spec, as text: the geometry, the fields of the OOB, and the
-    /// numbers of the FTL that follow from the mechanisms of the drive.
+    /// What preconditioning sees of a drive beside its spec, as text: the geometry, the fields of the OOB, the numbers
+    /// of the FTL that follow from the mechanisms of the drive, and the name of a victim policy from outside.
     fn shape(&self) -> String {
         let core = &self.core;
-        format!("{:?} {:?} {:?}", core.geometry, core.array.keeps(), core.ftl.fixed())
+        let victim = self.policies.name(PolicySlot::Victim);
+        format!("{:?} {:?} {:?} {victim:?}", core.geometry, core.array.keeps(), core.ftl.fixed())
     }
 }

@@ -154,10 +154,11 @@ impl<P: Probe> Drive<P> {
 
     /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL.
     fn start_afresh(&mut self) -> Ftl {
-        let fresh = build::ftl(&self.spec, &self.core.geometry, &self.core.array);
+        let fresh = build::ftl(&self.spec, &self.policies, &self.core.geometry, &self.core.array);
         let mut offline = Offline::new(&mut self.core);
         let before = offline.forget_ram(fresh);
         each_mechanism!(&mut self, |mechanism| mechanism.power_lost(&mut offline));
+        self.renew_policies();
         before
     }
 

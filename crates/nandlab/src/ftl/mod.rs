@@ -531,7 +531,7 @@ impl Ftl {
         if !self.has_garbage(geometry, lane) {
             return Ok(None);
         }
-        let candidates = Self::candidates(geometry, array, lane, now, &self.index);
+        let candidates = Self::candidates_of(geometry, array, lane, now, &self.index);
         let within = self.picks.pick(&candidates)?;
         Ok(within.map(|within| SuperblockId(geometry.first_superblock(lane).0 + within)))
     }
@@ -545,11 +545,22 @@ impl Ftl {
         lane: LaneId,
         now: Time,
     ) -> Option<SuperblockId> {
-        let within = Self::candidates(geometry, array, lane, now, &self.index).least_valid()?;
+        let within = self.candidates(geometry, array, lane, now).least_valid()?;
         Some(SuperblockId(geometry.first_superblock(lane).0 + within))
     }
 
-    fn candidates<'a>(
+    /// The input of a policy that picks superblocks of `lane`.
+    pub(crate) fn candidates<'a>(
+        &'a self,
+        geometry: &Geometry,
+        array: &'a Array,
+        lane: LaneId,
+        now: Time,
+    ) -> Candidates<'a> {
+        Self::candidates_of(geometry, array, lane, now, &self.index)
+    }
+
+    fn candidates_of<'a>(
         geometry: &Geometry,
         array: &'a Array,
         lane: LaneId,

@@ -58,8 +58,7 @@ impl Picks {
     }
 
     pub(super) fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
-        let Some(within) = self.policy().pick(lane)? else { return Ok(None) };
-        lane.check(within)?;
+        let Some(within) = lane.picked_by(self.policy())? else { return Ok(None) };
         self.are_as_greedy = self.are_as_greedy && lane.least_valid() == Some(within);
         Ok(Some(within))
     }
@@ -187,10 +186,14 @@ impl Candidates<'_> {
         self.superblocks.get(superblock as usize).is_some_and(|b| b.state == SuperblockState::Full)
     }
 
-    /// Checks that `superblock` may be picked.
-    fn check(&self, superblock: u32) -> Result<(), PolicyError> {
+    /// The superblock that a policy picks.
+    ///
+    /// # Errors
+    /// When the policy fails or picks a superblock that is not full.
+    pub(crate) fn picked_by(&self, policy: &mut dyn VictimPolicy) -> Result<Option<u32>, PolicyError> {
+        let Some(superblock) = policy.pick(self)? else { return Ok(None) };
         if self.is_full(superblock) {
-            return Ok(());
+            return Ok(Some(superblock));
         }
         Err(PolicyError::new(match self.superblocks.get(superblock as usize).map(|b| b.state) {
             None => format!(

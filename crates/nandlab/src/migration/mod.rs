@@ -62,11 +62,11 @@ pub(crate) struct Migration {
 impl<P: Probe> Mechanism<P> for Migration {}
 
 impl Migration {
-    pub(crate) fn new(spec: &MigrationSpec, geometry: &Geometry) -> Self {
+    pub(crate) fn new(spec: &MigrationSpec, by: Box<dyn MigrationPolicy>, geometry: &Geometry) -> Self {
         let MigrationSpec { policy, valid_min, .. } = spec;
         let units = f64::from(geometry.units_per_page);
         Self {
-            policy: make(policy.name),
+            policy: by,
             limit: CopybackLimit::new(&policy.limit),
             copybacks_max: policy.copybacks_max(),
             // 1e-9 absorbs rounding.

@@ -6,6 +6,7 @@
 use super::RunFacts;
 use crate::base::geometry::Geometry;
 use crate::base::note::Note;
+use crate::base::policy::PolicySlot;
 use crate::base::words::{count, duration, number, part, several};
 use crate::drive::notes::{
     background, capacitor, demand_map, migration, power_loss, read_levels, reclaim, refresh, write_cache,
@@ -67,7 +68,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     if has_written {
         add(little_spare(drive));
     }
-    add(background::forced_victims(&spec.gc, stats.gc.victims_forced, stats.gc.victims));
+    let victim = drive.policy_name(PolicySlot::Victim);
+    add(background::forced_victims(victim, stats.gc.victims_forced, stats.gc.victims));
     add(refresh::too_slow(&stats.refresh, drive.refresh_load(), overdue));
     add(backlog(drive));
     if is_measured {
@@ -87,6 +89,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         add(demand_map::no_eviction(all.map.evictions, [map.cache.len(), capacity, logical_units]));
         if let MapSpec::Demand { eviction: Eviction::ReadLevel { fixed }, .. } = spec.ftl.map
             && all.map.evictions > 0
+            && drive.policies().name(PolicySlot::MapEviction).is_none()
         {
             add(demand_map::all_fixed(fixed, capacity));
         }
@@ -95,8 +98,10 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         let copies_back = spec.migration.policy.copybacks_max() > 0 && all.migration.copybacks() == 0;
         add(no_gc(drive, steady, copies_back));
     }
-    add(background::same_as_greedy(spec.gc.victim.name, all.gc.victims, drive.ftl().picks.are_as_greedy));
-    if spec.ftl.wear_levelling == WearLevelling::Static && !drive.has_operations_for(Cause::Wear) {
+    add(background::same_as_greedy(victim, all.gc.victims, drive.ftl().picks.are_as_greedy));
+    let levels_wear = spec.ftl.wear_levelling == WearLevelling::Static;
+    let by_gap = levels_wear && drive.policies().name(PolicySlot::Wear).is_none();
+    if by_gap && !drive.has_operations_for(Cause::Wear) {
         add(background::no_wear_levelling(spec.ftl.wear_gap));
     }
     add(no_suspension(spec.timing.suspend, &all.suspensions));
@@ -104,7 +109,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
         add(no_multi_plane(drive.geometry()));
     }
     let most = spec.migration.policy.copybacks_max();
-    add(migration::no_copybacks(&all.migration, spec.migration.policy.name, most, all.gc.victims));
+    let policy = drive.policy_name(PolicySlot::Migration);
+    add(migration::no_copybacks(&all.migration, policy, most, all.gc.victims));
     if spec.refresh.policy != RefreshPolicySpec::None {
         let lived_s = now.seconds() * spec.reliability.clock_scale;
         add(refresh::nothing_due(&all.refresh, &spec.refresh, overdue, lived_s));
@@ -121,8 +127,9 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(reclaim::nothing_reclaimed(&all.reclaim, &spec.reclaim));
     if has_written {
         let measured = drive.all_detections().iter().map(|found| found.budget).reduce(f64::min);
-        add(write_cache::budget_never_bound(&all.cache, &spec.cache, units, measured));
-        add(write_cache::never_synced(&all.cache, &spec.cache, units, measured));
+        let sync = drive.policy_name(PolicySlot::Sync);
+        add(write_cache::budget_never_bound(&all.cache, (&spec.cache, sync), units, measured));
+        add(write_cache::never_synced(&all.cache, (&spec.cache, sync), units, measured));
     }
     add(write_cache::never_hit(&all.cache));
     if has_buffer && all.counters.host_pages_written == 0 {

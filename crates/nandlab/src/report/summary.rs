@@ -407,6 +407,18 @@ pub struct Summary {
     /// The warm-up, which the results leave out; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUpSummary>,
+    /// Policies from outside, which fill slots in place of the policies that the spec names; absent without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policies: Option<Vec<OutsidePolicy>>,
+}
+
+/// A policy from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct OutsidePolicy {
+    /// The spec key of the slot that the policy fills, such as `gc.victim`.
+    pub slot: &'static str,
+    /// The name of the policy.
+    pub name: String,
 }
 
 /// Energy so far, in joules: that of the counted operations and transfers, and idle power over the whole time.
@@ -483,6 +495,13 @@ fn refresh<P: Probe>(drive: &Drive<P>) -> Option<RefreshSummary> {
             drive.partial_refresh(),
         )
     })
+}
+
+fn outside_policies<P: Probe>(drive: &Drive<P>) -> Option<Vec<OutsidePolicy>> {
+    let names = drive.policies().names();
+    let policies: Vec<OutsidePolicy> =
+        names.map(|(slot, name)| OutsidePolicy { slot, name: name.to_owned() }).collect();
+    (!policies.is_empty()).then_some(policies)
 }
 
 impl Summary {
@@ -571,6 +590,7 @@ impl Summary {
             }),
             precondition: None,
             verified: None,
+            policies: outside_policies(drive),
             warm_up: drive.warmed_up().map(|(requests, duration)| WarmUpSummary {
                 requests,
                 duration_s: number(duration.seconds()),

@@ -99,30 +99,43 @@ impl WriteCache {
         }
         let CachePolicies { sync, eviction } = policies;
         let capacity = u32::try_from(units).unwrap_or(u32::MAX).min(logical_units);
-        let share = |share: f64| libm::floor(share * f64::from(capacity) + 1e-9) as u32;
-        let budget = match spec.dirty_budget {
-            _ if !sync.keeps_budget() => capacity,
-            DirtyBudget::Share(part) => share(part),
-            // `PowerBackup::begin` sets the first measured budget.
-            DirtyBudget::Measured => 0,
-        };
-        Some(Self {
+        let mut cache = Self {
             slots: Huge::zeroed(logical_units as usize),
             entries: Vec::with_capacity(capacity as usize),
             free: Vec::new(),
             capacity,
             warm: List::default(),
             cold: List::default(),
-            cold_max: share(sync.cold_share()),
+            cold_max: 0,
             dirty_list: List::default(),
             dirty_units: 0,
             unflushed: 0,
             writing: 0,
             leaving: 0,
-            budget,
+            budget: 0,
             sync,
             eviction,
-        })
+        };
+        cache.begin(spec);
+        Some(cache)
+    }
+
+    /// Takes fresh policies, while the cache is empty.
+    pub(crate) fn set_policies(&mut self, spec: &CacheSpec, policies: CachePolicies) {
+        debug_assert!(self.warm.is_empty() && self.cold.is_empty(), "the policies would not know the units");
+        CachePolicies { sync: self.sync, eviction: self.eviction } = policies;
+        self.begin(spec);
+    }
+
+    /// Sets what follows from the policies: the cold share and the first dirty budget.
+    fn begin(&mut self, spec: &CacheSpec) {
+        self.cold_max = self.units_of(self.sync.cold_share());
+        self.budget = match spec.dirty_budget {
+            _ if !self.sync.keeps_budget() => self.capacity,
+            DirtyBudget::Share(part) => self.units_of(part),
+            // `PowerBackup::begin` sets the first measured budget.
+            DirtyBudget::Measured => 0,
+        };
     }
 
     /// Number of slots that have ever been used; the numbers of all slots in use are lower.

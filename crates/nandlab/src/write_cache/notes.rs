@@ -22,28 +22,27 @@ pub(crate) fn never_hit(stats: &CacheStats) -> Option<Note> {
 }
 
 /// The sync policy has written back no unit, and the number of dirty units never reached the budget that the policy
-/// turns on. `units`: capacity of the cache; `budget`: dirty units allowed.
+/// turns on. `sync`: name of the sync policy; `units`: capacity of the cache; `budget`: dirty units allowed.
 pub(crate) fn never_synced(
     stats: &CacheStats,
-    cache: &CacheSpec,
+    (cache, sync): (&CacheSpec, &str),
     [units, budget]: [u32; 2],
     measured: Option<f64>,
 ) -> Option<Note> {
     // `punctual` begins at the budget, and `budget-never-bound` names it.
-    let is_named = matches!(cache.sync.name, "none" | "punctual");
+    let is_named = matches!(sync, "none" | "punctual");
     let is_bound = stats.dirty_pages_max >= least_budget(cache, [units, budget], measured);
     if units == 0 || is_named || is_bound || stats.dirty_pages_max == 0 || stats.syncs > 0 {
         return None;
     }
     // `smart` also decides which unit is evicted.
-    let effect = if cache.sync.name == "smart" { "" } else { ", so the policy had no effect" };
+    let effect = if sync == "smart" { "" } else { ", so the policy had no effect" };
     Note::info(
         "no-sync",
         format!(
-            "cache.sync = {} wrote back no page ahead of eviction{effect}: with dirty pages the drive was never idle for \
+            "cache.sync = {sync} wrote back no page ahead of eviction{effect}: with dirty pages the drive was never idle for \
              gc.idle_after, or had fewer of them than the policy starts with. Lower the load (workload.arrival, \
-             workload.time_scale), or set cache.sync = \"eager\".",
-            cache.sync.name
+             workload.time_scale), or set cache.sync = \"eager\"."
         ),
     )
 }
@@ -57,11 +56,11 @@ fn least_budget(cache: &CacheSpec, [units, budget]: [u32; 2], measured: Option<f
     }
 }
 
-/// The number of dirty units never reached the budget. `units`: capacity of the cache; `budget`: dirty units allowed;
+/// The number of dirty units never reached the budget. `sync`: name of the sync policy; `units`: capacity of the cache; `budget`: dirty units allowed;
 /// `measured`: the lowest budget that a detection has set, as a share of the cache.
 pub(crate) fn budget_never_bound(
     stats: &CacheStats,
-    cache: &CacheSpec,
+    (cache, sync): (&CacheSpec, &str),
     [units, budget]: [u32; 2],
     measured: Option<f64>,
 ) -> Option<Note> {
@@ -69,15 +68,11 @@ pub(crate) fn budget_never_bound(
     let least = least_budget(cache, [units, budget], measured);
     // With the default budget of 1.0 the dirty units are bounded by the cache size alone; only `punctual` acts at that
     // bound.
-    let is_asked = cache.dirty_budget != DirtyBudget::Share(1.0) || cache.sync.name == "punctual";
+    let is_asked = cache.dirty_budget != DirtyBudget::Share(1.0) || sync == "punctual";
     if units == 0 || !is_asked || most >= least {
         return None;
     }
-    let keys = if cache.sync.name == "punctual" {
-        "cache.dirty_budget and cache.sync"
-    } else {
-        "cache.dirty_budget"
-    };
+    let keys = if sync == "punctual" { "cache.dirty_budget and cache.sync" } else { "cache.dirty_budget" };
     Note::info(
         "budget-never-bound",
         format!(

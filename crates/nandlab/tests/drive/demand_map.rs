@@ -779,7 +779,7 @@ fn the_audit_detects_an_evicted_dirty_entry() {
     write(&mut drive, 0);
     drive.audit().unwrap();
     let left = drive.inner_mut().demand.unwrap().cache.insert(Lpn(7), 1);
-    assert_eq!(left, Some(Lpn(0)));
+    assert_eq!(left, Ok(Some(Lpn(0))));
     let error = drive.audit().unwrap_err();
     assert!(error.contains("the entry of LPN 0 is dirty, but not cached"), "{error}");
 }

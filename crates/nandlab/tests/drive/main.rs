@@ -36,6 +36,7 @@ mod pacing;
 mod partial_by_hand;
 mod partial_refresh;
 mod partial_units;
+mod policies;
 mod power_loss;
 mod power_loss_sabotage;
 mod power_outputs;

@@ -5,13 +5,17 @@
 
 mod entries;
 mod lru;
+mod outside;
 mod read_level;
 
 use super::Eviction;
 use crate::base::geometry::Lpn;
 use crate::base::huge::Huge;
+use crate::base::policy::PolicyError;
 use entries::{MapEntries, MapEntry};
 use lru::Lru;
+pub use outside::MapEviction;
+use outside::Outside;
 use read_level::ReadLevel;
 
 /// Bytes of RAM that an entry takes: LPN, PPN and four level bits, aligned (LaLDPC, Section III-E).
@@ -22,6 +26,7 @@ pub const ENTRY_BYTES: u64 = 8;
 enum Order {
     Lru(Lru),
     ReadLevel(ReadLevel),
+    Outside(Outside),
 }
 
 /// Calls a method of the eviction policy in use.
@@ -30,6 +35,7 @@ macro_rules! ask {
         match $order {
             Order::Lru($policy) => $call,
             Order::ReadLevel($policy) => $call,
+            Order::Outside($policy) => $call,
         }
     };
 }
@@ -62,6 +68,12 @@ impl Cache {
             capacity,
             order,
         }
+    }
+
+    /// From now on a policy from outside chooses the entries to evict. The cache must be empty.
+    pub fn evict_by(&mut self, policy: Box<dyn MapEviction>) {
+        debug_assert!(self.is_empty(), "the policy would not know the entries");
+        self.order = Order::Outside(Outside(policy));
     }
 
     /// Number of entries for which the cache has room.
@@ -140,13 +152,16 @@ impl Cache {
 
     /// Adds the entry of `lpn`, which must not be cached. Returns the LPN whose entry was evicted, if the cache was
     /// full.
+    ///
+    /// # Errors
+    /// When a policy from outside fails or chooses an entry that is not cached. Then the entry of `lpn` is not added.
     #[inline]
-    pub fn insert(&mut self, lpn: Lpn, level: u8) -> Option<Lpn> {
+    pub fn insert(&mut self, lpn: Lpn, level: u8) -> Result<Option<Lpn>, PolicyError> {
         debug_assert!(!self.contains(lpn), "LPN {} is cached already", lpn.0);
         debug_assert!(level > 0, "levels count from 1");
         let mut evicted = None;
         let slot = if self.entries.len() == self.capacity {
-            let slot = ask!(&mut self.order, order => order.evict(&mut self.entries));
+            let slot = self.evict()?;
             let old = self.entries[slot].lpn;
             self.levels[old.index()] = 0;
             evicted = Some(old);
@@ -158,7 +173,24 @@ impl Cache {
         self.levels[lpn.index()] = level;
         self.slots[lpn.index()] = slot + 1;
         ask!(&mut self.order, order => order.on_inserted(&mut self.entries, slot));
-        evicted
+        Ok(evicted)
+    }
+
+    /// The slot of the entry to evict, which the order of the policy no longer has.
+    #[inline]
+    fn evict(&mut self) -> Result<u32, PolicyError> {
+        match &mut self.order {
+            Order::Lru(order) => Ok(order.evict(&mut self.entries)),
+            Order::ReadLevel(order) => Ok(order.evict(&mut self.entries)),
+            Order::Outside(order) => {
+                let lpn = order.0.evict()?;
+                if self.levels.get(lpn.index()).is_none_or(|&level| level == 0) {
+                    let text = format!("it evicted the entry of LPN {}, which is not cached", lpn.0);
+                    return Err(PolicyError::new(text));
+                }
+                Ok(self.slots[lpn.index()] - 1)
+            }
+        }
     }
 
     /// The LPNs with a cached entry, in the order of their slots.
@@ -181,7 +213,11 @@ impl Cache {
             }
         }
         let indexed = self.levels.iter().filter(|&&level| level != 0).count();
-        let ordered = ask!(&self.order, order => order.len());
+        let ordered = match &self.order {
+            Order::Lru(order) => order.len(),
+            Order::ReadLevel(order) => order.len(),
+            Order::Outside(_) => self.len(),
+        };
         if indexed != self.len() as usize || ordered != self.len() {
             let len = self.len();
             return Err(format!(

@@ -67,7 +67,7 @@ fn compare(seed: u64, len_mc: u32, len_fix: u32, lpns: u32, changes: u64, steps:
             literal.set_level(lpn, level);
         } else {
             let hit = cache.touch(Lpn(lpn));
-            let evicted = if hit { None } else { cache.insert(Lpn(lpn), level) };
+            let evicted = if hit { None } else { cache.insert(Lpn(lpn), level).unwrap() };
             assert_eq!(
                 (hit, evicted.map(|lpn| lpn.0)),
                 literal.request(lpn, level),
@@ -108,9 +108,9 @@ fn read_level_evicts_the_victims_of_the_two_cases_of_figure_8() {
     for (levels, victim) in [([1, 3, 2, 1, 3, 1, 2], 6), ([1, 1, 3, 2, 3, 2, 3], 6)] {
         let mut cache = Cache::new(7 * ENTRY_BYTES, 16, Eviction::ReadLevel { fixed: 3 });
         for position in (1..=7).rev() {
-            assert_eq!(cache.insert(Lpn(position), levels[position as usize - 1]), None);
+            assert_eq!(cache.insert(Lpn(position), levels[position as usize - 1]), Ok(None));
         }
-        assert_eq!(cache.insert(Lpn(9), 1), Some(Lpn(victim)));
+        assert_eq!(cache.insert(Lpn(9), 1), Ok(Some(Lpn(victim))));
     }
 }
 
@@ -127,7 +127,7 @@ fn lru_evicts_the_least_recently_used() {
             Some(at) => _ = literal.remove(at),
             None => {
                 let expected = if literal.len() == 20 { literal.pop() } else { None };
-                assert_eq!(cache.insert(Lpn(lpn), 1).map(|lpn| lpn.0), expected);
+                assert_eq!(cache.insert(Lpn(lpn), 1).unwrap().map(|lpn| lpn.0), expected);
             }
         }
         literal.insert(0, lpn);

@@ -1,0 +1,526 @@
+//! Policies from outside fill a slot as those of the spec do, and a policy that fails or decides what cannot be carried
+//! out ends the run with its name. The eviction of the write cache is compared with calculations by hand.
+
+use crate::common::{MS, TINY, at, ns, one, request, spec, submit_with_few, summary_at_the_end};
+use nandlab::base::geometry::{LaneId, Lpn, SuperblockId};
+use nandlab::base::policy::{PolicyError, PolicySlot};
+use nandlab::base::rng::Stream;
+use nandlab::demand_map::MapEviction;
+use nandlab::drive::spec::Spec;
+use nandlab::drive::{Drive, Failure, Policies};
+use nandlab::flash::SuperblockState;
+use nandlab::ftl::{Candidates, VictimPolicy};
+use nandlab::host::{Op, Oracle};
+use nandlab::migration::{MigrationPolicy, VictimView};
+use nandlab::probe::{NoProbe, Probe};
+use nandlab::sched::{Cause, FlashOp};
+use nandlab::write_cache::CacheSlot;
+use nandlab::write_cache::eviction::{CachedOrder, EvictionPolicy};
+use nandlab::write_cache::sync::{CacheView, SyncPolicy};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const PAGE: u64 = 4096;
+
+type Pick = fn(&Candidates) -> Result<Option<u32>, PolicyError>;
+
+/// A victim policy without state.
+struct By(Pick);
+
+impl VictimPolicy for By {
+    fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
+        (self.0)(lane)
+    }
+
+    fn fork(&self) -> Box<dyn VictimPolicy> {
+        Box::new(Self(self.0))
+    }
+}
+
+fn victim(name: &str, pick: Pick) -> Policies {
+    Policies::default().with_victim(name, move |_| Box::new(By(pick)))
+}
+
+/// The full superblock with the fewest valid units, found without the index of the drive.
+fn fewest(lane: &Candidates) -> Result<Option<u32>, PolicyError> {
+    let full = (0..lane.superblocks.len() as u32).filter(|&superblock| lane.is_full(superblock));
+    Ok(full.min_by_key(|&superblock| lane.superblocks[superblock as usize].valid))
+}
+
+fn in_state(lane: &Candidates, state: SuperblockState) -> Result<Option<u32>, PolicyError> {
+    let found = lane.superblocks.iter().position(|superblock| superblock.state == state);
+    Ok(Some(found.expect("the lane has such a superblock") as u32))
+}
+
+/// Fills the logical space and overwrites units at random, `writes` times or until the drive fails.
+fn overwrite<P: Probe>(drive: &mut Drive<P>, writes: u32) {
+    let units = u64::from(drive.geometry().logical_units);
+    (0..units).for_each(|lpn| _ = drive.write_now(Lpn(lpn as u32)));
+    mixed(drive, writes, units, 0);
+}
+
+/// Submits requests for single units below `units`, of which `reads` in 8 are reads, until the drive fails.
+fn mixed<P: Probe>(drive: &mut Drive<P>, requests: u32, units: u64, reads: u64) {
+    let mut stream = Stream::new(3, "policies");
+    for _ in 0..requests {
+        while drive.outstanding() >= 4 {
+            if !drive.advance_unless_at_rest() {
+                return;
+            }
+            drive.completions().for_each(drop);
+        }
+        let op = if stream.below(8) < reads { Op::Read } else { Op::Write };
+        let request = request(drive, op, stream.below(units) * PAGE, PAGE);
+        drive.submit(&request).unwrap();
+        if drive.failure().is_some() {
+            return;
+        }
+    }
+}
+
+/// The error of a drive that has failed because of the policy `name` of a slot.
+fn error_of<P: Probe>(drive: &Drive<P>, slot: PolicySlot, name: &str) -> (Option<LaneId>, String) {
+    let failure = drive.failure().expect("the policy has failed");
+    let Failure::Policy { name: found, fault } = failure else { panic!("{failure}") };
+    assert_eq!((&**found, fault.slot), (name, slot));
+    let text = failure.to_string();
+    assert!(text.starts_with(&format!("the policy {name} of {} has failed", slot.key())), "{text}");
+    (fault.lane, fault.error.to_string())
+}
+
+/// The summary without notes and names of policies; the names apart.
+fn outcome<P: Probe>(drive: &mut Drive<P>) -> (Value, Value, Vec<Value>) {
+    let mut summary: Value = serde_json::from_str(&summary_at_the_end(drive)).unwrap();
+    let summary = summary.as_object_mut().unwrap();
+    let (names, notes) = (summary.remove("policies"), summary.remove("notes").unwrap());
+    (summary.clone().into(), names.unwrap_or_default(), notes.as_array().unwrap().clone())
+}
+
+#[test]
+fn a_policy_from_outside_that_copies_greedy_has_the_results_of_greedy() {
+    let spec = spec(TINY, &["gc.victim=fifo"]);
+    let mut copy = Drive::build(&spec, victim("copy", fewest), NoProbe).unwrap();
+    let mut greedy = Drive::new(&self::spec(TINY, &["gc.victim=greedy"]));
+    let mut fifo = Drive::new(&spec);
+    for drive in [&mut copy, &mut greedy, &mut fifo] {
+        overwrite(drive, 2000);
+        assert!(drive.failure().is_none() && drive.stats().gc.victims > 100);
+    }
+    let (results, names, notes) = outcome(&mut copy);
+    assert_eq!(names, json!([{ "slot": "gc.victim", "name": "copy" }]));
+    let texts: Vec<&str> = notes.iter().map(|note| note["text"].as_str().unwrap()).collect();
+    assert!(texts.iter().any(|text| text.contains("gc.victim = copy had no effect")), "{texts:?}");
+    assert_eq!((results.clone(), Value::Null), {
+        let (results, names, _) = outcome(&mut greedy);
+        (results, names)
+    });
+    assert_ne!(outcome(&mut fifo).0, results, "the load distinguishes policies");
+}
+
+#[test]
+fn a_pick_that_is_not_a_full_superblock_ends_the_run() {
+    let kinds: [(&str, Pick, &str); 5] = [
+        ("beyond", |_| Ok(Some(99)), "it picked block 99, which does not exist: the blocks are 0 to 15"),
+        ("free", |lane| in_state(lane, SuperblockState::Free), "which is free, not full"),
+        ("open", |lane| in_state(lane, SuperblockState::Open), "which is open, not full"),
+        ("victim", |lane| in_state(lane, SuperblockState::Victim), "which is the victim of a job already"),
+        ("fails", |_| Err(PolicyError::new("it divides by zero")), "it divides by zero"),
+    ];
+    for (name, pick, expected) in kinds {
+        let mut drive = Drive::build(&spec(TINY, &[]), victim(name, pick), NoProbe).unwrap();
+        let geometry = drive.geometry().clone();
+        (0..geometry.logical_units).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
+        if name == "victim" {
+            // In each lane a superblock looks as if a job emptied it.
+            for lane in (0..geometry.lanes).map(LaneId) {
+                let (array, ftl) = drive.parts_mut();
+                let full =
+                    |superblock: &SuperblockId| array.superblock(*superblock).state == SuperblockState::Full;
+                let superblock = geometry.superblock_ids_of(lane).find(full).unwrap();
+                ftl.begin_emptying(&geometry, array, superblock);
+            }
+        }
+        mixed(&mut drive, 2000, geometry.logical_units.into(), 0);
+        let (lane, text) = error_of(&drive, PolicySlot::Victim, name);
+        assert!(lane.is_some() && text.contains(expected), "{name}: {lane:?} {text}");
+        let failure = drive.failure().cloned();
+        assert_eq!(
+            drive.run_until_idle(nandlab::drive::IDLE_LIMIT).err(),
+            failure,
+            "{name}: the run has ended"
+        );
+    }
+}
+
+#[test]
+fn a_victim_policy_that_fails_in_preconditioning_ends_it() {
+    let most: Pick = |lane| {
+        let full = (0..lane.superblocks.len() as u32).filter(|&superblock| lane.is_full(superblock));
+        Ok(full.max_by_key(|&superblock| lane.superblocks[superblock as usize].valid))
+    };
+    let kinds: [(&str, Pick, &str); 2] = [
+        ("beyond", |_| Ok(Some(16)), "it picked block 16, which does not exist"),
+        // Emptying a superblock without invalid units gains nothing, so preconditioning would not end.
+        ("most", most, "it picked 257 blocks in succession that have no invalid page"),
+    ];
+    for (name, pick, expected) in kinds {
+        let spec = spec(TINY, &["precondition.method=pts"]);
+        let mut drive = Drive::build(&spec, victim(name, pick), NoProbe).unwrap();
+        assert_eq!(drive.precondition(&mut |_| true), (false, None), "{name}");
+        let (lane, text) = error_of(&drive, PolicySlot::Victim, name);
+        assert!(lane.is_some() && text.contains(expected), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_policy_from_outside_is_made_anew_after_a_power_loss_and_may_fail_then() {
+    let made = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&made);
+    let policies = Policies::default().with_victim("tired", move |_| {
+        let is_first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+        Box::new(By(if is_first { fewest } else { |_| Err(PolicyError::new("it is tired")) }))
+    });
+    let spec = spec(TINY, &["power.cut_after_requests=600"]);
+    let mut drive = Drive::build(&spec, policies, Oracle::default()).unwrap();
+    overwrite(&mut drive, 3000);
+    assert_eq!((made.load(Ordering::Relaxed), drive.stats().power.losses.len()), (2, 1));
+    assert!(drive.stats().gc.victims > 0, "the first policy has worked");
+    assert_eq!(error_of(&drive, PolicySlot::Victim, "tired").1, "it is tired");
+}
+
+/// Spec of a drive with static wear levelling, on which every superblock is worn by 100 P/E cycles before the load.
+fn worn(sets: &[&str]) -> Spec {
+    spec(
+        TINY,
+        &[&["reliability.pe_cycles=100", "ftl.wear_levelling=static", "ftl.wear_gap=1"], sets].concat(),
+    )
+}
+
+#[test]
+fn wear_levelling_from_outside_moves_the_superblocks_that_it_picks() {
+    // Of the full superblocks the one with the highest number; the policy of the spec moves none at this wear.
+    let last: Pick = |lane| Ok((0..lane.superblocks.len() as u32).rev().find(|&b| lane.is_full(b)));
+    let policies = Policies::default().with_wear_levelling("last", move |_| Box::new(By(last)));
+    let mut drive = Drive::build(&worn(&["ftl.wear_gap=1000"]), policies, NoProbe).unwrap();
+    overwrite(&mut drive, 2000);
+    assert!(drive.failure().is_none());
+    let moved = |drive: &Drive| drive.stats().flash[FlashOp::Program as usize][Cause::Wear as usize];
+    assert!(moved(&drive) > 0);
+    assert_eq!(outcome(&mut drive).1, json!([{ "slot": "ftl.wear_levelling", "name": "last" }]));
+    let mut by_spec = Drive::new(&worn(&["ftl.wear_gap=1000"]));
+    overwrite(&mut by_spec, 2000);
+    assert_eq!(moved(&by_spec), 0);
+
+    let free: Pick = |lane| in_state(lane, SuperblockState::Free);
+    let policies = Policies::default().with_wear_levelling("free", move |_| Box::new(By(free)));
+    let mut drive = Drive::build(&worn(&[]), policies, NoProbe).unwrap();
+    overwrite(&mut drive, 2000);
+    let (lane, text) = error_of(&drive, PolicySlot::Wear, "free");
+    assert!(lane.is_some() && text.contains("which is free, not full"), "{text}");
+}
+
+#[derive(Debug)]
+struct Migrates(Option<bool>);
+
+impl MigrationPolicy for Migrates {
+    fn copies_back(&mut self, _: &VictimView) -> Result<bool, PolicyError> {
+        self.0.ok_or_else(|| PolicyError::new("it cannot decide"))
+    }
+}
+
+#[test]
+fn migration_from_outside_decides_within_the_limit_of_the_spec_and_its_error_ends_the_run() {
+    let sets = ["drive.blocks_per_plane=32", "drive.op=1.2", "migration.policy=rcopyback"];
+    let run = |decides| {
+        let policies = Policies::default().with_migration("outside", move || Box::new(Migrates(decides)));
+        let mut drive = Drive::build(&spec(TINY, &sets), policies, NoProbe).unwrap();
+        overwrite(&mut drive, 3000);
+        drive
+    };
+    let copied = |drive: &Drive| drive.stats().migration.by_count.iter().sum::<u64>();
+    let (always, never, fails) = (run(Some(true)), run(Some(false)), run(None));
+    assert!(copied(&always) > 0 && always.failure().is_none());
+    assert_eq!(copied(&never), 0);
+    assert!(never.stats().migration.victims_off_chip > 0 && never.failure().is_none());
+    let (lane, text) = error_of(&fails, PolicySlot::Migration, "outside");
+    assert!(lane.is_some() && text == "it cannot decide");
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// write cache
+
+/// The time of a read that hits the write cache, and of one that does not: a DRAM access of 1 us; 50 us, the transfer
+/// of 10.24 us and decoding of 15 us.
+const HIT: u64 = 1_000;
+const MISS: u64 = 75_240;
+
+/// A write cache of `units` units on one plane.
+fn cached(units: u64, sets: &[&str]) -> Spec {
+    let size = format!("cache.size={}B", units * PAGE);
+    let sets =
+        [&["drive.channels=1", "drive.planes_per_die=1", "drive.blocks_per_plane=64", &size], sets].concat();
+    spec(TINY, &sets)
+}
+
+/// A drive whose first 64 units are in flash and not in the cache.
+fn filled(spec: &Spec, policies: Policies) -> Drive {
+    let mut drive = Drive::build(spec, policies, NoProbe).unwrap();
+    (0..64).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
+    drive
+}
+
+fn at_unit<P: Probe>(drive: &mut Drive<P>, op: Op, lpn: u64) -> u64 {
+    one(drive, op, lpn * PAGE, PAGE)
+}
+
+#[test]
+fn clean_first_lru_evicts_the_coldest_clean_unit_of_its_window() {
+    // Four slots. By use, the coldest first: 0 dirty, 1 clean, 2 clean, 3 dirty. Unit 4 is read and needs a slot. A
+    // window of one unit has only unit 0, so that the least recently used unit is evicted, as under `lru`. A window of
+    // two or more has unit 1; it does not take unit 2, which was used later.
+    for (eviction, evicted) in [
+        ("lru", 0),
+        ("{ cflru = { window = 0.25 } }", 0),
+        ("{ cflru = { window = 0.5 } }", 1),
+        ("{ cflru = { window = 1.0 } }", 1),
+    ] {
+        let mut drive = filled(&cached(4, &[&format!("cache.eviction={eviction}")]), Policies::default());
+        for (op, lpn) in [(Op::Write, 0), (Op::Read, 1), (Op::Read, 2), (Op::Write, 3)] {
+            at_unit(&mut drive, op, lpn);
+        }
+        assert_eq!(at_unit(&mut drive, Op::Read, 4), MISS);
+        // The write-back of a dirty unit ends.
+        let later = drive.now() + ns(5 * MS);
+        drive.advance(later);
+        let stats = drive.stats().cache.clone();
+        let is_dirty = evicted == 0;
+        assert_eq!(
+            (stats.evictions, stats.dirty_evictions),
+            (u64::from(!is_dirty), u64::from(is_dirty)),
+            "{eviction}"
+        );
+        assert_eq!(stats.write_backs, u64::from(is_dirty), "{eviction}");
+        for lpn in (0..4).filter(|&lpn| lpn != evicted) {
+            assert_eq!(at_unit(&mut drive, Op::Read, lpn), HIT, "{eviction}: unit {lpn} is cached");
+        }
+        // The unit that was read took the slot of the clean unit; it got none of the dirty unit.
+        assert_eq!(at_unit(&mut drive, Op::Read, 4), if is_dirty { MISS } else { HIT }, "{eviction}");
+        assert_eq!(at_unit(&mut drive, Op::Read, evicted), MISS, "{eviction}: unit {evicted} has left");
+    }
+}
+
+#[test]
+fn in_a_window_of_dirty_units_clean_first_lru_evicts_the_least_recently_used_one() {
+    let mut drive = filled(&cached(4, &["cache.eviction={ cflru = { window = 0.5 } }"]), Policies::default());
+    for (op, lpn) in [(Op::Write, 0), (Op::Write, 1), (Op::Read, 2), (Op::Read, 3), (Op::Write, 4)] {
+        at_unit(&mut drive, op, lpn);
+    }
+    let stats = drive.stats().cache.clone();
+    assert_eq!((stats.evictions, stats.dirty_evictions, stats.write_backs), (0, 1, 1));
+    assert_eq!([2, 3, 4, 1].map(|lpn| at_unit(&mut drive, Op::Read, lpn)), [HIT; 4]);
+    assert_eq!(at_unit(&mut drive, Op::Read, 0), MISS);
+}
+
+#[test]
+fn clean_first_lru_writes_less_and_reads_more_than_lru() {
+    let run = |eviction: &str| {
+        let spec = cached(16, &[&format!("cache.eviction={eviction}")]);
+        let mut drive = Drive::with_probe(&spec, Oracle::default());
+        (0..64).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
+        mixed(&mut drive, 6000, 64, 5);
+        summary_at_the_end(&mut drive);
+        let stats = drive.stats().cache.clone();
+        (stats.write_backs, stats.read_misses)
+    };
+    let ((lru_writes, lru_misses), (writes, misses)) = (run("lru"), run("{ cflru = { window = 0.75 } }"));
+    println!("write-backs {lru_writes} -> {writes}, read misses {lru_misses} -> {misses}");
+    assert!(writes < lru_writes && misses > lru_misses);
+}
+
+/// Evicts the unit in the slot that a function names.
+#[derive(Debug)]
+struct Evicts(fn(&CachedOrder<'_>) -> Result<Option<CacheSlot>, PolicyError>);
+
+impl EvictionPolicy for Evicts {
+    fn pick(&mut self, order: &CachedOrder<'_>) -> Result<Option<CacheSlot>, PolicyError> {
+        (self.0)(order)
+    }
+}
+
+#[test]
+fn cache_eviction_from_outside_fills_the_slot_and_its_errors_end_the_run() {
+    let run = |name: &'static str, pick| {
+        let policies = Policies::default().with_cache_eviction(name, move || Box::new(Evicts(pick)));
+        let mut drive = filled(&cached(8, &["cache.eviction=cflru"]), policies);
+        mixed(&mut drive, 2000, 64, 4);
+        drive
+    };
+    let mut copy = run("copy", |order| Ok(order.by_use().next()));
+    let mut lru = filled(&cached(8, &[]), Policies::default());
+    mixed(&mut lru, 2000, 64, 4);
+    let ((results, names, _), (expected, ..)) = (outcome(&mut copy), outcome(&mut lru));
+    assert_eq!(results, expected);
+    assert_eq!(names, json!([{ "slot": "cache.eviction", "name": "copy" }]));
+
+    let failed = [
+        (
+            "beyond",
+            run("beyond", |_| Ok(Some(CacheSlot(8)))),
+            "it picked slot 8, which has no page that can be evicted",
+        ),
+        ("none", run("none", |_| Ok(None)), "it picked no page, though 8 can be evicted"),
+        ("fails", run("fails", |_| Err(PolicyError::new("it has no table"))), "it has no table"),
+    ];
+    for (name, drive, expected) in failed {
+        assert_eq!(error_of(&drive, PolicySlot::CacheEviction, name), (None, expected.to_owned()));
+    }
+}
+
+/// A sync policy whose decisions fail, with this cold share.
+#[derive(Debug)]
+struct Syncs(f64);
+
+impl SyncPolicy for Syncs {
+    fn cold_share(&self) -> f64 {
+        self.0
+    }
+
+    fn syncs_when_idle(&self, _: &CacheView) -> Result<bool, PolicyError> {
+        Err(PolicyError::new("it does not know whether the drive is idle"))
+    }
+
+    fn evicts_dirty_first(&self, _: &CacheView) -> Result<bool, PolicyError> {
+        if self.0 > 0.0 { Err(PolicyError::new("it does not know what is dirty")) } else { Ok(false) }
+    }
+}
+
+#[test]
+fn a_sync_policy_from_outside_that_fails_ends_the_run() {
+    let sets = ["gc.idle_after=1ms"];
+    let policies = |share| Policies::default().with_cache_sync("lost", move || Box::new(Syncs(share)));
+    let mut evicts = filled(&cached(8, &sets), policies(0.5));
+    mixed(&mut evicts, 2000, 64, 4);
+    assert_eq!(
+        error_of(&evicts, PolicySlot::Sync, "lost"),
+        (None, "it does not know what is dirty".to_owned())
+    );
+    let mut idle = filled(&cached(8, &sets), policies(0.0));
+    at_unit(&mut idle, Op::Write, 0);
+    assert!(idle.failure().is_none());
+    idle.advance(at(20 * MS));
+    let text = "it does not know whether the drive is idle";
+    assert_eq!(error_of(&idle, PolicySlot::Sync, "lost"), (None, text.to_owned()));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// mapping cache
+
+/// The least recently used entry, from a list; or an LPN whatever is cached.
+#[derive(Debug)]
+struct MapLru {
+    used: Vec<Lpn>,
+    evicts: Option<Result<Lpn, PolicyError>>,
+}
+
+impl MapEviction for MapLru {
+    fn on_hit(&mut self, lpn: Lpn) {
+        self.used.retain(|&other| other != lpn);
+        self.used.push(lpn);
+    }
+
+    fn on_inserted(&mut self, lpn: Lpn, _: u8) {
+        self.used.push(lpn);
+    }
+
+    fn evict(&mut self) -> Result<Lpn, PolicyError> {
+        self.evicts.clone().unwrap_or_else(|| Ok(self.used.remove(0)))
+    }
+}
+
+#[test]
+fn eviction_of_the_mapping_cache_from_outside_fills_the_slot_and_its_errors_end_the_run() {
+    let map = |eviction: &str| {
+        spec(TINY, &["drive.op=1.0", &format!("ftl.map.demand={{ cache = '128B', eviction = {eviction} }}")])
+    };
+    let run = |name: &'static str, evicts: Option<Result<Lpn, PolicyError>>| {
+        let policies = Policies::default().with_map_eviction(name, move |capacity| {
+            assert_eq!(capacity, 16, "128 bytes are 16 entries");
+            Box::new(MapLru { used: Vec::new(), evicts: evicts.clone() })
+        });
+        let mut drive = Drive::build(&map("'read-level'"), policies, Oracle::default()).unwrap();
+        overwrite(&mut drive, 2000);
+        drive
+    };
+    let mut lru = Drive::with_probe(&map("'lru'"), Oracle::default());
+    overwrite(&mut lru, 2000);
+    assert!(lru.stats().map.evictions > 100);
+    let mut copy = run("copy", None);
+    let ((results, names, _), (expected, ..)) = (outcome(&mut copy), outcome(&mut lru));
+    assert_eq!(results, expected);
+    assert_eq!(names, json!([{ "slot": "ftl.map.demand.eviction", "name": "copy" }]));
+
+    for (name, evicts, expected) in [
+        ("beyond", Ok(Lpn(u32::MAX)), "it evicted the entry of LPN 4294967295, which is not cached"),
+        ("fails", Err(PolicyError::new("it is empty")), "it is empty"),
+    ] {
+        let drive = run(name, Some(evicts));
+        assert_eq!(error_of(&drive, PolicySlot::MapEviction, name), (None, expected.to_owned()));
+    }
+}
+
+#[test]
+fn a_policy_from_outside_that_does_not_fit_the_spec_is_refused() {
+    let refused = |policies: Policies, sets: &[&str]| {
+        Drive::build(&spec(TINY, sets), policies, NoProbe).unwrap_err().to_string()
+    };
+    let none = Policies::default;
+    let migrates = || none().with_migration("m", || Box::new(Migrates(None)));
+    let syncs = |share| none().with_cache_sync("s", move || Box::new(Syncs(share)));
+    let evicts = none().with_cache_eviction("e", || Box::new(Evicts(|_| Ok(None))));
+    let map = none().with_map_eviction("l", |_| Box::new(MapLru { used: Vec::new(), evicts: None }));
+    let wear = none().with_wear_levelling("w", |_| Box::new(By(fewest)));
+    for (error, expected) in [
+        (
+            refused(wear, &[]),
+            "the policy w cannot be ftl.wear_levelling of this drive: set ftl.wear_levelling",
+        ),
+        (
+            refused(migrates(), &[]),
+            "the policy m cannot be migration.policy of this drive: the spec allows no copybacks",
+        ),
+        (
+            refused(syncs(0.0), &[]),
+            "the policy s cannot be cache.sync of this drive: the spec has no write cache",
+        ),
+        (refused(syncs(1.5), &["cache.size=1MiB"]), "its cold share is not a share from 0 to 1"),
+        (
+            refused(evicts, &[]),
+            "the policy e cannot be cache.eviction of this drive: the spec has no write cache",
+        ),
+        (refused(map, &[]), "the spec has no mapping cache; set ftl.map.demand"),
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(Drive::build(&spec(TINY, &["migration.policy=rcopyback"]), migrates(), NoProbe).is_ok());
+}
+
+/// A study preconditions once for drives of one spec: a drive with another victim policy does not take the state.
+#[test]
+fn a_drive_shares_preconditioning_only_under_the_same_victim_policy() {
+    let spec = spec(TINY, &["precondition.method=pts"]);
+    let build = |policies| Drive::build(&spec, policies, NoProbe).unwrap();
+    let mut first = build(victim("copy", fewest));
+    let (is_done, outcome) = first.precondition(&mut |_| true);
+    assert!(is_done);
+    let state = first.preconditioned(outcome);
+    assert!(build(victim("copy", fewest)).precondition_like(&state));
+    assert!(!build(victim("other", fewest)).precondition_like(&state));
+    assert!(!build(Policies::default()).precondition_like(&state));
+    let mut shared = build(victim("copy", fewest));
+    assert!(shared.precondition_like(&state));
+    for drive in [&mut first, &mut shared] {
+        (0..200).for_each(|n| submit_with_few(drive, Op::Write, n * 7 % 300 * PAGE, PAGE));
+    }
+    assert_eq!(summary_at_the_end(&mut first), summary_at_the_end(&mut shared));
+}
