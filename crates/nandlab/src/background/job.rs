@@ -20,7 +20,8 @@ use crate::core::{
     Component, CopyBack, Core, Destination, Map, Maps, NextJob, Program, Read, Refreshed, VictimTimes, Wake,
     Work,
 };
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
+use crate::ftl::streams::Writer;
 use crate::host::DataPath;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -126,8 +127,8 @@ impl Background {
             core.close_programs_of_job(lane);
         }
         let job = &mut self.jobs[lane.index()];
-        job.is_of_map = stream == WriteStream::Mapping;
-        (job.copyback, job.promises) = (copyback, copyback.is_none() && stream == WriteStream::Gc);
+        job.is_of_map = Some(stream) == core.ftl.streams.map();
+        (job.copyback, job.promises) = (copyback, copyback.is_none() && stream == StreamId::GC);
         self.promise(core, lane);
         if is_urgent {
             core.promote(lane);
@@ -247,7 +248,7 @@ impl Background {
         schemes: &mut impl JobSchemes<P>,
         lane: LaneId,
         victim: SuperblockId,
-        stream: WriteStream,
+        stream: StreamId,
     ) -> Step {
         let (job, waiting) = (&mut self.jobs[lane.index()], &mut self.waiting[lane.index()]);
         if !job.rest.is_empty() {
@@ -528,7 +529,7 @@ impl Background {
         // A job whose superblock stays takes the superblocks that are promised to it.
         let state = &mut core.ftl.lanes[lane.index()];
         state.promised_superblocks = state.promised_superblocks.saturating_sub(u32::from(queued.opened));
-        if stream == WriteStream::Combination {
+        if core.ftl.streams.spec(stream).writer == Writer::Internal {
             schemes.on_moved(core, lpn, queued.unit);
         }
         path.map.on_moved(core, lane, lpn, !read.is_uncorrectable());

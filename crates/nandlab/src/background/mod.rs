@@ -45,7 +45,7 @@ use crate::core::{
     Component, CopyBack, Core, Map, Mechanism, NextJob, Offline, Queued, Refreshed, Rest, Space, VictimTimes,
     Work,
 };
-use crate::ftl::{VictimPolicy, WriteStream};
+use crate::ftl::{StreamId, VictimPolicy};
 use crate::host::{DataPath, Host};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -83,7 +83,7 @@ pub(crate) struct Job {
     /// Whether the victim held translation pages when the job began.
     is_of_map: bool,
     /// The stream to which units are copied back; `None`: all units are moved off-chip.
-    copyback: Option<WriteStream>,
+    copyback: Option<StreamId>,
     /// Whether the lane keeps room for the valid units of the victim in the open superblock that GC shares with the
     /// host: they are moved off-chip, not copied back.
     promises: bool,
@@ -145,11 +145,11 @@ pub(crate) trait JobSchemes<P: Probe> {
         lane: LaneId,
         victim: SuperblockId,
         job: &NextJob,
-    ) -> Option<WriteStream>;
+    ) -> Option<StreamId>;
 
     /// Whether the page that begins with `unit` may be copied back to `stream`; if not, its units have to be moved
     /// off-chip.
-    fn may_copy_back(&mut self, core: &mut Core<P>, lane: LaneId, stream: WriteStream, unit: UnitId) -> bool;
+    fn may_copy_back(&mut self, core: &mut Core<P>, lane: LaneId, stream: StreamId, unit: UnitId) -> bool;
 
     /// A page that could be copied back is moved off-chip, because too few others fill a programming unit with it.
     fn on_left_over(&mut self);
@@ -421,7 +421,7 @@ impl Background {
         // or while a write waits, and for at most as many such victims in a row as the lane has superblocks.
         let is_whole = core.valid_units(named) == core.geometry.units_per_superblock;
         let may_lose =
-            core.ftl.needs.mapping.open == 0 && is_urgent && !core.state.is_idle || path.is_stuck();
+            core.ftl.streams.map().is_none() && is_urgent && !core.state.is_idle || path.is_stuck();
         let whole = &mut core.room.spaces[lane.index()].fully_valid_victims;
         *whole = if is_whole { *whole + 1 } else { 0 };
         let lets_policy_proceed =

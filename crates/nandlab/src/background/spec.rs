@@ -4,6 +4,8 @@ use super::gc;
 use crate::base::policy::Choice;
 use crate::base::units::Span;
 use crate::ftl::WearLevelling;
+use crate::ftl::needs::Need;
+use crate::ftl::streams::{StreamSpec, Writer};
 use crate::spec::{
     ANY_TIME, Check, Choices, Key, Policy, Rule, SHARE, SHARE_BELOW_1, ValueKind, choices, int, key,
     registered, section, show_num,
@@ -30,6 +32,13 @@ choices! { for WearLevelling {
     Static = "static": "as \"dynamic\"; in addition, the data of blocks with few P/E cycles is moved to worn blocks",
     None = "none": "free blocks are used in the order in which they became free",
 } }
+
+/// The stream of static wear levelling: an open superblock for the units that it moves. Its job takes the free
+/// superblock of GC.
+pub(crate) fn wear_stream() -> StreamSpec {
+    let need = Need::new("wear", "static wear levelling", 1, 0);
+    StreamSpec { opens_most_worn: true, ..StreamSpec::new(2, Writer::Job, need) }
+}
 
 section! {
     /// `[gc]`: garbage collection.

@@ -48,11 +48,11 @@ impl JobSchemes<NoProbe> for Others {
         _: LaneId,
         _: SuperblockId,
         _: &NextJob,
-    ) -> Option<WriteStream> {
+    ) -> Option<StreamId> {
         None
     }
 
-    fn may_copy_back(&mut self, _: &mut Core<NoProbe>, _: LaneId, _: WriteStream, _: UnitId) -> bool {
+    fn may_copy_back(&mut self, _: &mut Core<NoProbe>, _: LaneId, _: StreamId, _: UnitId) -> bool {
         unreachable!("copyback_stream returns no stream")
     }
 
@@ -158,7 +158,7 @@ impl Bench {
 fn short_of_space(foreground: GcForeground, endurance: u32) -> Bench {
     let setup = Setup { superblocks: 4, endurance, ..Setup::default() };
     let mut bench = Bench::new(&setup, foreground);
-    fill(&mut bench.core, WriteStream::Host, (0..8).chain([0, 1, 2, 4]));
+    fill(&mut bench.core, StreamId::HOST, (0..8).chain([0, 1, 2, 4]));
     bench
 }
 
@@ -198,7 +198,7 @@ fn a_job_does_not_begin_if_it_would_take_superblocks_that_must_be_kept_free() {
     assert!(!bench.core.has_job(LANE));
     // No superblock is free for the moved units.
     let mut bench = short_of_space(GcForeground::Interleaved, 1000);
-    fill(&mut bench.core, WriteStream::Gc, 8..12);
+    fill(&mut bench.core, StreamId::GC, 8..12);
     bench.check_space();
     assert!(!bench.core.has_job(LANE));
     clear(&mut bench.core, SuperblockId(3));
@@ -216,7 +216,7 @@ fn idle_gc_does_not_empty_a_victim_with_more_valid_units_than_idle_valid_max() {
         // valid. The reserve and the open superblock of GC take 8 units, so at most 32 - 18 - 8 = 6 units can be free
         // for the host. One superblock beyond the reserve is free, so 4 units are free now: fewer than 0.95 x 6, so
         // idle GC is needed.
-        fill(&mut bench.core, WriteStream::Host, (0..20).chain([0, 4, 8, 12]));
+        fill(&mut bench.core, StreamId::HOST, (0..20).chain([0, 4, 8, 12]));
         for lpn in [16, 17] {
             unmap(&mut bench.core, lpn);
         }
@@ -233,7 +233,7 @@ fn static_wear_levelling_moves_a_lagging_superblock_to_the_most_worn_free_superb
     for (lag, is_moved) in [(2, false), (3, true)] {
         let setup = Setup { levelling: WearLevelling::Static, ..Setup::default() };
         let mut bench = Bench::new(&setup, GcForeground::Interleaved);
-        fill(&mut bench.core, WriteStream::Host, 0..4);
+        fill(&mut bench.core, StreamId::HOST, 0..4);
         // The mean is 5 P/E cycles; superblock 6 is the most worn free superblock.
         let mut pe_cycles = [5, 5, 5, 5, 5, 5, 5 + lag, 5];
         let laggard = bench.superblock_of(0).unwrap();
@@ -280,7 +280,7 @@ fn a_blocking_gc_job_cleans_its_victim_without_interruption_by_host_reads() {
 #[test]
 fn a_job_whose_superblock_stays_moves_only_units_that_cannot_be_refreshed_in_place() {
     let mut bench = Bench::new(&Setup::default(), GcForeground::Interleaved);
-    fill(&mut bench.core, WriteStream::Host, 0..4);
+    fill(&mut bench.core, StreamId::HOST, 0..4);
     let superblock = bench.superblock_of(0).unwrap();
     bench.others.due = Some(NextJob {
         stays: true,
@@ -310,7 +310,7 @@ fn a_job_whose_superblock_stays_moves_only_units_that_cannot_be_refreshed_in_pla
 #[test]
 fn a_dead_superblock_is_erased_without_a_job() {
     let mut bench = Bench::new(&Setup::default(), GcForeground::Interleaved);
-    fill(&mut bench.core, WriteStream::Host, 0..4);
+    fill(&mut bench.core, StreamId::HOST, 0..4);
     let superblock = bench.superblock_of(0).unwrap();
     for lpn in 0..4 {
         bench.core.look_if_dead(superblock);
@@ -332,7 +332,7 @@ fn the_erase_of_a_dead_superblock_is_promoted_while_only_the_reserve_is_free() {
     // are free.
     for (superblocks, urgent_erases) in [(4, 1), (5, 0)] {
         let mut bench = Bench::new(&Setup { superblocks, ..Setup::default() }, GcForeground::Interleaved);
-        fill(&mut bench.core, WriteStream::Host, (0..8).chain([0, 1, 2, 4]));
+        fill(&mut bench.core, StreamId::HOST, (0..8).chain([0, 1, 2, 4]));
         unmap(&mut bench.core, 3);
         bench.core.look_if_dead(SuperblockId(0));
         let Some(Event::Wake(Wake::Dead(dead))) = next(&mut bench.core) else {
@@ -370,7 +370,7 @@ fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_super
     };
     // The reserve is a superblock for GC, which is kept, and a superblock for translation pages.
     assert_eq!((core.ftl.kept_superblocks(), core.ftl.reserve_superblocks), (1, 2));
-    fill(&mut core, WriteStream::Gc, 0..32);
+    fill(&mut core, StreamId::GC, 0..32);
     assert!(!Background::forces_victim(&mut core, &path, LANE), "no translation page waits");
     // The write-back needs a superblock beyond the kept one.
     path.map.as_mut().expect("a demand map").write_back(&mut core, Tvpn(0));
@@ -381,7 +381,7 @@ fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_super
     };
     clear(&mut core, SuperblockId(0));
     assert!(!forces_with_free(&mut core, 2));
-    fill(&mut core, WriteStream::Gc, 0..8);
+    fill(&mut core, StreamId::GC, 0..8);
     assert!(forces_with_free(&mut core, 1));
     clear(&mut core, SuperblockId(1));
     assert!(forces_with_free(&mut core, 2), "both free superblocks belong to the reserve");

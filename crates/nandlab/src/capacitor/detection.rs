@@ -24,7 +24,7 @@ use crate::base::geometry::{DieId, LaneId};
 use crate::base::units::Span;
 use crate::core::{Component, Core, Destination, Maps, Program, Wake};
 use crate::flash::Stamp;
-use crate::ftl::{AllocatedUnit, FlushPrograms, WriteStream};
+use crate::ftl::{AllocatedUnit, FlushPrograms, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Transaction};
 
@@ -119,7 +119,7 @@ impl PowerBackup {
             if let Some(lpn) = last.take() {
                 backed.on_rewrite_queued(core, lpn);
             }
-            let (unit, to) = (allocated.unit, Destination::Allocated(allocated, WriteStream::Host));
+            let (unit, to) = (allocated.unit, Destination::Allocated(allocated, StreamId::HOST));
             let Some((slot, lpn, sequence)) = backed.take_clean(core, &mut self.drain.next_slot) else {
                 return (unit == first).then(|| Program::nothing(to, Owner::Dummy, cause, class));
             };
@@ -227,24 +227,21 @@ impl PowerBackup {
         let has_job = core.has_job(lane) || core.emptied(lane).is_some();
         self.guard.lanes_left += u32::from(has_job);
         self.guard.done[lane.index()] = !has_job;
-        for stream in WriteStream::all() {
-            if !has_job || stream == WriteStream::Host {
+        for stream in core.ftl.streams.ids() {
+            if !has_job || core.ftl.streams.is_host(stream) {
                 self.pad(core, lane, stream);
             }
         }
-        core.ftl.set_lsb_only(&core.geometry, lane, WriteStream::Host, true);
+        core.ftl.set_host_lsb_only(&core.geometry, lane, true);
         self.guard.from = core.pool.next_order();
     }
 
     /// Fills the open programming unit and the open wordline of a stream with padding units.
-    pub(super) fn pad<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, stream: WriteStream) {
+    pub(super) fn pad<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, stream: StreamId) {
         core.close_program(lane, stream);
         // Padding has the class of the stream's other programs, so that the units of the superblock are programmed in
         // order. Before the programs of a later job it needs the class of refresh, the first in which jobs program.
-        let class = match stream {
-            WriteStream::Host => Class::HostWrite,
-            stream => core.class_of(stream, core.refresh_class),
-        };
+        let class = core.class_of(stream, core.refresh_class);
         while core.ftl.is_amid_wordline(&core.geometry, lane, stream) {
             let to = Destination::Stream(lane, stream);
             let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
@@ -299,7 +296,7 @@ impl PowerBackup {
     pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         self.enter_stage(core, Stage::Charged);
         for lane in (0..core.geometry.lanes).map(LaneId) {
-            core.ftl.set_lsb_only(&core.geometry, lane, WriteStream::Host, false);
+            core.ftl.set_host_lsb_only(&core.geometry, lane, false);
         }
         if let Some(detection) = self.found.take() {
             if self.is_measured {

@@ -11,7 +11,7 @@ use crate::base::geometry::SuperblockId;
 use crate::base::units::{SECOND, US};
 use crate::core::testing::{Event, LANE, Setup, clear, fill, next};
 use crate::flash::SuperblockState;
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::probe::NoProbe;
 use crate::sched::Cause;
 use crate::sched::FlashOp;
@@ -281,13 +281,13 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     bench.cache.is_synced = true;
     bench.begin();
     // A job of the lane has written half a wordline.
-    fill(&mut bench.core, WriteStream::Gc, [20]);
+    fill(&mut bench.core, StreamId::GC, [20]);
     bench.core.room.works[0].victim = Some(SuperblockId(9));
     bench.detect();
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling, "the stream of the job is not padded before the job ends");
     let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(&core.geometry, LANE, stream);
-    assert!(is_amid(&bench.core, WriteStream::Gc) && !is_amid(&bench.core, WriteStream::Host));
+    assert!(is_amid(&bench.core, StreamId::GC) && !is_amid(&bench.core, StreamId::HOST));
     // The job ends while a unit is being programmed in place.
     (bench.core.room.works[0].victim, bench.cache.is_reprogramming) = (None, true);
     bench.power.on_job_over(&mut bench.core, &mut bench.cache, LANE);
@@ -296,10 +296,10 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     bench.cache.is_reprogramming = false;
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Recharging);
-    assert!(bench.power.stage == Stage::Recharging && !is_amid(&bench.core, WriteStream::Gc));
-    assert!(bench.core.ftl.is_lsb_only(LANE, WriteStream::Host) && bench.core.state.is_guarded);
+    assert!(bench.power.stage == Stage::Recharging && !is_amid(&bench.core, StreamId::GC));
+    assert!(bench.core.ftl.is_lsb_only(LANE, StreamId::HOST) && bench.core.state.is_guarded);
     bench.run_to(Stage::Charged);
-    assert!(!bench.core.ftl.is_lsb_only(LANE, WriteStream::Host) && !bench.core.state.is_guarded);
+    assert!(!bench.core.ftl.is_lsb_only(LANE, StreamId::HOST) && !bench.core.state.is_guarded);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn the_budget_waits_for_the_free_superblocks_that_a_flush_needs() {
     // job under way when power fails); the next job needs one. Of eight superblocks, five are full.
     for is_job in [false, true] {
         let mut bench = Bench::new(&Setup { superblocks: 8, ..setup() }, 9.5);
-        fill(&mut bench.core, WriteStream::Gc, 0..40);
+        fill(&mut bench.core, StreamId::GC, 0..40);
         bench.begin();
         assert_eq!(
             bench.cache.budgets,
@@ -343,7 +343,7 @@ fn no_event_of_the_capacitor_is_left_when_draining_ends_for_lack_of_free_units()
     // us. The 4155 uJ less 8 x 310 uJ that are left would last for another 1675 us.
     let mut bench = Bench::new(&Setup { superblocks: 4, ..setup() }, 9.5);
     bench.power.spec.flush = FlushMethod::Csw;
-    fill(&mut bench.core, WriteStream::Gc, 0..16);
+    fill(&mut bench.core, StreamId::GC, 0..16);
     (bench.cache.is_synced, bench.cache.is_reprogramming) = (true, true);
     bench.begin();
     bench.detect();

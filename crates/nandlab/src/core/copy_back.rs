@@ -3,7 +3,7 @@
 use super::{Core, Queued};
 use crate::base::geometry::{LaneId, UnitId};
 use crate::base::units::Span;
-use crate::ftl::{AllocatedUnit, WriteStream};
+use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot};
 
@@ -11,7 +11,7 @@ use crate::sched::{Cause, Class, FlashOp, Owner, Slot};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyBack<'a> {
     pub(crate) lane: LaneId,
-    pub(crate) stream: WriteStream,
+    pub(crate) stream: StreamId,
     /// The pages that are copied, by their first units. Each is in the plane of its place in the programming unit, in
     /// whose order they are.
     pub(crate) sources: &'a [UnitId],

@@ -27,7 +27,7 @@ use super::{Core, Program};
 use crate::base::counters::counters;
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::flash::{DEAD_LPN, Stamp};
-use crate::ftl::{AllocatedUnit, STREAMS, WriteStream};
+use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
 use std::iter::successors;
@@ -57,8 +57,10 @@ pub(crate) struct Gathering {
     /// an open superblock here: the spec check accepts a first superblock that GC shares with the host only where a
     /// program writes one unit.
     programs: Box<[Option<OpenProgram>]>,
+    /// The number of streams of a lane.
+    streams: usize,
     /// The programming units to be closed at the end of the event, with the transaction of the first unit.
-    due: Vec<(LaneId, WriteStream, Slot)>,
+    due: Vec<(LaneId, StreamId, Slot)>,
     /// The reads queued in this event.
     reads: Joined,
     /// Whether the mapping unit is smaller than the page.
@@ -69,17 +71,30 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// The state in which no programming unit gathers.
-    pub(crate) fn new(geometry: &Geometry) -> Self {
-        let count = if geometry.units_per_program == 1 { 0 } else { geometry.lanes as usize * STREAMS };
+    /// The state in which no programming unit gathers, with `streams` streams in each lane.
+    pub(crate) fn new(geometry: &Geometry, streams: usize) -> Self {
+        let count = if geometry.units_per_program == 1 { 0 } else { geometry.lanes as usize * streams };
         Self {
             programs: vec![None; count].into(),
+            streams,
             due: Vec::new(),
             reads: Joined::default(),
             joins_reads: geometry.units_per_page > 1,
             buffered: 0,
             stats: UnitsStats::default(),
         }
+    }
+
+    /// The index in [`Gathering::programs`] of a stream of a lane.
+    #[inline(always)]
+    fn index_of(&self, lane: LaneId, stream: StreamId) -> usize {
+        lane.index() * self.streams + stream.index()
+    }
+
+    /// The programming unit that gathers in a stream of a lane.
+    #[inline(always)]
+    fn open(&self, lane: LaneId, stream: StreamId) -> Option<OpenProgram> {
+        self.programs.get(self.index_of(lane, stream)).copied().flatten()
     }
 
     /// Whether a program writes several units.
@@ -102,16 +117,10 @@ impl Gathering {
     }
 }
 
-/// The index in [`Gathering::programs`] of a stream of a lane.
-#[inline(always)]
-fn index_of(lane: LaneId, stream: WriteStream) -> usize {
-    lane.index() * STREAMS + stream.index()
-}
-
 impl<P: Probe> Core<P> {
     /// Queues a program to the next unit of a stream, or adds it to the programming unit that gathers.
     #[inline(always)]
-    pub(super) fn queue_or_gather(&mut self, slot: Slot, stream: WriteStream) {
+    pub(super) fn queue_or_gather(&mut self, slot: Slot, stream: StreamId) {
         if self.gathering.joins_programs() {
             self.gather(slot, stream);
         } else {
@@ -120,13 +129,14 @@ impl<P: Probe> Core<P> {
     }
 
     #[inline(never)]
-    fn gather(&mut self, slot: Slot, stream: WriteStream) {
+    fn gather(&mut self, slot: Slot, stream: StreamId) {
         let Transaction { unit, owner, .. } = self.pool[slot];
         let lane = self.geometry.lane_of(self.geometry.superblock_of(unit));
         let position = self.geometry.place_in_program(unit);
         let goes_along = position > 0;
         self.pool[slot].goes_along = goes_along;
-        let open = &mut self.gathering.programs[index_of(lane, stream)];
+        let index = self.gathering.index_of(lane, stream);
+        let open = &mut self.gathering.programs[index];
         let is_buffered = matches!(owner, Owner::Buffered(_));
         assert!(goes_along == open.is_some(), "a programming unit begins with its first unit");
         let program = open.get_or_insert(OpenProgram { first: slot, last: slot, buffered: 0 });
@@ -162,7 +172,7 @@ impl<P: Probe> Core<P> {
     fn close_due(&mut self) {
         for index in 0..self.gathering.due.len() {
             let (lane, stream, first) = self.gathering.due[index];
-            let open = self.gathering.programs[index_of(lane, stream)];
+            let open = self.gathering.open(lane, stream);
             if open.is_some_and(|program| program.first == first) {
                 self.close_program(lane, stream);
             }
@@ -170,29 +180,30 @@ impl<P: Probe> Core<P> {
         self.gathering.due.clear();
     }
 
-    /// Closes the programming units that gather in all streams of a lane but the host's. They have units of the lane's
+    /// Closes the programming units that gather in all streams of a lane but those of the host. They have units of the lane's
     /// jobs, or translation or combination pages of others, whose programming unit would be closed at the end of the
     /// event anyway.
     #[inline(always)]
     pub(crate) fn close_programs_of_job(&mut self, lane: LaneId) {
         if self.gathering.joins_programs() {
-            for stream in WriteStream::all().filter(|&stream| stream != WriteStream::Host) {
-                self.close_program(lane, stream);
+            for stream in self.ftl.streams.ids() {
+                if !self.ftl.streams.is_host(stream) {
+                    self.close_program(lane, stream);
+                }
             }
         }
     }
 
     /// Whether a programming unit gathers in a stream of a lane.
-    pub(crate) fn gathers(&self, lane: LaneId, stream: WriteStream) -> bool {
-        self.gathering.programs.get(index_of(lane, stream)).is_some_and(Option::is_some)
+    pub(crate) fn gathers(&self, lane: LaneId, stream: StreamId) -> bool {
+        self.gathering.open(lane, stream).is_some()
     }
 
     /// The units of the programming unit that gathers for the jobs of a lane: the one in the first stream, other than
-    /// the host's, in which one gathers.
+    /// those of the host, in which one gathers.
     pub(crate) fn gathering_of_jobs(&self, lane: LaneId) -> impl Iterator<Item = &Transaction> {
-        let streams = WriteStream::all().filter(|&stream| stream != WriteStream::Host);
-        let mut programs =
-            streams.filter_map(move |stream| *self.gathering.programs.get(index_of(lane, stream))?);
+        let streams = self.ftl.streams.ids().filter(|&stream| !self.ftl.streams.is_host(stream));
+        let mut programs = streams.filter_map(move |stream| self.gathering.open(lane, stream));
         let first = programs.next().map(|program| program.first);
         successors(first, |&slot| self.pool[slot].more).map(|slot| &self.pool[slot])
     }
@@ -225,7 +236,9 @@ impl<P: Probe> Core<P> {
     /// buffer.
     pub(crate) fn close_programs_of_host(&mut self) {
         for lane in (0..self.geometry.lanes).map(LaneId) {
-            self.close_program(lane, WriteStream::Host);
+            for number in 0..self.ftl.streams.hosts().len() {
+                self.close_program(lane, self.ftl.streams.hosts()[number]);
+            }
         }
     }
 
@@ -233,12 +246,14 @@ impl<P: Probe> Core<P> {
     /// units of the write buffer gather.
     #[cold]
     pub(crate) fn close_oldest_program(&mut self) {
-        let age = |lane: &LaneId| {
-            let open = self.gathering.programs[index_of(*lane, WriteStream::Host)];
+        let age = |&(lane, stream): &(LaneId, StreamId)| {
+            let open = self.gathering.open(lane, stream);
             open.map_or(u64::MAX, |program| self.pool[program.first].order)
         };
-        let oldest = (0..self.geometry.lanes).map(LaneId).min_by_key(age);
-        self.close_program(oldest.expect("a drive has lanes"), WriteStream::Host);
+        let hosts = |lane| self.ftl.streams.hosts().iter().map(move |&stream| (lane, stream));
+        let oldest = (0..self.geometry.lanes).map(LaneId).flat_map(hosts).min_by_key(age);
+        let (lane, stream) = oldest.expect("a drive has lanes");
+        self.close_program(lane, stream);
     }
 
     /// Closes the programming units of the host's streams that have units of the write buffer which replace units of
@@ -253,29 +268,32 @@ impl<P: Probe> Core<P> {
     #[inline(never)]
     fn close_all_replacing(&mut self, superblock: SuperblockId) {
         for lane in (0..self.geometry.lanes).map(LaneId) {
-            let open = self.gathering.programs[index_of(lane, WriteStream::Host)];
-            let mut rest = open.map(|program| program.first);
-            while let Some(slot) = rest {
-                let unit = &self.pool[slot];
-                if unit.replaces.is_some_and(|old| self.geometry.superblock_of(old) == superblock) {
-                    self.close_program(lane, WriteStream::Host);
-                    break;
+            for number in 0..self.ftl.streams.hosts().len() {
+                let stream = self.ftl.streams.hosts()[number];
+                let mut rest = self.gathering.open(lane, stream).map(|program| program.first);
+                while let Some(slot) = rest {
+                    let unit = &self.pool[slot];
+                    if unit.replaces.is_some_and(|old| self.geometry.superblock_of(old) == superblock) {
+                        self.close_program(lane, stream);
+                        break;
+                    }
+                    rest = unit.more;
                 }
-                rest = unit.more;
             }
         }
     }
 
     /// The number of units that are left in the programming unit to which `stream` of a lane writes next.
-    pub(crate) fn units_to_fill(&self, lane: LaneId, stream: WriteStream) -> u32 {
-        let open = self.gathering.programs.get(index_of(lane, stream)).copied().flatten();
+    pub(crate) fn units_to_fill(&self, lane: LaneId, stream: StreamId) -> u32 {
+        let open = self.gathering.open(lane, stream);
         open.map_or(self.geometry.units_per_program, |program| self.units_left(&program))
     }
 
     /// Fills the programming unit that gathers in a stream of a lane with padding, if there is one, and queues its
     /// program.
-    pub(crate) fn close_program(&mut self, lane: LaneId, stream: WriteStream) {
-        let Some(open) = self.gathering.programs.get_mut(index_of(lane, stream)) else { return };
+    pub(crate) fn close_program(&mut self, lane: LaneId, stream: StreamId) {
+        let index = self.gathering.index_of(lane, stream);
+        let Some(open) = self.gathering.programs.get_mut(index) else { return };
         let Some(program) = open.take() else { return };
         let (mut left, mut skips) = (self.units_left(&program), 0);
         while left > 0 {
@@ -307,7 +325,7 @@ impl<P: Probe> Core<P> {
 
     /// Queues the program of a programming unit that has been allocated as a whole: from `first` on, with the `skips`
     /// of the last unit. `next` returns the program of each unit, or `None`: this unit and all after it are padding.
-    /// The first unit must have a program. The units gather as those of the host's stream do, in which no other
+    /// The first unit must have a program. The units gather in [`StreamId::HOST`], in which no other
     /// programming unit may gather.
     pub(crate) fn fill_program(
         &mut self,
@@ -323,7 +341,8 @@ impl<P: Probe> Core<P> {
             };
             let Some(program) = next(self, allocated) else {
                 let lane = self.geometry.lane_of(self.geometry.superblock_of(first.unit));
-                let open = &mut self.gathering.programs[index_of(lane, WriteStream::Host)];
+                let index = self.gathering.index_of(lane, StreamId::HOST);
+                let open = &mut self.gathering.programs[index];
                 if let Some(program) = open.take() {
                     self.pad(program, first.skips);
                 }

@@ -206,7 +206,7 @@ impl<P: Probe> Core<P> {
             end,
             pool: Transactions::default(),
             agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
-            gathering: Gathering::new(&geometry),
+            gathering: Gathering::new(&geometry, ftl.streams.count()),
             waiters: Waiters::default(),
             wakes: Wakes::new(geometry.lanes),
             inside: Inside::default(),

@@ -4,7 +4,7 @@ use super::Core;
 use crate::base::geometry::{LaneId, Lpn};
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
-use crate::ftl::{AllocatedUnit, Ftl, WriteStream};
+use crate::ftl::{AllocatedUnit, Ftl, StreamId};
 use crate::probe::Probe;
 use crate::sched::NEVER;
 use std::ops::Deref;
@@ -90,7 +90,7 @@ impl<'a, P: Probe> Offline<'a, P> {
     pub(crate) fn program_now(
         &mut self,
         lane: LaneId,
-        stream: WriteStream,
+        stream: StreamId,
         lpn: Lpn,
         sequence: u64,
         mut on_mapped: impl FnMut(Lpn),

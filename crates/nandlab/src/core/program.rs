@@ -5,7 +5,8 @@ use super::{Component, Core, Wake};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::slab::Node;
 use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
-use crate::ftl::{AllocatedUnit, WriteStream};
+use crate::ftl::streams::Writer;
+use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
 
@@ -13,9 +14,9 @@ use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Destination {
     /// The next unit of a stream of a lane.
-    Stream(LaneId, WriteStream),
+    Stream(LaneId, StreamId),
     /// A unit of a stream that has been allocated already.
-    Allocated(AllocatedUnit, WriteStream),
+    Allocated(AllocatedUnit, StreamId),
     /// A programmed unit, which is programmed again in place with its own data.
     InPlace(UnitId),
 }
@@ -106,12 +107,12 @@ impl<P: Probe> Core<P> {
     /// The class of the programs to `stream` by a job of class `job`. The units of a superblock are programmed in
     /// order, so all programs to a stream that several writers share are in one class.
     #[inline(always)]
-    pub(crate) fn class_of(&self, stream: WriteStream, job: Class) -> Class {
-        match stream {
-            WriteStream::Mapping => Class::HostWrite,
-            WriteStream::Combination => self.refresh_class,
-            WriteStream::Gc if self.ftl.shares_first_superblock => Class::HostWrite,
-            _ => job,
+    pub(crate) fn class_of(&self, stream: StreamId, job: Class) -> Class {
+        match self.ftl.streams.spec(stream).writer {
+            Writer::Host { .. } | Writer::Map => Class::HostWrite,
+            Writer::Internal => self.refresh_class,
+            Writer::Job if stream == StreamId::GC && self.ftl.shares_first_superblock => Class::HostWrite,
+            Writer::Job => job,
         }
     }
 
@@ -138,7 +139,10 @@ impl<P: Probe> Core<P> {
         if !self.ends_wordlines() {
             return;
         }
-        for stream in WriteStream::all().filter(|stream| stream.is_of_jobs()) {
+        for stream in self.ftl.streams.ids() {
+            if !self.ftl.streams.is_of_jobs(stream) {
+                continue;
+            }
             while self.ftl.is_amid_wordline(&self.geometry, lane, stream) {
                 let skipped = self.allocate(lane, stream).expect("a stream amid a wordline has a page left");
                 debug_assert!(
@@ -161,7 +165,7 @@ impl<P: Probe> Core<P> {
 
     /// Allocates the next unit of `stream` in `lane`; `None` without room.
     #[inline(always)]
-    pub(crate) fn allocate(&mut self, lane: LaneId, stream: WriteStream) -> Option<AllocatedUnit> {
+    pub(crate) fn allocate(&mut self, lane: LaneId, stream: StreamId) -> Option<AllocatedUnit> {
         self.ftl.allocate(&self.geometry, &mut self.array, lane, stream)
     }
 

@@ -22,7 +22,7 @@
 use super::{Core, VictimTimes, Wake};
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::flash::SuperblockState;
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::probe::Probe;
 
 /// The superblock and the free superblocks that a lane's background job has taken.
@@ -225,11 +225,14 @@ impl<P: Probe> Core<P> {
         superblocks * self.geometry.units_per_superblock + self.ftl.host_units_open(lane)
     }
 
-    /// Number of units of the host's open superblock that are allocated and whose programs have not ended.
+    /// Number of units of the host's open superblocks that are allocated and whose programs have not ended.
     pub(crate) fn host_units_queued(&self, lane: LaneId) -> u32 {
-        self.ftl.host_open_superblock(&self.geometry, lane).map_or(0, |(superblock, allocated)| {
-            allocated.saturating_sub(self.array.superblock(superblock).programmed)
-        })
+        let of_stream = |&stream: &StreamId| {
+            self.ftl.latest_superblock(&self.geometry, lane, stream).map_or(0, |(superblock, allocated)| {
+                allocated.saturating_sub(self.array.superblock(superblock).programmed)
+            })
+        };
+        self.ftl.streams.hosts().iter().map(of_stream).sum()
     }
 
     /// Number of units that GC has to move in a lane until the host's stream can open one more superblock than now, and
@@ -417,25 +420,25 @@ impl<P: Probe> Core<P> {
     }
 
     /// Number of units that an internal `stream` of `lane` can still allocate.
-    pub(crate) fn stream_room(&self, lane: LaneId, stream: WriteStream) -> u32 {
+    pub(crate) fn stream_room(&self, lane: LaneId, stream: StreamId) -> u32 {
         self.ftl.stream_room(&self.geometry, lane, stream)
     }
 
     /// The stream to which a job writes the units of a superblock when it moves them off-chip.
-    pub(crate) fn emptying_stream(&self, superblock: SuperblockId, is_wear: bool) -> WriteStream {
+    pub(crate) fn emptying_stream(&self, superblock: SuperblockId, is_wear: bool) -> StreamId {
         self.ftl.emptying_stream(&self.geometry, &self.array, superblock, is_wear)
     }
 
     /// Number of units that the job of `lane` still has to move to `stream`, the stream of translation pages or of
     /// combination pages.
-    fn units_to_move(&self, lane: LaneId, stream: WriteStream) -> u32 {
+    fn units_to_move(&self, lane: LaneId, stream: StreamId) -> u32 {
         let Some(victim) = self.victim(lane) else { return 0 };
         if self.emptying_stream(victim, false) == stream { self.valid_units(victim) } else { 0 }
     }
 
     /// Whether `stream` of `lane` has room for a unit and for all that the job of `lane` still has to move to `stream`.
     /// The unit takes a whole programming unit, and may close one that the job has begun.
-    fn has_room_beside_job(&self, lane: LaneId, stream: WriteStream) -> bool {
+    fn has_room_beside_job(&self, lane: LaneId, stream: StreamId) -> bool {
         let program = self.geometry.units_per_program;
         let room = self.stream_room(lane, stream);
         let has_room_for = |moved: u32| room >= program + moved.next_multiple_of(program);
@@ -446,14 +449,14 @@ impl<P: Probe> Core<P> {
     /// Whether a translation page may be written to `lane`. The write must leave the units that a job needs to move
     /// translation pages, and must not take a free superblock that the job under way or an emergency flush may need.
     pub(crate) fn has_mapping_room(&self, lane: LaneId) -> bool {
-        self.ftl.has_mapping_room(lane) && self.has_room_beside_job(lane, WriteStream::Mapping)
+        let stream = self.ftl.streams.map();
+        self.ftl.has_mapping_room(lane) && stream.is_some_and(|stream| self.has_room_beside_job(lane, stream))
     }
 
-    /// Whether a combination page may be written to `lane`. The write must leave the units that a job needs to move
+    /// Whether a combination page may be written to its `stream` of `lane`. The write must leave the units that a job needs to move
     /// combination pages, the free superblocks that others may need, and enough garbage for GC.
-    pub(crate) fn has_combination_room(&self, lane: LaneId) -> bool {
-        self.ftl.has_combination_room(&self.geometry, lane)
-            && self.has_room_beside_job(lane, WriteStream::Combination)
+    pub(crate) fn has_combination_room(&self, lane: LaneId, stream: StreamId) -> bool {
+        self.ftl.has_combination_room(&self.geometry, lane, stream) && self.has_room_beside_job(lane, stream)
     }
 
     /// The lane for a write whose own lane is `lane`: `lane` itself, or, if `lane` is overfull, another lane that is

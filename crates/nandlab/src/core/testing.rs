@@ -13,13 +13,14 @@ use crate::base::geometry::{
 };
 use crate::base::policy::PolicyError;
 use crate::base::units::{MS, Span, US};
+use crate::drive::spec::streams::StreamSettings;
 use crate::flash::{
     AgeClock, Array, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
     ReliabilitySpec, Retention, Retry, StartLevel, SuperblockState,
 };
 use crate::ftl::allocation::Allocation;
 use crate::ftl::needs::{Demands, SuperblockNeeds};
-use crate::ftl::{self, Candidates, Ftl, VictimPolicy, WearLevelling, WriteStream};
+use crate::ftl::{self, Candidates, Ftl, StreamId, VictimPolicy, WearLevelling};
 use crate::probe::NoProbe;
 use crate::sched::{
     Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, ProgramTime, Scheduler, Slot,
@@ -48,7 +49,9 @@ pub(crate) struct Setup {
     pub(crate) endurance: u32,
     pub(crate) levelling: WearLevelling,
     pub(crate) has_demand_map: bool,
-    pub(crate) copybacks_max: u64,
+    pub(crate) copybacks_max: u8,
+    /// Placements that the host may name.
+    pub(crate) placements: u16,
     pub(crate) has_combinations: bool,
     /// Number of cached units that a capacitor flushes at power loss; `None`: the drive has no such cache.
     pub(crate) flushed_units: Option<u64>,
@@ -74,6 +77,7 @@ impl Default for Setup {
             levelling: WearLevelling::Dynamic,
             has_demand_map: false,
             copybacks_max: 0,
+            placements: 1,
             has_combinations: false,
             flushed_units: None,
             hot_reads: None,
@@ -155,7 +159,15 @@ impl Setup {
 
     /// The FTL with these settings, with no unit mapped.
     pub(crate) fn ftl(&self, geometry: &Geometry, array: &Array) -> Ftl {
-        let entries = u64::from(self.unit_bytes) / ftl::needs::MAP_ENTRY_BYTES;
+        let settings = StreamSettings {
+            placements: self.placements,
+            shares_first_superblock: false,
+            levels_wear: self.levelling == WearLevelling::Static,
+            has_demand_map: self.has_demand_map,
+            unit_bytes: self.unit_bytes,
+            copybacks_max: self.copybacks_max,
+            has_combinations: self.has_combinations,
+        };
         let needs = SuperblockNeeds::new(&Demands {
             lanes: self.lanes.into(),
             blocks_per_superblock: 1,
@@ -165,21 +177,15 @@ impl Setup {
             units_per_program: 1,
             unit_bytes: self.unit_bytes.into(),
             logical_units: self.logical_units.into(),
-            shares_first_superblock: false,
-            levels_wear: self.levelling == WearLevelling::Static,
-            has_demand_map: self.has_demand_map,
-            copybacks_max: self.copybacks_max,
-            has_combinations: self.has_combinations,
+            streams: settings.streams(),
             flushed_units: self.flushed_units,
         });
-        let translation_pages = self.logical_units.div_ceil(entries as u32);
         let config = ftl::Config {
             allocation: Allocation::Static(*b"CWDP"),
             levelling: self.levelling,
             victim: Box::new(FewestValid),
             needs,
-            translation_pages: if self.has_demand_map { translation_pages } else { 0 },
-            combination_pages: if self.has_combinations { geometry.units / 4 } else { 0 },
+            streams: settings.streams(),
         };
         Ftl::new(config, geometry, array)
     }
@@ -319,7 +325,7 @@ pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
 /// Programs units without simulated time, each with the next sequence number. Returns the PPN of the last unit.
 pub(crate) fn fill(
     core: &mut Core<NoProbe>,
-    stream: WriteStream,
+    stream: StreamId,
     lpns: impl IntoIterator<Item = u32>,
 ) -> UnitId {
     let mut last = None;

@@ -72,9 +72,14 @@ pub struct DemandMap {
 }
 
 impl DemandMap {
+    /// Number of map entries of a translation page, which is a unit.
+    pub fn entries_per_page(unit_bytes: u32) -> u32 {
+        unit_bytes / PPN_BYTES
+    }
+
     /// Number of translation pages of a drive.
     pub fn pages_of(logical_units: u32, unit_bytes: u32) -> u32 {
-        logical_units.div_ceil(unit_bytes / PPN_BYTES)
+        logical_units.div_ceil(Self::entries_per_page(unit_bytes))
     }
 
     /// The map of a drive with `host_units` logical units, with an empty cache.
@@ -90,7 +95,7 @@ impl DemandMap {
             cache: Cache::new(cache_bytes, host_units, eviction),
             dirty: Huge::zeroed(host_units.div_ceil(64) as usize),
             pages: vec![TranslationPage::default(); pages as usize].into(),
-            entries_per_page: unit_bytes / PPN_BYTES,
+            entries_per_page: Self::entries_per_page(unit_bytes),
             host_units,
             image: with_image.then(|| Huge::zeroed(host_units as usize)),
         }

@@ -38,7 +38,6 @@ use crate::core::{
     BeforeLoss, Component, Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Read, Rest,
     STILL_WAITS, Waiter, WaiterId, Wake, Wants,
 };
-use crate::ftl::WriteStream;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
 use insertions::{Flush, Insertions};
@@ -396,7 +395,8 @@ impl Mapping {
         if core.keeps_level(lpn) {
             self.demand.set_level(lpn, 1);
         }
-        let (to, owner) = (Destination::Stream(lane, WriteStream::Mapping), Owner::TranslationPage(page));
+        let stream = core.ftl.streams.map().expect("the demand map has declared its stream");
+        let (to, owner) = (Destination::Stream(lane, stream), Owner::TranslationPage(page));
         let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("has_mapping_room has found room in this lane");
@@ -494,7 +494,8 @@ impl Mapping {
                 // A translation page may be written twice in this loop; the higher sequence number marks the newer
                 // version.
                 core.core().sequence += 1;
-                core.program_now(lane, WriteStream::Mapping, lpn, core.sequence, |_| ());
+                let stream = core.ftl.streams.map().expect("the demand map has declared its stream");
+                core.program_now(lane, stream, lpn, core.sequence, |_| ());
             }
         }
         Ok(())

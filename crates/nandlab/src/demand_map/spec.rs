@@ -1,5 +1,8 @@
 //! The spec key `ftl.map`.
 
+use super::DemandMap;
+use crate::ftl::needs::Need;
+use crate::ftl::streams::{OwnLpns, StreamSpec, Writer};
 use crate::spec::{Choices, FromVal, Key, Policy, Val, ValueKind, choices, int, key, param, plain, with};
 
 /// `ftl.map`: where the map is kept.
@@ -20,6 +23,14 @@ pub enum MapSpec {
         /// Whether a miss waits for the write-back of the dirty entry that it evicts.
         write_back: MapWriteBack,
     },
+}
+
+/// The stream of translation pages, which are units of `unit_bytes` bytes: an open superblock, a free superblock so that
+/// write-backs continue while the host waits, and the translation pages themselves as valid units.
+pub(crate) fn stream(unit_bytes: u32) -> StreamSpec {
+    let need = Need::new("mapping", "translation pages", 1, 1);
+    StreamSpec::new(3, Writer::Map, need)
+        .with_lpns(OwnLpns::PerLogical(DemandMap::entries_per_page(unit_bytes)))
 }
 
 pub(crate) const MAP: Key = key("ftl.map", ValueKind::Slot(MAPS), "\"page\"", "where the map is kept");

@@ -4,6 +4,7 @@ use super::*;
 use crate::base::geometry::{RequestId, SuperblockId};
 use crate::base::units::MS;
 use crate::core::testing::{Event, LANE, Setup, clear, decode, fill, next, unmap};
+use crate::ftl::StreamId;
 use crate::host::{Host, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -41,7 +42,8 @@ fn mapping_with(core: &Core<NoProbe>, entries: u64, miss: Miss) -> Mapping {
 
 /// Programs a translation page without simulating time.
 fn put_in_flash(core: &mut Core<NoProbe>, mapping: &Mapping, page: u32) {
-    fill(core, WriteStream::Mapping, [mapping.demand.lpn_of(Tvpn(page)).0]);
+    let stream = core.ftl.streams.named("mapping");
+    fill(core, stream, [mapping.demand.lpn_of(Tvpn(page)).0]);
 }
 
 fn has_entry(mapping: &mut Mapping, core: &mut Core<NoProbe>, lpn: u32) -> bool {
@@ -158,7 +160,7 @@ fn without_room_a_write_back_waits_and_continues_when_there_is_room() {
     let mut mapping = Some(mapping(&core, 1));
     // GC has filled three of the four superblocks. The last free superblock is reserved for the background job of the
     // lane.
-    fill(&mut core, WriteStream::Gc, 0..24);
+    fill(&mut core, StreamId::GC, 0..24);
     mapping.as_mut().unwrap().write_back(&mut core, Tvpn(0));
     assert!(Map::<NoProbe>::is_waiting(&mapping) && Map::<NoProbe>::waits_in(&mapping, LANE));
     assert!(
@@ -264,7 +266,7 @@ fn a_write_back_leaves_a_job_the_room_for_its_translation_pages() {
     for page in (0..8).chain(0..5) {
         put_in_flash(&mut core, &mapping, page);
     }
-    fill(&mut core, WriteStream::Gc, 0..16);
+    fill(&mut core, StreamId::GC, 0..16);
     assert_eq!((core.ftl.lanes[0].free.len(), core.valid_units(SuperblockId(0))), (0, 3));
     assert!(core.has_mapping_room(LANE), "no job needs the three units");
     core.room.works[0].victim = Some(SuperblockId(0));
@@ -280,7 +282,7 @@ fn a_write_that_has_waited_for_room_brings_its_evicted_entry_back() {
     let mut writes = Writes::new(true, &core.geometry);
     let mut host = Host::new(None, 0, MS, &setup().core().geometry);
     let (lpn, owner) = (Lpn(6 * ENTRIES), Owner::Request(RequestId(0)));
-    fill(&mut core, WriteStream::Gc, 0..24);
+    fill(&mut core, StreamId::GC, 0..24);
     assert!(Map::has_entry(&mut mapping, &mut core, lpn, owner, Wants::Write));
     writes.program_unit(&mut core, &mut host, &mut mapping, None::<&mut Caching>, owner, lpn);
     assert_eq!(writes.count, 1);

@@ -2,13 +2,13 @@
 //! mechanisms are made directly from their sections of the spec.
 
 use super::Policies;
-use super::spec::superblock_needs;
 use super::spec::{DirtyBudget, MapSpec, Spec, TranslationLevel};
+use super::spec::{streams, superblock_needs};
 use crate::background::spec::GcForeground;
 use crate::base::geometry::Geometry;
 use crate::capacitor::Budget;
 use crate::core;
-use crate::demand_map::{DemandMap, Mapping};
+use crate::demand_map::Mapping;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, PageVariation, Reliability};
 use crate::ftl::{self, Ftl};
 use crate::sched::Timing;
@@ -70,12 +70,7 @@ pub(super) fn ftl(spec: &Spec, policies: &Policies, geometry: &Geometry, array: 
         levelling: spec.ftl.wear_levelling,
         victim: policies.victim(spec, geometry),
         needs: superblock_needs(spec),
-        translation_pages: match spec.ftl.map {
-            MapSpec::Page => 0,
-            MapSpec::Demand { .. } => DemandMap::pages_of(geometry.logical_units, geometry.unit_bytes),
-        },
-        // The largest number of combination pages at a time, an assumption: a quarter of all units.
-        combination_pages: if spec.refresh.policy.partial().is_some() { geometry.units / 4 } else { 0 },
+        streams: streams(spec),
     };
     Ftl::new(config, geometry, array)
 }

@@ -10,7 +10,7 @@ use crate::base::geometry::{LaneId, Lpn};
 use crate::base::rng::Stream;
 use crate::core::{Map, Mechanism, Offline};
 use crate::flash::DEAD_LPN;
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::host::steady_state;
 use crate::probe::Probe;
 
@@ -81,7 +81,7 @@ impl<P: Probe> Drive<P> {
             return self.wear_out(lane);
         }
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
-            for stream in WriteStream::all() {
+            for stream in self.core.ftl.streams.ids() {
                 while self.core.ftl.is_amid_program(&self.core.geometry, lane, stream) {
                     Offline::new(&mut self.core).program_now(lane, stream, Lpn(DEAD_LPN), 0, |_| ());
                 }
@@ -148,7 +148,7 @@ impl<P: Probe> Drive<P> {
                     Lpn(DEAD_LPN)
                 };
                 let on_mapped = Self::on_mapped(&mut self.path.map);
-                Offline::new(&mut self.core).program_now(lane, WriteStream::Host, lpn, 0, on_mapped);
+                Offline::new(&mut self.core).program_now(lane, StreamId::HOST, lpn, 0, on_mapped);
             }
         }
         true
@@ -207,8 +207,8 @@ impl<P: Probe> Drive<P> {
         debug_assert!(self.core.pool.live() == 0, "write_if_room needs a drive without operations under way");
         let mut moved = 0;
         let lane = loop {
-            let lane = self.core.ftl.choose_lane(&self.core.geometry, &self.core.device, lpn);
-            if let Some(lane) = lane.filter(|&lane| self.core.ftl.has_room(lane)) {
+            let lane = self.core.ftl.choose_lane(&self.core.geometry, &self.core.device, lpn, StreamId::HOST);
+            if let Some(lane) = lane.filter(|&lane| self.core.ftl.has_room(lane, StreamId::HOST)) {
                 break lane;
             }
             // Dynamic allocation may take any lane: the lane with the most garbage is collected.
@@ -230,7 +230,7 @@ impl<P: Probe> Drive<P> {
         let sequence = self.core.sequence;
         let opened = Offline::new(&mut self.core).program_now(
             lane,
-            WriteStream::Host,
+            StreamId::HOST,
             lpn,
             sequence,
             Self::on_mapped(&mut self.path.map),

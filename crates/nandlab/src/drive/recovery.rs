@@ -7,7 +7,7 @@ use crate::base::lost::{Content, Recovered};
 use crate::base::units::Span;
 use crate::core::{BeforeLoss, Core, Mechanism, Offline, Wake};
 use crate::demand_map::Mapping;
-use crate::ftl::{Ftl, WriteStream};
+use crate::ftl::Ftl;
 use crate::host::AfterLoss;
 use crate::power_loss::{AtRisk, Recovery};
 use crate::probe::Probe;
@@ -170,10 +170,10 @@ impl<P: Probe> Drive<P> {
         each_mechanism!(&mut self, |mechanism| mechanism.recovered(&mut offline, &before));
     }
 
-    /// Restricts the host stream to LSB pages, because programs may be torn while the capacitor is empty.
+    /// Restricts the host's streams to LSB pages, because programs may be torn while the capacitor is empty.
     fn use_lsb_pages_only(&mut self) {
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
-            self.core.ftl.set_lsb_only(&self.core.geometry, lane, WriteStream::Host, true);
+            self.core.ftl.set_host_lsb_only(&self.core.geometry, lane, true);
         }
     }
 }

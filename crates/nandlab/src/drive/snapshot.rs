@@ -10,7 +10,8 @@ use super::Drive;
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::Time;
 use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
-use crate::ftl::{COPYBACKS_MAX, WearLevelling, WriteStream};
+use crate::ftl::streams::FIXED_NUMBERS;
+use crate::ftl::{COPYBACKS_MAX, STREAMS_MAX, StreamId};
 use crate::probe::Probe;
 use std::io::{self, Read, Write};
 
@@ -162,17 +163,11 @@ impl<P: Probe> Drive<P> {
         ]
     }
 
-    /// Whether this drive ever writes units to `stream`.
-    fn uses(&self, stream: WriteStream) -> bool {
-        let spec = self.spec();
-        match stream {
-            WriteStream::Host => true,
-            WriteStream::Gc => !self.core.ftl.shares_first_superblock,
-            WriteStream::Wear => spec.ftl.wear_levelling == WearLevelling::Static,
-            WriteStream::Mapping => self.demand_map().is_some(),
-            WriteStream::Combination => spec.refresh.policy.partial().is_some(),
-            WriteStream::Copyback(n) => n <= spec.migration.policy.copybacks_max(),
-        }
+    /// The number of open superblocks of a lane in a file, by the numbers of the streams. Unused numbers are 0.
+    fn saved_streams(&self) -> usize {
+        let streams = &self.core.ftl.streams;
+        let last = streams.ids().map(|stream| streams.spec(stream).number).max();
+        usize::from(last.unwrap_or_default() + 1).max(FIXED_NUMBERS.into())
     }
 
     /// Checks that a snapshot by [`Drive::save`] would contain all data of the host.
@@ -227,9 +222,11 @@ impl<P: Probe> Drive<P> {
                 out.put_u32(if is_valid { self.core.array.lpn(unit).0 } else { DEAD_LPN })?;
             }
         }
+        let streams = &self.core.ftl.streams;
         for lane in self.core.ftl.lanes.iter() {
-            for entry in lane.open_superblocks() {
-                out.put(entry)?;
+            let open = lane.open_superblocks();
+            for number in 0..self.saved_streams() {
+                out.put(streams.numbered(number).map_or(0, |stream| open[stream.index()]))?;
             }
         }
         let sum = out.sum;
@@ -321,11 +318,8 @@ impl<P: Probe> Drive<P> {
             }
         }
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
-            // By stream, as in `Lane::open_superblocks`: 1 + the next unit, or 0.
-            let mut open = [0; crate::ftl::STREAMS];
-            for entry in &mut open {
-                *entry = input.get()?;
-            }
+            // By the number of the stream, as in `Lane::open_superblocks`: 1 + the next unit, or 0.
+            let open: Vec<u64> = (0..self.saved_streams()).map(|_| input.get()).collect::<io::Result<_>>()?;
             let (first, units) = (
                 u64::from(self.core.geometry.unit(self.core.geometry.first_superblock(lane), 0).0),
                 u64::from(self.core.geometry.units_per_lane),
@@ -333,15 +327,19 @@ impl<P: Probe> Drive<P> {
             if open.iter().any(|&entry| entry != 0 && !(first + 1..first + units + 1).contains(&entry)) {
                 return Err(SnapshotError::Damaged("an open superblock is in another lane"));
             }
-            let mut nexts = open.map(|entry| entry.checked_sub(1).map(|unit| UnitId(unit as u32)));
-            for stream in WriteStream::all() {
-                // A superblock to which no unit will be written any more is closed.
-                if !self.uses(stream)
-                    && let Some(next) = nexts[stream.index()].take()
-                {
-                    let superblock = self.core.geometry.superblock_of(next);
-                    self.core.array.skip_to(superblock, self.core.geometry.units_per_superblock);
-                    closed.push(superblock);
+            let mut nexts = [None; STREAMS_MAX];
+            for (number, entry) in open.into_iter().enumerate() {
+                let Some(next) = entry.checked_sub(1).map(|unit| UnitId(unit as u32)) else { continue };
+                let ftl = &self.core.ftl;
+                let is_used = |&stream: &StreamId| stream != StreamId::GC || !ftl.shares_first_superblock;
+                match ftl.streams.numbered(number).filter(is_used) {
+                    Some(stream) => nexts[stream.index()] = Some(next),
+                    // A superblock to which no unit will be written any more is closed.
+                    None => {
+                        let superblock = self.core.geometry.superblock_of(next);
+                        self.core.array.skip_to(superblock, self.core.geometry.units_per_superblock);
+                        closed.push(superblock);
+                    }
                 }
             }
             self.core.ftl.restore_lane(&self.core.geometry, &self.core.array, lane, nexts);

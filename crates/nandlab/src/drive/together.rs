@@ -188,7 +188,7 @@ use crate::base::units::Span;
 use crate::capacitor::{BackedSchemes, PowerBackup};
 use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
 use crate::demand_map::Mapping;
-use crate::ftl::{AllocatedUnit, WriteStream};
+use crate::ftl::{AllocatedUnit, StreamId};
 use crate::host::{Buffer, DataPath, Host, Trims};
 use crate::power_loss::{self, Dirty, Outage, PowerLoss, Recovery, Return};
 use crate::probe::Probe;
@@ -227,7 +227,7 @@ impl<P: Probe> JobSchemes<P> for Jobs<'_> {
         lane: LaneId,
         victim: SuperblockId,
         job: &NextJob,
-    ) -> Option<WriteStream> {
+    ) -> Option<StreamId> {
         let Self { schemes, caching } = self;
         let buffer = |core: &Core<P>| match (caching, &mut host.buffer) {
             (Some(caching), _) => caching.load(core.now),
@@ -237,7 +237,7 @@ impl<P: Probe> JobSchemes<P> for Jobs<'_> {
         schemes.migration.copyback_stream(core, lane, victim, job, buffer)
     }
 
-    fn may_copy_back(&mut self, core: &mut Core<P>, lane: LaneId, stream: WriteStream, unit: UnitId) -> bool {
+    fn may_copy_back(&mut self, core: &mut Core<P>, lane: LaneId, stream: StreamId, unit: UnitId) -> bool {
         self.schemes.migration.may_copy_back(core, lane, stream, unit)
     }
 
@@ -379,7 +379,7 @@ impl<P: Probe> power_loss::Schemes<P> for AtPowerLoss<'_> {
     }
 
     fn place_lines(&mut self, core: &mut Core<P>) -> Option<AllocatedUnit> {
-        Partial::place_lines_at_power_loss(core)
+        self.schemes.refreshing.partial.as_ref()?.place_lines_at_power_loss(core)
     }
 
     fn stage(&mut self, lpn: Lpn, to: UnitId) {

@@ -302,6 +302,7 @@ mod tests {
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;
     use crate::ftl::needs::{Demands, SuperblockNeeds};
+    use crate::ftl::streams::StreamSpec;
     use crate::ftl::{Candidates, Config, VictimPolicy, WearLevelling};
 
     #[derive(Clone, Debug)]
@@ -345,6 +346,7 @@ mod tests {
         let layout = Layout { units_per_page: units, superblock: Superblock::Die };
         let geometry = Geometry::with(&drive, layout);
         let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ..Keeps::default() });
+        let streams = vec![StreamSpec::host(0), StreamSpec::gc(false)];
         let needs = SuperblockNeeds::new(&Demands {
             lanes: 4,
             blocks_per_superblock: 1,
@@ -354,11 +356,7 @@ mod tests {
             units_per_program: units.into(),
             unit_bytes: geometry.unit_bytes.into(),
             logical_units: geometry.logical_units.into(),
-            shares_first_superblock: false,
-            levels_wear: false,
-            has_demand_map: false,
-            copybacks_max: 0,
-            has_combinations: false,
+            streams: streams.clone(),
             flushed_units: Some(8 * u64::from(units)),
         });
         let config = Config {
@@ -366,8 +364,7 @@ mod tests {
             levelling: WearLevelling::None,
             victim: Box::new(Never),
             needs,
-            translation_pages: 0,
-            combination_pages: 0,
+            streams,
         };
         let mut ftl = Ftl::new(config, &geometry, &array);
         for (lane, free) in (0..4).map(LaneId).zip(free) {

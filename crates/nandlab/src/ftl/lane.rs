@@ -1,74 +1,8 @@
 //! A lane: its free superblocks, and the open superblock of each stream.
 
 use super::FreeSuperblocks;
+use super::streams::{STREAMS_MAX, StreamId};
 use crate::base::geometry::{Geometry, UnitId};
-
-/// The largest number of consecutive copybacks that a limit can allow. Each number has a stream in each lane.
-pub const COPYBACKS_MAX: u8 = 8;
-
-/// A write stream of a lane. Each stream fills an open superblock of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteStream {
-    /// Host writes.
-    Host,
-    /// Units that GC moves off-chip.
-    Gc,
-    /// Units that static wear levelling moves off-chip.
-    Wear,
-    /// Translation pages of the demand map.
-    Mapping,
-    /// Combination pages of partial refresh.
-    Combination,
-    /// Units that have been copied back this number of times in a row, at least once.
-    Copyback(u8),
-}
-
-impl WriteStream {
-    /// All streams, in the order of their numbers.
-    pub fn all() -> impl Iterator<Item = WriteStream> {
-        let copybacks = (1..=COPYBACKS_MAX).map(WriteStream::Copyback);
-        [
-            WriteStream::Host,
-            WriteStream::Gc,
-            WriteStream::Wear,
-            WriteStream::Mapping,
-            WriteStream::Combination,
-        ]
-        .into_iter()
-        .chain(copybacks)
-    }
-
-    /// The number of the stream.
-    #[inline(always)]
-    pub fn index(self) -> usize {
-        match self {
-            WriteStream::Host => 0,
-            WriteStream::Gc => 1,
-            WriteStream::Wear => 2,
-            WriteStream::Mapping => 3,
-            WriteStream::Combination => 4,
-            WriteStream::Copyback(copybacks) => 4 + usize::from(copybacks),
-        }
-    }
-
-    /// Whether only the background job of the lane writes to the stream. The stream of combination pages counts as
-    /// such: partial refresh also writes to it without a job, but not while a program may be torn.
-    pub fn is_of_jobs(self) -> bool {
-        !matches!(self, WriteStream::Host | WriteStream::Mapping)
-    }
-
-    /// Consecutive copybacks that the units of the stream have gone through.
-    #[inline(always)]
-    pub fn copybacks(self) -> u8 {
-        match self {
-            WriteStream::Copyback(copybacks) => copybacks,
-            _ => 0,
-        }
-    }
-}
-
-/// The number of streams of a lane.
-pub const STREAMS: usize = 5 + COPYBACKS_MAX as usize;
 
 /// The open superblock of a stream: the next PPN, and the PPN after the last unit of the superblock. The two are equal
 /// if the stream has no open superblock.
@@ -159,7 +93,8 @@ pub struct AllocatedUnit {
 pub struct Lane {
     /// Erased superblocks.
     pub free: FreeSuperblocks,
-    pub(super) open: [OpenSuperblock; STREAMS],
+    /// By stream.
+    pub(super) open: [OpenSuperblock; STREAMS_MAX],
     /// Erased units that are not allocated to a program.
     pub(super) free_units: u32,
     /// Free superblocks that the lane's job may still take, and nobody else.
@@ -215,15 +150,25 @@ impl Lane {
         valid + thin + geometry.units_per_superblock / 2 >= superblocks * geometry.units_per_superblock
     }
 
-    /// Whether the host's stream can allocate a unit and leave the job the units promised to it. A free superblock
+    /// Whether a stream of the host can allocate a unit and leave the job the units promised to it. A free superblock
     /// beyond the reserve has room for all of these. `shares_first_superblock`: GC moves units to the open superblock
-    /// of the host. Without a free superblock this superblock then takes copies only, because recovery can erase a
+    /// of [`StreamId::HOST`]. Without a free superblock this superblock then takes copies only, because recovery can erase a
     /// superblock of copies to regain a free superblock.
     #[inline]
-    pub(super) fn has_room(&self, reserve_superblocks: u32, shares_first_superblock: bool) -> bool {
-        let open = self.open[WriteStream::Host.index()];
-        let is_for_copies = shares_first_superblock && self.free.is_empty();
-        open.left() > self.promised_units && !is_for_copies
+    pub(super) fn has_room(
+        &self,
+        stream: StreamId,
+        reserve_superblocks: u32,
+        shares_first_superblock: bool,
+    ) -> bool {
+        let open = self.open[stream.index()];
+        let (is_shared, promised_units) = if stream == StreamId::HOST {
+            (shares_first_superblock, self.promised_units)
+        } else {
+            (false, 0)
+        };
+        let is_for_copies = is_shared && self.free.is_empty();
+        open.left() > promised_units && !is_for_copies
             || self.free.len() > self.promised_superblocks + reserve_superblocks
     }
 
@@ -234,7 +179,7 @@ impl Lane {
     }
 
     /// For each stream 1 + the next PPN to allocate; 0 for a stream without an open superblock.
-    pub fn open_superblocks(&self) -> [u64; STREAMS] {
+    pub fn open_superblocks(&self) -> [u64; STREAMS_MAX] {
         self.open.map(|open| if open.is_full() { 0 } else { u64::from(open.next) + 1 })
     }
 }

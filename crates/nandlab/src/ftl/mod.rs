@@ -12,12 +12,14 @@ mod lane;
 pub mod needs;
 mod room;
 pub(crate) mod spec;
+pub mod streams;
 mod unit_map;
 mod victim;
 
 pub use flush_programs::{FlushMethod, FlushPrograms, lsb_only_wordlines, programs_per_row};
 pub use free_superblocks::{FreeSuperblocks, WearLevelling};
-pub use lane::{AllocatedUnit, COPYBACKS_MAX, Lane, STREAMS, WriteStream};
+pub use lane::{AllocatedUnit, Lane};
+pub use streams::{STREAMS_MAX, StreamId};
 pub use unit_map::UnitMap;
 use victim::Picks;
 pub use victim::{Candidates, LeastValid, VictimPolicy};
@@ -30,6 +32,11 @@ use crate::flash::{Array, SuperblockState};
 use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
+use std::ops::Range;
+use streams::{StreamSpec, Streams, Writer};
+
+/// The largest number of consecutive copybacks that a limit can allow. Each number has a stream in each lane.
+pub const COPYBACKS_MAX: u8 = 8;
 
 /// The configuration of the FTL of a drive.
 #[derive(Debug)]
@@ -42,20 +49,22 @@ pub struct Config {
     pub victim: Box<dyn VictimPolicy>,
     /// The superblocks that every lane needs beyond its valid units.
     pub needs: SuperblockNeeds,
-    /// The number of translation pages. Each is a unit with an LPN; these LPNs follow those of the host.
-    pub translation_pages: u32,
-    /// The number of LPNs for combination pages, which are units. These LPNs follow those of translation pages.
-    pub combination_pages: u32,
+    /// The streams, as the mechanisms declare them.
+    pub streams: Vec<StreamSpec>,
 }
 
 /// The map, the lanes and their policies.
 #[derive(Clone, Debug)]
 pub struct Ftl {
-    /// LPN to PPN: the newest mapping of every LPN. The LPNs of translation pages follow those of the host, and the
-    /// LPNs of combination pages follow those of translation pages.
+    /// LPN to PPN: the newest mapping of every LPN. The LPNs of the streams with own LPNs follow those of the host: those
+    /// of translation pages, then those of combination pages.
     pub map: UnitMap,
-    /// The first LPN of translation pages.
-    first_translation: u32,
+    /// The streams of every lane.
+    pub streams: Streams,
+    /// The first LPN that is not the host's.
+    first_own: u32,
+    /// The LPNs of translation pages.
+    translation: Range<u32>,
     /// The first LPN of combination pages.
     first_combination: u32,
     /// The number of LPNs of combination pages.
@@ -85,6 +94,10 @@ pub struct Ftl {
     /// Superblocks of a lane that GC cannot collect while the host waits: `reserve_superblocks`, and the most that
     /// internal streams may have open.
     taken_superblocks: u32,
+    /// Superblocks of a lane that translation pages may have open.
+    map_superblocks: u32,
+    /// Free superblocks of a lane that GC needs.
+    gc_superblocks: u32,
 }
 
 /// Free superblocks of each lane that an emergency flush leaves for GC's first job after power returns.
@@ -94,7 +107,8 @@ impl Ftl {
     /// Creates the FTL of an erased drive.
     pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
         let words_per_superblock = (geometry.units_per_superblock as usize).div_ceil(64);
-        let Config { allocation, levelling, victim, needs, translation_pages, combination_pages } = config;
+        let Config { allocation, levelling, victim, needs, streams } = config;
+        let streams = Streams::new(&streams, geometry.logical_units, geometry.units);
         let lane = |lane: u32| {
             let mut free = FreeSuperblocks::default();
             let superblocks = geometry.superblocks_of(LaneId(lane));
@@ -114,12 +128,15 @@ impl Ftl {
                 erases_unchecked: 0,
             }
         };
-        let first_combination = geometry.logical_units + translation_pages;
+        let end = streams.ids().map(|stream| streams.lpns(stream).end).max().expect("a drive has streams");
+        let own = |stream: Option<StreamId>| stream.map_or(end..end, |stream| streams.lpns(stream));
+        let (translation, combination) = (own(streams.map()), own(streams.find("combination")));
         Self {
-            map: UnitMap::new(first_combination + combination_pages),
-            first_translation: geometry.logical_units,
-            first_combination,
-            combination_pages,
+            map: UnitMap::new(end),
+            first_own: geometry.logical_units,
+            translation,
+            first_combination: combination.start,
+            combination_pages: combination.end - combination.start,
             lanes: (0..geometry.lanes).map(lane).collect(),
             allocator: Allocator::new(allocation, geometry),
             picks: Picks::new(victim),
@@ -127,25 +144,23 @@ impl Ftl {
             valid: Huge::zeroed(words_per_superblock * geometry.superblocks as usize),
             words_per_superblock,
             levelling,
-            shares_first_superblock: needs.gc.open == 0,
+            shares_first_superblock: streams.spec(StreamId::GC).need.open == 0,
             reserve_superblocks: needs.free() as u32,
-            flush_reserve_superblocks: needs.flush.free as u32,
+            flush_reserve_superblocks: needs.of("flush").free as u32,
             job_superblocks: needs.job() as u32,
             taken_superblocks: (needs.free() + needs.open()) as u32,
+            map_superblocks: needs.of("mapping").open as u32,
+            gc_superblocks: needs.of("gc").free as u32,
             needs,
+            streams,
         }
-    }
-
-    /// The first LPN of combination pages, and the number of these LPNs.
-    pub fn combination_lpns(&self) -> (u32, u32) {
-        (self.first_combination, self.combination_pages)
     }
 
     /// The index in [`Lane::open`] of the open superblock of a stream.
     #[inline(always)]
-    fn open_of(&self, stream: WriteStream) -> usize {
-        if self.shares_first_superblock && stream == WriteStream::Gc {
-            WriteStream::Host.index()
+    fn open_of(&self, stream: StreamId) -> usize {
+        if self.shares_first_superblock && stream == StreamId::GC {
+            StreamId::HOST.index()
         } else {
             stream.index()
         }
@@ -160,12 +175,12 @@ impl Ftl {
         geometry: &Geometry,
         array: &mut Array,
         lane: LaneId,
-        stream: WriteStream,
+        stream: StreamId,
     ) -> Option<AllocatedUnit> {
         let state = &self.lanes[lane.index()];
         let mut keep = 0;
-        if stream == WriteStream::Host {
-            if self.shares_first_superblock && !state.has_room(self.reserve_superblocks, true) {
+        if self.streams.is_host(stream) {
+            if self.shares_first_superblock && !state.has_room(stream, self.reserve_superblocks, true) {
                 return None;
             }
             keep = self.reserve_superblocks + state.promised_superblocks;
@@ -180,7 +195,7 @@ impl Ftl {
         geometry: &Geometry,
         array: &mut Array,
         lane: LaneId,
-        stream: WriteStream,
+        stream: StreamId,
         keep: u32,
     ) -> Option<AllocatedUnit> {
         let at = self.open_of(stream);
@@ -190,23 +205,30 @@ impl Ftl {
             if state.free.len() <= keep {
                 return None;
             }
+            let spec = self.streams.spec(stream);
             let superblock =
-                if stream == WriteStream::Wear { state.free.pop_most_worn() } else { state.free.pop() }?;
+                if spec.opens_most_worn { state.free.pop_most_worn() } else { state.free.pop() }?;
             let superblock = SuperblockId(geometry.first_superblock(lane).0 + superblock);
             let of_superblock = array.superblock_mut(superblock);
-            (of_superblock.state, of_superblock.copybacks) = (SuperblockState::Open, stream.copybacks());
+            (of_superblock.state, of_superblock.copybacks) = (SuperblockState::Open, spec.copybacks());
             state.begin(at, geometry.unit(superblock, 0), geometry.units_per_superblock);
         }
         Some(AllocatedUnit { opened, ..state.take(at, geometry) })
     }
 
     /// At power failure, takes back the units allocated to programs that will never begin, in the streams to which the
-    /// flush writes: dirty units to the host's stream, lines of the VSM to that of combination pages, and the copies of
-    /// GC to that of GC. `programmed` returns the number of units of a superblock, the first ones, that will have been
+    /// flush writes: dirty units to the host's, lines of the VSM to that of combination pages ([`Writer::Internal`]),
+    /// and the copies of GC to that of GC. `programmed` returns the number of units of a superblock, the first ones, that will have been
     /// programmed or skipped.
     pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(SuperblockId) -> u32) {
+        let streams = &self.streams;
+        let is_written = |&stream: &StreamId| {
+            stream == StreamId::GC
+                || streams.is_host(stream)
+                || streams.spec(stream).writer == Writer::Internal
+        };
         for lane in &mut self.lanes {
-            for stream in [WriteStream::Host, WriteStream::Combination, WriteStream::Gc] {
+            for stream in streams.ids().filter(is_written) {
                 let open = &mut lane.open[stream.index()];
                 // A superblock whose units are all allocated may have been erased and opened for another stream by now.
                 if !open.is_full() {
@@ -227,7 +249,7 @@ impl Ftl {
 
     /// The units of a lane that a plain emergency flush can write.
     pub fn flush_room(&self, geometry: &Geometry, lane: LaneId) -> u32 {
-        let open = self.lanes[lane.index()].open[WriteStream::Host.index()];
+        let open = self.lanes[lane.index()].open[StreamId::HOST.index()];
         open.room(geometry.units_per_full_row())
             + self.flush_superblocks(lane) * geometry.units_per_superblock
     }
@@ -242,10 +264,10 @@ impl Ftl {
         die: DieId,
     ) -> Option<AllocatedUnit> {
         let lane = self.flush_lane(geometry, die)?;
-        if self.next_die(geometry, lane, WriteStream::Host)? != die {
+        if self.next_die(geometry, lane, StreamId::HOST)? != die {
             return None;
         }
-        self.allocate_program(geometry, array, (lane, WriteStream::Host), FLUSH_KEEPS_SUPERBLOCKS)
+        self.allocate_program(geometry, array, (lane, StreamId::HOST), FLUSH_KEEPS_SUPERBLOCKS)
     }
 
     /// Allocates a programming unit, and leaves the lane at least `keep` free superblocks. Returns its first unit with
@@ -255,7 +277,7 @@ impl Ftl {
         &mut self,
         geometry: &Geometry,
         array: &mut Array,
-        (lane, stream): (LaneId, WriteStream),
+        (lane, stream): (LaneId, StreamId),
         keep: u32,
     ) -> Option<AllocatedUnit> {
         let mut first = self.allocate_keeping(geometry, array, lane, stream, keep)?;
@@ -325,20 +347,20 @@ impl Ftl {
     }
 
     /// Whether a stream uses only LSB pages.
-    pub fn is_lsb_only(&self, lane: LaneId, stream: WriteStream) -> bool {
+    pub fn is_lsb_only(&self, lane: LaneId, stream: StreamId) -> bool {
         self.lanes[lane.index()].open[self.open_of(stream)].skips > 0
     }
 
     /// Whether the open superblock of a stream has wordlines of which some units are allocated and others are not, and
     /// the pages of a wordline depend on one another ([`Geometry::left_in_wordlines`]).
-    pub fn is_amid_wordline(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream) -> bool {
+    pub fn is_amid_wordline(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> bool {
         let open = self.lanes[lane.index()].open[self.open_of(stream)];
         !open.is_full() && geometry.left_in_wordlines(geometry.split(UnitId(open.next)).1) > 0
     }
 
     /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a
     /// wordline ([`Ftl::is_amid_wordline`]).
-    pub fn set_lsb_only(&mut self, geometry: &Geometry, lane: LaneId, stream: WriteStream, is_on: bool) {
+    pub fn set_lsb_only(&mut self, geometry: &Geometry, lane: LaneId, stream: StreamId, is_on: bool) {
         debug_assert!(
             !is_on || !self.is_amid_wordline(geometry, lane, stream),
             "the stream is amid a wordline"
@@ -346,6 +368,13 @@ impl Ftl {
         let at = self.open_of(stream);
         let skipped_rows = if is_on { geometry.dependent_pages() - 1 } else { 0 };
         self.lanes[lane.index()].open[at].set_skips(skipped_rows, geometry.units_per_full_row());
+    }
+
+    /// [`Ftl::set_lsb_only`] for the streams of the host.
+    pub fn set_host_lsb_only(&mut self, geometry: &Geometry, lane: LaneId, is_on: bool) {
+        for number in 0..self.streams.hosts().len() {
+            self.set_lsb_only(geometry, lane, self.streams.hosts()[number], is_on);
+        }
     }
 
     /// Whether an LPN is the LPN of a combination page.
@@ -358,20 +387,18 @@ impl Ftl {
     /// Whether an LPN is the LPN of a translation page.
     #[inline(always)]
     pub fn is_translation(&self, lpn: Lpn) -> bool {
-        (self.first_translation..self.first_combination).contains(&lpn.0)
+        self.translation.contains(&lpn.0)
     }
 
     /// The stream to which a job moves a unit of `lpn` off-chip.
     #[inline]
-    pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> WriteStream {
-        if lpn.0 >= self.first_translation {
-            if self.is_translation(lpn) {
-                return WriteStream::Mapping;
-            } else if self.is_combination(lpn) {
-                return WriteStream::Combination;
-            }
+    pub fn copy_stream(&self, lpn: Lpn, is_wear: bool) -> StreamId {
+        if lpn.0 >= self.first_own
+            && let Some(owner) = self.streams.owner_of(lpn)
+        {
+            return owner;
         }
-        if is_wear { WriteStream::Wear } else { WriteStream::Gc }
+        self.streams.of_jobs(is_wear)
     }
 
     /// The stream to which a job moves the units of `superblock` off-chip. It follows from one unit, because data,
@@ -382,7 +409,7 @@ impl Ftl {
         array: &Array,
         superblock: SuperblockId,
         is_wear: bool,
-    ) -> WriteStream {
+    ) -> StreamId {
         let index = self.next_valid(geometry, superblock, 0);
         let lpn = index.map_or(Lpn(0), |index| array.lpn(geometry.unit(superblock, index)));
         self.copy_stream(lpn, is_wear)
@@ -390,7 +417,7 @@ impl Ftl {
 
     /// The number of mapped logical units of the host.
     pub fn host_units_mapped(&self) -> u32 {
-        let others = (self.first_translation..self.map.len()).filter(|&lpn| self.map.get(Lpn(lpn)).is_some());
+        let others = (self.first_own..self.map.len()).filter(|&lpn| self.map.get(Lpn(lpn)).is_some());
         self.map.mapped() - others.count() as u32
     }
 
@@ -619,7 +646,7 @@ impl Ftl {
         geometry: &Geometry,
         array: &Array,
         lane: LaneId,
-        open: [Option<UnitId>; STREAMS],
+        open: [Option<UnitId>; STREAMS_MAX],
     ) {
         let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
         let state = &mut self.lanes[lane.index()];

@@ -13,15 +13,15 @@
 //! superblock of GC. `crates/nandlab/tests/drive/space.rs` constructs the state in which a write waits for each
 //! mechanism, and shows that with one superblock fewer no write can proceed.
 
+use super::streams::{StreamSpec, Writer};
 use crate::base::bad_blocks::{BadBlocks, Planes};
 use crate::base::geometry::logical_units;
 
-/// Bytes of an entry of a translation page: one physical unit number.
-pub const MAP_ENTRY_BYTES: u64 = 4;
-
-/// The need of one mechanism in every lane.
+/// The need in every lane: of one stream, or of all streams of one mechanism.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
+    /// The name of the mechanism in results.
+    pub name: &'static str,
     /// The name of the mechanism in errors.
     pub what: &'static str,
     /// Superblocks that the streams of the mechanism may have open while the host waits.
@@ -32,8 +32,16 @@ pub struct Need {
     pub valid_units: u64,
 }
 
+impl Need {
+    /// The need of a mechanism named `name` in results and `what` in errors, for `open` open superblocks and `free`
+    /// free ones.
+    pub fn new(name: &'static str, what: &'static str, open: u64, free: u64) -> Self {
+        Self { name, what, open, free, valid_units: 0 }
+    }
+}
+
 /// The values of a spec from which the needs follow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Demands {
     /// Lanes of the drive.
     pub lanes: u64,
@@ -51,16 +59,8 @@ pub struct Demands {
     pub units_per_program: u64,
     /// Logical units of the drive.
     pub logical_units: u64,
-    /// Whether GC moves units to the open superblock of the host (`migration.first_block = "shared"`).
-    pub shares_first_superblock: bool,
-    /// Whether static wear levelling is on.
-    pub levels_wear: bool,
-    /// Whether the map is in flash.
-    pub has_demand_map: bool,
-    /// The largest number of consecutive copybacks.
-    pub copybacks_max: u64,
-    /// Whether partial refresh writes combination pages.
-    pub has_combinations: bool,
+    /// The streams of the drive, as the mechanisms declare them.
+    pub streams: Vec<StreamSpec>,
     /// Units of the write cache, or of the write buffer, if a capacitor provides the energy to flush them at power
     /// loss.
     pub flushed_units: Option<u64>,
@@ -70,7 +70,7 @@ impl Demands {
     /// The values of the same drive with `blocks_per_plane` blocks per plane and over-provisioning `op`.
     pub fn at(&self, blocks_per_plane: u64, op: f64) -> Self {
         let units = self.lanes * blocks_per_plane * self.units_per_superblock;
-        Self { logical_units: logical_units(units, op), ..*self }
+        Self { logical_units: logical_units(units, op), ..self.clone() }
     }
 
     /// The bad blocks of the drive with `blocks_per_plane` blocks per plane.
@@ -84,25 +84,13 @@ impl Demands {
     }
 }
 
-/// The needs of every mechanism in a lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The needs of every mechanism in a lane: the sum over the declared streams, and the need of the emergency flush.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperblockNeeds {
-    /// GC: an open superblock for the units that it moves, unless it shares the host's, and a free superblock for the
-    /// job under way.
-    pub gc: Need,
-    /// Static wear levelling: an open superblock for the units that it moves. Its job takes the free superblock of GC.
-    pub wear: Need,
-    /// The demand map: an open superblock for translation pages, a free superblock so that write-backs continue while
-    /// the host waits, and the translation pages themselves as valid units.
-    pub mapping: Need,
-    /// Copybacks: an open superblock for every count of consecutive copybacks, and a free superblock, so that a job may
-    /// open both a superblock for copybacks and a superblock for units that it moves off-chip.
-    pub copyback: Need,
-    /// Partial refresh: an open and a free superblock for combination pages.
-    pub combination: Need,
-    /// The emergency flush: free superblocks for the units of the write cache, spread over the lanes, and one more free
-    /// superblock in place of the superblock that the job under way has taken when power fails.
-    pub flush: Need,
+    /// By mechanism, in the order of the declarations; the emergency flush is the last.
+    by: Vec<Need>,
+    /// Free superblocks that the streams of background jobs need.
+    job: u64,
     /// The largest number of valid units of the host.
     pub host_units: u64,
     /// Units of a superblock.
@@ -117,58 +105,66 @@ pub const GAIN_SUPERBLOCKS: u64 = 1;
 impl SuperblockNeeds {
     /// The needs that follow from `d`.
     pub fn new(d: &Demands) -> Self {
-        let need = |what, is_there: bool, open, free| {
-            let on = u64::from(is_there);
-            Need { what, open: on * open, free: on * free, valid_units: 0 }
-        };
-        let map_units = d.logical_units.div_ceil(d.unit_bytes / MAP_ENTRY_BYTES).div_ceil(d.lanes);
-        // A cache never holds more units than the drive has.
+        let mut by: Vec<Need> = Vec::new();
+        let mut job = 0;
+        for stream in &d.streams {
+            let valid_units = stream.lpns.valid_units(d.logical_units).div_ceil(d.lanes);
+            let need = Need { valid_units, ..stream.need };
+            job += if stream.writer == Writer::Job { need.free } else { 0 };
+            match by.iter_mut().find(|sum| sum.name == need.name) {
+                Some(sum) => {
+                    sum.open += need.open;
+                    sum.free += need.free;
+                    sum.valid_units += need.valid_units;
+                }
+                None => by.push(need),
+            }
+        }
+        // The emergency flush needs free superblocks for the units of the write cache, spread over the lanes, and one
+        // more in place of the superblock that the job under way has taken when power fails. A cache never holds more
+        // units than the drive has.
         let flushed_units = d.flushed_units.map(|units| units.min(d.logical_units));
         let one_of_each_lane = d.lanes * d.units_per_superblock;
         let flush_superblocks = flushed_units.map_or(0, |units| units.div_ceil(one_of_each_lane) + 1);
+        by.push(Need::new("flush", "the emergency flush", 0, flush_superblocks));
         Self {
-            gc: need("GC", true, u64::from(!d.shares_first_superblock), 1),
-            wear: need("static wear levelling", d.levels_wear, 1, 0),
-            mapping: Need {
-                valid_units: if d.has_demand_map { map_units } else { 0 },
-                ..need("translation pages", d.has_demand_map, 1, 1)
-            },
-            copyback: need("copybacks", d.copybacks_max > 0, d.copybacks_max, 1),
-            combination: need("combination pages of partial refresh", d.has_combinations, 1, 1),
-            flush: need("the emergency flush", flush_superblocks > 0, 0, flush_superblocks),
+            by,
+            job,
             host_units: d.logical_units.div_ceil(d.lanes),
             units_per_superblock: d.units_per_superblock,
             units_per_program: d.units_per_program,
         }
     }
 
-    /// The names of the mechanisms in results, in the order of [`SuperblockNeeds::all`].
-    pub const NAMES: [&str; 6] = ["gc", "wear", "mapping", "copyback", "combination", "flush"];
+    /// The needs by mechanism, in the order of the declarations.
+    pub fn all(&self) -> &[Need] {
+        &self.by
+    }
 
-    /// The needs of all mechanisms.
-    pub fn all(&self) -> [Need; 6] {
-        [self.gc, self.wear, self.mapping, self.copyback, self.combination, self.flush]
+    /// The need of the mechanism that results call `name`; without a stream of it the need is 0.
+    pub fn of(&self, name: &str) -> Need {
+        self.by.iter().find(|need| need.name == name).copied().unwrap_or_default()
     }
 
     /// Superblocks that internal streams may have open while the host waits.
     pub fn open(&self) -> u64 {
-        self.all().iter().map(|need| need.open).sum()
+        self.by.iter().map(|need| need.open).sum()
     }
 
     /// Free superblocks that the host's stream leaves to the mechanisms.
     pub fn free(&self) -> u64 {
-        self.all().iter().map(|need| need.free).sum()
+        self.by.iter().map(|need| need.free).sum()
     }
 
     /// Free superblocks that the job under way may take: one for units moved off-chip and, with copybacks, one for
     /// units copied back.
     pub fn job(&self) -> u64 {
-        self.gc.free + self.copyback.free
+        self.job
     }
 
     /// The largest number of valid units of a lane: those of the host and the translation pages.
     pub fn valid_units(&self) -> u64 {
-        self.host_units + self.all().iter().map(|need| need.valid_units).sum::<u64>()
+        self.host_units + self.by.iter().map(|need| need.valid_units).sum::<u64>()
     }
 
     /// The room of a lane of `superblocks` superblocks for valid units and garbage: its units without those of the open

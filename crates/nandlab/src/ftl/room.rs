@@ -5,7 +5,8 @@
 
 use super::allocation::Allocator;
 use super::lane::{Lane, OpenSuperblock};
-use super::{FLUSH_KEEPS_SUPERBLOCKS, Ftl, WriteStream};
+use super::streams::Writer;
+use super::{FLUSH_KEEPS_SUPERBLOCKS, Ftl, StreamId};
 use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::sched::Device;
 use std::cell::OnceCell;
@@ -13,14 +14,14 @@ use std::cell::OnceCell;
 impl Ftl {
     /// The numbers that no operation changes.
     pub(crate) fn fixed(&self) -> impl std::fmt::Debug + use<> {
-        let lpns = (self.first_translation, self.first_combination, self.combination_pages);
+        let lpns = (self.translation.clone(), self.first_combination, self.combination_pages);
         let superblocks = (
             self.reserve_superblocks,
             self.flush_reserve_superblocks,
             self.job_superblocks,
             self.taken_superblocks,
         );
-        (lpns, superblocks, self.needs, self.levelling, self.shares_first_superblock)
+        (lpns, superblocks, self.needs.clone(), self.levelling, self.shares_first_superblock)
     }
 
     /// Free superblocks of a lane that an emergency flush may take.
@@ -58,14 +59,15 @@ impl Ftl {
     /// Whether a translation page can be written back to `lane` without taking a free superblock that the job under way
     /// may need or that is kept for an emergency flush.
     pub fn has_mapping_room(&self, lane: LaneId) -> bool {
+        let Some(stream) = self.streams.map() else { return false };
         let state = &self.lanes[lane.index()];
-        let open = state.open[WriteStream::Mapping.index()];
+        let open = state.open[stream.index()];
         !open.is_full() || state.free_superblocks() > self.job_superblocks + self.flush_reserve_superblocks
     }
 
-    /// Whether a combination page can be written to `lane` without taking a free superblock that the job under way,
+    /// Whether a combination page can be written to its `stream` of `lane` without taking a free superblock that the job under way,
     /// translation pages or an emergency flush may need. The lane must also have enough garbage for GC to gain units.
-    pub fn has_combination_room(&self, geometry: &Geometry, lane: LaneId) -> bool {
+    pub fn has_combination_room(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> bool {
         let state = &self.lanes[lane.index()];
         // Host units and translation pages count at their maximum, because every LPN may be mapped later.
         let units = self.needs.valid_units() as u32 + state.combinations;
@@ -74,14 +76,14 @@ impl Ftl {
         {
             return false;
         }
-        let open = state.open[WriteStream::Combination.index()];
-        let keep = self.job_superblocks + self.flush_reserve_superblocks + self.needs.mapping.open as u32;
+        let open = state.open[stream.index()];
+        let keep = self.job_superblocks + self.flush_reserve_superblocks + self.map_superblocks;
         !open.is_full() || state.free_superblocks() > keep
     }
 
     /// Free superblocks that a lane must have when no job is under way: GC's superblock and the flush reserve.
     pub fn kept_superblocks(&self) -> u32 {
-        self.needs.gc.free as u32 + self.flush_reserve_superblocks
+        self.gc_superblocks + self.flush_reserve_superblocks
     }
 
     /// Whether a lane has so many valid units that GC may gain nothing: at most half a superblock's worth of garbage is
@@ -101,27 +103,33 @@ impl Ftl {
         f64::from(free + soon_free) / f64::from(usable.max(1))
     }
 
-    /// The lane for a host write of `lpn`; `None` if dynamic allocation finds no lane with room.
+    /// The lane for a host write of `lpn` to `stream`; `None` if dynamic allocation finds no lane with room.
     #[inline]
-    pub fn choose_lane(&mut self, geometry: &Geometry, device: &Device, lpn: Lpn) -> Option<LaneId> {
+    pub fn choose_lane(
+        &mut self,
+        geometry: &Geometry,
+        device: &Device,
+        lpn: Lpn,
+        stream: StreamId,
+    ) -> Option<LaneId> {
         if self.allocator.is_static() {
             return Some(self.allocator.home(lpn, geometry));
         }
-        self.choose_any_lane(geometry, device)
+        self.choose_any_lane(geometry, device, stream)
     }
 
     /// The lane for a host write under dynamic allocation.
     #[inline(never)]
-    fn choose_any_lane(&mut self, geometry: &Geometry, device: &Device) -> Option<LaneId> {
+    fn choose_any_lane(&mut self, geometry: &Geometry, device: &Device, stream: StreamId) -> Option<LaneId> {
         if let Allocator::Dynamic { lane: Some(lane), .. } = self.allocator
-            && self.is_amid_program(geometry, lane, WriteStream::Host)
+            && self.is_amid_program(geometry, lane, stream)
         {
             return Some(lane);
         }
         let Self {
             allocator, lanes, reserve_superblocks, taken_superblocks, shares_first_superblock, ..
         } = self;
-        let has_room = |state: &Lane| state.has_room(*reserve_superblocks, *shares_first_superblock);
+        let has_room = |state: &Lane| state.has_room(stream, *reserve_superblocks, *shares_first_superblock);
         let has_little =
             |state: &Lane| state.leaves_little_garbage(geometry, *taken_superblocks, state.valid);
         let is_any_ample = OnceCell::new();
@@ -140,7 +148,7 @@ impl Ftl {
         }
         allocator.choose(geometry, device, |lane| {
             let state = &lanes[lane.index()];
-            let open = state.open[WriteStream::Host.index()];
+            let open = state.open[stream.index()];
             (has_room(state) && !is_full(state)).then(|| {
                 state.free_superblocks() * geometry.units_per_superblock
                     + open.room(geometry.units_per_full_row())
@@ -150,19 +158,19 @@ impl Ftl {
 
     /// Whether the last programming unit of a stream has units left.
     #[inline]
-    pub fn is_amid_program(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream) -> bool {
+    pub fn is_amid_program(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> bool {
         let open = self.lanes[lane.index()].open[self.open_of(stream)];
         !open.is_full() && geometry.place_in_program(UnitId(open.next)) > 0
     }
 
-    /// Whether the host's stream can allocate a unit in `lane` now.
+    /// Whether `stream`, one of the host's, can allocate a unit in `lane` now.
     #[inline]
-    pub fn has_room(&self, lane: LaneId) -> bool {
-        self.lanes[lane.index()].has_room(self.reserve_superblocks, self.shares_first_superblock)
+    pub fn has_room(&self, lane: LaneId, stream: StreamId) -> bool {
+        self.lanes[lane.index()].has_room(stream, self.reserve_superblocks, self.shares_first_superblock)
     }
 
     /// The unit that `stream` would allocate now in `lane`; `None` if there is no such unit.
-    pub fn next_unit(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream) -> Option<UnitId> {
+    pub fn next_unit(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> Option<UnitId> {
         let state = &self.lanes[lane.index()];
         let open = state.open[self.open_of(stream)];
         if !open.is_full() {
@@ -173,13 +181,13 @@ impl Ftl {
     }
 
     /// The die of the unit that `stream` would allocate now in `lane`; `None` if there is no such unit.
-    pub fn next_die(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream) -> Option<DieId> {
+    pub fn next_die(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> Option<DieId> {
         let (superblock, index) = geometry.split(self.next_unit(geometry, lane, stream)?);
         Some(geometry.die_of_unit(superblock, index))
     }
 
     /// The number of free superblocks that `stream` must open in `lane` for `units` units.
-    pub fn superblocks_for(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream, units: u32) -> u32 {
+    pub fn superblocks_for(&self, geometry: &Geometry, lane: LaneId, stream: StreamId, units: u32) -> u32 {
         let open = self.lanes[lane.index()].open[self.open_of(stream)];
         let of_superblock = OpenSuperblock { next: 0, end: geometry.units_per_superblock, ..open };
         let row = geometry.units_per_full_row();
@@ -187,7 +195,7 @@ impl Ftl {
     }
 
     /// The number of units that an internal `stream` of `lane` can still allocate.
-    pub fn stream_room(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream) -> u32 {
+    pub fn stream_room(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> u32 {
         let state = &self.lanes[lane.index()];
         let open = state.open[self.open_of(stream)];
         let of_superblock = OpenSuperblock { next: 0, end: geometry.units_per_superblock, ..open };
@@ -207,20 +215,25 @@ impl Ftl {
         state.free_units
     }
 
-    /// The number of units of the host's open superblock that are not allocated.
+    /// The number of units of the host's open superblocks that are not allocated.
     pub fn host_units_open(&self, lane: LaneId) -> u32 {
-        let open = self.lanes[lane.index()].open[WriteStream::Host.index()];
-        open.left()
+        let open = &self.lanes[lane.index()].open;
+        self.streams.hosts().iter().map(|stream| open[stream.index()].left()).sum()
     }
 
     /// The number of units that `stream` of `lane` can allocate without opening a superblock.
-    pub fn units_open(&self, geometry: &Geometry, lane: LaneId, stream: WriteStream) -> u32 {
+    pub fn units_open(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> u32 {
         self.lanes[lane.index()].open[self.open_of(stream)].room(geometry.units_per_full_row())
     }
 
-    /// The latest superblock of the host's stream in a lane, and the number of its units that are allocated.
-    pub fn host_open_superblock(&self, geometry: &Geometry, lane: LaneId) -> Option<(SuperblockId, u32)> {
-        let open = self.lanes[lane.index()].open[WriteStream::Host.index()];
+    /// The latest superblock of `stream` in a lane, and the number of its units that are allocated.
+    pub fn latest_superblock(
+        &self,
+        geometry: &Geometry,
+        lane: LaneId,
+        stream: StreamId,
+    ) -> Option<(SuperblockId, u32)> {
+        let open = self.lanes[lane.index()].open[stream.index()];
         let last = UnitId(open.end.checked_sub(1)?);
         Some((geometry.superblock_of(last), geometry.units_per_superblock - open.left()))
     }
@@ -228,13 +241,9 @@ impl Ftl {
     /// The number of units that can be allocated in the open superblocks for GC, wear levelling and copybacks.
     pub fn job_units_open(&self, geometry: &Geometry, lane: LaneId) -> u32 {
         let open = &self.lanes[lane.index()].open;
-        let room = |open: &OpenSuperblock| open.room(geometry.units_per_full_row());
-        let of_gc = room(&open[self.open_of(WriteStream::Gc)]) + room(&open[WriteStream::Wear.index()]);
-        if self.needs.copyback.open == 0 {
-            return of_gc;
-        }
-        let copybacks = &open[WriteStream::Copyback(1).index()..];
-        of_gc + copybacks.iter().map(room).sum::<u32>()
+        let is_of_job = |&stream: &StreamId| self.streams.spec(stream).writer == Writer::Job;
+        let room = |stream: StreamId| open[self.open_of(stream)].room(geometry.units_per_full_row());
+        self.streams.ids().filter(is_of_job).map(room).sum()
     }
 
     /// The number of units of a lane that can become free for the host: units that are not valid, without those of the

@@ -6,7 +6,7 @@ use crate::core::{
     Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Rest, STILL_WAITS, Waiter, Wake, Wants,
 };
 use crate::flash::{AgeStamp, Stamp};
-use crate::ftl::{AllocatedUnit, WriteStream};
+use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner};
 
@@ -76,7 +76,7 @@ impl Writes {
         let list = self.list_of(core, lane);
         if self.lists[list].is_empty()
             && let Some(lane) = lane
-            && let Some(unit) = core.allocate(lane, WriteStream::Host)
+            && let Some(unit) = core.allocate(lane, StreamId::HOST)
         {
             self.program_in(core, host, map, cache, (owner, lpn), unit);
             return;
@@ -115,9 +115,9 @@ impl Writes {
     /// The lane for a write of `lpn`; `None` when dynamic allocation finds no lane with room.
     #[inline(always)]
     fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<LaneId> {
-        let lane = core.ftl.choose_lane(&core.geometry, &core.device, lpn)?;
-        if core.room.has_displaced && !core.ftl.has_room(lane) {
-            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl.has_room(lane)));
+        let lane = core.ftl.choose_lane(&core.geometry, &core.device, lpn, StreamId::HOST)?;
+        if core.room.has_displaced && !core.ftl.has_room(lane, StreamId::HOST) {
+            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl.has_room(lane, StreamId::HOST)));
         }
         Some(lane)
     }
@@ -152,7 +152,7 @@ impl Writes {
         map.keep_entry(core, lpn);
         let stamp = Stamp { sequence, corrected };
         let (to, maps, class) =
-            (Destination::Allocated(allocated, WriteStream::Host), Maps::Now, Class::HostWrite);
+            (Destination::Allocated(allocated, StreamId::HOST), Maps::Now, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the unit is allocated");
         self.erases_in_vain = 0;
@@ -192,7 +192,7 @@ impl Writes {
                 core.wake(Wake::Resume(lane));
                 continue;
             }
-            let Some(unit) = core.allocate(lane, WriteStream::Host) else { return };
+            let Some(unit) = core.allocate(lane, StreamId::HOST) else { return };
             self.remove_first(core, list);
             self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), unit);
         }

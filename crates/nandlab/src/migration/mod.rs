@@ -41,7 +41,8 @@ use crate::base::geometry::{Geometry, LaneId, PageKind, SuperblockId, UnitId};
 use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Physics, Queued};
 use crate::flash::{AgeStamp, Condition, Superblock};
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
+use crate::ftl::streams::OwnLpns;
 use crate::probe::Probe;
 use crate::sched::Cause;
 use spec::MigrationSpec;
@@ -94,7 +95,7 @@ impl Migration {
         victim: SuperblockId,
         job: &NextJob,
         buffer: impl FnOnce(&Core<P>) -> f64,
-    ) -> Option<WriteStream> {
+    ) -> Option<StreamId> {
         let _inside = core.inside.enter(Component::Migration);
         // Data is corrected off-chip.
         if job.corrects {
@@ -105,7 +106,7 @@ impl Migration {
             return None;
         }
         let off_chip = core.emptying_stream(victim, job.cause == Cause::Wear);
-        if matches!(off_chip, WriteStream::Mapping | WriteStream::Combination) {
+        if core.ftl.streams.spec(off_chip).lpns != OwnLpns::None {
             return None;
         }
         let view = VictimView { is_urgent: job.is_urgent, buffer: buffer(core) };
@@ -123,7 +124,7 @@ impl Migration {
         // Both streams need room: the stream of copybacks for all pages that may be copied back, the off-chip stream
         // for all valid units, because the limit may refuse every page. If the off-chip stream shares the open
         // superblock of the host, the room in it does not count: the host may use it up before the first refusal.
-        let stream = WriteStream::Copyback(copybacks);
+        let stream = core.ftl.streams.marked(copybacks).expect("migration has declared a stream for it");
         let valid = core.valid_units(victim);
         let (copied, left) = self.units_to_copy_back(core, victim, valid);
         // Copybacks also copy units without valid data, which must not take all units that the erase gives.
@@ -137,7 +138,7 @@ impl Migration {
             let units = if stream == off_chip { valid } else { copied };
             core.ftl.superblocks_for(&core.geometry, lane, stream, units)
         };
-        let is_shared = core.ftl.shares_first_superblock && off_chip == WriteStream::Gc;
+        let is_shared = core.ftl.shares_first_superblock && off_chip == StreamId::GC;
         let off_chip_superblocks = if is_shared { 1 } else { superblocks(off_chip) };
         if superblocks(stream) + off_chip_superblocks + core.ftl.flush_reserve_superblocks() > free {
             self.stats.victims_without_room += 1;
@@ -168,7 +169,7 @@ impl Migration {
         &mut self,
         core: &mut Core<P>,
         lane: LaneId,
-        stream: WriteStream,
+        stream: StreamId,
         first: UnitId,
     ) -> bool {
         let _inside = core.inside.enter(Component::Migration);
@@ -181,7 +182,8 @@ impl Migration {
             return false;
         }
         let next = core.ftl.next_unit(&core.geometry, lane, stream);
-        let may = next.is_some_and(|next| self.limit_allows(core, first, next, stream.copybacks()));
+        let copybacks = core.ftl.streams.spec(stream).copybacks();
+        let may = next.is_some_and(|next| self.limit_allows(core, first, next, copybacks));
         self.stats.refused += u64::from(!may);
         may
     }
@@ -194,11 +196,12 @@ impl Migration {
         let queued = core.copy_back(copyback);
         let queued = queued.expect("copyback_stream has found room for all units of the victim");
         let superblock = core.geometry.superblock_of(queued.unit);
+        let copybacks = core.ftl.streams.spec(stream).copybacks();
         // This is also checked in release builds, because a unit copied back too often may be uncorrectable.
         for &source in sources {
             assert!(
-                core.array.superblock(superblock).copybacks == stream.copybacks()
-                    && self.limit_allows(core, source, queued.unit, stream.copybacks()),
+                core.array.superblock(superblock).copybacks == copybacks
+                    && self.limit_allows(core, source, queued.unit, copybacks),
                 "{} is copied back beyond its limit",
                 core.geometry.show(source),
             );

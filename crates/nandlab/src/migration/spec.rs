@@ -3,6 +3,8 @@
 use super::{COPYBACKS_MAX, CopybackLimit, POLICIES};
 use crate::base::policy::PolicyInfo;
 use crate::base::units::Span;
+use crate::ftl::needs::Need;
+use crate::ftl::streams::{StreamSpec, Writer};
 use crate::host::Occupancy;
 use crate::sched::CopybackGap;
 use crate::spec::{
@@ -10,6 +12,14 @@ use crate::spec::{
     section, with,
 };
 use std::sync::LazyLock;
+
+/// The stream of the units that have been copied back `copybacks` times in a row: an open superblock. The first of these
+/// streams also needs a free superblock, so that a job may open both a superblock for copybacks and a superblock for
+/// units that it moves off-chip.
+pub(crate) fn stream(copybacks: u8) -> StreamSpec {
+    let need = Need::new("copyback", "copybacks", 1, u64::from(copybacks == 1));
+    StreamSpec::new(4 + copybacks, Writer::Job, need).marked(copybacks)
+}
 
 section! {
     /// `[migration]`: how background jobs move units.

@@ -7,7 +7,7 @@ use crate::core::testing::{Event, LANE, Setup, fill, next};
 use crate::probe::NoProbe;
 use crate::sched::{FlashOp, Owner};
 
-const COPYBACKS: u64 = 2;
+const COPYBACKS: u8 = 2;
 
 fn setup() -> Setup {
     Setup { copybacks_max: COPYBACKS, ..Setup::default() }
@@ -26,27 +26,18 @@ fn migration(policy: &'static str, limit: CopybackLimitSpec) -> Migration {
 }
 
 fn greedy() -> Migration {
-    migration("rcopyback-greedy", CopybackLimitSpec::Fixed(COPYBACKS as u8))
+    migration("rcopyback-greedy", CopybackLimitSpec::Fixed(COPYBACKS))
 }
 
 /// Returns the copyback stream for a GC victim.
-fn stream(
-    migration: &mut Migration,
-    core: &mut Core<NoProbe>,
-    superblock: SuperblockId,
-) -> Option<WriteStream> {
+fn stream(migration: &mut Migration, core: &mut Core<NoProbe>, superblock: SuperblockId) -> Option<StreamId> {
     let job = NextJob::emptying(superblock, Cause::Gc, false);
     migration.copyback_stream(core, LANE, superblock, &job, |_| 0.0)
 }
 
 /// Copies a unit back and serves events until the copyback has ended. Returns the new PPN; `None` if the copyback was
 /// refused.
-fn copy(
-    migration: &mut Migration,
-    core: &mut Core<NoProbe>,
-    lpn: u32,
-    stream: WriteStream,
-) -> Option<UnitId> {
+fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: StreamId) -> Option<UnitId> {
     let source = core.ftl.map.get(Lpn(lpn)).expect("the LPN is mapped");
     if !migration.may_copy_back(core, LANE, stream, source) {
         return None;
@@ -70,14 +61,15 @@ fn copy(
 #[test]
 fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
     let (mut core, mut migration) = (setup().core(), greedy());
-    fill(&mut core, WriteStream::Host, 0..4);
+    fill(&mut core, StreamId::HOST, 0..4);
     let sequence = core.array.stamp(UnitId(0)).sequence;
     let mut victim = SuperblockId(0);
     for in_a_row in 1..=2 {
         let found = stream(&mut migration, &mut core, victim);
-        assert_eq!(found, Some(WriteStream::Copyback(in_a_row)));
+        let stream = core.ftl.streams.marked(in_a_row);
+        assert!(found.is_some() && found == stream);
         for lpn in 0..4 {
-            let to = copy(&mut migration, &mut core, lpn, WriteStream::Copyback(in_a_row)).unwrap();
+            let to = copy(&mut migration, &mut core, lpn, stream.unwrap()).unwrap();
             assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(to));
             victim = core.geometry.superblock_of(to);
         }
@@ -107,9 +99,11 @@ fn a_copyback_beyond_the_limit_of_the_destination_is_refused_and_counted() {
     for (pe_cycles, allowed) in [(100, [true, true]), (101, [true, false]), (201, [false, false])] {
         let mut core = Setup { pe_cycles, ..setup() }.core();
         let mut migration = migration("rcopyback-greedy", table.clone());
-        fill(&mut core, WriteStream::Host, 0..4);
-        let found = [1, 2]
-            .map(|in_a_row| copy(&mut migration, &mut core, 0, WriteStream::Copyback(in_a_row)).is_some());
+        fill(&mut core, StreamId::HOST, 0..4);
+        let found = [1, 2].map(|in_a_row| {
+            let stream = core.ftl.streams.marked(in_a_row).unwrap();
+            copy(&mut migration, &mut core, 0, stream).is_some()
+        });
         assert_eq!(found, allowed, "{pe_cycles} P/E cycles");
         let refused = allowed.iter().filter(|&&is_allowed| !is_allowed).count() as u64;
         assert_eq!(migration.stats.refused, refused, "{pe_cycles} P/E cycles");
@@ -124,11 +118,12 @@ fn a_measured_limit_allows_only_a_unit_that_still_decodes_at_its_level() {
     for (level, reads, is_allowed) in [(2, 2, true), (2, 3, false), (3, 3, true), (7, 3, true), (7, 4, false)]
     {
         let mut core = Setup { levels: 3, ..setup() }.core();
-        fill(&mut core, WriteStream::Host, 0..4);
+        fill(&mut core, StreamId::HOST, 0..4);
         core.array.superblock_mut(SuperblockId(0)).reads = reads;
         let limit = CopybackLimitSpec::Measured { within_ns, level };
         let mut migration = migration("rcopyback-greedy", limit);
-        let found = copy(&mut migration, &mut core, 0, WriteStream::Copyback(1));
+        let stream = core.ftl.streams.named("copyback");
+        let found = copy(&mut migration, &mut core, 0, stream);
         assert_eq!(found.is_some(), is_allowed, "{reads} reads, level {level}");
         assert_eq!(migration.stats.refused, u64::from(!is_allowed));
     }
@@ -138,15 +133,16 @@ fn a_measured_limit_allows_only_a_unit_that_still_decodes_at_its_level() {
 fn translation_pages_refreshed_data_and_partially_refreshed_units_are_never_copied_back() {
     let mut core = Setup { has_demand_map: true, has_combinations: true, ..setup() }.core();
     let mut migration = greedy();
-    fill(&mut core, WriteStream::Mapping, [16; 4]);
+    let stream_of_map = core.ftl.streams.named("mapping");
+    fill(&mut core, stream_of_map, [16; 4]);
     let mapping = core.geometry.superblock_of(core.ftl.map.get(Lpn(16)).unwrap());
     assert_eq!(stream(&mut migration, &mut core, mapping), None);
-    let last = fill(&mut core, WriteStream::Host, 0..4);
+    let last = fill(&mut core, StreamId::HOST, 0..4);
     let data = core.geometry.superblock_of(last);
     let refresh = NextJob { corrects: true, ..NextJob::emptying(data, Cause::Refresh, true) };
     assert_eq!(migration.copyback_stream(&mut core, LANE, data, &refresh, |_| 1.0), None);
     let found = stream(&mut migration, &mut core, data);
-    assert_eq!(found, Some(WriteStream::Copyback(1)));
+    assert_eq!(found, core.ftl.streams.marked(1));
     core.parts.set_pending(core.geometry.unit(data, 1));
     let copied = [0, 1].map(|lpn| copy(&mut migration, &mut core, lpn, found.unwrap()).is_some());
     assert_eq!(copied, [true, false]);
@@ -157,9 +153,9 @@ fn translation_pages_refreshed_data_and_partially_refreshed_units_are_never_copi
 fn a_victim_is_copied_back_only_if_the_copyback_and_the_gc_stream_have_free_superblocks() {
     let mut core = Setup { superblocks: 4, ..setup() }.core();
     let mut migration = greedy();
-    fill(&mut core, WriteStream::Gc, 0..8);
+    fill(&mut core, StreamId::GC, 0..8);
     assert!(stream(&mut migration, &mut core, SuperblockId(0)).is_some(), "two superblocks are free");
-    fill(&mut core, WriteStream::Gc, 8..12);
+    fill(&mut core, StreamId::GC, 8..12);
     assert_eq!(stream(&mut migration, &mut core, SuperblockId(0)), None, "one superblock is free");
     assert_eq!((migration.stats.victims_copied_back, migration.stats.victims_without_room), (1, 1));
 }
@@ -167,7 +163,7 @@ fn a_victim_is_copied_back_only_if_the_copyback_and_the_gc_stream_have_free_supe
 #[test]
 fn the_mode_selector_copies_back_while_the_buffer_is_busy_or_space_is_short() {
     let mut core = setup().core();
-    fill(&mut core, WriteStream::Host, 0..4);
+    fill(&mut core, StreamId::HOST, 0..4);
     let mut migration = migration("rcopyback", CopybackLimitSpec::Fixed(2));
     assert!(migration.watches_buffer());
     let found = [(false, 0.5), (false, 0.51), (true, 0.0)].map(|(is_urgent, buffer)| {

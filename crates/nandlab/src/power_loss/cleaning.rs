@@ -20,7 +20,7 @@ use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Destination, Maps, Program, Read};
 use crate::flash::SuperblockState;
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, NEVER, Owner, Phase, Slot, Start, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,7 +167,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// The full superblock of a lane with the fewest valid units, among those that GC may clean during the flush.
     fn victim(&self, lane: LaneId, gain_min: u32) -> Option<SuperblockId> {
         let core = &*self.core;
-        let room = core.stream_room(lane, WriteStream::Gc);
+        let room = core.stream_room(lane, StreamId::GC);
         let may_be = |&superblock: &SuperblockId| {
             let state = core.array.superblock(superblock);
             let valid = state.valid;
@@ -176,7 +176,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 && valid + gain_min <= core.geometry.units_per_superblock
                 && valid <= room
                 && !core.retires(superblock)
-                && core.emptying_stream(superblock, false) == WriteStream::Gc
+                && core.emptying_stream(superblock, false) == StreamId::GC
         };
         let superblocks = core.geometry.superblock_ids_of(lane).filter(may_be);
         superblocks.min_by_key(|&superblock| (core.array.superblock(superblock).valid, superblock.0))
@@ -276,7 +276,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// Programs a unit that has been read to the stream of GC.
     fn copy(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss, read: &Transaction) {
         let lane = self.core.geometry.lane_of(self.core.geometry.superblock_of(read.unit));
-        let place = self.core.allocate(lane, WriteStream::Gc).expect("the stream has room for the victim");
+        let place = self.core.allocate(lane, StreamId::GC).expect("the stream has room for the victim");
         let (_, index) = self.core.geometry.split(place.unit);
         if !self.take_energy_for(means, flush, loss, index) {
             flush.cleanings.by_die.remove(&read.die);
@@ -287,7 +287,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
         let stamp = self.core.stamp_of_copy(read);
         let (to, maps, owner) =
-            (Destination::Allocated(place, WriteStream::Gc), Maps::Nothing, Owner::Job(lane));
+            (Destination::Allocated(place, StreamId::GC), Maps::Nothing, Owner::Job(lane));
         let (lpn, cause, class) = (read.lpn, Cause::Gc, Class::Background);
         let queued = self.core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the program has its allocated unit");

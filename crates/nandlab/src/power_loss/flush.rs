@@ -13,7 +13,7 @@ use crate::base::geometry::{Cell, DieId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Destination, Maps, Program};
 use crate::flash::{AgeStamp, DEAD_LPN, Stamp};
-use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, WriteStream};
+use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub(crate) struct Means<'a> {
 
 /// A program of the flush. It does not change the map; recovery rebuilds the map.
 fn flush_program(allocated: AllocatedUnit, lpn: Lpn, stamp: Stamp, owner: Owner) -> Program {
-    let (to, maps) = (Destination::Allocated(allocated, WriteStream::Host), Maps::Nothing);
+    let (to, maps) = (Destination::Allocated(allocated, StreamId::HOST), Maps::Nothing);
     Program { to, lpn, stamp, maps, owner, cause: Cause::Flush, class: Class::HostWrite }
 }
 
@@ -156,7 +156,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
         let mut units = FlushPrograms::new(method, geometry, ftl, dirty, None);
         if geometry.dies_per_lane > 1 && method == FlushMethod::Plain {
-            let next_ppn_plus_1 = ftl.lanes[0].open_superblocks()[WriteStream::Host.index()];
+            let next_ppn_plus_1 = ftl.lanes[0].open_superblocks()[StreamId::HOST.index()];
             let open = next_ppn_plus_1.checked_sub(1).map(|ppn| geometry.superblock_of(UnitId(ppn as u32)));
             units.continue_by_die(geometry, open, programmed);
         }

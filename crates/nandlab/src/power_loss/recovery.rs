@@ -21,7 +21,7 @@ use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Core;
 use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp, SuperblockState};
-use crate::ftl::{AllocatedUnit, STREAMS, WriteStream};
+use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
@@ -307,7 +307,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// Returns the unit at which each stream of a lane continues, `None` without a superblock in which it continues;
     /// closes all other partly programmed superblocks.
-    fn resume_streams(&mut self, lane: LaneId, full: &mut Vec<SuperblockId>) -> [Option<UnitId>; STREAMS] {
+    fn resume_streams(
+        &mut self,
+        lane: LaneId,
+        full: &mut Vec<SuperblockId>,
+    ) -> [Option<UnitId>; STREAMS_MAX] {
         let units_per_superblock = self.core.geometry.units_per_superblock;
         let superblocks = self.core.geometry.superblock_ids_of(lane);
         let mut partly: Vec<SuperblockId> = superblocks
@@ -315,35 +319,21 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             .collect();
         // The superblocks with the most units left first.
         partly.sort_by_key(|&superblock| (self.core.array.superblock(superblock).programmed, superblock.0));
-        let mut open = [None; STREAMS];
+        let mut open = [None; STREAMS_MAX];
         for superblock in partly {
             // While programs may be torn, the rest of a partly programmed wordline is skipped.
             let end = self.core.array.end(superblock);
             let left = if self.is_guarded { self.core.geometry.left_in_wordlines(end) } else { 0 };
             let next = end + left;
-            let copybacks = self.core.array.superblock(superblock).copybacks;
-            let wanted: &[WriteStream] = if let Some(lpn) = self.first_internal_lpn(superblock) {
-                if self.core.ftl.is_combination(lpn) {
-                    &[WriteStream::Combination]
-                } else {
-                    &[WriteStream::Mapping]
-                }
-            } else if copybacks > 0 {
-                &[WriteStream::Copyback(copybacks)]
-            } else if self.core.ftl.needs.wear.open > 0 {
-                &[WriteStream::Gc, WriteStream::Host, WriteStream::Wear]
-            } else {
-                // Without static wear levelling the wear stream is not used. A superblock assigned to the wear stream
-                // would never be filled, and GC cannot collect an open superblock.
-                &[WriteStream::Gc, WriteStream::Host]
-            };
+            let mark = self.core.array.superblock(superblock).copybacks;
+            let Core { ftl, .. } = &*self.core;
+            let owner = self.first_internal_lpn(superblock).and_then(|lpn| ftl.streams.owner_of(lpn));
             // GC without an open superblock of its own continues in the host's.
-            let is_used =
-                |stream: WriteStream| stream != WriteStream::Gc || !self.core.ftl.shares_first_superblock;
-            let is_free = |&&stream: &&WriteStream| is_used(stream) && open[stream.index()].is_none();
-            let stream = wanted.iter().find(is_free);
+            let is_used = |stream: StreamId| stream != StreamId::GC || !ftl.shares_first_superblock;
+            let is_free = |&stream: &StreamId| is_used(stream) && open[stream.index()].is_none();
+            let stream = ftl.streams.candidates(owner, mark).find(is_free);
             match stream.filter(|_| next < units_per_superblock) {
-                Some(&stream) => {
+                Some(stream) => {
                     self.core.array.skip_to(superblock, next);
                     open[stream.index()] = Some(self.core.geometry.unit(superblock, next));
                 }

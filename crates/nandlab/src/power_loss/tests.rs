@@ -7,7 +7,7 @@ use crate::base::units::{MS, Span, Time, US};
 use crate::core::testing::{Event, LANE, Setup, fill, next, start, strike};
 use crate::core::{Destination, Maps, Offline, Program, Read};
 use crate::flash::{Stamp, SuperblockState};
-use crate::ftl::{FlushMethod, WriteStream};
+use crate::ftl::{FlushMethod, StreamId, WearLevelling};
 use crate::host::Trims;
 use crate::probe::NoProbe;
 use crate::sched::{Cause, Class, FlashOp, NEVER, Owner, Phase, Start, SuspendSpec, SuspendTimes};
@@ -53,14 +53,14 @@ impl Schemes<NoProbe> for Others {
 /// Queues a program for the host.
 fn program(core: &mut Core<NoProbe>, lpn: u32) -> UnitId {
     let stamp = core.next_stamp();
-    let (to, maps, owner) = (Destination::Stream(LANE, WriteStream::Host), Maps::Now, Owner::Dummy);
+    let (to, maps, owner) = (Destination::Stream(LANE, StreamId::HOST), Maps::Now, Owner::Dummy);
     let (lpn, cause, class) = (Lpn(lpn), Cause::Host, Class::HostWrite);
     core.program(Program { to, lpn, stamp, maps, owner, cause, class }).expect("the stream has room").unit
 }
 
 /// Programs a partial unit as in an emergency flush, without simulated time.
 fn program_partial(core: &mut Core<NoProbe>, lpn: u32, sequence: u64) -> UnitId {
-    let unit = core.allocate(LANE, WriteStream::Host).expect("the stream has room").unit;
+    let unit = core.allocate(LANE, StreamId::HOST).expect("the stream has room").unit;
     core.array.stage(unit, Lpn(lpn), Stamp { sequence, ..Stamp::default() });
     core.array.mark_partial(unit);
     let (superblock, index) = core.geometry.split(unit);
@@ -112,7 +112,7 @@ fn a_torn_msb_page_destroys_the_lsb_page_of_its_wordline() {
     for (cell, lost) in [(Cell::Slc, vec![]), (Cell::Mlc, vec![(Lpn(7), 1)])] {
         let setup = Setup { cell, ..Setup::default() };
         let mut core = setup.core();
-        let lsb = fill(&mut core, WriteStream::Host, [7]);
+        let lsb = fill(&mut core, StreamId::HOST, [7]);
         let msb = program(&mut core, 8);
         assert_eq!(msb.0, lsb.0 + 1);
         reach_array(&mut core);
@@ -133,7 +133,7 @@ fn a_torn_page_of_planar_tlc_destroys_the_pages_of_its_wordline_before_it() {
         let setup = Setup { cell: Cell::Tlc, units: 9, ..Setup::default() };
         let mut core = setup.core();
         // The first wordline is complete.
-        fill(&mut core, WriteStream::Host, 1..4 + before as u32);
+        fill(&mut core, StreamId::HOST, 1..4 + before as u32);
         let torn = program(&mut core, 8);
         reach_array(&mut core);
         let mut loss = PowerLoss::default();
@@ -154,7 +154,7 @@ fn a_torn_page_of_planar_tlc_destroys_the_pages_of_its_wordline_before_it() {
 #[test]
 fn a_program_still_in_its_transfer_tears_no_page() {
     let mut core = Setup { cell: Cell::Mlc, ..Setup::default() }.core();
-    fill(&mut core, WriteStream::Host, [7]);
+    fill(&mut core, StreamId::HOST, [7]);
     let unit = program(&mut core, 8);
     start(&mut core);
     assert_eq!(core.device.phase(DieId(0)), Phase::TransferIn);
@@ -170,7 +170,7 @@ fn suspend_program(setup: &Setup) -> (Core<NoProbe>, UnitId) {
     let times = SuspendTimes { enter_ns: 10 * US, resume_ns: 5 * US, min_progress_ns: Span::ZERO, max: 1 };
     let suspend = SuspendSpec { program: Some(times), erase: None };
     let mut core = Setup { suspend, ..setup.clone() }.core();
-    let other = fill(&mut core, WriteStream::Host, [7]);
+    let other = fill(&mut core, StreamId::HOST, [7]);
     let unit = program(&mut core, 8);
     reach_array(&mut core);
     core.now += 100 * US;
@@ -314,7 +314,7 @@ fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_
     let mut core = setup.core();
     let mut units = Vec::new();
     for (lpn, sequence) in [(0, 5), (0, 9), (1, 3), (0, 7), (0, 11), (2, 20), (1, 4)] {
-        Offline::new(&mut core).program_now(LANE, WriteStream::Host, Lpn(lpn), sequence, |_| ());
+        Offline::new(&mut core).program_now(LANE, StreamId::HOST, Lpn(lpn), sequence, |_| ());
         units.push(core.ftl.map.get(Lpn(lpn)).unwrap());
     }
     core.array.tear(units[4]);
@@ -330,14 +330,14 @@ fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_
     assert_eq!(recovery.merged_pages, 0);
     assert_eq!(core.array.superblock(SuperblockId(0)).state, SuperblockState::Full);
     // A stream continues at the first unprogrammed unit of the open superblock.
-    assert_eq!(core.allocate(LANE, WriteStream::Gc).unwrap().unit, UnitId(7));
+    assert_eq!(core.allocate(LANE, StreamId::GC).unwrap().unit, UnitId(7));
 }
 
 #[test]
 fn a_partial_unit_of_the_flush_is_completed_from_the_unit_that_it_replaces() {
     let setup = Setup::default();
     let mut core = setup.core();
-    let whole = fill(&mut core, WriteStream::Host, [3]);
+    let whole = fill(&mut core, StreamId::HOST, [3]);
     let partial = program_partial(&mut core, 3, 8);
     let mut others = Others::default();
     let recovery = recover_with(&mut core, &setup, &Trims::default(), &mut others);
@@ -354,7 +354,7 @@ fn recovery_collects_superblocks_with_invalid_units_if_no_unit_is_free_for_a_com
     let mut core = setup.core();
     // Superblock 0 has one valid unit (LPN 4), superblock 1 one (LPN 5), superblock 2 four. Superblock 3 is free and
     // kept for GC.
-    fill(&mut core, WriteStream::Host, [0, 4, 1, 2, 1, 2, 3, 5, 1, 2, 3]);
+    fill(&mut core, StreamId::HOST, [0, 4, 1, 2, 1, 2, 3, 5, 1, 2, 3]);
     let partial = program_partial(&mut core, 0, 12);
     assert_eq!(partial, UnitId(11));
     let mut others = Others::default();
@@ -371,7 +371,8 @@ fn recovery_collects_superblocks_with_invalid_units_if_no_unit_is_free_for_a_com
 
 #[test]
 fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblocks() {
-    let mut core = Setup { superblocks: 4, ..Setup::default() }.core();
+    let mut core = Setup { superblocks: 4, levelling: WearLevelling::Static, ..Setup::default() }.core();
+    let wear = core.ftl.streams.named("wear");
     // Of the units with the same sequence number and age, that in the lowest superblock counts as the newest. So the
     // newest units of LPN 4 and 5 are in superblock 0, which is partly programmed, and those of LPN 0 to 3 in
     // superblock 1, which is full. All have another copy, in superblocks 3 and 2.
@@ -380,10 +381,10 @@ fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblo
             Offline::new(&mut core).program_now(LANE, stream, Lpn(lpn), u64::from(lpn) + 1, |_| ());
         }
     };
-    write(WriteStream::Gc, 4..6);
-    write(WriteStream::Host, 0..4);
-    write(WriteStream::Host, 0..4);
-    write(WriteStream::Wear, 4..8);
+    write(StreamId::GC, 4..6);
+    write(StreamId::HOST, 0..4);
+    write(StreamId::HOST, 0..4);
+    write(wear, 4..8);
     let (mut others, mut busy_ns, mut recovery) = (Others::default(), [Span::ZERO], Recovery::default());
     let (schemes, busy, counts) = (&mut others, &mut busy_ns, &mut recovery);
     let mut power = Return { core: &mut core, schemes, is_guarded: false, busy_ns: busy, recovery: counts };
@@ -400,7 +401,7 @@ fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblo
 fn a_superblock_whose_erase_is_torn_is_erased_again() {
     let setup = Setup::default();
     let mut core = setup.core();
-    fill(&mut core, WriteStream::Host, [0, 1, 2, 3, 0, 1, 2, 3]);
+    fill(&mut core, StreamId::HOST, [0, 1, 2, 3, 0, 1, 2, 3]);
     core.ftl.begin_emptying(&core.geometry, &mut core.array, SuperblockId(0));
     core.erase(SuperblockId(0), Owner::Job(LANE), Cause::Gc, Class::Background);
     reach_array(&mut core);
@@ -425,10 +426,10 @@ fn a_superblock_whose_erase_is_torn_is_erased_again() {
 #[test]
 fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
     let mut core = Setup { copybacks_max: 1, ..Setup::default() }.core();
-    let source = fill(&mut core, WriteStream::Host, [0]);
+    let source = fill(&mut core, StreamId::HOST, [0]);
     let from = core.geometry.superblock_of(source);
     core.array.superblock_mut(from).reads = 6;
-    let (stream, cause) = (WriteStream::Copyback(1), Cause::Gc);
+    let (stream, cause) = (core.ftl.streams.named("copyback"), Cause::Gc);
     let copyback = crate::core::CopyBack { lane: LANE, stream, sources: &[source], cause };
     let queued = core.copy_back(copyback).unwrap();
     start(&mut core);

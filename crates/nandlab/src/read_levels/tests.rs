@@ -6,7 +6,7 @@ use crate::base::units::US;
 use crate::core::Read;
 use crate::core::testing::{Event, LANE, MapInRam, Setup, fill, next};
 use crate::flash::StartLevel;
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::probe::NoProbe;
 use crate::sched::{Class, Owner};
 
@@ -20,7 +20,7 @@ fn core() -> Core<NoProbe> {
 /// As [`core`], with a start policy.
 fn core_with(start: StartLevel) -> Core<NoProbe> {
     let mut core = Setup { levels: 3, start, ..Setup::default() }.core();
-    fill(&mut core, WriteStream::Host, [0, 1]);
+    fill(&mut core, StreamId::HOST, [0, 1]);
     core
 }
 
@@ -166,7 +166,7 @@ fn the_level_of_the_drive_is_that_of_the_last_read_that_decoded_its_unit() {
 fn the_level_of_a_unit_that_has_been_written_since_is_not_remembered() {
     let (mut core, mut reads, mut map) = (core(), Reads::new(3), MapInRam::default());
     read(&mut core, &map, 0, Cause::Host, 2);
-    fill(&mut core, WriteStream::Host, [0]);
+    fill(&mut core, StreamId::HOST, [0]);
     run(&mut core, &mut reads, &mut map);
     assert!(map.levels.is_empty());
 }
@@ -194,7 +194,7 @@ fn the_decoder_of_each_level_ends_reads_in_the_order_of_their_arrival() {
 #[test]
 fn without_levels_every_unit_decodes_at_once_and_its_superblock_is_unpinned() {
     let (mut core, mut reads, mut map) = (Setup::default().core(), Reads::new(1), MapInRam::default());
-    fill(&mut core, WriteStream::Host, [0]);
+    fill(&mut core, StreamId::HOST, [0]);
     let slot = read(&mut core, &map, 0, Cause::Host, 9);
     assert_eq!(core.array.superblock(SUPERBLOCK).pins, 1);
     assert_eq!(reads.on_page_out(&mut core, slot), Some(slot));

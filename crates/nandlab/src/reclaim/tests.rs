@@ -7,7 +7,7 @@ use crate::base::units::{Span, Time};
 use crate::core::testing::{LANE, Setup, clear, fill};
 use crate::drive::spec::{self, Spec};
 use crate::drive::{Drive, IDLE_LIMIT};
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::host::{Op, Oracle, Request};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -36,7 +36,7 @@ fn sense(core: &mut Core<NoProbe>, reclaim: &mut Reclaim, superblock: Superblock
 fn a_superblock_is_reclaimed_at_its_limit_of_reads_and_not_before() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 3 });
-    fill(&mut core, WriteStream::Host, 0..8);
+    fill(&mut core, StreamId::HOST, 0..8);
     assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 2), 0);
     assert!(reclaim.next_job(&mut core, LANE).is_none());
     assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 1), 1);
@@ -51,7 +51,7 @@ fn a_superblock_is_reclaimed_at_its_limit_of_reads_and_not_before() {
 fn superblocks_are_reclaimed_in_the_order_in_which_they_pass_the_limit_and_are_queued_once() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
-    fill(&mut core, WriteStream::Host, 0..12);
+    fill(&mut core, StreamId::HOST, 0..12);
     for superblock in [SuperblockId(2), SuperblockId(0)] {
         assert_eq!(sense(&mut core, &mut reclaim, superblock, 5), 1);
     }
@@ -66,7 +66,7 @@ fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
     // the first sampled read above the limit.
     let mut core = Setup { levels: 4, ..Setup::default() }.core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Rber { limit: 0.5, every: 2 });
-    fill(&mut core, WriteStream::Host, 0..8);
+    fill(&mut core, StreamId::HOST, 0..8);
     assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 3), 0);
     assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 1), 1);
     assert_eq!(reclaim.next_job(&mut core, LANE).map(|job| job.superblock), Some(SUPERBLOCK));
@@ -76,7 +76,7 @@ fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
 #[test]
 fn a_predicted_rber_at_the_limit_passes_it() {
     let mut core = Setup { levels: 4, ..Setup::default() }.core();
-    fill(&mut core, WriteStream::Host, 0..8);
+    fill(&mut core, StreamId::HOST, 0..8);
     core.array.superblock_mut(SUPERBLOCK).reads = 4;
     let (rber, last) = (core.rber_of(core.geometry.unit(SUPERBLOCK, 0)), core.physics.ecc.limit());
     let limit = rber / last;
@@ -100,7 +100,7 @@ fn a_limit_of_rber_needs_an_rber() {
 fn an_open_superblock_is_closed_early_and_reclaimed() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
-    fill(&mut core, WriteStream::Host, 0..2);
+    fill(&mut core, StreamId::HOST, 0..2);
     assert_eq!(core.array.superblock(SUPERBLOCK).state, SuperblockState::Open);
     assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 2), 1);
     assert_eq!(reclaim.next_job(&mut core, LANE).map(|job| job.superblock), Some(SUPERBLOCK));
@@ -112,12 +112,12 @@ fn an_open_superblock_is_closed_early_and_reclaimed() {
 fn a_superblock_that_was_erased_or_has_no_valid_units_is_not_reclaimed() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
-    fill(&mut core, WriteStream::Host, 0..8);
+    fill(&mut core, StreamId::HOST, 0..8);
     sense(&mut core, &mut reclaim, SUPERBLOCK, 2);
     clear(&mut core, SUPERBLOCK);
     // The free superblocks are filled until the erased superblock holds data again. Then this data is read once.
     while core.array.superblock(SUPERBLOCK).state != SuperblockState::Full {
-        fill(&mut core, WriteStream::Gc, 0..4);
+        fill(&mut core, StreamId::GC, 0..4);
     }
     // A further free superblock, so that the lane has room for a job.
     clear(&mut core, SuperblockId(2));
@@ -138,8 +138,8 @@ fn a_superblock_that_finds_no_free_superblock_is_queued_again_by_its_next_read()
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     // Eight superblocks of four units: the sixteen LPNs are written twice, so superblocks 0 to 3 hold no valid unit.
     // The host may not take the last superblock.
-    fill(&mut core, WriteStream::Host, (0..16).chain(0..12));
-    fill(&mut core, WriteStream::Gc, 12..16);
+    fill(&mut core, StreamId::HOST, (0..16).chain(0..12));
+    fill(&mut core, StreamId::GC, 12..16);
     let superblock = SuperblockId(4);
     sense(&mut core, &mut reclaim, superblock, 2);
     assert!(reclaim.next_job(&mut core, LANE).is_none(), "no superblock is free");
@@ -152,7 +152,7 @@ fn a_superblock_that_finds_no_free_superblock_is_queued_again_by_its_next_read()
 fn power_loss_drops_the_queue_and_the_next_read_queues_the_superblock_again() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
-    fill(&mut core, WriteStream::Host, 0..8);
+    fill(&mut core, StreamId::HOST, 0..8);
     sense(&mut core, &mut reclaim, SUPERBLOCK, 2);
     reclaim.power_lost(&mut Offline::new(&mut core));
     assert!(reclaim.next_job(&mut core, LANE).is_none());

@@ -6,7 +6,7 @@ use super::*;
 use crate::base::geometry::Lpn;
 use crate::core::Read;
 use crate::core::testing::{Event, LANE, MapInRam, Setup, decode, fill, next};
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::probe::NoProbe;
 use crate::sched::{Class, FlashOp};
 
@@ -39,7 +39,7 @@ fn programmed_at_10_s(setup: &Setup, policy: RefreshPolicySpec, lpns: u32) -> (C
     refreshing.refresh.begin(&mut core);
     refreshing.refresh.on_clock(&mut core);
     core.now = at(10);
-    fill(&mut core, WriteStream::Host, 0..lpns);
+    fill(&mut core, StreamId::HOST, 0..lpns);
     refreshing.refresh.age_from_now(&mut core, SUPERBLOCK);
     (core, refreshing)
 }
@@ -84,7 +84,7 @@ fn the_hurry_alarm_of_a_due_superblock_strikes_at_half_of_its_grace_and_repeats_
     assert_eq!(refreshing.refresh.overdue(&core).collect::<Vec<_>>(), [SUPERBLOCK]);
     assert!(refreshing.next_job(&mut core, LANE).is_some_and(|job| job.is_urgent));
     // The data of the superblock is moved to another superblock.
-    fill(&mut core, WriteStream::Gc, 0..4);
+    fill(&mut core, StreamId::GC, 0..4);
     core.ftl.begin_emptying(&core.geometry, &mut core.array, SUPERBLOCK);
     core.end_erase(core.geometry.unit(SUPERBLOCK, 0), Cause::Refresh);
     refreshing.refresh.on_erased(&mut core, SUPERBLOCK);
@@ -107,10 +107,12 @@ fn a_job_that_begins_when_exactly_half_of_the_grace_is_over_is_urgent() {
 
 #[test]
 fn data_that_is_copied_back_keeps_its_age() {
-    let (mut core, mut refreshing) = programmed_at_10_s(&Setup::default(), fcr(false), 4);
+    let setup = Setup { copybacks_max: 1, ..Setup::default() };
+    let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(false), 4);
     core.now = at(50);
     let to = SuperblockId(1);
-    fill(&mut core, WriteStream::Copyback(1), [0]);
+    let stream = core.ftl.streams.named("copyback");
+    fill(&mut core, stream, [0]);
     refreshing.refresh.age_from_now(&mut core, to);
     refreshing.refresh.age_as(&mut core, to, SUPERBLOCK);
     // Source and destination are due at 110 s.
@@ -191,7 +193,7 @@ fn the_errors_of_a_read_hot_unit_are_known_until_the_unit_is_obsolete() {
     let policy = RefreshPolicySpec::EcCache(EcCacheSpec { size_bytes: 1 << 20, hot_reads: 2 });
     let mut refreshing = refreshing(&core, policy);
     let mut map = MapInRam { levels: [(0, 5)].into(), ..MapInRam::default() };
-    let unit = fill(&mut core, WriteStream::Host, [0]);
+    let unit = fill(&mut core, StreamId::HOST, [0]);
     let mut needed = Vec::new();
     for _ in 0..4 {
         // After five reads of its superblock a unit needs level 5, at an RBER of 5 x 0.001.

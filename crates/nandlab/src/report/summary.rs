@@ -447,7 +447,8 @@ fn by_cause(flash: &[[u64; Cause::ALL.len()]; 4], kinds: &[FlashOp]) -> ByCause 
 fn space<P: Probe>(drive: &Drive<P>) -> SpaceSummary {
     let (spec, needs, bad) = (drive.spec(), &drive.ftl().needs, &drive.geometry().bad);
     let need = |Need { open, free, valid_units, .. }| NeedSummary { open, free, valid_pages: valid_units };
-    let [gc, wear, mapping, copyback, combination, flush] = needs.all().map(need);
+    let names = ["gc", "wear", "mapping", "copyback", "combination", "flush"];
+    let [gc, wear, mapping, copyback, combination, flush] = names.map(|name| need(needs.of(name)));
     let blocks = spec.drive.blocks_per_plane.into();
     SpaceSummary {
         needs: SpaceNeeds {

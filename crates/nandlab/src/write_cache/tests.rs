@@ -6,7 +6,7 @@ use crate::base::geometry::SuperblockId;
 use crate::base::policy::Choice;
 use crate::base::units::{MS, US};
 use crate::core::testing::{Event, LANE, MapInRam, Setup, clear, decode, fill, next};
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::host::{Op, Writes};
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
@@ -170,7 +170,7 @@ fn a_flush_waits_for_the_dirty_units_of_its_epoch() {
 #[test]
 fn missing_sectors_of_a_unit_are_read_before_it_is_written_back() {
     let mut bench = Bench::new(&Setup::default(), 1.0);
-    fill(&mut bench.core, WriteStream::Host, [0]);
+    fill(&mut bench.core, StreamId::HOST, [0]);
     // The host writes one of the eight sectors of each unit; LPN 1 is not mapped, so only LPN 0 has to be read.
     bench.write_bytes(0, 512);
     bench.write_bytes(1, 512);
@@ -187,7 +187,7 @@ fn missing_sectors_of_a_unit_are_read_before_it_is_written_back() {
 fn the_write_back_of_a_deallocated_unit_ends_without_a_program() {
     let mut bench = Bench::new(&Setup { superblocks: 3, logical_units: 12, ..Setup::default() }, 0.5);
     // Two of the three superblocks are full, and the host may not take the last free superblock.
-    fill(&mut bench.core, WriteStream::Gc, 4..12);
+    fill(&mut bench.core, StreamId::GC, 4..12);
     let ids = [0, 1, 2].map(|lpn| bench.write(lpn));
     bench.run();
     assert_eq!((bench.completed_us(ids[2]), bench.path.writes.count), (None, 1));

@@ -12,7 +12,7 @@ use nandlab::demand_map::WriteBack;
 use nandlab::drive::spec::{Arrival, Beyond, Spec};
 use nandlab::drive::{Completion, Drive, SnapshotError};
 use nandlab::flash::{DEAD_LPN, Stamp, SuperblockState};
-use nandlab::ftl::WriteStream;
+use nandlab::ftl::StreamId;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 use nandlab::runner::{Runner, Source, map_reads};
@@ -745,7 +745,7 @@ fn the_audit_detects_a_missing_dirty_bit() {
     let is_settled = |lpn: &Lpn| drive.demand_map().unwrap().in_flash(*lpn).flatten().is_some();
     let lpn = (0..geometry.logical_units).map(Lpn).find(is_settled).unwrap();
     let (array, ftl) = drive.parts_mut();
-    let unit = ftl.allocate(&geometry, array, LaneId(0), WriteStream::Gc).unwrap().unit;
+    let unit = ftl.allocate(&geometry, array, LaneId(0), StreamId::GC).unwrap().unit;
     array.stage(unit, lpn, Stamp { sequence: 1, ..Stamp::default() });
     let (superblock, index) = geometry.split(unit);
     if array.program(superblock, index) == geometry.units_per_superblock {
@@ -800,10 +800,10 @@ fn a_worn_out_drive_gives_up_a_write_back_and_continues() {
     ftl.on_worn(&geometry, array);
     // Blocks that are never filled take up all free blocks but GC's.
     while ftl.lanes[0].free.len() > ftl.kept_superblocks() {
-        ftl.allocate(&geometry, array, LaneId(0), WriteStream::Gc).expect("a block is free");
+        ftl.allocate(&geometry, array, LaneId(0), StreamId::GC).expect("a block is free");
     }
     while ftl.job_units_open(&geometry, LaneId(0)) > 0 {
-        ftl.allocate(&geometry, array, LaneId(0), WriteStream::Gc).expect("the block has pages");
+        ftl.allocate(&geometry, array, LaneId(0), StreamId::GC).expect("the block has pages");
     }
     for lpn in 0..2 {
         let trim = request(&drive, Op::Trim, lpn * PAGE, PAGE);

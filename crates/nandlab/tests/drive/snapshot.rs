@@ -7,7 +7,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, SnapshotError};
 use nandlab::flash::SuperblockState;
-use nandlab::ftl::STREAMS;
+use nandlab::ftl::streams::FIXED_NUMBERS;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
 
@@ -283,7 +283,7 @@ fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     let drive = preconditioned(FILL, &[]);
     let bytes = saved(&drive);
     let lanes = drive.geometry().lanes as usize;
-    let (middle, open) = (8 + 8 * 17, bytes.len() - 8 - lanes * STREAMS * 8);
+    let (middle, open) = (8 + 8 * 17, bytes.len() - 8 - lanes * usize::from(FIXED_NUMBERS) * 8);
     let sum = |bytes: &[u8]| {
         let long = |range: std::ops::Range<usize>| {
             bytes[range].chunks(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>()

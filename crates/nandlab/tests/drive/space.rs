@@ -9,7 +9,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::spec::{Spec, superblock_needs};
 use nandlab::drive::{Drive, Failure};
 use nandlab::flash::{DEAD_LPN, Stamp};
-use nandlab::ftl::WriteStream;
+use nandlab::ftl::StreamId;
 use nandlab::ftl::needs::SuperblockNeeds;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
@@ -26,7 +26,7 @@ fn drive(settings: &[&str], more: i64) -> (Spec, SuperblockNeeds) {
     let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 4\n\
                 page_size = '4KiB'\nop = 4.0\nendurance = 1000000\n[gc]\nidle_after = '1h'\n";
     let mut spec = spec(text, settings);
-    let map_units = superblock_needs(&spec).mapping.valid_units;
+    let map_units = superblock_needs(&spec).of("mapping").valid_units;
     let logical = VALID - map_units;
     // The needs depend only on the number of logical units, which is the same for any number of superblocks.
     let mut set = |superblocks: u64| {
@@ -49,11 +49,7 @@ fn without_spare_units(spec: &Spec, needs: &SuperblockNeeds) -> Drive<Oracle> {
     let mut drive = Drive::with_probe(spec, Oracle::default());
     let geometry = drive.geometry().clone();
     let (array, ftl) = drive.parts_mut();
-    let mut streams = vec![WriteStream::Gc];
-    streams.extend((needs.wear.open > 0).then_some(WriteStream::Wear));
-    streams.extend((needs.mapping.open > 0).then_some(WriteStream::Mapping));
-    streams.extend((needs.combination.open > 0).then_some(WriteStream::Combination));
-    streams.extend((1..=needs.copyback.open as u8).map(WriteStream::Copyback));
+    let streams: Vec<StreamId> = ftl.streams.ids().filter(|&stream| stream != StreamId::HOST).collect();
     assert_eq!(streams.len() as u64, needs.open());
     let (lane, stamp) = (LaneId(0), Stamp::default());
     for stream in streams {
@@ -62,9 +58,9 @@ fn without_spare_units(spec: &Spec, needs: &SuperblockNeeds) -> Drive<Oracle> {
         array.stage(place.unit, Lpn(DEAD_LPN), stamp);
         array.program(superblock, index);
     }
-    let map_units = needs.mapping.valid_units as u32;
+    let map_units = needs.of("mapping").valid_units as u32;
     for lpn in (0..geometry.logical_units + map_units).map(Lpn) {
-        let place = ftl.allocate(&geometry, array, lane, WriteStream::Host).expect("the host has room");
+        let place = ftl.allocate(&geometry, array, lane, StreamId::HOST).expect("the host has room");
         let (superblock, index) = geometry.split(place.unit);
         array.stage(place.unit, lpn, stamp);
         ftl.remap(&geometry, array, lpn, place.unit);
@@ -182,14 +178,14 @@ fn a_superblock_promised_to_a_job_is_not_allocated_to_others() {
     let lane = LaneId(0);
     let (array, ftl) = drive.parts_mut();
     while ftl.lanes[0].free.len() > ftl.reserve_superblocks + 1 {
-        ftl.allocate(&geometry, array, lane, WriteStream::Gc).unwrap();
+        ftl.allocate(&geometry, array, lane, StreamId::GC).unwrap();
     }
-    assert!(ftl.has_room(lane) && ftl.has_mapping_room(lane));
+    assert!(ftl.has_room(lane, StreamId::HOST) && ftl.has_mapping_room(lane));
     ftl.lanes[0].promised_superblocks = 1;
-    assert!(!ftl.has_room(lane));
-    assert_eq!(ftl.allocate(&geometry, array, lane, WriteStream::Host), None);
+    assert!(!ftl.has_room(lane, StreamId::HOST));
+    assert_eq!(ftl.allocate(&geometry, array, lane, StreamId::HOST), None);
     while ftl.lanes[0].free.len() > 2 {
-        ftl.allocate(&geometry, array, lane, WriteStream::Gc).unwrap();
+        ftl.allocate(&geometry, array, lane, StreamId::GC).unwrap();
     }
     assert!(!ftl.has_mapping_room(lane));
     ftl.lanes[0].promised_superblocks = 0;
@@ -197,10 +193,10 @@ fn a_superblock_promised_to_a_job_is_not_allocated_to_others() {
     let state = &mut ftl.lanes[0];
     state.promised_superblocks = 1;
     while ftl.lanes[0].free.len() > 1 {
-        ftl.allocate(&geometry, array, lane, WriteStream::Gc).unwrap();
+        ftl.allocate(&geometry, array, lane, StreamId::GC).unwrap();
     }
     assert!(
-        ftl.allocate(&geometry, array, lane, WriteStream::Gc).is_some(),
+        ftl.allocate(&geometry, array, lane, StreamId::GC).is_some(),
         "the job does not get the promised superblock"
     );
 }
@@ -286,7 +282,7 @@ fn with_translation_pages(cell: &str) -> (Spec, SuperblockNeeds) {
         .unwrap();
     let spec = set(least);
     let needs = superblock_needs(&spec);
-    assert_eq!((needs.host_units, needs.mapping.valid_units), (LOGICAL, 16));
+    assert_eq!((needs.host_units, needs.of("mapping").valid_units), (LOGICAL, 16));
     (spec, needs)
 }
 

@@ -8,7 +8,6 @@ use nandlab::base::geometry::{DieId, LaneId, Lpn, UnitId};
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{AgeClock, Condition, Reliability, Superblock};
-use nandlab::ftl::WriteStream;
 use nandlab::host::Op;
 use nandlab::probe::Probe;
 use nandlab::report::{RunFacts, Taps, summary};
@@ -561,11 +560,11 @@ fn a_stream_that_uses_only_lsb_pages_needs_more_superblocks() {
     let mut hand = Hand::new(&[COPYBACKS]);
     let geometry = hand.drive.geometry().clone();
     let (_, ftl) = hand.drive.parts_mut();
-    let superblocks = |ftl: &nandlab::ftl::Ftl, units| {
-        ftl.superblocks_for(&geometry, LaneId(0), WriteStream::Copyback(1), units)
-    };
+    let stream = ftl.streams.named("copyback");
+    let superblocks =
+        |ftl: &nandlab::ftl::Ftl, units| ftl.superblocks_for(&geometry, LaneId(0), stream, units);
     assert_eq!([0, 1, 8, 9, 16].map(|units| superblocks(ftl, units)), [0, 1, 1, 1, 1]);
-    ftl.set_lsb_only(&geometry, LaneId(0), WriteStream::Copyback(1), true);
+    ftl.set_lsb_only(&geometry, LaneId(0), stream, true);
     assert_eq!([0, 1, 8, 9, 16].map(|units| superblocks(ftl, units)), [0, 1, 1, 2, 2]);
 }
 

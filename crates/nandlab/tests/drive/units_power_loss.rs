@@ -5,7 +5,7 @@ use crate::common::{SECOND, TINY, at, one, read_everything, request, spec};
 use nandlab::base::geometry::{LaneId, Lpn, UnitId};
 use nandlab::base::lost::Promise;
 use nandlab::drive::{Drive, IDLE_LIMIT};
-use nandlab::ftl::WriteStream;
+use nandlab::ftl::StreamId;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::power_loss::PowerLoss;
 use nandlab::sched::{Cause, FlashOp};
@@ -46,7 +46,7 @@ fn places(drive: &Drive<Oracle>, lpns: impl IntoIterator<Item = u32>) -> Vec<Opt
 
 /// The unit at which the open superblock of lane 0 continues; after recovery the superblock is GC's.
 fn continues_at(drive: &Drive<Oracle>) -> Option<UnitId> {
-    drive.ftl().next_unit(drive.geometry(), LaneId(0), WriteStream::Gc)
+    drive.ftl().next_unit(drive.geometry(), LaneId(0), StreamId::GC)
 }
 
 /// Two units and two units of padding are being programmed to the second page of a block.

@@ -11,7 +11,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{Array, Keeps, SuperblockState};
-use nandlab::ftl::{AllocatedUnit, Config, Ftl, WriteStream};
+use nandlab::ftl::{AllocatedUnit, Config, Ftl, StreamId};
 use nandlab::host::{Op, Request};
 
 struct Table {
@@ -31,7 +31,7 @@ impl Table {
         let text = format!(
             "seed = {seed}\n[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = {planes}\n\
              blocks_per_plane = {blocks}\npages_per_block = {pages}\npage_size = '4KiB'\nop = {}\nendurance = 1000000\n\
-             [gc]\nvictim = {victim}\n",
+             [gc]\nvictim = {victim}\n[ftl]\nwear_levelling = 'static'\n",
             8.0 / (f64::from(blocks) - 8.0)
         );
         let spec = spec(&text, &[]);
@@ -43,8 +43,7 @@ impl Table {
             levelling: spec.ftl.wear_levelling,
             victim: gc::make(&spec.gc.victim, context),
             needs: nandlab::drive::spec::superblock_needs(&spec),
-            translation_pages: 0,
-            combination_pages: 0,
+            streams: nandlab::drive::spec::streams(&spec),
         };
         let ftl = Ftl::new(config, &geometry, &array);
         Self {
@@ -78,7 +77,7 @@ impl Table {
         }
     }
 
-    fn program(&mut self, lane: LaneId, stream: WriteStream, lpn: Lpn) -> bool {
+    fn program(&mut self, lane: LaneId, stream: StreamId, lpn: Lpn) -> bool {
         let Some(AllocatedUnit { unit, .. }) =
             self.ftl.allocate(&self.geometry, &mut self.array, lane, stream)
         else {
@@ -90,7 +89,7 @@ impl Table {
         true
     }
 
-    fn empty(&mut self, lane: LaneId, within: u32, stream: WriteStream) {
+    fn empty(&mut self, lane: LaneId, within: u32, stream: StreamId) {
         let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + within);
         if self.array.superblock(superblock).valid > self.ftl.stream_room(&self.geometry, lane, stream) {
             return;
@@ -117,16 +116,17 @@ impl Table {
                 let full: Vec<u32> = (0..self.geometry.superblocks_per_lane)
                     .filter(|&b| self.superblocks(lane)[b as usize].state == SuperblockState::Full)
                     .collect();
-                if !full.is_empty() && self.ftl.has_room(lane) {
+                if !full.is_empty() && self.ftl.has_room(lane, StreamId::HOST) {
+                    let wear = self.ftl.streams.named("wear");
                     let within = full[self.stream.below(full.len() as u64) as usize];
-                    self.empty(lane, within, WriteStream::Wear);
+                    self.empty(lane, within, wear);
                 }
             }
             _ => {
-                if !self.program(lane, WriteStream::Host, lpn) {
+                if !self.program(lane, StreamId::HOST, lpn) {
                     let victim = self.ftl.pick_victim(&self.geometry, &self.array, lane, self.now).unwrap();
                     if let Some(victim) = victim {
-                        self.empty(lane, victim.0 - self.geometry.first_superblock(lane).0, WriteStream::Gc);
+                        self.empty(lane, victim.0 - self.geometry.first_superblock(lane).0, StreamId::GC);
                     }
                 }
             }
@@ -293,7 +293,7 @@ fn full_superblocks(victim: &str, valid: &[u32]) -> Table {
         for unit in 0..4 {
             // An LPN that is written again in the superblock leaves an invalid unit.
             let lpn = Lpn(4 * superblock + if unit < valid { unit } else { 0 });
-            assert!(table.program(LaneId(0), WriteStream::Host, lpn));
+            assert!(table.program(LaneId(0), StreamId::HOST, lpn));
             table.end_program();
         }
     }

@@ -333,7 +333,7 @@ proptest! {
         let second = load_with(&shown, &[]).unwrap_or_else(|e| panic!("{e}\n{shown}"));
         prop_assert_eq!(&first.spec, &second.spec);
         prop_assert_eq!(first.hash(), second.hash());
-        prop_assert!(first.spec.models_power_loss() && superblock_needs(&first.spec).flush.free >= 1);
+        prop_assert!(first.spec.models_power_loss() && superblock_needs(&first.spec).of("flush").free >= 1);
     }
 }
 

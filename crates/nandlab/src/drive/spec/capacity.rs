@@ -5,8 +5,10 @@
 //! lane has as many superblocks, those included that bad blocks cost, as a plane has blocks.
 
 use super::least;
+use super::streams::StreamSettings;
 use crate::base::geometry::logical_units;
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
+use crate::ftl::streams::StreamSpec;
 use crate::migration::spec::MigrationPolicySpec;
 use crate::spec::{Check, FromVal, Rule, Val};
 
@@ -56,7 +58,7 @@ impl Capacity {
     /// The lane with the fewest superblocks in the words of an error, with the number of its superblocks if bad blocks
     /// cost some.
     fn lane_text(&self) -> String {
-        let Demands { bad_blocks, seed, .. } = self.demands;
+        let &Demands { bad_blocks, seed, .. } = &self.demands;
         if bad_blocks == 0.0 {
             return "a plane".into();
         }
@@ -114,11 +116,7 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
             unit_bytes,
             units_per_program: layout.units_per_program,
             logical_units: logical_units(units, op),
-            shares_first_superblock: check.is("migration.first_block", "shared"),
-            levels_wear: check.is("ftl.wear_levelling", "static"),
-            has_demand_map: check.is("ftl.map", "demand"),
-            copybacks_max: copybacks_max(check),
-            has_combinations: check.is("refresh.policy", "partial"),
+            streams: streams(check, unit_bytes),
             flushed_units: flushed_units(check, unit_bytes),
         },
     };
@@ -126,10 +124,19 @@ fn units_fit(check: &mut Check<'_>) -> Option<Capacity> {
     Some(capacity)
 }
 
-/// The largest number of copybacks in a row.
-fn copybacks_max(check: &Check<'_>) -> u64 {
+/// The streams of the drive, with units of `unit_bytes` bytes.
+fn streams(check: &Check<'_>, unit_bytes: u64) -> Vec<StreamSpec> {
     let migration = check.get("migration.policy").map(MigrationPolicySpec::from_val);
-    migration.map_or(0, |migration| migration.copybacks_max().into())
+    let settings = StreamSettings {
+        placements: 1,
+        shares_first_superblock: check.is("migration.first_block", "shared"),
+        levels_wear: check.is("ftl.wear_levelling", "static"),
+        has_demand_map: check.is("ftl.map", "demand"),
+        unit_bytes: unit_bytes as u32,
+        copybacks_max: migration.map_or(0, |migration| migration.copybacks_max()),
+        has_combinations: check.is("refresh.policy", "partial"),
+    };
+    settings.streams()
 }
 
 /// Units of the write cache and the write buffer: an emergency flush may have to write all of them. `None` without a
@@ -149,7 +156,7 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
         return;
     }
     let spare = (c.fewest_superblocks * c.units_per_superblock).saturating_sub(needs.host_units);
-    let map_superblocks = needs.mapping.valid_units as f64 / c.units_per_superblock as f64;
+    let map_superblocks = needs.of("mapping").valid_units as f64 / c.units_per_superblock as f64;
     let mut parts: Vec<String> = needs.all().iter().filter_map(need_text).collect();
     parts.push(format!("{GAIN_SUPERBLOCKS} of garbage for GC to gain from"));
     if map_superblocks > 0.0 {
@@ -193,19 +200,19 @@ fn reserve(check: &mut Check<'_>, c: &Capacity) {
         remedy += ", or fewer drive.bad_blocks";
     }
     // The keys of mechanisms that need superblocks.
-    let needs_superblocks = |need: &Need| need.open + need.free > 0;
-    if needs_superblocks(&needs.mapping) {
+    let needs_superblocks = |name: &str| needs.of(name).open + needs.of(name).free > 0;
+    if needs_superblocks("mapping") {
         keys.push("ftl.map");
     }
-    if needs_superblocks(&needs.flush) {
+    if needs_superblocks("flush") {
         keys.extend(["capacitor.capacitance", "cache.size"]);
         let has_buffer = check.int("ftl.buffer").is_some_and(|bytes| bytes > 0);
         keys.extend(has_buffer.then_some("ftl.buffer"));
     }
-    if needs_superblocks(&needs.copyback) {
+    if needs_superblocks("copyback") {
         keys.push("migration.policy");
     }
-    if needs_superblocks(&needs.combination) {
+    if needs_superblocks("combination") {
         keys.push("refresh.policy");
     }
     check.error(&keys, message, remedy);
@@ -220,7 +227,8 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
     let (used, valid) = (check.num("precondition.used")?, check.num("precondition.valid")?);
     let needs = c.needs(c.superblocks_per_lane, c.op);
     // The host opens one more superblock, and translation pages are written after the fill.
-    let for_map = needs.mapping.open + needs.mapping.valid_units.div_ceil(c.units_per_superblock);
+    let map = needs.of("mapping");
+    let for_map = map.open + map.valid_units.div_ceil(c.units_per_superblock);
     let unfilled = needs.free() + 1 + for_map;
     let most = c.fewest_superblocks.saturating_sub(unfilled) as f64 / c.superblocks_per_lane as f64;
     let down = |share: f64| (share * 1e3).floor() / 1e3;
@@ -253,11 +261,11 @@ fn precondition(check: &mut Check<'_>, c: &Capacity) -> Option<()> {
         let message = format!(
             "used = {used} leaves {} fewer than the {unfilled} blocks that it needs at the start{}",
             c.lane_text(),
-            if needs.mapping.valid_units > 0 { ", translation pages included" } else { "" }
+            if map.valid_units > 0 { ", translation pages included" } else { "" }
         );
         let remedy = format!("set used to at most {}", down(most));
         let mut keys = vec!["precondition.used", "drive.blocks_per_plane", "ftl.map"];
-        if needs.flush.free > 0 {
+        if needs.of("flush").free > 0 {
             keys.extend(["capacitor.capacitance", "cache.size"]);
         }
         keys.push("drive.bad_blocks");

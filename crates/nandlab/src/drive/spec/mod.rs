@@ -11,6 +11,7 @@ mod output;
 mod precondition;
 mod presets;
 mod reliability;
+pub(crate) mod streams;
 mod times;
 mod timing;
 mod units;
@@ -41,7 +42,7 @@ pub use energy::EnergySpec;
 pub use nandlab_base::workload::{
     Address, Arrival, Beyond, DeviceChoice, ProfileSpec, Source, SyntheticSpec, TraceSpec, WorkloadSpec,
 };
-pub use needs::{demands, fit_to_writes, op_for_waf, superblock_needs};
+pub use needs::{demands, fit_to_writes, op_for_waf, streams, superblock_needs};
 pub use output::OutputSpec;
 pub use precondition::{FillOrder, PreconditionSpec};
 pub use units::MappingUnit;

@@ -1,9 +1,25 @@
 //! The superblocks that the mechanisms of a spec need in each lane.
 
 use super::Spec;
+use super::streams::StreamSettings;
 use crate::demand_map::MapSpec;
 use crate::ftl::WearLevelling;
 use crate::ftl::needs::{Demands, Fitted, SuperblockNeeds, fit, op_for};
+use crate::ftl::streams::StreamSpec;
+
+/// The streams of a spec's drive.
+pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
+    let settings = StreamSettings {
+        placements: 1,
+        shares_first_superblock: spec.migration.shares_first_block(),
+        levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
+        has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
+        unit_bytes: spec.geometry().unit_bytes,
+        copybacks_max: spec.migration.policy.copybacks_max(),
+        has_combinations: spec.refresh.policy.partial().is_some(),
+    };
+    settings.streams()
+}
 
 /// The properties of a spec on which the needs depend.
 pub fn demands(spec: &Spec) -> Demands {
@@ -19,11 +35,7 @@ pub fn demands(spec: &Spec) -> Demands {
         unit_bytes,
         units_per_program: geometry.units_per_program.into(),
         logical_units: geometry.logical_units.into(),
-        shares_first_superblock: spec.migration.shares_first_block(),
-        levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
-        has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),
-        copybacks_max: spec.migration.policy.copybacks_max().into(),
-        has_combinations: spec.refresh.policy.partial().is_some(),
+        streams: streams(spec),
         flushed_units: has_capacitor.then(|| (spec.cache.size_bytes + spec.ftl.buffer_bytes) / unit_bytes),
     }
 }

@@ -3,7 +3,7 @@
 use super::Partial;
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId};
 use crate::core::{Component, Core, Destination, Map, Maps, Program, Refreshed, Wake};
-use crate::ftl::{AllocatedUnit, WriteStream};
+use crate::ftl::AllocatedUnit;
 use crate::probe::Probe;
 use crate::sched::{Cause, Owner, Phase, Transaction};
 
@@ -43,10 +43,10 @@ impl Partial {
         }
         let Some(first) = self.vsm.waiting().first() else { return false };
         let home = core.geometry.lane_of(core.geometry.superblock_of(first.base));
-        let Some(lane) = Self::lane_for_line(core, home).filter(|_| self.links.has_number()) else {
+        let Some(lane) = self.lane_for_line(core, home).filter(|_| self.links.has_number()) else {
             return false;
         };
-        for _ in 0..core.units_to_fill(lane, WriteStream::Combination) {
+        for _ in 0..core.units_to_fill(lane, self.stream) {
             if self.vsm.waiting().is_empty() || !self.links.has_number() {
                 break;
             }
@@ -63,7 +63,7 @@ impl Partial {
         let lpn = self.links.number(line).expect("has_number has found a free number");
         debug_assert!(core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
         let stamp = core.next_stamp();
-        let (to, owner) = (Destination::Stream(lane, WriteStream::Combination), Owner::CombinationPage);
+        let (to, owner) = (Destination::Stream(lane, self.stream), Owner::CombinationPage);
         let (maps, cause, class) = (Maps::Now, Cause::Refresh, core.refresh_class);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         self.stats.combination_pages += 1;
@@ -73,12 +73,12 @@ impl Partial {
     /// The lane to which a line with data of lane `home` is programmed. Of the lanes with room, prefers, in this order:
     /// a lane other than `home`, a lane on another die, the die with the lowest load, and the lane with the most free
     /// units (so that not always the first lane of a die is chosen).
-    pub(super) fn lane_for_line<P: Probe>(core: &Core<P>, home: LaneId) -> Option<LaneId> {
+    pub(super) fn lane_for_line<P: Probe>(&self, core: &Core<P>, home: LaneId) -> Option<LaneId> {
         let g = &core.geometry;
         let others = (home.0 + 1..g.lanes).chain(0..home.0).map(LaneId);
         let is_on_one_die = g.dies_per_lane == 1;
         let is_elsewhere = |&lane: &LaneId| !is_on_one_die || g.die_of(lane) != g.die_of(home);
-        let has_room = |&lane: &LaneId| core.has_combination_room(lane);
+        let has_room = |&lane: &LaneId| core.has_combination_room(lane, self.stream);
         // The lower, the earlier in the order of load and free units.
         let rank = |&lane: &LaneId| {
             let load = if is_on_one_die { core.device.load(g.die_of(lane)) } else { 0 };
@@ -195,14 +195,14 @@ impl Partial {
 
     /// Allocates what one program writes, on an idle die, for lines of the emergency flush. Returns its first unit,
     /// with the units after the program that remain erased.
-    pub(crate) fn place_lines_at_power_loss<P: Probe>(core: &mut Core<P>) -> Option<AllocatedUnit> {
-        let (stream, Core { geometry, array, ftl, device, .. }) = (WriteStream::Combination, core);
+    pub(crate) fn place_lines_at_power_loss<P: Probe>(&self, core: &mut Core<P>) -> Option<AllocatedUnit> {
+        let (stream, Core { geometry, array, ftl, device, .. }) = (self.stream, core);
         let is_idle = |&lane: &LaneId| {
             let die = ftl.next_die(geometry, lane, stream);
             die.is_some_and(|die| device.phase(die) == Phase::Idle)
         };
         let lanes = (0..geometry.lanes).map(LaneId);
-        let lane = lanes.filter(|&lane| ftl.has_combination_room(geometry, lane)).find(is_idle)?;
+        let lane = lanes.filter(|&lane| ftl.has_combination_room(geometry, lane, stream)).find(is_idle)?;
         ftl.allocate_program(geometry, array, (lane, stream), 0)
     }
 }

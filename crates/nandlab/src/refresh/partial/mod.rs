@@ -66,7 +66,7 @@ use crate::base::number_map::NumberMap;
 use crate::base::rng::Stream;
 use crate::base::units::{Span, Time};
 use crate::core::{Component, Core, Map, Parts, Physics, Refreshed, Wake};
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
 use schemars::JsonSchema;
@@ -97,6 +97,8 @@ impl Pending {
 #[derive(Debug)]
 pub(crate) struct Partial {
     spec: PartialSpec,
+    /// The stream of combination pages.
+    stream: StreamId,
     /// Random stream for the numbers of susceptible bits.
     draws: Stream,
     size: EncodedSize,
@@ -121,9 +123,11 @@ impl Partial {
     /// the drive.
     pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, seed: u64, core: &Core<P>) -> Option<Self> {
         let (partial, geometry) = (*spec.partial()?, &core.geometry);
-        let (first, most) = core.ftl.combination_lpns();
+        let stream = core.ftl.streams.named(spec::STREAM);
+        let lpns = core.ftl.streams.lpns(stream);
         Some(Self {
             spec: partial,
+            stream,
             draws: Stream::new(seed, "refresh.policy.partial"),
             size: EncodedSize::new(partial.encoding, geometry.unit_bytes, partial.codeword_bits),
             // A line of the VSM has the size of a unit.
@@ -132,7 +136,7 @@ impl Partial {
                 geometry.unit_bytes,
                 geometry.units_per_program,
             ),
-            links: CombinationLinks::new(first, most, geometry.units_per_superblock),
+            links: CombinationLinks::new(lpns.start, lpns.end - lpns.start, geometry.units_per_superblock),
             stats: RefreshStats::default(),
             waiting_for_room: VecDeque::new(),
             pending: NumberMap::default(),
@@ -229,10 +233,10 @@ impl Partial {
         &mut self,
         core: &mut Core<P>,
         superblock: SuperblockId,
-        stream: WriteStream,
+        stream: StreamId,
     ) -> bool {
         self.look_at_free_superblocks(core);
-        let is_plain = stream == WriteStream::Gc && !core.array.rare(superblock).is_refreshed_partially;
+        let is_plain = stream == StreamId::GC && !core.array.rare(superblock).is_refreshed_partially;
         let has_space = self.is_on && !core.is_short(core.geometry.lane_of(superblock));
         self.stats.blocks_while_off += u64::from(is_plain && !has_space);
         is_plain && has_space && core.state.is_charged

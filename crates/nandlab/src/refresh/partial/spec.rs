@@ -1,9 +1,21 @@
 //! The spec key `refresh.policy.partial`.
 
 use super::super::spec::{HOT_READS, RefreshPolicySpec};
+use crate::ftl::needs::Need;
+use crate::ftl::streams::{OwnLpns, StreamSpec, Writer};
 use crate::spec::{
     Check, Choices, FromVal, Rule, SHARE, SHARE_ABOVE_0, Val, ValueKind, choices, int, param, params, plain,
 };
+
+/// The name of the stream of combination pages.
+pub(super) const STREAM: &str = "combination";
+
+/// The stream of combination pages: an open and a free superblock. The largest number of combination pages at a time, an
+/// assumption: a quarter of all units.
+pub(crate) fn stream() -> StreamSpec {
+    let need = Need::new(STREAM, "combination pages of partial refresh", 1, 1);
+    StreamSpec::new(4, Writer::Internal, need).with_lpns(OwnLpns::PerUnit(4))
+}
 
 params! {
     /// `refresh.policy.partial`: partial refresh.

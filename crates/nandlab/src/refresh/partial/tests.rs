@@ -4,7 +4,7 @@
 use super::*;
 use crate::core::Read;
 use crate::core::testing::{Event, LANE, MapInRam, Setup, decode, fill, next};
-use crate::ftl::WriteStream;
+use crate::ftl::StreamId;
 use crate::probe::NoProbe;
 use crate::sched::Start;
 use crate::sched::{Cause, Class, Owner, Transaction};
@@ -32,7 +32,7 @@ fn partial(core: &Core<NoProbe>, vsm_pages: u32, max_share: f64) -> Partial {
 /// Returns a core whose first superblock has LPNs 0 to 3.
 fn core() -> Core<NoProbe> {
     let mut core = setup().core();
-    fill(&mut core, WriteStream::Host, 0..4);
+    fill(&mut core, StreamId::HOST, 0..4);
     core
 }
 
@@ -121,7 +121,7 @@ fn links_end_with_their_base_units_and_the_combination_page_with_its_last_link()
     assert!(core.ftl.map.get(combination).is_some());
     for (lpn, marks_then) in [(1, "l-l-"), (0, "--l-"), (2, "----")] {
         assert!(core.ftl.map.get(combination).is_some(), "LPN {lpn} is still linked");
-        fill(&mut core, WriteStream::Gc, [lpn]);
+        fill(&mut core, StreamId::GC, [lpn]);
         partial.unlink_marked(&mut core, reads[lpn as usize].unit);
         assert_eq!(marks(&core), marks_then);
         partial.audit(&core, true).unwrap();
@@ -137,12 +137,12 @@ fn a_unit_that_is_replaced_while_its_bits_are_in_the_vsm_is_not_linked() {
     let reads = [0, 1, 2, 3].map(|lpn| read(&mut core, lpn));
     take(&mut core, &mut partial, [reads[0], reads[1]]);
     // LPN 0 is replaced while its susceptible bits wait in the VSM, LPN 1 while its line is being programmed.
-    fill(&mut core, WriteStream::Gc, [0]);
+    fill(&mut core, StreamId::GC, [0]);
     partial.unlink_marked(&mut core, reads[0].unit);
     take(&mut core, &mut partial, [reads[2], reads[3]]);
     assert_eq!((core.pool.live(), marks(&core)), (0, "-ppp".into()));
     partial.empty_vsm(&mut core);
-    fill(&mut core, WriteStream::Gc, [1]);
+    fill(&mut core, StreamId::GC, [1]);
     partial.unlink_marked(&mut core, reads[1].unit);
     run(&mut core, &mut partial, &mut map);
     assert_eq!((marks(&core), core.array.superblock(SUPERBLOCK).linked), ("--ll".into(), 2));
@@ -152,7 +152,7 @@ fn a_unit_that_is_replaced_while_its_bits_are_in_the_vsm_is_not_linked() {
 #[test]
 fn a_unit_waits_for_room_in_the_vsm_while_a_line_is_programmed() {
     let mut core = setup().core();
-    fill(&mut core, WriteStream::Host, 0..8);
+    fill(&mut core, StreamId::HOST, 0..8);
     // The VSM has the size of one unit. The susceptible bits of three units fit; for the fourth unit the line of these
     // three is programmed, which takes the whole VSM.
     let (mut partial, mut map) = (partial(&core, 1, 1.0), MapInRam::default());
@@ -190,23 +190,24 @@ fn read_hot_too_susceptible_and_uncorrectable_units_are_written_elsewhere() {
 fn a_superblock_is_refreshed_partially_once_and_only_if_it_has_host_data() {
     let mut core = core();
     let mut partial = partial(&core, 2, 1.0);
-    assert!(partial.takes(&mut core, SUPERBLOCK, WriteStream::Gc));
-    assert!(!partial.takes(&mut core, SUPERBLOCK, WriteStream::Combination));
+    assert!(partial.takes(&mut core, SUPERBLOCK, StreamId::GC));
+    let combination = core.ftl.streams.named("combination");
+    assert!(!partial.takes(&mut core, SUPERBLOCK, combination));
     core.state.is_charged = false;
     assert!(
-        !partial.takes(&mut core, SUPERBLOCK, WriteStream::Gc),
+        !partial.takes(&mut core, SUPERBLOCK, StreamId::GC),
         "an empty capacitor does not back up the VSM"
     );
     core.state.is_charged = true;
     partial.end_superblock(&mut core, SUPERBLOCK);
     assert!(
-        !partial.takes(&mut core, SUPERBLOCK, WriteStream::Gc),
+        !partial.takes(&mut core, SUPERBLOCK, StreamId::GC),
         "the superblock has been refreshed partially already"
     );
     partial.spec.min_free_blocks = 15.0 / 16.0;
     core.array.rare_mut(SUPERBLOCK).is_refreshed_partially = false;
-    assert!(partial.takes(&mut core, SUPERBLOCK, WriteStream::Gc), "15 of 16 superblocks are free");
+    assert!(partial.takes(&mut core, SUPERBLOCK, StreamId::GC), "15 of 16 superblocks are free");
     partial.spec.min_free_blocks = 0.95;
-    assert!(!partial.takes(&mut core, SUPERBLOCK, WriteStream::Gc));
+    assert!(!partial.takes(&mut core, SUPERBLOCK, StreamId::GC));
     assert_eq!(partial.stats.blocks_while_off, 1);
 }

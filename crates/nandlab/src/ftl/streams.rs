@@ -1,0 +1,383 @@
+//! The write streams of a drive. In each lane a stream fills an open superblock of its own.
+//!
+//! A mechanism declares its streams as data ([`StreamSpec`]), in a function of its `spec.rs` or `mod.rs`;
+//! `drive/spec/streams.rs` calls these functions. Allocation, the needs of space, recovery and saved drives follow from
+//! the declarations.
+
+use super::COPYBACKS_MAX;
+use super::needs::Need;
+use crate::base::geometry::Lpn;
+use std::ops::Range;
+
+/// The number of a stream of a drive, from 0 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamId(u8);
+
+impl StreamId {
+    /// The stream of host writes with placement 0, to which emergency flush, detection and preconditioning write too.
+    /// Every drive declares it first.
+    pub const HOST: Self = Self(0);
+    /// The stream of the host's units that GC moves off-chip. Every drive declares it second.
+    pub const GC: Self = Self(1);
+
+    /// The number as an array index.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// The largest number of streams of a drive.
+pub const STREAMS_MAX: usize = 32;
+
+/// The numbers of a saved drive ([`StreamSpec::number`]) that are not those of placements above 0: host and GC 0 and 1,
+/// static wear levelling 2, translation pages 3, combination pages 4, copybacks from 5 on.
+pub const FIXED_NUMBERS: u8 = 5 + COPYBACKS_MAX;
+
+/// Who writes to a stream. The class of the programs follows from it (`Core::class_of`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The host, and the write cache for the host, with this placement.
+    Host {
+        /// [`Tag::placement`](crate::base::request::Tag) of the requests.
+        placement: u16,
+    },
+    /// The background job of the lane.
+    Job,
+    /// The demand map.
+    Map,
+    /// A scheme, for data of its own. Its programs have the class of refresh.
+    Internal,
+}
+
+/// The LPNs of the units of a stream whose data is not the host's. They follow those of the host, stream by stream in
+/// the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnLpns {
+    /// None: the stream has data of the host.
+    None,
+    /// One for each so many logical units of the drive. All may be valid at a time, so they count in the need.
+    PerLogical(u32),
+    /// One for each so many units of the drive. The mechanism uses them only while there is room, so they do not count
+    /// in the need.
+    PerUnit(u32),
+}
+
+impl OwnLpns {
+    /// The number of LPNs in a drive with `logical` logical units and `units` units.
+    fn count(self, logical: u32, units: u32) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::PerLogical(each) => logical.div_ceil(each),
+            Self::PerUnit(each) => units / each,
+        }
+    }
+
+    /// The most valid units that count in the need, in a drive with `logical` logical units.
+    pub(super) fn valid_units(self, logical: u64) -> u64 {
+        match self {
+            Self::PerLogical(each) => logical.div_ceil(each.into()),
+            Self::None | Self::PerUnit(_) => 0,
+        }
+    }
+}
+
+/// A stream as its mechanism declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamSpec {
+    /// The number of the stream in a saved drive, the same whatever other streams a drive has. The streams of a drive
+    /// have their [`StreamId`] in the order of these numbers.
+    pub number: u8,
+    /// Who writes to the stream.
+    pub writer: Writer,
+    /// The name of the mechanism, and the superblocks that the stream adds to its need.
+    pub need: Need,
+    /// The LPNs of the units.
+    pub lpns: OwnLpns,
+    /// The mark that the OOB of the stream's superblocks has: how recovery knows the open superblock of the stream. Up
+    /// to [`COPYBACKS_MAX`] it is the number of consecutive copybacks that every unit has gone through. Streams with
+    /// the same mark cannot be told apart; recovery continues GC's stream first, then the others in their order.
+    /// Superblocks with LPNs of a stream's own ([`StreamSpec::lpns`]) need no mark.
+    pub mark: u8,
+    /// Whether the stream opens the free superblock with the most P/E cycles.
+    pub opens_most_worn: bool,
+}
+
+impl StreamSpec {
+    /// A stream without a mark and without LPNs of its own.
+    pub fn new(number: u8, writer: Writer, need: Need) -> Self {
+        Self { number, writer, need, lpns: OwnLpns::None, mark: 0, opens_most_worn: false }
+    }
+
+    /// The stream of host writes with a placement. Placements above 0 need an open superblock each, and a mark.
+    ///
+    /// # Panics
+    /// If the drive cannot have that many streams.
+    pub fn host(placement: u16) -> Self {
+        let need = Need::new("host", "placements of the host", u64::from(placement > 0), 0);
+        if placement == 0 {
+            return Self::new(0, Writer::Host { placement }, need);
+        }
+        let above_0 = u8::try_from(placement - 1).expect("a drive has few placements");
+        Self::new(FIXED_NUMBERS + above_0, Writer::Host { placement }, need)
+            .marked(COPYBACKS_MAX + 1 + above_0)
+    }
+
+    /// The stream of the host's units that GC moves off-chip: an open superblock, unless GC shares that of the host,
+    /// and a free superblock for the job under way.
+    pub fn gc(shares_first_superblock: bool) -> Self {
+        Self::new(1, Writer::Job, Need::new("gc", "GC", u64::from(!shares_first_superblock), 1))
+    }
+
+    /// The same stream with a mark.
+    #[must_use]
+    pub fn marked(self, mark: u8) -> Self {
+        Self { mark, ..self }
+    }
+
+    /// The same stream with LPNs of its own.
+    #[must_use]
+    pub fn with_lpns(self, lpns: OwnLpns) -> Self {
+        Self { lpns, ..self }
+    }
+
+    /// Consecutive copybacks that the units of the stream have gone through.
+    pub fn copybacks(&self) -> u8 {
+        copybacks_of(self.mark)
+    }
+}
+
+/// The number of consecutive copybacks that a mark stands for.
+#[inline(always)]
+pub fn copybacks_of(mark: u8) -> u8 {
+    if mark <= COPYBACKS_MAX { mark } else { 0 }
+}
+
+/// The streams of a drive.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    specs: Box<[StreamSpec]>,
+    /// By stream: its own LPNs.
+    lpns: Box<[Range<u32>]>,
+    /// By placement: the stream of the host.
+    hosts: Box<[StreamId]>,
+    /// By stream, one bit: whether it is a stream of the host.
+    host_bits: u32,
+    /// The stream of the demand map.
+    map: Option<StreamId>,
+    /// The stream that jobs of static wear levelling fill with units of the host: the one that opens the most worn
+    /// superblocks, or that of GC.
+    wear: StreamId,
+}
+
+impl Streams {
+    /// The declared streams. `logical` and `units` are the numbers of logical and of all units of the drive.
+    ///
+    /// # Panics
+    /// If two streams have the same number, the first two are not those of the host and of GC, or there are more than
+    /// [`STREAMS_MAX`].
+    pub fn new(declared: &[StreamSpec], logical: u32, units: u32) -> Self {
+        let mut specs = declared.to_vec();
+        specs.sort_by_key(|stream| stream.number);
+        assert!(
+            specs.windows(2).all(|pair| pair[0].number < pair[1].number),
+            "two streams have the same number"
+        );
+        assert!(specs.len() <= STREAMS_MAX, "a drive has at most {STREAMS_MAX} streams");
+        let first_two = [specs[0].writer, specs[1].writer];
+        assert_eq!(
+            first_two,
+            [Writer::Host { placement: 0 }, Writer::Job],
+            "the first streams are host and GC"
+        );
+        let ids = || (0..).map(StreamId);
+        let mut next = logical;
+        let lpns = specs.iter().map(|stream| {
+            let first = next;
+            next += stream.lpns.count(logical, units);
+            first..next
+        });
+        let lpns = lpns.collect();
+        let placement = |spec: &StreamSpec| match spec.writer {
+            Writer::Host { placement } => Some(placement),
+            _ => None,
+        };
+        let hosts: Box<[StreamId]> =
+            ids().zip(&specs).filter(|(_, spec)| placement(spec).is_some()).map(|(id, _)| id).collect();
+        let is_dense =
+            hosts.iter().zip(0..).all(|(id, number)| placement(&specs[id.index()]) == Some(number));
+        assert!(is_dense, "placements are declared in their order, from 0 on");
+        let find =
+            |is: fn(&StreamSpec) -> bool| ids().zip(&specs).find(|(_, spec)| is(spec)).map(|(id, _)| id);
+        Self {
+            host_bits: hosts.iter().map(|id| 1 << id.0).sum(),
+            hosts,
+            map: find(|spec| spec.writer == Writer::Map),
+            wear: find(|spec| spec.opens_most_worn).unwrap_or(StreamId::GC),
+            lpns,
+            specs: specs.into(),
+        }
+    }
+
+    /// The numbers of all streams, in their order.
+    #[inline(always)]
+    pub fn ids(&self) -> impl Iterator<Item = StreamId> + use<> {
+        (0..self.specs.len() as u8).map(StreamId)
+    }
+
+    /// The number of streams.
+    pub fn count(&self) -> usize {
+        self.specs.len()
+    }
+
+    /// The declaration of a stream.
+    #[inline(always)]
+    pub fn spec(&self, stream: StreamId) -> &StreamSpec {
+        &self.specs[stream.index()]
+    }
+
+    /// The first stream of the mechanism `name`; `None` if the drive has no such stream.
+    pub fn find(&self, name: &str) -> Option<StreamId> {
+        self.ids().find(|&id| self.spec(id).need.name == name)
+    }
+
+    /// The first stream of the mechanism `name`.
+    ///
+    /// # Panics
+    /// If the drive has no such stream.
+    pub fn named(&self, name: &str) -> StreamId {
+        self.find(name).unwrap_or_else(|| panic!("the drive has no stream `{name}`"))
+    }
+
+    /// The stream with the number `number` in saved drives.
+    pub fn numbered(&self, number: usize) -> Option<StreamId> {
+        self.ids().find(|&id| usize::from(self.spec(id).number) == number)
+    }
+
+    /// The streams, the first one preferred, that may have filled a superblock with this mark. `owner`: the stream to
+    /// which an LPN in the superblock belongs, if it is not an LPN of the host.
+    pub fn candidates(&self, owner: Option<StreamId>, mark: u8) -> impl Iterator<Item = StreamId> {
+        let others = self.ids().filter(|&id| id != StreamId::GC);
+        std::iter::once(StreamId::GC).chain(others).filter(move |&id| match owner {
+            Some(owner) => id == owner,
+            None => self.spec(id).lpns == OwnLpns::None && self.spec(id).mark == mark,
+        })
+    }
+
+    /// The stream with a mark above 0.
+    pub fn marked(&self, mark: u8) -> Option<StreamId> {
+        debug_assert!(mark > 0, "streams without a mark cannot be told apart");
+        self.ids().find(|&id| self.spec(id).mark == mark)
+    }
+
+    /// The stream of host writes with a placement; `None` if none is declared for it.
+    #[inline]
+    pub fn host(&self, placement: u16) -> Option<StreamId> {
+        self.hosts.get(usize::from(placement)).copied()
+    }
+
+    /// The streams of the host, by placement.
+    pub fn hosts(&self) -> &[StreamId] {
+        &self.hosts
+    }
+
+    /// Whether a stream is one of the host's.
+    #[inline(always)]
+    pub fn is_host(&self, stream: StreamId) -> bool {
+        stream == StreamId::HOST || self.host_bits >> stream.0 & 1 != 0
+    }
+
+    /// Whether only the background job of the lane writes to the stream. A stream of [`Writer::Internal`] counts as
+    /// such: partial refresh also writes to its stream without a job, but not while a program may be torn.
+    pub fn is_of_jobs(&self, stream: StreamId) -> bool {
+        matches!(self.spec(stream).writer, Writer::Job | Writer::Internal)
+    }
+
+    /// The stream of the demand map; `None` without one.
+    #[inline(always)]
+    pub fn map(&self) -> Option<StreamId> {
+        self.map
+    }
+
+    /// The stream to which a job moves units of the host off-chip.
+    #[inline(always)]
+    pub fn of_jobs(&self, is_wear: bool) -> StreamId {
+        if is_wear { self.wear } else { StreamId::GC }
+    }
+
+    /// The LPNs that only `stream` has.
+    pub fn lpns(&self, stream: StreamId) -> Range<u32> {
+        self.lpns[stream.index()].clone()
+    }
+
+    /// The stream that has `lpn` as an LPN of its own; `None` for an LPN of the host and for no LPN.
+    pub fn owner_of(&self, lpn: Lpn) -> Option<StreamId> {
+        self.ids().find(|id| self.lpns[id.index()].contains(&lpn.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The declarations in another order than that of the numbers: copybacks, combination pages, translation pages.
+    fn streams() -> Streams {
+        let job = |copybacks: u8| {
+            StreamSpec::new(4 + copybacks, Writer::Job, Need::new("copyback", "", 1, 0)).marked(copybacks)
+        };
+        let own = |number, writer, name, lpns| {
+            StreamSpec::new(number, writer, Need::new(name, "", 1, 1)).with_lpns(lpns)
+        };
+        let declared = [
+            StreamSpec::host(0),
+            StreamSpec::gc(false),
+            job(1),
+            job(2),
+            own(4, Writer::Internal, "combination", OwnLpns::PerUnit(4)),
+            own(3, Writer::Map, "mapping", OwnLpns::PerLogical(8)),
+            StreamSpec::host(1),
+        ];
+        Streams::new(&declared, 20, 40)
+    }
+
+    #[test]
+    fn streams_are_numbered_in_the_order_of_their_numbers_in_saved_drives() {
+        let streams = streams();
+        let numbers: Vec<u8> = streams.ids().map(|stream| streams.spec(stream).number).collect();
+        assert_eq!(numbers, [0, 1, 3, 4, 5, 6, FIXED_NUMBERS]);
+        assert_eq!((streams.named("host"), streams.named("gc")), (StreamId::HOST, StreamId::GC));
+        assert_eq!(streams.numbered(2), None);
+        assert_eq!(streams.hosts(), [StreamId::HOST, StreamId(6)]);
+        assert_eq!(
+            [0, 1, 2].map(|placement| streams.host(placement)),
+            [Some(StreamId(0)), Some(StreamId(6)), None]
+        );
+        let hosts: Vec<bool> = streams.ids().map(|stream| streams.is_host(stream)).collect();
+        assert_eq!(hosts, [true, false, false, false, false, false, true]);
+    }
+
+    /// 20 logical units need three translation pages of eight entries, with the LPNs 20 to 22; the ten LPNs of
+    /// combination pages, a quarter of 40 units, follow.
+    #[test]
+    fn the_lpns_of_the_streams_follow_those_of_the_host() {
+        let streams = streams();
+        assert_eq!(streams.lpns(streams.named("mapping")), 20..23);
+        assert_eq!(streams.lpns(streams.named("combination")), 23..33);
+        let owner = |lpn| streams.owner_of(Lpn(lpn)).map(|stream| streams.spec(stream).need.name);
+        let owners = [19, 20, 22, 23, 32, 33, u32::MAX].map(owner);
+        let (map, combination) = (Some("mapping"), Some("combination"));
+        assert_eq!(owners, [None, map, map, combination, combination, None, None]);
+    }
+
+    #[test]
+    fn a_superblock_is_of_the_streams_with_its_mark_or_of_the_owner_of_its_lpns() {
+        let streams = streams();
+        let of = |owner, mark| streams.candidates(owner, mark).collect::<Vec<_>>();
+        assert_eq!(of(None, 0), [StreamId::GC, StreamId::HOST], "GC is preferred");
+        assert_eq!(of(None, 2), [streams.marked(2).unwrap()]);
+        assert_eq!(of(None, COPYBACKS_MAX + 1), [streams.host(1).unwrap()]);
+        assert_eq!(of(None, 3), []);
+        let map = streams.named("mapping");
+        assert_eq!(of(Some(map), 0), [map]);
+    }
+}
