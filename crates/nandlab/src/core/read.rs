@@ -276,7 +276,7 @@ impl<P: Probe> Core<P> {
             pe_cycles: state.pe_cycles,
             age_s: copied.programmed.age_s(self.physics.age_clock.at(self.now)),
             reads: self.array.reads_of(&self.geometry, superblock, index),
-            copybacks: state.copybacks,
+            copybacks: state.copybacks(),
             kind: self.geometry.kind(index),
         };
         let mut mean = model(&mut self.physics.reliability, &condition);

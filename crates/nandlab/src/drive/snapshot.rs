@@ -1,7 +1,7 @@
 //! Saves and loads preconditioned drives.
 //!
 //! A snapshot contains the state that preconditioning makes: the LPN of every valid unit; of every superblock its P/E
-//! cycles, its state, its consecutive copybacks, and how many of its units have been programmed or skipped; the next
+//! cycles, its state, its mark, which has its consecutive copybacks, and how many of its units have been programmed or skipped; the next
 //! unit of each open superblock of every lane; and the sequence number of the newest write. The file is little-endian;
 //! it begins with a magic number, the geometry and the settings on which the state depends, and ends with a checksum. A
 //! drive with another geometry or another such setting refuses to load the snapshot.
@@ -207,9 +207,9 @@ impl<P: Probe> Drive<P> {
             let superblock = self.core.array.superblock(SuperblockId(id));
             out.put_u32(id)?;
             out.put_u32(superblock.pe_cycles)?;
-            let copybacks = u32::from(superblock.copybacks) << 24;
+            let mark = u32::from(superblock.mark) << 24;
             let used = self.units_before_next(SuperblockId(id));
-            out.put_u32(copybacks | (used & 0xffff) << 8 | superblock.state as u32)?;
+            out.put_u32(mark | (used & 0xffff) << 8 | superblock.state as u32)?;
             if self.core.geometry.units_per_superblock > SMALL_SUPERBLOCK {
                 out.put_u32(used >> 16)?;
             }
@@ -276,11 +276,12 @@ impl<P: Probe> Drive<P> {
         let mut closed = Vec::new();
         for _ in 0..self.core.geometry.superblocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
-            let (copybacks, mut used, state) = ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
+            let (mark, mut used, state) = ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
             if self.core.geometry.units_per_superblock > SMALL_SUPERBLOCK {
                 used |= input.get_u32()? << 16;
             }
-            let is_in_range = id < self.core.geometry.superblocks && copybacks <= COPYBACKS_MAX;
+            let is_mark = mark <= COPYBACKS_MAX || self.core.ftl.streams.marked(mark).is_some();
+            let is_in_range = id < self.core.geometry.superblocks && is_mark;
             if !is_in_range || used > self.core.geometry.units_per_superblock {
                 return Err(SnapshotError::Damaged("a superblock is out of range"));
             }
@@ -298,7 +299,7 @@ impl<P: Probe> Drive<P> {
                 return Err(SnapshotError::Damaged("it has other superblocks than this drive"));
             }
             superblock.pe_cycles = pe_cycles;
-            superblock.copybacks = copybacks;
+            superblock.mark = mark;
             superblock.state = state;
             self.core.array.skip_to(id, used);
             let corrected = self.core.physics.initial_ages.of(id);

@@ -592,7 +592,7 @@ impl<P: Probe> Drive<P> {
         let (from, index) = core.geometry.split(source);
         let to = core.geometry.superblock_of(done.unit);
         if core.geometry.first_of_page(done.unit) == done.unit {
-            schemes.migration.stats.on_copyback(core.array.superblock(to).copybacks);
+            schemes.migration.stats.on_copyback(core.array.superblock(to).copybacks());
             core.array.read(&core.geometry, from, index);
         }
         core.take_over_errors(source, done.unit);

@@ -541,7 +541,7 @@ impl Array {
         state.pe_cycles += 1;
         state.reads = 0;
         state.programmed = 0;
-        state.copybacks = 0;
+        state.mark = 0;
         *self.rare_mut(superblock) = Rare::default();
         if let Some(on_dies) = &mut self.on_dies {
             on_dies.of_mut(superblock).fill(0);

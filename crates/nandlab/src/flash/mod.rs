@@ -18,4 +18,6 @@ pub use reliability::{
     Condition, CopybackErrors, PageVariation, RberSpec, RberTable, References, Reliability, ReliabilitySpec,
     Retention, VthSpec, VthTlcSpec,
 };
-pub use superblock::{Copied, DEAD_LPN, Keeps, Rare, Stamp, Superblock, SuperblockState};
+pub use superblock::{
+    COPYBACKS_MAX, Copied, DEAD_LPN, Keeps, Rare, Stamp, Superblock, SuperblockState, copybacks_of,
+};

@@ -67,13 +67,38 @@ pub struct Superblock {
     pub valid: u32,
     /// The use of the superblock.
     pub state: SuperblockState,
-    /// Consecutive copybacks without correction that every unit of the superblock has gone through.
-    pub copybacks: u8,
+    /// The mark that the stream which fills the superblock has put into the OOB of its units: up to [`COPYBACKS_MAX`]
+    /// the number of consecutive copybacks ([`Superblock::copybacks`]), above it the number of a stream.
+    pub mark: u8,
     /// Units of the superblock whose susceptible bits are in a combination page.
     pub linked: u16,
 }
 
 const _: () = assert!(size_of::<Superblock>() == 32);
+
+/// The largest number of consecutive copybacks that a limit can allow. Each number has a stream in each lane.
+pub const COPYBACKS_MAX: u8 = 8;
+
+impl Superblock {
+    /// Consecutive copybacks without correction that every unit of the superblock has gone through.
+    #[inline(always)]
+    pub fn copybacks(&self) -> u8 {
+        copybacks_of(self.mark)
+    }
+
+    /// The data of all valid units has been corrected: the copybacks count no longer.
+    pub fn on_corrected(&mut self) {
+        if self.mark <= COPYBACKS_MAX {
+            self.mark = 0;
+        }
+    }
+}
+
+/// The number of consecutive copybacks that a mark stands for.
+#[inline(always)]
+pub fn copybacks_of(mark: u8) -> u8 {
+    if mark <= COPYBACKS_MAX { mark } else { 0 }
+}
 
 /// The part of a superblock's state that only refresh reads and writes.
 #[derive(Clone, Copy, Debug, Default)]

@@ -80,7 +80,7 @@ impl Ftl {
                 let units = superblock.programmed;
                 let fits = match superblock.state {
                     SuperblockState::Free | SuperblockState::Retired | SuperblockState::Bad => {
-                        units == 0 && bits == 0 && superblock.pins == 0 && superblock.copybacks == 0
+                        units == 0 && bits == 0 && superblock.pins == 0 && superblock.mark == 0
                     }
                     SuperblockState::Open => true,
                     SuperblockState::Full | SuperblockState::Victim => units == geometry.units_per_superblock,
@@ -88,7 +88,8 @@ impl Ftl {
                 if !fits {
                     return Err(format!(
                         "{name} contradicts its state: {units} units programmed, {bits} valid, {} pins, {} copybacks",
-                        superblock.pins, superblock.copybacks
+                        superblock.pins,
+                        superblock.copybacks()
                     ));
                 }
                 if !array.adds_up(SuperblockId((first + within) as u32)) {

@@ -28,15 +28,13 @@ use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::policy::PolicyError;
 use crate::base::units::Time;
+pub use crate::flash::COPYBACKS_MAX;
 use crate::flash::{Array, SuperblockState};
 use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
 use std::ops::Range;
 use streams::{StreamSpec, Streams, Writer};
-
-/// The largest number of consecutive copybacks that a limit can allow. Each number has a stream in each lane.
-pub const COPYBACKS_MAX: u8 = 8;
 
 /// The configuration of the FTL of a drive.
 #[derive(Debug)]
@@ -210,7 +208,7 @@ impl Ftl {
                 if spec.opens_most_worn { state.free.pop_most_worn() } else { state.free.pop() }?;
             let superblock = SuperblockId(geometry.first_superblock(lane).0 + superblock);
             let of_superblock = array.superblock_mut(superblock);
-            (of_superblock.state, of_superblock.copybacks) = (SuperblockState::Open, spec.copybacks());
+            (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, spec.mark);
             state.begin(at, geometry.unit(superblock, 0), geometry.units_per_superblock);
         }
         Some(AllocatedUnit { opened, ..state.take(at, geometry) })
@@ -339,7 +337,7 @@ impl Ftl {
     pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, superblock: SuperblockId) {
         let lane = geometry.lane_of(superblock);
         let of_superblock = array.superblock_mut(superblock);
-        of_superblock.state = SuperblockState::Free;
+        (of_superblock.state, of_superblock.mark) = (SuperblockState::Free, 0);
         let within = superblock.0 - geometry.first_superblock(lane).0;
         let state = &mut self.lanes[lane.index()];
         state.free.push(self.levelling, within, of_superblock.pe_cycles);

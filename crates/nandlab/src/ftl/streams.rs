@@ -7,6 +7,7 @@
 use super::COPYBACKS_MAX;
 use super::needs::Need;
 use crate::base::geometry::Lpn;
+use crate::flash::copybacks_of;
 use std::ops::Range;
 
 /// The number of a stream of a drive, from 0 on.
@@ -145,12 +146,6 @@ impl StreamSpec {
     pub fn copybacks(&self) -> u8 {
         copybacks_of(self.mark)
     }
-}
-
-/// The number of consecutive copybacks that a mark stands for.
-#[inline(always)]
-pub fn copybacks_of(mark: u8) -> u8 {
-    if mark <= COPYBACKS_MAX { mark } else { 0 }
 }
 
 /// The streams of a drive.

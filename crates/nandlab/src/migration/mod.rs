@@ -101,7 +101,7 @@ impl Migration {
         if job.corrects {
             return None;
         }
-        let copybacks = core.array.superblock(victim).copybacks + 1;
+        let copybacks = core.array.superblock(victim).copybacks() + 1;
         if copybacks > self.copybacks_max {
             return None;
         }
@@ -200,7 +200,7 @@ impl Migration {
         // This is also checked in release builds, because a unit copied back too often may be uncorrectable.
         for &source in sources {
             assert!(
-                core.array.superblock(superblock).copybacks == copybacks
+                core.array.superblock(superblock).copybacks() == copybacks
                     && self.limit_allows(core, source, queued.unit, copybacks),
                 "{} is copied back beyond its limit",
                 core.geometry.show(source),

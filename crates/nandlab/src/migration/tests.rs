@@ -73,7 +73,7 @@ fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
             assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(to));
             victim = core.geometry.superblock_of(to);
         }
-        assert_eq!(core.array.superblock(victim).copybacks, in_a_row);
+        assert_eq!(core.array.superblock(victim).copybacks(), in_a_row);
     }
     assert_eq!(
         stream(&mut migration, &mut core, victim),

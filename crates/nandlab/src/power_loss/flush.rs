@@ -347,7 +347,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if done.kind == FlashOp::Copyback && self.core.geometry.first_of_page(done.unit) == done.unit {
             // The map is not changed here: recovery chooses between source and copy.
             let superblock = self.core.geometry.superblock_of(done.unit);
-            self.schemes.count_copyback(self.core.array.superblock(superblock).copybacks);
+            self.schemes.count_copyback(self.core.array.superblock(superblock).copybacks());
         }
         match done.owner {
             Owner::FlushUnit(at) => {

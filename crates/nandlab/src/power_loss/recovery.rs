@@ -278,8 +278,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             state.state = match state.programmed {
                 0 if !state.state.is_usable() => state.state,
                 0 => {
-                    // The superblock may have been opened for copybacks that had not begun when power failed.
-                    state.copybacks = 0;
+                    // The superblock may have been opened for programs that had not begun when power failed.
+                    state.mark = 0;
                     SuperblockState::Free
                 }
                 programmed if programmed == units_per_superblock => {
@@ -325,7 +325,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let end = self.core.array.end(superblock);
             let left = if self.is_guarded { self.core.geometry.left_in_wordlines(end) } else { 0 };
             let next = end + left;
-            let mark = self.core.array.superblock(superblock).copybacks;
+            let mark = self.core.array.superblock(superblock).mark;
             let Core { ftl, .. } = &*self.core;
             let owner = self.first_internal_lpn(superblock).and_then(|lpn| ftl.streams.owner_of(lpn));
             // GC without an open superblock of its own continues in the host's.

@@ -333,6 +333,26 @@ fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_
     assert_eq!(core.allocate(LANE, StreamId::GC).unwrap().unit, UnitId(7));
 }
 
+/// Streams without a mark cannot be told apart: GC continues in the superblock of the host. The streams of placement 1,
+/// of copybacks and of translation pages continue where they were.
+#[test]
+fn recovery_knows_the_open_superblock_of_a_stream_by_its_mark_or_its_lpns() {
+    let setup = Setup { placements: 2, copybacks_max: 1, has_demand_map: true, ..Setup::default() };
+    let mut core = setup.core();
+    let placed = core.ftl.streams.host(1).unwrap();
+    let streams =
+        [StreamId::HOST, placed, core.ftl.streams.named("copyback"), core.ftl.streams.named("mapping")];
+    for (stream, lpn) in streams.into_iter().zip([0, 1, 2, 16]) {
+        fill(&mut core, stream, [lpn]);
+    }
+    recover(&mut core, &setup, &Trims::default());
+    let next = |stream| core.ftl.next_unit(&core.geometry, LANE, stream);
+    let [_, placed, copyback, mapping] = streams;
+    let found = [StreamId::GC, placed, copyback, mapping].map(next);
+    assert_eq!(found, [1, 5, 9, 13].map(|unit| Some(UnitId(unit))));
+    assert_eq!(next(StreamId::HOST), Some(UnitId(16)), "the host opens another superblock");
+}
+
 #[test]
 fn a_partial_unit_of_the_flush_is_completed_from_the_unit_that_it_replaces() {
     let setup = Setup::default();

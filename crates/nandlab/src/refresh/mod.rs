@@ -551,7 +551,7 @@ impl Refresh {
     pub(crate) fn end_in_place<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
         core.levels.set_superblock(superblock, 0);
         // All valid units of the superblock have been corrected.
-        core.array.superblock_mut(superblock).copybacks = 0;
+        core.array.superblock_mut(superblock).on_corrected();
         self.on_superblock_refreshed(core, superblock, core.array.superblock(superblock).pe_cycles);
         self.age_from_now(core, superblock);
     }

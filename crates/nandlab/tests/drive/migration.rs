@@ -236,7 +236,7 @@ impl ByHand {
 
     /// Returns the copyback count of the block that holds `lpn`.
     fn count(&self, lpn: u32) -> u8 {
-        self.drive.array().superblock(self.superblock(lpn)).copybacks
+        self.drive.array().superblock(self.superblock(lpn)).copybacks()
     }
 
     /// Simulates until a page is being copied back; returns its LPN, the source page and the copy.
@@ -310,7 +310,7 @@ fn a_page_is_copied_back_at_most_limit_times_in_a_row() {
             // The copyback count of each page's block equals the independent count of the page.
             for lpn in (0..drive.geometry().logical_units).map(Lpn) {
                 let unit = drive.ftl().map.get(lpn).unwrap();
-                let counted = drive.array().superblock(drive.geometry().superblock_of(unit)).copybacks;
+                let counted = drive.array().superblock(drive.geometry().superblock_of(unit)).copybacks();
                 assert_eq!(watch.in_a_row[&unit], counted, "LPN {}", lpn.0);
             }
         }
@@ -473,7 +473,7 @@ fn a_copyback_keeps_age_and_errors_until_the_page_is_corrected() {
     let mut levels = Vec::new();
     for _ in 0..5 {
         let home = drive.ftl().map.get(Lpn(last as u32)).unwrap();
-        let count = drive.array().superblock(drive.geometry().superblock_of(home)).copybacks;
+        let count = drive.array().superblock(drive.geometry().superblock_of(home)).copybacks();
         levels.push((count, one(&mut drive, Op::Read, last * PAGE, PAGE) / US));
         let mut writes = 0;
         while drive.ftl().map.get(Lpn(last as u32)) == Some(home) {
@@ -518,7 +518,7 @@ fn a_copyback_propagates_the_errors_of_its_moment() {
             let home = drive.ftl().map.get(lpn).unwrap();
             let superblock = drive.array().superblock(drive.geometry().superblock_of(home)).clone();
             let (copied, stamp) = (drive.array().copied(home), drive.array().stamp(home));
-            counts.push((superblock.copybacks, copied.is_some()));
+            counts.push((superblock.copybacks(), copied.is_some()));
             assert!(
                 (copied.map_or(0.0, |copied| f64::from(copied.rber)) - carried).abs()
                     < 0.01 * carried + 1e-12
@@ -864,9 +864,9 @@ fn a_wrong_copyback_count_is_detected() {
     // The destination block gets another count than its pages have.
     let opened = |array: &mut Array| {
         for superblock in
-            array.superblocks.iter_mut().filter(|b| b.state == SuperblockState::Open && b.copybacks > 0)
+            array.superblocks.iter_mut().filter(|b| b.state == SuperblockState::Open && b.copybacks() > 0)
         {
-            superblock.copybacks = 7;
+            superblock.mark = 7;
         }
     };
     let said = broken(&opened).expect_err("the drive does not detect a destination block with another count");
@@ -874,7 +874,7 @@ fn a_wrong_copyback_count_is_detected() {
     // The counts of full blocks are reset. The drive cannot detect this, but the independent count by page can.
     let forgets = |array: &mut Array| {
         for superblock in array.superblocks.iter_mut().filter(|b| b.state == SuperblockState::Full) {
-            superblock.copybacks = 0;
+            superblock.mark = 0;
         }
     };
     assert!(broken(&forgets).is_ok_and(|most| most > 2), "the independent count does not exceed the limit");
@@ -905,7 +905,7 @@ fn preconditioned_superblocks_have_a_copyback_count_of_0() {
         TINY.replace("op = 0.5", "op = 2")
     );
     let drive = with_oracle(&spec(&text, &[]));
-    assert!(drive.array().superblocks.iter().all(|superblock| superblock.copybacks == 0));
+    assert!(drive.array().superblocks.iter().all(|superblock| superblock.copybacks() == 0));
     assert!(drive.ftl().map.mapped() > 0);
     assert_eq!(summary(&drive, &RunFacts::default())["migration"]["copybacks"], 0);
     let without = with_oracle(&spec(TINY, &[]));

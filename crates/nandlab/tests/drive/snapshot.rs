@@ -372,7 +372,8 @@ fn a_loaded_drive_has_the_copybacks_of_the_saved_one() {
     let sets = [LIMIT, "drive.op=1.5", "gc.pacing=none"];
     let mut drive = preconditioned("[precondition]\nused = 0.6\nvalid = 0.5\n", &sets);
     continue_with(&mut drive);
-    let copybacks = |drive: &Drive| drive.array().superblocks.iter().map(|b| b.copybacks).collect::<Vec<_>>();
+    let copybacks =
+        |drive: &Drive| drive.array().superblocks.iter().map(|b| b.copybacks()).collect::<Vec<_>>();
     let open =
         |drive: &Drive| drive.array().superblocks.iter().filter(|b| b.state == SuperblockState::Open).count();
     assert!(copybacks(&drive).contains(&3), "no unit was copied back three times");

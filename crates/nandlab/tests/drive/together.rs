@@ -127,7 +127,7 @@ impl Hand {
             pe_cycles: superblock.pe_cycles,
             age_s: self.age_s(lpn),
             reads: superblock.reads,
-            copybacks: superblock.copybacks,
+            copybacks: superblock.copybacks(),
             kind: drive.geometry().kind(drive.geometry().split(self.at(lpn)).1),
         };
         let rber = Reliability::new(&drive.spec().reliability).rber_exact(&condition);
@@ -183,7 +183,7 @@ fn a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them() {
         if copied_back {
             assert!(hand.age_s(2) >= age_s, "the copy is younger than its source");
             assert!(hand.superblock(2).reads >= reads, "the copy lacks the read disturb of its source");
-            assert_eq!(hand.superblock(2).copybacks, 1);
+            assert_eq!(hand.superblock(2).copybacks(), 1);
             // A read starts at the level of the last read of the unit, but the copy has more errors.
             let now = hand.level(2);
             assert!(now > level, "{now} {level}");
@@ -192,7 +192,7 @@ fn a_copyback_keeps_age_errors_and_read_level_and_a_correction_resets_them() {
             hand.write(2);
         }
         assert!(hand.age_s(2) <= DAY_S);
-        assert_eq!((hand.superblock(2).copybacks, hand.read_us(2)), (0, us(1, 1)), "{migration}");
+        assert_eq!((hand.superblock(2).copybacks(), hand.read_us(2)), (0, us(1, 1)), "{migration}");
         hand.end();
     }
 }
@@ -316,7 +316,7 @@ fn a_partially_refreshed_unit_is_merged_and_never_copied_back() {
     assert_eq!((of_gc, hand.links().count()), ([0, 28, 14], 0));
     assert_eq!(hand.drive.stats().refresh.promoted_pages, 14);
     for lpn in (1..15).map(|unit| 2 * unit) {
-        assert_eq!(hand.superblock(lpn).copybacks, 0);
+        assert_eq!(hand.superblock(lpn).copybacks(), 0);
         assert!(hand.age_s(lpn) <= DAY_S && !hand.links().is_marked(hand.at(lpn)));
         assert_eq!(hand.read_us(lpn.into()), us(1, 1));
     }
@@ -373,14 +373,14 @@ fn refresh_in_place_resets_the_copyback_count() {
     let once = "migration.policy={ rcopyback-greedy = { limit = 1 } }";
     let mut hand = Hand::with_units(&[in_place, EVERY_300_DAYS, once], 16);
     hand.collect();
-    assert_eq!((hand.superblock(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 14));
+    assert_eq!((hand.superblock(2).copybacks(), hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 14));
     // The refresh closes the superblock with two units unused. So GC empties the superblock after all its units have
     // been corrected.
     hand.drive.advance(at(DUE - SECOND / 2));
     ballast(&mut hand.drive, BALLAST);
     hand.drive.advance(at(DUE + SECOND));
     assert_eq!(hand.drive.stats().refresh.pages_in_place, 14);
-    assert_eq!((hand.superblock(2).copybacks, hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 2 * 14));
+    assert_eq!((hand.superblock(2).copybacks(), hand.flash(FlashOp::Copyback, Cause::Gc)), (1, 2 * 14));
     assert!(hand.age_s(2) <= DAY_S);
     hand.end();
 }
@@ -523,7 +523,7 @@ fn an_emergency_flush_goes_to_superblocks_of_copyback_count_0() {
                 let loss = hand.drive.cut_power().clone();
                 assert!(loss.flushed_pages >= 6 && !loss.has_lost(), "{loss:?}");
                 for lpn in first..first + 8 {
-                    assert_eq!(hand.superblock(lpn as u32).copybacks, 0, "{flush} after {events} events");
+                    assert_eq!(hand.superblock(lpn as u32).copybacks(), 0, "{flush} after {events} events");
                 }
                 hand.check();
                 // The capacitor recharges.
