@@ -99,7 +99,7 @@ impl Drive {
         };
         this.check_failure(py)?;
         let id = on!(this.drive(py)?, drive => {
-            drive.submit(&Request { arrival: drive.now(), op, fua, offset, len: length })
+            drive.submit(&Request::new(op, offset, length).at(drive.now()).with_fua(fua))
         });
         let id = id.map_err(|e| RunError::new_err(e.to_string()))?;
         this.check_failure(py)?;

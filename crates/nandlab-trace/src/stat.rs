@@ -366,7 +366,7 @@ mod tests {
     }
 
     fn request(arrival: u64, op: Op, offset: u64, len: u64) -> Request {
-        Request { arrival: Time::from_ns(arrival), op, fua: false, offset, len }
+        Request::new(op, offset, len).at(Time::from_ns(arrival))
     }
 
     #[test]

@@ -208,16 +208,12 @@ impl TraceSource {
             if self.all_equal && self.requests == EQUAL_TIMES && self.records.info.format == Format::Msr {
                 return Err(equal_times(EQUAL_TIMES).at(self.records.position(item.number)));
             }
-            let request = Request {
-                arrival: Time::from_ns(item.time_ns - first),
-                op: item.op,
-                fua: item.fua,
-                offset: item.offset,
-                len: item.len,
-            };
+            let request = Request::new(item.op, item.offset, item.len)
+                .at(Time::from_ns(item.time_ns - first))
+                .with_fua(item.fua);
             if item.flush_first {
                 self.ready.push_back(request);
-                return Ok(Some(Request { op: Op::Flush, fua: false, offset: 0, len: 0, ..request }));
+                return Ok(Some(Request::flush().at(request.arrival)));
             }
             return Ok(Some(request));
         }

@@ -25,7 +25,6 @@ mod mechanisms;
 use mechanisms::{DEPTHS, MECHANISMS, MOST, Mechanism, SIZES_MIB, large_reads, operations};
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
 use nandlab::demand_map::{Cache, ENTRY_BYTES};
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{self, Arrival, Beyond, Eviction};
@@ -70,7 +69,7 @@ fn requests(count: usize, span: u64) -> Vec<Request> {
             let unit = rank.wrapping_mul(0x9e37_79b1) % units;
             let len = sizes[stream.below(4) as usize].min(units - unit);
             let op = if stream.below(10) < 7 { Op::Write } else { Op::Read };
-            Request { arrival: Time::START, op, fua: false, offset: unit * UNIT, len: len * UNIT }
+            Request::new(op, unit * UNIT, len * UNIT)
         })
         .collect()
 }
@@ -570,7 +569,7 @@ fn bare(trace: &str) {
         .map(|line| {
             let columns: Vec<u64> = line.split(' ').map(|c| c.parse().expect("a number")).collect();
             let op = if columns[4] == 1 { Op::Read } else { Op::Write };
-            Request { arrival: Time::START, op, fua: false, offset: columns[2] * 512, len: columns[3] * 512 }
+            Request::new(op, columns[2] * 512, columns[3] * 512)
         })
         .collect();
     let top = requests.iter().map(|r| r.offset + r.len).max().expect("there are requests") / UNIT;

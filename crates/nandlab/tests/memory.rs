@@ -11,7 +11,6 @@ mod common;
 
 use common::spec;
 use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{Arrival, Beyond};
 use nandlab::host::{Op, Request};
@@ -76,7 +75,7 @@ impl Source for Random {
         self.left = self.left.checked_sub(1)?;
         let op = if self.stream.below(2) == 0 { Op::Read } else { Op::Write };
         let offset = self.stream.below(self.units) * 4096;
-        Some(Ok(Request { arrival: Time::START, op, fua: false, offset, len: 4096 }))
+        Some(Ok(Request::new(op, offset, 4096)))
     }
 }
 

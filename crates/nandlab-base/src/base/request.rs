@@ -31,6 +31,16 @@ impl Op {
     }
 }
 
+/// What the host says of a request beside its bytes. Results are kept by it; a request without a tag has queue 0 and
+/// placement 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tag {
+    /// The queue from which the request comes.
+    pub queue: u16,
+    /// The placement of a write: writes with different placements go to different open superblocks.
+    pub placement: u16,
+}
+
 /// A request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -44,6 +54,61 @@ pub struct Request {
     pub offset: u64,
     /// Length in bytes; 0 for a flush only.
     pub len: u64,
+    /// Queue and placement.
+    pub tag: Tag,
+}
+
+impl Request {
+    /// A request for `len` bytes at `offset`, which arrives at the start, without FUA and without a tag.
+    #[inline]
+    pub const fn new(op: Op, offset: u64, len: u64) -> Self {
+        Self { arrival: Time::START, op, fua: false, offset, len, tag: Tag { queue: 0, placement: 0 } }
+    }
+
+    /// A read; see [`Request::new`].
+    #[inline]
+    pub const fn read(offset: u64, len: u64) -> Self {
+        Self::new(Op::Read, offset, len)
+    }
+
+    /// A write; see [`Request::new`].
+    #[inline]
+    pub const fn write(offset: u64, len: u64) -> Self {
+        Self::new(Op::Write, offset, len)
+    }
+
+    /// A deallocation; see [`Request::new`].
+    #[inline]
+    pub const fn trim(offset: u64, len: u64) -> Self {
+        Self::new(Op::Trim, offset, len)
+    }
+
+    /// A flush; see [`Request::new`].
+    #[inline]
+    pub const fn flush() -> Self {
+        Self::new(Op::Flush, 0, 0)
+    }
+
+    /// The same request with the arrival time `arrival`.
+    #[inline]
+    #[must_use]
+    pub const fn at(self, arrival: Time) -> Self {
+        Self { arrival, ..self }
+    }
+
+    /// The same request with or without FUA.
+    #[inline]
+    #[must_use]
+    pub const fn with_fua(self, fua: bool) -> Self {
+        Self { fua, ..self }
+    }
+
+    /// The same request with a tag.
+    #[inline]
+    #[must_use]
+    pub const fn with_tag(self, tag: Tag) -> Self {
+        Self { tag, ..self }
+    }
 }
 
 /// Why a request has failed.

@@ -389,7 +389,7 @@ impl ProfileSource {
         flow.bytes += len as f64;
         let chunk = start / m.chunk_pages;
         let page = self.scatter.at(chunk) * m.chunk_pages + start % m.chunk_pages;
-        Request { arrival, op, fua: false, offset: page * PAGE + at_start * 512, len }
+        Request::new(op, page * PAGE + at_start * 512, len).at(arrival)
     }
 }
 

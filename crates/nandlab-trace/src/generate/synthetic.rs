@@ -192,7 +192,7 @@ impl Source for SyntheticSource {
         };
         let len = self.len();
         let offset = self.offset(len);
-        Some(Ok(Request { arrival, op, fua: false, offset, len }))
+        Some(Ok(Request::new(op, offset, len).at(arrival)))
     }
 
     fn progress(&self) -> f64 {

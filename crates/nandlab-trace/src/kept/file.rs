@@ -232,12 +232,10 @@ impl KeptReader {
             }
             let [arrivals, offsets, lengths, flags] = &rows;
             let requests = arrivals[..count].iter().zip(offsets).zip(lengths).zip(flags);
-            batch.requests.extend(requests.map(|(((&arrival, &offset), &len), &flags)| Request {
-                arrival: Time::from_ns(arrival),
-                op: Op::ALL[(flags & 3) as usize],
-                fua: flags & FUA != 0,
-                offset,
-                len,
+            batch.requests.extend(requests.map(|(((&arrival, &offset), &len), &flags)| {
+                Request::new(Op::ALL[(flags & 3) as usize], offset, len)
+                    .at(Time::from_ns(arrival))
+                    .with_fua(flags & FUA != 0)
             }));
         }
         let skips = skips.as_chunks::<8>().0.as_chunks::<2>().0;

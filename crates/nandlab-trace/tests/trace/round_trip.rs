@@ -51,7 +51,7 @@ prop_compose! {
     ) -> (u64, Request) {
         let op = Op::ALL[op];
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (sector * 512, len) };
-        (gap, Request { arrival: Time::START, op, fua: fua && op == Op::Write, offset, len })
+        (gap, Request::new(op, offset, len).with_fua(fua && op == Op::Write))
     }
 }
 
@@ -106,7 +106,7 @@ proptest! {
         drawn in prop::collection::vec(any_request(), 1..60)
     ) {
         let mut now = 0;
-        let requests: Vec<_> = drawn.iter().map(|&(gap, r)| { now += gap; Request { arrival: Time::from_ns(now), ..r } }).collect();
+        let requests: Vec<_> = drawn.iter().map(|&(gap, r)| { now += gap; r.at(Time::from_ns(now)) }).collect();
         for info in formats() {
             let strict = written(&requests, info.name(), false);
             let (_, done) = written(&requests, info.name(), true).unwrap();

@@ -187,7 +187,7 @@ impl Bench {
     /// Submits a request of one unit, and simulates until it is completed. Returns the latency.
     fn one(&mut self, op: Op, lpn: u32) -> Span {
         let (arrival, offset) = (self.0.now(), u64::from(lpn) * UNIT);
-        self.0.submit(&Request { arrival, op, fua: false, offset, len: UNIT }).expect("the request fits");
+        self.0.submit(&Request::new(op, offset, UNIT).at(arrival)).expect("the request fits");
         assert!(self.0.advance_to_completion(Time::NEVER));
         let done = self.0.completions().next().expect("a request is completed");
         assert!(done.failed.is_none(), "{done:?}");
@@ -288,7 +288,7 @@ fn reclaim_by_rber_moves_a_superblock_before_no_level_decodes_it() {
         let mut bench = Bench::new(&sets);
         bench.write(0..16);
         for _ in 0..300 {
-            let request = Request { arrival: bench.0.now(), op: Op::Read, fua: false, offset: 0, len: UNIT };
+            let request = Request::read(0, UNIT).at(bench.0.now());
             bench.0.submit(&request).expect("the request fits");
             // A reclaim takes less than 30 ms.
             bench.0.advance(bench.0.now() + Span::from_ns(30_000_000));

@@ -7,7 +7,7 @@ use crate::base::policy::Choice;
 use crate::base::units::{MS, US};
 use crate::core::testing::{Event, LANE, MapInRam, Setup, clear, decode, fill, next};
 use crate::ftl::StreamId;
-use crate::host::{Op, Writes};
+use crate::host::Writes;
 use crate::probe::NoProbe;
 use crate::sched::FlashOp;
 use crate::sched::{Cause, Owner};
@@ -42,8 +42,7 @@ impl Bench {
     /// The host writes `len` bytes at the start of a unit; returns the request's id.
     fn write_bytes(&mut self, lpn: u32, len: u64) -> u64 {
         let Self { core, path, cache } = self;
-        let request =
-            Request { arrival: core.now, op: Op::Write, fua: false, offset: u64::from(lpn) * 4096, len };
+        let request = Request::write(u64::from(lpn) * 4096, len).at(core.now);
         path.host.record.on_submitted(core.now);
         let slot = path.host.requests.insert(&request);
         let epoch = path.host.epochs.open();
@@ -63,7 +62,7 @@ impl Bench {
     /// The host sends a flush; returns the request's id.
     fn flush(&mut self) -> u64 {
         let Self { core, path, cache } = self;
-        let request = Request { arrival: core.now, op: Op::Flush, fua: false, offset: 0, len: 0 };
+        let request = Request::flush().at(core.now);
         path.host.record.on_submitted(core.now);
         let slot = path.host.requests.insert(&request);
         let id = path.host.requests.get(slot).id;

@@ -12,7 +12,6 @@ use crate::common::schemes::{
 use crate::common::{EVENTS_MAX, ask_for_everything, confirm, ns, settle, with_oracle};
 use nandlab::base::geometry::Geometry;
 use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
 use nandlab::drive::spec::Spec;
 use nandlab::drive::{Drive, FailReason, Failure};
 use nandlab::host::{Op, Oracle, Request};
@@ -247,7 +246,7 @@ impl Case {
         let is_odd = self.odd && !self.is_uniform && len > 0 && stream.below(4) == 0;
         let odd = if is_odd { stream.below(len) } else { 0 };
         let fua = self.fua && op == Op::Write && stream.below(8) == 0;
-        Request { arrival: Time::START, op, fua, offset: offset + odd / 2, len: len - odd }
+        Request::new(op, offset + odd / 2, len - odd).with_fua(fua)
     }
 
     /// Returns whether the case has uniform writes and twice the least op. For such a case the closed form bounds the
@@ -292,7 +291,7 @@ impl Case {
                     most_valid.max(drive.ftl().lanes.iter().map(|lane| lane.valid).max().unwrap_or(0));
             }
             if drive.outstanding() < self.depth {
-                let request = Request { arrival: drive.now(), ..self.request(&mut stream, capacity) };
+                let request = self.request(&mut stream, capacity).at(drive.now());
                 drive.submit(&request).unwrap();
                 submitted += 1;
                 if !self.is_uniform && stream.below(4) == 0 {

@@ -429,7 +429,7 @@ impl<'a> Run<'a> {
         let len = len.min(sectors - first);
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (first * 512, len * 512) };
         let fua = op == Op::Write && stream.below(8) == 0;
-        drive.submit(&Request { arrival: drive.now(), op, fua, offset, len }).unwrap();
+        drive.submit(&Request::new(op, offset, len).at(drive.now()).with_fua(fua)).unwrap();
     }
 
     /// Takes the completed requests, and checks that a request failed only because no read level decodes a page.

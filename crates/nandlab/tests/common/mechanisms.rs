@@ -5,7 +5,6 @@
 #![allow(dead_code, unreachable_pub)]
 
 use nandlab::base::rng::Stream;
-use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec;
 use nandlab::drive::stats::Stats;
@@ -238,7 +237,7 @@ impl Mechanism {
                 _ => (unit * 4096, len * 4096),
             };
             let fua = self.is_mixed && op == Op::Write && stream.below(20) == 0;
-            Request { arrival: Time::START, op, fua, offset, len }
+            Request::new(op, offset, len).with_fua(fua)
         };
         (0..count).map(draw).collect()
     }
@@ -246,13 +245,7 @@ impl Mechanism {
 
 /// Reads of `mib` MiB each, one after another through a drive with several units in a page: `total` MiB in all.
 pub fn large_reads(mib: u64, total: u64) -> Vec<Request> {
-    let read = |n| Request {
-        arrival: Time::START,
-        op: Op::Read,
-        fua: false,
-        offset: (n * mib) << 20,
-        len: mib << 20,
-    };
+    let read = |n| Request::read((n * mib) << 20, mib << 20);
     (0..total / mib).map(read).collect()
 }
 

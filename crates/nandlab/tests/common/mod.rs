@@ -61,7 +61,7 @@ pub fn spec(text: &str, sets: &[&str]) -> Spec {
 
 /// A request that arrives now.
 pub fn request<P: Probe>(drive: &Drive<P>, op: Op, offset: u64, len: u64) -> Request {
-    Request { arrival: drive.now(), op, fua: false, offset, len }
+    Request::new(op, offset, len).at(drive.now())
 }
 
 /// Adds `superblocks` full superblocks to every lane, each with one invalid unit. Takes no simulated time; returns the

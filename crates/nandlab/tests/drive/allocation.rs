@@ -6,7 +6,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::{Allocation, Spec};
 use nandlab::ftl::allocation::Allocator;
-use nandlab::host::{Op, Request};
+use nandlab::host::Request;
 use nandlab::sched::Timing;
 use nandlab::sched::{Device, FlashOp};
 
@@ -82,7 +82,7 @@ fn writes_go_to_the_planes_of_the_order() {
         let mut drive = Drive::new(&spec);
         let bytes = drive.geometry().logical_bytes();
         for _ in 0..2 {
-            let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset: 0, len: bytes };
+            let request = Request::write(0, bytes).at(drive.now());
             drive.submit(&request).unwrap();
             drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
             let visits = visits(&order, [('C', 2), ('W', 3), ('D', 4), ('P', 2)]);
@@ -146,13 +146,7 @@ fn dynamic_allocation_visits_idle_dies_in_turn_and_takes_the_lane_with_most_room
 fn dynamic_allocation_avoids_loaded_dies() {
     let mut drive = Drive::new(&spec(TINY, &["drive.chips_per_channel=2", "ftl.allocation=dynamic"]));
     let write = |drive: &mut Drive, lpn: u64, units: u64| {
-        let request = Request {
-            arrival: drive.now(),
-            op: Op::Write,
-            fua: false,
-            offset: lpn * 4096,
-            len: units * 4096,
-        };
+        let request = Request::write(lpn * 4096, units * 4096).at(drive.now());
         drive.submit(&request).unwrap();
     };
     write(&mut drive, 0, 4);
@@ -166,7 +160,7 @@ fn dynamic_allocation_avoids_loaded_dies() {
     // Five reads of LPN 2 load its die. The next twelve writes go to the other three dies, four to each. The loads are
     // then 4, 4, 5 and 4.
     for _ in 0..5 {
-        let request = Request { arrival: drive.now(), op: Op::Read, fua: false, offset: 2 * 4096, len: 4096 };
+        let request = Request::read(2 * 4096, 4096).at(drive.now());
         drive.submit(&request).unwrap();
     }
     write(&mut drive, 100, 12);
@@ -188,7 +182,7 @@ fn stride(allocation: &str) -> f64 {
     while next < 400 || drive.outstanding() > 0 {
         while next < 400 && drive.outstanding() < 32 {
             let offset = next * 8 * 4096;
-            let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
+            let request = Request::write(offset, 4096).at(drive.now());
             drive.submit(&request).unwrap();
             next += 1;
         }

@@ -451,7 +451,7 @@ fn blocking_gc_agrees_with_a_naive_twin_of_disksims_rule() {
         for (arrival, op, pages) in &requests {
             drive.advance(at(*arrival));
             let (offset, len) = (pages.start * BYTES, (pages.end - pages.start) * BYTES);
-            drive.submit(&Request { arrival: at(*arrival), op: *op, fua: false, offset, len }).unwrap();
+            drive.submit(&Request::new(*op, offset, len).at(at(*arrival))).unwrap();
             twin.advance(*arrival);
             twin.arrive(*arrival, *op, pages.clone());
         }

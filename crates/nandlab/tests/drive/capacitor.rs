@@ -10,7 +10,7 @@ use nandlab::base::lost::Promise;
 use nandlab::base::units::Time;
 use nandlab::drive::{Drive, FailReason};
 use nandlab::flash::{AgeStamp, Stamp};
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle};
 use nandlab::power_loss::PowerLoss;
 
 const PAGE: u64 = 4096;
@@ -75,7 +75,7 @@ fn submit(drive: &mut Drive<Oracle>, op: Op, lpn: u64) {
 }
 
 fn write_through(drive: &mut Drive<Oracle>, lpn: u64) {
-    drive.submit(&Request { fua: true, ..request(drive, Op::Write, lpn * PAGE, PAGE) }).unwrap();
+    drive.submit(&request(drive, Op::Write, lpn * PAGE, PAGE).with_fua(true)).unwrap();
     assert!(drive.advance_to_completion(Time::NEVER));
     drive.completions();
 }
@@ -690,7 +690,7 @@ fn a_unit_lost_before_power_loss_is_not_counted_as_lost_by_it() {
     drive.parts_mut().0.stage(unit, Lpn(0), stamp);
     // A sector is written, and the page with which it must be merged cannot be read.
     let sector = request(&drive, Op::Write, 512, 512);
-    drive.submit(&Request { fua: true, ..sector }).unwrap();
+    drive.submit(&sector.with_fua(true)).unwrap();
     drive.advance(at(SECOND));
     let is_lost = |drive: &Drive<Oracle>| drive.array().is_lost(drive.ftl().map.get(Lpn(0)).unwrap());
     assert!(is_lost(&drive));

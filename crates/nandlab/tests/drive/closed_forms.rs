@@ -80,9 +80,7 @@ fn all_pages_of_many_large_writes_are_programmed_in_pairs() {
     let mut drive = Drive::new(&spec);
     let len = 128 << 10;
     for request in 0..10_000 {
-        drive
-            .submit(&Request { arrival: Time::START, op: Op::Write, fua: false, offset: request * len, len })
-            .unwrap();
+        drive.submit(&Request::write(request * len, len)).unwrap();
     }
     drive.run_until_idle(IDLE_LIMIT).unwrap();
     // A die programs 40,000 pages in pairs. The second chip of a channel begins after the first chip's first two
@@ -109,8 +107,7 @@ fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {
     let mut next = 0;
     while next < total || drive.outstanding() > 0 {
         while next < total && drive.outstanding() < 256 {
-            let request =
-                Request { arrival: drive.now(), op: Op::Write, fua: false, offset: next * 4096, len: 4096 };
+            let request = Request::write(next * 4096, 4096).at(drive.now());
             drive.submit(&request).unwrap();
             next += 1;
         }

@@ -656,7 +656,7 @@ impl Source for Reads {
     type Error = std::convert::Infallible;
     fn next_request(&mut self) -> Option<Result<Request, Self::Error>> {
         let lpn = self.0.next()?;
-        Some(Ok(Request { arrival: Time::START, op: Op::Read, fua: false, offset: lpn * PAGE, len: PAGE }))
+        Some(Ok(Request::read(lpn * PAGE, PAGE)))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::common::{MS, TINY, at, ns, spec};
 use nandlab::base::units::Time;
 use nandlab::drive::spec::Spec;
 use nandlab::drive::{Drive, Failure, IDLE_LIMIT};
-use nandlab::host::{Op, Request};
+use nandlab::host::Request;
 use nandlab::runner::{Runner, Source, Stopped};
 
 /// A source of page writes at given times in nanoseconds.
@@ -15,7 +15,7 @@ impl Source for At {
     fn next_request(&mut self) -> Option<Result<Request, ()>> {
         let time = *self.0.get(self.1)?;
         self.1 += 1;
-        Some(Ok(Request { arrival: at(time), op: Op::Write, fua: false, offset: 0, len: 4096 }))
+        Some(Ok(Request::write(0, 4096).at(at(time))))
     }
 }
 
@@ -70,7 +70,7 @@ fn a_drive_with_work_beyond_the_end_fails_there() {
     let mut drive = Drive::new(&spec(&(TINY.to_owned() + ageing), &[]));
     let end = Time::from_ns(2_147_483_647);
     assert_eq!(drive.end(), end);
-    drive.submit(&Request { arrival: Time::START, op: Op::Write, fua: false, offset: 0, len: 4096 }).unwrap();
+    drive.submit(&Request::write(0, 4096)).unwrap();
     // The block comes due every 605 us, and the refresh of its page takes 985 us: the drive never comes to rest.
     let failure = drive.run_until_idle(IDLE_LIMIT).unwrap_err();
     assert_eq!(failure, Failure::TimeIsOver { end });
@@ -108,9 +108,7 @@ fn the_sum_of_many_long_latencies_does_not_overflow() {
     let mut drive = Drive::new(&traced(1.0, ""));
     drive.advance(at(2_147_483_000_000_000_000));
     for _ in 0..100 {
-        drive
-            .submit(&Request { arrival: Time::START, op: Op::Read, fua: false, offset: 0, len: 4096 })
-            .unwrap();
+        drive.submit(&Request::read(0, 4096)).unwrap();
     }
     drive.finish_stats();
     let rows = drive.stats().series.rows();

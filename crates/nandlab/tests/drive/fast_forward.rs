@@ -216,13 +216,7 @@ impl Source for Steady {
     fn next_request(&mut self) -> Option<Result<nandlab::host::Request, ()>> {
         self.0 += 1;
         let offset = self.0 * 37 % 200 * 4096;
-        Some(Ok(nandlab::host::Request {
-            arrival: at(self.0 * 100_000),
-            op: Op::Write,
-            fua: false,
-            offset,
-            len: 4096,
-        }))
+        Some(Ok(nandlab::host::Request::write(offset, 4096).at(at(self.0 * 100_000))))
     }
 }
 

@@ -10,7 +10,7 @@ use nandlab::base::geometry::Lpn;
 use nandlab::base::lost::Promise;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle};
 use nandlab::power_loss::PowerLoss;
 use nandlab::sched::FlashOp;
 
@@ -76,7 +76,7 @@ fn trim(drive: &mut Drive<Oracle>, first: u64, units: u64) {
 }
 
 fn fua(drive: &mut Drive<Oracle>, lpn: u64) -> u64 {
-    let write = Request { fua: true, ..request(drive, Op::Write, lpn * PAGE, PAGE) };
+    let write = request(drive, Op::Write, lpn * PAGE, PAGE).with_fua(true);
     drive.submit(&write).unwrap();
     assert!(drive.advance_to_completion(Time::NEVER));
     let done = drive.completions().next().expect("the write is completed");

@@ -53,7 +53,7 @@ impl Scenario {
 
     /// Submits a request now.
     fn submit(&mut self, op: Op, offset: u64, len: u64) -> &mut Self {
-        let request = Request { arrival: self.0.now(), op, fua: false, offset, len };
+        let request = Request::new(op, offset, len).at(self.0.now());
         self.0.submit(&request).unwrap();
         self
     }

@@ -60,7 +60,7 @@ impl Source for Synthetic {
                 *next = offset + len;
             }
         }
-        Some(Ok(Request { arrival: at(self.arrival), op, fua: false, offset: offset * 512, len: len * 512 }))
+        Some(Ok(Request::new(op, offset * 512, len * 512).at(at(self.arrival))))
     }
 }
 

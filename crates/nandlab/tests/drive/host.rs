@@ -21,7 +21,7 @@ const D: u64 = 15_000;
 const PAGE: u64 = 4096;
 
 fn submit<P: Probe>(drive: &mut Drive<P>, op: Op, offset: u64, len: u64) -> u64 {
-    drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap()
+    drive.submit(&Request::new(op, offset, len).at(drive.now())).unwrap()
 }
 
 /// Lets the drive come to rest; returns (id, time of completion) of each request, in order of completion.
@@ -137,7 +137,7 @@ fn flushes_complete_by_the_rule_in_random_runs() {
 #[test]
 fn fua_is_accepted_and_completes_when_the_unit_is_in_flash() {
     let mut drive = Drive::new(&spec(TINY, &[]));
-    let request = Request { arrival: Time::START, op: Op::Write, fua: true, offset: 0, len: PAGE };
+    let request = Request::write(0, PAGE).with_fua(true);
     let id = drive.submit(&request).unwrap();
     assert_eq!(all(&mut drive), [(id, T + P)]);
     assert_eq!(drive.array().superblocks.iter().map(|b| b.programmed).sum::<u32>(), 1);
@@ -225,7 +225,7 @@ fn requests_that_do_not_fit_are_refused_without_effect() {
     let mut drive = Drive::new(&spec(TINY, &[]));
     drive.advance(at(MS));
     let capacity = drive.geometry().logical_bytes();
-    let request = |op, arrival, offset, len| Request { arrival, op, fua: false, offset, len };
+    let request = |op, arrival, offset, len| Request::new(op, offset, len).at(arrival);
     for op in [Op::Read, Op::Write, Op::Trim] {
         let beyond = |end| Err(Refused::Beyond { end, capacity });
         assert_eq!(drive.submit(&request(op, at(MS), capacity, 512)), beyond(capacity + 512));
@@ -342,7 +342,7 @@ fn latency_counts_from_arrival() {
     let start = drive.now().ns();
     drive.advance(at(start + 7 * MS));
     // The request arrived 5 ms before its submission.
-    let request = Request { arrival: at(start + 2 * MS), op: Op::Read, fua: false, offset: 0, len: PAGE };
+    let request = Request::read(0, PAGE).at(at(start + 2 * MS));
     drive.submit(&request).unwrap();
     let done = all(&mut drive);
     assert_eq!(done[0].1, start + 7 * MS + R + T + D, "service begins at submission");
@@ -415,8 +415,7 @@ fn runner(arrival: &str, requests: Vec<Request>) -> (Drive, Runner<List>) {
 }
 
 fn writes(count: u64, gap: u64) -> Vec<Request> {
-    let request =
-        |i| Request { arrival: at(i * gap), op: Op::Write, fua: false, offset: i % 64 * PAGE, len: PAGE };
+    let request = |i| Request::write(i % 64 * PAGE, PAGE).at(at(i * gap));
     (0..count).map(request).collect()
 }
 
@@ -523,7 +522,7 @@ fn a_run_in_slices_equals_a_whole_run() {
 #[test]
 fn wrap_takes_addresses_modulo_the_capacity_and_counts_the_requests() {
     let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
-    let request = |op, offset, len| Request { arrival: Time::START, op, fua: false, offset, len };
+    let request = |op, offset, len| Request::new(op, offset, len);
     let cases = [
         (request(Op::Write, 0, PAGE), (0, PAGE), 0),
         (request(Op::Write, capacity - PAGE, PAGE), (capacity - PAGE, PAGE), 0),
@@ -551,7 +550,7 @@ fn wrap_takes_addresses_modulo_the_capacity_and_counts_the_requests() {
 fn with_whole_pages_a_write_of_a_sector_is_one_program_without_a_read() {
     // The first write maps LPN 0, a whole page. The second one, of the sector at 1536, covers part of the page: it
     // reads the page and programs, or is widened to the page and only programs.
-    let write = |at_ns, offset, len| Request { arrival: at(at_ns), op: Op::Write, fua: false, offset, len };
+    let write = |at_ns, offset, len| Request::write(offset, len).at(at(at_ns));
     let list = vec![write(0, 0, PAGE), write(10 * MS, 1536, 512)];
     for (setting, reads, bytes) in [("false", 1, PAGE + 512), ("true", 0, 2 * PAGE)] {
         let setting = format!("arrival = 'trace'\nwhole_pages = {setting}");
@@ -568,7 +567,7 @@ fn with_whole_pages_a_write_of_a_sector_is_one_program_without_a_read() {
 #[test]
 fn requests_of_all_kinds_are_widened_to_whole_pages() {
     let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
-    let request = |op, offset, len| Request { arrival: Time::START, op, fua: false, offset, len };
+    let request = |op, offset, len| Request::new(op, offset, len);
     let cases = [
         (request(Op::Write, 0, PAGE), (0, PAGE)),
         (request(Op::Write, 512, 1), (0, PAGE)),
@@ -601,7 +600,7 @@ fn with_mapping_units_requests_are_widened_to_pages() {
     let capacity = runner(setting, vec![]).0.geometry().logical_bytes();
     assert_ne!(capacity % PAGE, 0, "the last page is only a part of one: {capacity}");
     let last = capacity / PAGE * PAGE;
-    let request = |op, offset, len| Request { arrival: Time::START, op, fua: false, offset, len };
+    let request = |op, offset, len| Request::new(op, offset, len);
     let cases = [
         (request(Op::Write, 0, 512), (0, PAGE)),
         (request(Op::Write, PAGE - unit, unit), (0, PAGE)),
@@ -623,7 +622,7 @@ fn a_refused_request_is_reported_as_it_is_in_the_workload() {
     let capacity = Drive::new(&spec(TINY, &[])).geometry().logical_bytes();
     let arrival = Time::START;
     for (offset, len) in [(capacity - 512, 1024), (capacity + 512, 512), (u64::MAX - 511, 1024), (512, 0)] {
-        let request = Request { arrival, op: Op::Write, fua: false, offset, len };
+        let request = Request::write(offset, len).at(arrival);
         let (mut drive, mut runner) =
             runner("arrival = 'trace'\nbeyond = 'refuse'\nwhole_pages = true", vec![request]);
         let stopped = runner.run(&mut drive, 10, |_| {}).unwrap_err();
@@ -682,8 +681,7 @@ fn an_error_of_the_source_stops_the_run_after_the_requests_before_it() {
 /// overflow.
 #[test]
 fn a_request_whose_end_overflows_is_refused_or_wrapped_without_a_panic() {
-    let request =
-        Request { arrival: Time::START, op: Op::Read, fua: false, offset: u64::MAX - 511, len: 1024 };
+    let request = Request::read(u64::MAX - 511, 1024);
     let (mut drive, mut refusing) = runner("arrival = 'trace'\nbeyond = 'refuse'", vec![request]);
     let stopped = refusing.run(&mut drive, 10, |_| {}).unwrap_err();
     assert!(matches!(stopped, Stopped::Refused { number: 1, .. }), "{stopped:?}");

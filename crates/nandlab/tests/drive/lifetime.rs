@@ -18,9 +18,7 @@ fn write_units<P: Probe>(drive: &mut Drive<P>, count: u64, mut draw: impl FnMut(
     while sent < count || drive.outstanding() > 0 {
         while sent < count && drive.outstanding() < 8 {
             let offset = draw() * 4096;
-            drive
-                .submit(&Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 })
-                .unwrap();
+            drive.submit(&Request::write(offset, 4096).at(drive.now())).unwrap();
             sent += 1;
         }
         assert!(
@@ -152,13 +150,7 @@ fn superblocks_retire_at_their_endurance_and_then_writes_fail() {
                 assert_eq!(out["blocks_retired"], retired);
                 // A read of every acknowledged write returns its data.
                 for lpn in 0..units {
-                    let request = Request {
-                        arrival: drive.now(),
-                        op: Op::Read,
-                        fua: false,
-                        offset: lpn * 4096,
-                        len: 4096,
-                    };
+                    let request = Request::read(lpn * 4096, 4096).at(drive.now());
                     drive.submit(&request).unwrap();
                 }
                 settle(&mut drive);
@@ -200,7 +192,7 @@ fn reads_trims_and_flushes_succeed_when_all_lanes_are_worn_out() {
         (Op::Write, 512, 512),
         (Op::Flush, 0, 0),
     ] {
-        drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
+        drive.submit(&Request::new(op, offset, len).at(drive.now())).unwrap();
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     let done: Vec<(u64, bool)> =

@@ -35,7 +35,7 @@ fn filled<W: Probe>(spec: &Spec, probe: W) -> Drive<W> {
 }
 
 fn submit<W: Probe>(drive: &mut Drive<W>, op: Op, offset: u64, len: u64) -> u64 {
-    drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap()
+    drive.submit(&Request::new(op, offset, len).at(drive.now())).unwrap()
 }
 
 /// Lets the drive come to rest; returns (id, time of completion) of each request, in order of completion.
@@ -190,7 +190,7 @@ fn a_failed_read_transfers_no_data() {
 fn latency_counts_from_the_arrival_and_link_time_from_the_submission() {
     let mut drive = linked();
     drive.advance(at(MS));
-    drive.submit(&Request { arrival: at(MS - 700), op: Op::Read, fua: false, offset: 0, len: PAGE }).unwrap();
+    drive.submit(&Request::read(0, PAGE).at(at(MS - 700))).unwrap();
     assert_eq!(all(&mut drive)[0].1, MS + L + R + T + D + DATA + L);
     assert_eq!(drive.stats().host[Op::Read as usize].max_ns, 700 + L + R + T + D + DATA + L);
 }
@@ -320,7 +320,7 @@ fn a_drive_with_a_link_behaves_like_a_drive_between_two_queues() {
             } else {
                 (512 * stream.below(1000), 512 * (1 + stream.below(20)))
             };
-            let request = Request { arrival: drive.now(), op, fua: stream.below(8) == 0, offset, len };
+            let request = Request::new(op, offset, len).at(drive.now()).with_fua(stream.below(8) == 0);
             assert_eq!(drive.submit(&request).unwrap(), requests.len() as u64);
             requests.push(request);
             drive.advance(
@@ -343,7 +343,7 @@ fn a_drive_with_a_link_behaves_like_a_drive_between_two_queues() {
         reordered += order.windows(2).filter(|pair| pair[0] > pair[1]).count();
         for &id in &order {
             twin.advance(at(arrivals[id]));
-            twin.submit(&Request { arrival: twin.now(), ..requests[id] }).unwrap();
+            twin.submit(&(requests[id]).at(twin.now())).unwrap();
         }
         twin.run_until_idle(100 * nandlab::base::units::DAY).unwrap();
         let done: Vec<Completion> = twin.completions().collect();

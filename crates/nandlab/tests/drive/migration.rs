@@ -161,8 +161,7 @@ fn every_policy_keeps_what_the_host_wrote() {
         let mut gc_has_superblock = false;
         for _ in 0..6000 {
             let lpn = stream.below(units);
-            let request =
-                Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
+            let request = Request::write(lpn * 4096, 4096).at(drive.now());
             while drive.outstanding() > 8 {
                 drive.completions();
                 assert!(drive.advance_to_completion(Time::NEVER));

@@ -17,8 +17,7 @@ fn latencies<P: Probe>(drive: &mut Drive<P>, requests: &[(u64, Op, u64, u64)], o
     let mut latencies = Vec::new();
     for &(arrival, op, page, pages) in requests {
         drive.advance(at(arrival));
-        let request =
-            Request { arrival: at(arrival), op, fua: false, offset: page * PAGE, len: pages * PAGE };
+        let request = Request::new(op, page * PAGE, pages * PAGE).at(at(arrival));
         drive.submit(&request).unwrap();
     }
     drive.run_until_idle(IDLE_LIMIT).unwrap();

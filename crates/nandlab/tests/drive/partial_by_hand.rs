@@ -765,8 +765,7 @@ fn no_superblock_is_late_under_a_load_that_leaves_room() {
         for _ in 0..4000 {
             let lpn = stream.below(units);
             let op = [Op::Read, Op::Write, Op::Write, Op::Trim][stream.below(4) as usize];
-            let request =
-                Request { arrival: hand.drive.now(), op, fua: false, offset: lpn * PAGE, len: PAGE };
+            let request = Request::new(op, lpn * PAGE, PAGE).at(hand.drive.now());
             hand.drive.submit(&request).unwrap();
             // The mean pause is 10 ms: 4000 requests take 40 days, that is four intervals.
             hand.drive.advance(hand.drive.now() + ns(stream.below(20_000) * US));

@@ -98,8 +98,7 @@ fn a_unit_whose_susceptible_data_exceeds_max_share_is_written_elsewhere() {
         let mut drive = ageing(3, &policy, &["drive.op=2", "drive.blocks_per_plane=27"]);
         let units = u64::from(drive.geometry().logical_units);
         for lpn in 0..units {
-            let request =
-                Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
+            let request = Request::write(lpn * 4096, 4096).at(drive.now());
             drive.submit(&request).unwrap();
         }
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();

@@ -34,7 +34,7 @@ impl Source for Given {
 
     fn next_request(&mut self) -> Option<Result<Request, Self::Error>> {
         let (arrival, op, unit) = self.0.next()?;
-        Some(Ok(Request { arrival: at(arrival), op, fua: false, offset: unit * PAGE, len: PAGE }))
+        Some(Ok(Request::new(op, unit * PAGE, PAGE).at(at(arrival))))
     }
 }
 
@@ -45,7 +45,7 @@ fn outputs(drive: &mut Drive) -> (Value, Value, Option<Value>) {
 }
 
 fn write(drive: &mut Drive, unit: u64) {
-    let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset: unit * PAGE, len: PAGE };
+    let request = Request::write(unit * PAGE, PAGE).at(drive.now());
     drive.submit(&request).unwrap();
 }
 

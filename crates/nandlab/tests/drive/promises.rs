@@ -5,7 +5,7 @@ use crate::common::{TINY, at, ns, one, read_everything, request, settle, spec, w
 use nandlab::base::geometry::Lpn;
 use nandlab::base::lost::{Lost, Promise};
 use nandlab::drive::Drive;
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle};
 use nandlab::power_loss::PowerLoss;
 
 const PAGE: u64 = 4096;
@@ -15,7 +15,7 @@ const BUFFER: &[&str] = &["drive.page_size=16KiB", "ftl.mapping_unit=4KiB", "ftl
 const LINK: &[&str] = &["host.link={ mb_per_s = 1000, latency = '3us' }"];
 
 fn begin(drive: &mut Drive<Oracle>, op: Op, unit: u64, units: u64, fua: bool) {
-    let request = Request { fua, ..request(drive, op, unit * PAGE, units * PAGE) };
+    let request = request(drive, op, unit * PAGE, units * PAGE).with_fua(fua);
     drive.submit(&request).unwrap();
 }
 

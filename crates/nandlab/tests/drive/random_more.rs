@@ -133,7 +133,7 @@ fn run(case: &Case, requests: u32) {
         }
         drive.advance(at(arrival));
         assert!(drive.failure().is_none(), "{}", drive.failure().expect("the drive has failed"));
-        drive.submit(&Request { arrival: at(arrival), op, fua: stream.below(8) == 0, offset, len }).unwrap();
+        drive.submit(&Request::new(op, offset, len).at(at(arrival)).with_fua(stream.below(8) == 0)).unwrap();
         if request % 300 == 0 {
             drive.audit().unwrap_or_else(|e| panic!("audit during the run: {e}"));
         }

@@ -9,7 +9,6 @@ use crate::common::schemes::Acts;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
-use nandlab::host::Request;
 use nandlab::probe::Probe;
 use nandlab::sched::Watcher;
 use std::sync::Mutex;
@@ -100,7 +99,7 @@ fn outcome<P: Probe>(case: &Case, mut drive: Drive<P>) -> String {
     let capacity = drive.geometry().logical_bytes();
     let mut seen = String::new();
     for number in 0..400 {
-        let request = Request { arrival: drive.now(), ..case.request(&mut stream, capacity) };
+        let request = case.request(&mut stream, capacity).at(drive.now());
         drive.submit(&request).expect("the request fits");
         while drive.outstanding() > number % 8 && drive.advance_to_completion(Time::NEVER) {
             seen.extend(

@@ -17,8 +17,7 @@ fn data_that_is_not_rewritten_is_refreshed_every_interval() {
     let mut drive = with_oracle(&spec(&text, &[]));
     let units = u64::from(drive.geometry().logical_units);
     for lpn in 0..units {
-        let request =
-            Request { arrival: drive.now(), op: Op::Write, fua: false, offset: lpn * 4096, len: 4096 };
+        let request = Request::write(lpn * 4096, 4096).at(drive.now());
         drive.submit(&request).unwrap();
     }
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
@@ -49,7 +48,7 @@ fn refresh_and_gc_together_lose_no_data() {
         for _ in 0..5000 {
             let lpn = stream.below(units);
             let op = if stream.below(3) == 0 { Op::Read } else { Op::Write };
-            let request = Request { arrival: drive.now(), op, fua: false, offset: lpn * 4096, len: 4096 };
+            let request = Request::new(op, lpn * 4096, 4096).at(drive.now());
             while drive.outstanding() > 4 {
                 drive.completions();
                 assert!(drive.advance_to_completion(Time::NEVER));
@@ -117,7 +116,7 @@ fn half_of_the_grace_promotes_no_job_for_a_superblock_that_is_not_next() {
     let mut drive = three_superblocks(&["timing.erase=200ms"]);
     drive.advance(at(10_030_000_000));
     // Superblock B, which is next, holds no data any more, so only superblock C hurries.
-    let trim = Request { arrival: drive.now(), op: Op::Trim, fua: false, offset: 8 * 4096, len: 8 * 4096 };
+    let trim = Request::trim(8 * 4096, 8 * 4096).at(drive.now());
     drive.submit(&trim).unwrap();
     drive.advance(at(10_150_000_000));
     assert_eq!((drive.stats().refresh.blocks, drive.stats().refresh.promoted), (1, 0));
@@ -143,8 +142,7 @@ fn write_and_read_during_a_refresh(priority: &str) -> [u64; 3] {
     let began = drive.now();
     // The first copies are under way.
     drive.advance(began + ns(100_000));
-    let request =
-        |op, lpn: u64| Request { arrival: drive.now(), op, fua: false, offset: lpn * 4096, len: 4096 };
+    let request = |op, lpn: u64| Request::new(op, lpn * 4096, 4096).at(drive.now());
     let [write, read] = [request(Op::Write, 30), request(Op::Read, 20)];
     drive.submit(&write).unwrap();
     drive.submit(&read).unwrap();
@@ -193,7 +191,7 @@ fn without_due_superblocks_refresh_changes_nothing() {
         let units = u64::from(drive.geometry().logical_units);
         for _ in 0..3000 {
             let offset = stream.below(units) * 4096;
-            let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
+            let request = Request::write(offset, 4096).at(drive.now());
             while drive.outstanding() > 4 {
                 drive.completions();
                 assert!(drive.advance_to_completion(Time::NEVER));
@@ -393,7 +391,7 @@ fn a_copied_back_unit_keeps_its_due_time() {
         // days, so nothing is due yet.
         while drive.now() < at(5_000_000_000) {
             let offset = stream.below(units / 3) * 4096;
-            let request = Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 };
+            let request = Request::write(offset, 4096).at(drive.now());
             drive.submit(&request).unwrap();
             drive.advance(drive.now() + ns(2_000_000));
             drive.completions();

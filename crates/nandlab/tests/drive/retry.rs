@@ -82,7 +82,7 @@ fn a_page_that_no_entry_decodes_is_uncorrectable_after_all_tries() {
     let [_, csb, _] = pages(&drive);
     let before = drive.now();
     let arrival = before;
-    drive.submit(&Request { arrival, op: Op::Read, fua: false, offset: csb * 4096, len: 4096 }).unwrap();
+    drive.submit(&Request::read(csb * 4096, 4096).at(arrival)).unwrap();
     while drive.outstanding() > 0 {
         assert!(drive.advance_unless_at_rest());
     }

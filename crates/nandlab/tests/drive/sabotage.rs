@@ -346,7 +346,7 @@ fn the_audit_holds_throughout_a_busy_run() {
         let offset = stream.below(capacity / 512) * 512;
         let len = (512 * (1 + stream.below(20))).min(capacity - offset);
         let op = [Op::Write, Op::Write, Op::Read, Op::Trim][stream.below(4) as usize];
-        drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
+        drive.submit(&Request::new(op, offset, len).at(drive.now())).unwrap();
         drive.advance(drive.now() + ns(stream.below(300_000)));
         drive.completions().for_each(drop);
         drive.audit().unwrap();

@@ -54,7 +54,7 @@ fn continue_with<P: Probe>(drive: &mut Drive<P>) -> String {
         let offset = stream.below(capacity / 512 - 24) * 512;
         let len = 512 * (1 + stream.below(24));
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
-        drive.submit(&Request { arrival: drive.now(), op, fua: false, offset, len }).unwrap();
+        drive.submit(&Request::new(op, offset, len).at(drive.now())).unwrap();
     }
     summary_at_the_end(drive)
 }
@@ -109,9 +109,7 @@ fn retired_superblocks_are_retired_after_loading() {
     let units = u64::from(drive.geometry().logical_units);
     while drive.array().superblocks.iter().filter(|b| b.state == SuperblockState::Retired).count() < 5 {
         let offset = stream.below(units) * 4096;
-        drive
-            .submit(&Request { arrival: drive.now(), op: Op::Write, fua: false, offset, len: 4096 })
-            .unwrap();
+        drive.submit(&Request::write(offset, 4096).at(drive.now())).unwrap();
         drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
         // GC does not take a superblock whose next erase is its last. After a TRIM of all its units the superblock is
         // dead: it is erased once more, and retires.

@@ -11,7 +11,7 @@ use nandlab::drive::{Drive, Failure};
 use nandlab::flash::{DEAD_LPN, Stamp};
 use nandlab::ftl::StreamId;
 use nandlab::ftl::needs::SuperblockNeeds;
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::sched::{FlashOp, Phase, Transaction, Watcher};
 
@@ -77,7 +77,7 @@ fn without_spare_units(spec: &Spec, needs: &SuperblockNeeds) -> Drive<Oracle> {
 }
 
 fn write(drive: &mut Drive<Oracle>, lpn: u64) {
-    let write = Request { fua: true, ..request(drive, Op::Write, lpn * 4096, 4096) };
+    let write = request(drive, Op::Write, lpn * 4096, 4096).with_fua(true);
     drive.submit(&write).unwrap();
     while drive.outstanding() > 0 && drive.advance_unless_at_rest() {}
 }

@@ -18,7 +18,7 @@ fn steps(drive: &mut Drive, requests: &[Request], depth: u32) -> f64 {
     let before = taken().expect("steps are counted in debug builds");
     for request in requests {
         wait_for_fewer(drive, depth);
-        drive.submit(&Request { arrival: drive.now(), ..*request }).unwrap();
+        drive.submit(&request.at(drive.now())).unwrap();
     }
     wait_for_fewer(drive, 1);
     (taken().unwrap() - before) as f64 / operations(drive) as f64

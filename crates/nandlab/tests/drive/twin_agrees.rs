@@ -150,7 +150,7 @@ fn drive_agrees_with_a_naive_twin_to_the_nanosecond() {
         for (arrival, op, pages) in &requests {
             drive.advance(at(*arrival));
             let (offset, len) = (pages.start * BYTES, (pages.end - pages.start) * BYTES);
-            drive.submit(&Request { arrival: at(*arrival), op: *op, fua: false, offset, len }).unwrap();
+            drive.submit(&Request::new(*op, offset, len).at(at(*arrival))).unwrap();
             twin.advance(*arrival);
             twin.arrive(*arrival, *op, pages.clone());
         }

@@ -5,7 +5,7 @@ use nandlab::base::geometry::{DieId, LaneId, Lpn, SuperblockId};
 use nandlab::base::rng::Stream;
 use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::flash::{Superblock, SuperblockState};
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp};
 
@@ -170,7 +170,7 @@ fn the_write_buffer_acknowledges_at_once_and_programs_full_pages() {
     // A flush programs the unit with three of padding. The next units go to another page, as does a FUA write.
     assert_eq!(one(&mut drive, Op::Flush, 0, 0), PAGE + 900_000);
     assert_eq!((flash(&drive, FlashOp::Program, Cause::Host), drive.stats().units.padding), (2, 3));
-    let fua = Request { fua: true, ..request(&drive, Op::Write, 0, 4096) };
+    let fua = request(&drive, Op::Write, 0, 4096).with_fua(true);
     drive.submit(&fua).unwrap();
     drive.run_until_idle(IDLE_LIMIT).unwrap();
     assert_eq!(drive.stats().host[Op::Write as usize].max_ns, PAGE + 900_000);

@@ -6,7 +6,7 @@ use nandlab::base::geometry::{LaneId, Lpn, UnitId};
 use nandlab::base::lost::Promise;
 use nandlab::drive::{Drive, IDLE_LIMIT};
 use nandlab::ftl::StreamId;
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle};
 use nandlab::power_loss::PowerLoss;
 use nandlab::sched::{Cause, FlashOp};
 
@@ -167,7 +167,7 @@ fn a_fua_write_survives_beside_the_write_buffer() {
     for lpn in [0, 4, 1] {
         assert_eq!(one(&mut drive, Op::Write, lpn * 4096, 4096), 0);
     }
-    let fua = Request { fua: true, ..request(&drive, Op::Write, 2 * 4096, 4096) };
+    let fua = request(&drive, Op::Write, 2 * 4096, 4096).with_fua(true);
     drive.submit(&fua).unwrap();
     let loss = cut_after(&mut drive, PAGE + PROGRAM);
     assert_eq!((loss.torn_programs, loss.aborted_requests, loss.lost_from_ram()), (0, 0, vec![(Lpn(4), 2)]));
@@ -297,13 +297,13 @@ fn csw_writes_the_units_of_lsb_pages() {
 fn recovery_completes_partial_units_in_one_page() {
     let mut drive = drive(&[CAPACITOR, CACHE].concat());
     for page in 0..3 {
-        let whole = Request { fua: true, ..request(&drive, Op::Write, page * 16_384, 16_384) };
+        let whole = request(&drive, Op::Write, page * 16_384, 16_384).with_fua(true);
         drive.submit(&whole).unwrap();
         drive.run_until_idle(IDLE_LIMIT).unwrap();
         drive.completions();
     }
     // Sixteen other units take all slots of the cache.
-    let others = Request { fua: true, ..request(&drive, Op::Write, 4 * 16_384, 64 << 10) };
+    let others = request(&drive, Op::Write, 4 * 16_384, 64 << 10).with_fua(true);
     drive.submit(&others).unwrap();
     drive.run_until_idle(IDLE_LIMIT).unwrap();
     drive.completions();
@@ -412,7 +412,7 @@ fn a_torn_msb_page_of_tlc_destroys_two_pages_of_its_plane() {
 fn a_recharging_drive_begins_new_wordlines_in_all_planes_of_a_superblock() {
     let mlc = ["drive.cell=mlc", "ftl.buffer=16KiB", "capacitor.recharge=5s"];
     let mut drive = drive(&[CAPACITOR, SUPERBLOCKS, &mlc].concat());
-    let fua = Request { fua: true, ..request(&drive, Op::Write, 0, 16_384) };
+    let fua = request(&drive, Op::Write, 0, 16_384).with_fua(true);
     drive.submit(&fua).unwrap();
     let loss = cut_after(&mut drive, SECOND / 100);
     let first = places(&drive, [0])[0].unwrap();

@@ -12,7 +12,7 @@ use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::flash::{Array, Keeps, SuperblockState};
 use nandlab::ftl::{AllocatedUnit, Config, Ftl, StreamId};
-use nandlab::host::{Op, Request};
+use nandlab::host::Request;
 
 struct Table {
     geometry: Geometry,
@@ -397,7 +397,7 @@ fn idle_gc_moves_no_superblock_whose_units_are_all_valid() {
     (0..24).chain(again).for_each(|lpn| _ = drive.write_now(Lpn(lpn)));
     let first = drive.ftl().map.get(Lpn(0));
     // The end of a request begins the time after which the drive is idle.
-    drive.submit(&Request { arrival: drive.now(), op: Op::Read, fua: false, offset: 0, len: 4096 }).unwrap();
+    drive.submit(&Request::read(0, 4096).at(drive.now())).unwrap();
     drive.run_until_idle(nandlab::drive::IDLE_LIMIT).unwrap();
     drive.advance(Time::START + nandlab::base::units::SECOND);
     let gc = &drive.stats().gc;

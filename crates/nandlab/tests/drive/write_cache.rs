@@ -10,7 +10,7 @@ use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
 use nandlab::drive::Drive;
 use nandlab::drive::spec::Spec;
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle};
 use nandlab::probe::Probe;
 use nandlab::sched::{Cause, FlashOp};
 
@@ -235,7 +235,7 @@ fn a_fua_write_is_completed_when_its_unit_is_in_flash() {
     for sync in ALL {
         let mut drive = with_oracle(&cached(4, sync, &[]));
         let start = drive.now();
-        let fua = |drive: &Drive<Oracle>| Request { fua: true, ..request(drive, Op::Write, 0, PAGE) };
+        let fua = |drive: &Drive<Oracle>| request(drive, Op::Write, 0, PAGE).with_fua(true);
         drive.submit(&fua(&drive)).unwrap();
         assert_eq!(ends(&mut drive, start), [WRITE], "{sync}");
         assert_eq!((synced(&drive), dirty(&drive), read(&mut drive, 0)), ((0, 1), 0, DRAM));
@@ -795,7 +795,7 @@ fn write_backs_fail_when_lanes_are_worn_out() {
                 let op = if stream.below(50) == 0 { Op::Flush } else { Op::Write };
                 let fua = op == Op::Write && stream.below(10) == 0;
                 let (offset, len) = if op == Op::Flush { (0, 0) } else { (stream.below(units) * PAGE, PAGE) };
-                drive.submit(&Request { fua, ..request(&drive, op, offset, len) }).unwrap();
+                drive.submit(&request(&drive, op, offset, len).with_fua(fua)).unwrap();
                 sent += 1;
             }
             assert!(
@@ -831,7 +831,7 @@ fn anything(spec: &Spec, requests: u32) -> Drive<Oracle> {
         let len = ((1 + stream.below(2 * unit / grain)) * grain).min(span - offset);
         let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
         let fua = op == Op::Write && stream.below(10) == 0;
-        drive.submit(&Request { fua, ..request(&drive, op, offset, len) }).unwrap();
+        drive.submit(&request(&drive, op, offset, len).with_fua(fua)).unwrap();
         drive.advance(drive.now() + ns(stream.below(300_000)));
     }
     settle(&mut drive);

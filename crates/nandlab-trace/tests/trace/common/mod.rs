@@ -88,5 +88,5 @@ pub fn read(spec: &TraceSpec, content: &[u8]) -> Result<Vec<Request>, TraceError
 
 /// A request without FUA.
 pub fn request(arrival: u64, op: Op, offset: u64, len: u64) -> Request {
-    Request { arrival: Time::from_ns(arrival), op, fua: false, offset, len }
+    Request::new(op, offset, len).at(Time::from_ns(arrival))
 }

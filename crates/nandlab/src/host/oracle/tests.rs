@@ -25,7 +25,7 @@ impl Watch {
         self.requests += 1;
         let (slot, id) = (RequestId(self.requests as u32), self.requests);
         let offset = u64::from(LPN.0) * UNIT;
-        let request = Request { arrival: Time::START, op, fua, offset, len: units * UNIT };
+        let request = Request::new(op, offset, units * UNIT).with_fua(fua);
         self.oracle.on_submitted(slot, id, &request, 0);
         if op == Op::Flush {
             self.oracle.on_flush_asked(id);

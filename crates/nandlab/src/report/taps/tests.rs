@@ -32,7 +32,7 @@ fn play<P: Probe>(text: &str, probe: P) -> Drive<P> {
     let mut drive = Drive::with_probe(&load(text), probe);
     drive.warm_up(1);
     let submit = |drive: &mut Drive<P>, op: Op, offset: u64, pages: u64, fua: bool| {
-        let request = Request { arrival: drive.now(), op, fua, offset, len: pages * 4096 };
+        let request = Request::new(op, offset, pages * 4096).at(drive.now()).with_fua(fua);
         drive.submit(&request).expect("the request fits");
     };
     let rest = |drive: &mut Drive<P>| drive.run_until_idle(IDLE_LIMIT).expect("the drive comes to rest");

@@ -11,7 +11,7 @@ fn at(us: u64) -> Time {
 }
 
 fn request(op: Op, us: u64, len: u64) -> Request {
-    Request { arrival: at(us), op, fua: false, offset: 8192, len }
+    Request::new(op, 8192, len).at(at(us))
 }
 
 fn read(order: u64, owner: Owner) -> Transaction {

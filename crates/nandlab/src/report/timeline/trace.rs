@@ -150,7 +150,7 @@ impl Writer {
 
     fn request(&mut self, recorded: &RecordedRequest, lane: u32, end: Time) {
         let RecordedRequest { id, request, failed, .. } = recorded;
-        let Request { arrival, op, offset, len, fua } = *request;
+        let Request { arrival, op, offset, len, fua, .. } = *request;
         let name = match op {
             Op::Read | Op::Write => format!("{} {}", op.name(), size(len)),
             Op::Trim | Op::Flush => op.name().to_owned(),
