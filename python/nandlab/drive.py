@@ -103,14 +103,25 @@ class Drive:
         """The number of requests that are submitted and not completed."""
         return self._core.outstanding
 
-    def submit(self, op: str, offset: int = 0, length: int = 0, *, fua: bool = False) -> int:
+    def submit(
+        self,
+        op: str,
+        offset: int = 0,
+        length: int = 0,
+        *,
+        fua: bool = False,
+        queue: int = 0,
+        placement: int = 0,
+    ) -> int:
         """Submit a request at the present simulated time; returns the `id` of its completion.
 
         `op` is `"read"`, `"write"`, `"trim"` or `"flush"`; `offset` and `length` are bytes. With `fua` a write
         completes only when it is in flash, or in a write cache that a charged capacitor backs up
-        (`cache.flush_to`). Raises `ValueError` for an unknown `op` and `RunError` for a request that the drive refuses.
+        (`cache.flush_to`). Results are kept by `queue` and by `placement`, numbers up to 65,535, once one of them is not
+        0; writes with different placements go to different open blocks. Raises `ValueError` for an unknown `op` and
+        `RunError` for a request that the drive refuses.
         """
-        return self._core.submit(op, offset, length, fua)
+        return self._core.submit(op, offset, length, fua, (queue, placement))
 
     def read(self, offset: int, length: int) -> int:
         """Submit a read of `length` bytes at byte `offset`; see `submit`."""

@@ -914,6 +914,24 @@ class OutsidePolicy(Record, frozen=True):
     """The name of the policy."""
 
 
+class TagSummary(Record, frozen=True):
+    """Requests with one queue, or one placement, that completed without failure."""
+
+    host: HostRequests
+    """Requests that completed without failure, by kind."""
+    latency_us: LatencyByOp
+    """Latency of the requests that completed without failure."""
+
+
+class TagsSummary(Record, frozen=True):
+    """Requests that completed without failure, by queue and by placement."""
+
+    queues: dict[int, TagSummary]
+    """By the number of the queue."""
+    placements: dict[int, TagSummary]
+    """By the number of the placement."""
+
+
 class Summary(Record, frozen=True):
     """`summary.json`.
 
@@ -1017,6 +1035,8 @@ class Summary(Record, frozen=True):
     """The warm-up, which the results leave out; absent without one."""
     policies: tuple[OutsidePolicy, ...] | None = None
     """Policies from outside, which fill slots in place of the policies that the spec names; absent without them."""
+    by_tag: TagsSummary | None = None
+    """The requests by queue and by placement; absent while all requests have queue 0 and placement 0."""
 
 
 class LostWrite(Record, frozen=True):

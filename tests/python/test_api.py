@@ -201,6 +201,22 @@ def test_threads_on_one_drive_get_a_sentence():
     drive.audit()
 
 
+def test_results_are_kept_by_queue_and_placement_once_a_request_has_one_that_is_not_0():
+    drive = nandlab.Drive(nandlab.load(SPEC))
+    drive.write(0, 4096)
+    drive.run_until_idle()
+    assert drive.summary().by_tag is None
+    assert "by_tag" not in _core.Drive.summary(drive._core)
+    drive.submit("write", 4096, 8192, queue=3)
+    drive.run_until_idle()
+    assert [len(done) for done in drive.completions()] == [5, 5]
+    by_tag = drive.summary().by_tag
+    assert {queue: of.host.write.bytes for queue, of in by_tag.queues.items()} == {0: 4096, 3: 8192}
+    assert {placement: of.host.write.count for placement, of in by_tag.placements.items()} == {0: 2}
+    with pytest.raises(nandlab.RunError, match="no placement 1: submit the request with placement 0"):
+        drive.submit("write", 0, 4096, placement=1)
+
+
 def test_a_rename_that_fails_leaves_the_earlier_result(spec_file, tmp_path, monkeypatch):
     nandlab.run(spec_file, tmp_path / "r", sets={"workload.synthetic.requests": 5})
     rename = os.rename

@@ -9,7 +9,7 @@ use crate::tables;
 use nandlab::base::units::{SECOND, Span, Time};
 use nandlab::drive::spec::PreconditionSpec;
 use nandlab::drive::{FailReason, Failure, SaveError};
-use nandlab::host::{Op, Oracle, Request};
+use nandlab::host::{Op, Oracle, Request, Tag};
 use nandlab::report::{RunFacts, power, smart, summary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -82,7 +82,7 @@ impl Drive {
         Ok(on!(this.drive(py)?, drive => drive.outstanding()))
     }
 
-    #[pyo3(signature = (op, offset, length=0, fua=false))]
+    #[pyo3(signature = (op, offset, length=0, fua=false, tag=(0, 0)))]
     fn submit(
         slf: &Bound<'_, Self>,
         py: Python<'_>,
@@ -90,6 +90,7 @@ impl Drive {
         offset: u64,
         length: u64,
         fua: bool,
+        tag: (u16, u16),
     ) -> PyResult<u64> {
         let this = &mut *free(slf)?;
         let Some(op) = Op::ALL.into_iter().find(|o| o.name() == op) else {
@@ -98,8 +99,10 @@ impl Drive {
             )));
         };
         this.check_failure(py)?;
+        let (queue, placement) = tag;
+        let request = Request::new(op, offset, length).with_fua(fua).with_tag(Tag { queue, placement });
         let id = on!(this.drive(py)?, drive => {
-            drive.submit(&Request::new(op, offset, length).at(drive.now()).with_fua(fua))
+            drive.submit(&request.at(drive.now()))
         });
         let id = id.map_err(|e| RunError::new_err(e.to_string()))?;
         this.check_failure(py)?;

@@ -73,6 +73,13 @@ pub enum Refused {
     Empty,
     /// The request arrives after the drive's present time.
     Future,
+    /// The drive has no stream for the request's placement.
+    Placement {
+        /// [`Tag::placement`](crate::host::Tag) of the request.
+        placement: u16,
+        /// The number of placements that the drive has.
+        placements: usize,
+    },
 }
 
 impl std::fmt::Display for Refused {
@@ -84,6 +91,16 @@ impl std::fmt::Display for Refused {
             Self::Empty => write!(f, "the request has no bytes"),
             Self::Future => {
                 write!(f, "the request arrives after the drive's present time: advance the drive first")
+            }
+            Self::Placement { placement, placements: 1 } => {
+                write!(f, "the drive has no placement {placement}: submit the request with placement 0")
+            }
+            Self::Placement { placement, placements } => {
+                write!(
+                    f,
+                    "the drive has no placement {placement}: submit the request with a placement from 0 to {}",
+                    placements - 1
+                )
             }
         }
     }
@@ -342,7 +359,8 @@ impl<P: Probe> Drive<P> {
     /// completion. Returns the id of the request, which is the number of requests submitted before it.
     ///
     /// # Errors
-    /// When the request has no bytes, ends beyond the drive, or arrives in the future.
+    /// When the request has no bytes, ends beyond the drive, arrives in the future, or has a placement that the drive
+    /// does not have.
     ///
     /// # Panics
     /// While power is off.
@@ -360,6 +378,10 @@ impl<P: Probe> Drive<P> {
             if end > capacity {
                 return Err(Refused::Beyond { end, capacity });
             }
+        }
+        let placement = request.tag.placement;
+        if placement > 0 && self.core.ftl.streams.host(placement).is_none() {
+            return Err(Refused::Placement { placement, placements: self.core.ftl.streams.hosts().len() });
         }
         if self.path.host.requests.live() == 0 {
             self.core.state.is_idle = false;

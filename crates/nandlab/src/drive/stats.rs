@@ -23,7 +23,7 @@ use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
 use crate::capacitor::PowerBackup;
 use crate::core::{Core, Operations};
-use crate::host::{FailReason, Op, Record};
+use crate::host::{ByTag, FailReason, Op, Record};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp};
 use crate::write_cache::Caching;
@@ -107,6 +107,8 @@ pub struct Stats<'a> {
     pub flash: [[u64; Cause::ALL.len()]; 4],
     /// Latency and bytes by host operation, in the order of [`Op::ALL`](crate::host::Op::ALL).
     pub host: &'a [Latency; 4],
+    /// The same by queue and by placement; `None` while all requests have had queue 0 and placement 0.
+    pub by_tag: Option<&'a ByTag>,
     /// The run over time.
     pub series: &'a Series,
     /// Die utilisation over time.
@@ -238,6 +240,7 @@ impl<P: Probe> Drive<P> {
             failed: self.path.host.record.failed,
             flash: operations.0,
             host: &self.path.host.record.latency,
+            by_tag: self.path.host.record.by_tag.as_deref(),
             series: &self.recorder.series,
             dies: &self.recorder.dies,
             geometry: &self.core.geometry,

@@ -270,6 +270,14 @@ impl Host {
         if core.has_begun_program(unit) {
             return false;
         }
+        // A write with another placement goes to another superblock.
+        if core.ftl.streams.hosts().len() > 1 {
+            let placement = self.requests.request(id).tag.placement;
+            let mark = core.ftl.streams.host(placement).map(|stream| core.ftl.streams.spec(stream).mark);
+            if mark != Some(core.array.superblock(core.geometry.superblock_of(unit)).mark) {
+                return false;
+            }
+        }
         buffer.stats.replaced += 1;
         let stamp = core.next_stamp();
         core.array.stage(unit, lpn, stamp);

@@ -13,10 +13,11 @@ mod requests;
 pub(crate) mod spec;
 mod stats;
 mod steady;
+mod tags;
 mod trims;
 mod writes;
 
-pub use crate::base::request::{Completion, FailReason, Op, Request};
+pub use crate::base::request::{Completion, FailReason, Op, Request, Tag};
 pub(crate) use buffer::Buffer;
 pub use buffer::BufferStats;
 pub(crate) use epochs::{Epochs, Merging};
@@ -32,6 +33,7 @@ pub(crate) use requests::{InWork, Requests};
 pub use stats::{Counters, Latency, LatencyUs};
 pub(crate) use steady::{Count, Rounds};
 pub use steady::{SteadyState, SteadySummary, Verdict, steady_state};
+pub use tags::{ByOp, ByTag};
 pub(crate) use trims::Trims;
 pub(crate) use writes::{WriteBacks, Writes};
 

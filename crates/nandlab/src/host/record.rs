@@ -1,7 +1,7 @@
 //! The statistics of the host's requests: counters, latencies, the present window of the series, and the rounds of the
 //! steady-state test.
 
-use super::{Count, Counters, FailReason, Latency, Op, Request, Rounds};
+use super::{ByTag, Count, Counters, FailReason, Latency, Op, Request, Rounds, Tag};
 use crate::base::geometry::Geometry;
 use crate::base::units::{Span, Time};
 use crate::core::Operations;
@@ -30,6 +30,8 @@ pub(crate) struct Record {
     pub(crate) failed: [u64; FailReason::ALL.len()],
     /// Latencies and bytes by operation.
     pub(crate) latency: [Latency; 4],
+    /// The same by tag; `None` while all requests have had the tag 0.
+    pub(crate) by_tag: Option<Box<ByTag>>,
     /// The rounds of the steady-state test.
     pub(crate) rounds: Rounds,
     window: Window,
@@ -43,6 +45,7 @@ impl Record {
             counters: Counters::default(),
             failed: [0; FailReason::ALL.len()],
             latency: std::array::from_fn(|_| Latency::new()),
+            by_tag: None,
             rounds: Rounds::new(geometry),
             window: Window::default(),
             outstanding: 0,
@@ -74,12 +77,21 @@ impl Record {
             return;
         }
         let (ns, op) = (now - request.arrival, request.op as usize);
+        if request.tag != Tag::default() || self.by_tag.is_some() {
+            self.count_tag(ns, request);
+        }
         self.latency[op].record(ns.ns(), request.len);
         let window = &mut self.window;
         window.requests[op] += 1;
         window.bytes[op] += request.len;
         window.latency_ns[op] += u128::from(ns.ns());
         window.latency_ns_max[op] = window.latency_ns_max[op].max(ns);
+    }
+
+    #[cold]
+    fn count_tag(&mut self, ns: Span, request: &Request) {
+        let by_tag = self.by_tag.get_or_insert_with(|| Box::new(ByTag::after(&self.latency)));
+        by_tag.record(ns, request);
     }
 
     /// A write of `units` units has completed without failure.
@@ -110,6 +122,7 @@ impl Record {
         self.window = Window::default();
         (self.counters, self.failed) = (Counters::default(), [0; FailReason::ALL.len()]);
         self.latency.iter_mut().for_each(Latency::clear);
+        self.by_tag = None;
         self.rounds = Rounds::beginning_at(geometry, self.count(now, operations));
     }
 

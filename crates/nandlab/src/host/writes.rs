@@ -12,6 +12,9 @@ use crate::sched::{Cause, Class, Owner};
 
 /// The interface to the write cache. Its write-backs are allocated units in the same way as host writes.
 pub(crate) trait WriteBacks<P: Probe> {
+    /// The placement of the newest write of the unit in `slot`.
+    fn placement(&self, slot: CacheSlot) -> u16;
+
     /// Whether the unit in `slot` has been deallocated since its write-back began.
     fn is_dropped(&self, slot: CacheSlot) -> bool;
 
@@ -72,13 +75,14 @@ impl Writes {
         if self.ends_if_dropped(core, cache.as_deref(), owner) {
             return;
         }
-        let lane = self.lane_for(core, lpn);
+        let stream = Self::stream_of(core, host, cache.as_deref(), owner);
+        let lane = self.lane_for(core, lpn, stream);
         let list = self.list_of(core, lane);
         if self.lists[list].is_empty()
             && let Some(lane) = lane
-            && let Some(unit) = core.allocate(lane, StreamId::HOST)
+            && let Some(unit) = core.allocate(lane, stream)
         {
-            self.program_in(core, host, map, cache, (owner, lpn), unit);
+            self.program_in(core, host, map, cache, (owner, lpn), (unit, stream));
             return;
         }
         let is_first = self.lists[list].is_empty();
@@ -112,12 +116,31 @@ impl Writes {
         }
     }
 
-    /// The lane for a write of `lpn`; `None` when dynamic allocation finds no lane with room.
+    /// The stream to which a write of `owner` goes: that of its placement.
     #[inline(always)]
-    fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<LaneId> {
-        let lane = core.ftl.choose_lane(&core.geometry, &core.device, lpn, StreamId::HOST)?;
-        if core.room.has_displaced && !core.ftl.has_room(lane, StreamId::HOST) {
-            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl.has_room(lane, StreamId::HOST)));
+    fn stream_of<P: Probe>(
+        core: &Core<P>,
+        host: &Host,
+        cache: Option<&impl WriteBacks<P>>,
+        owner: Owner,
+    ) -> StreamId {
+        if core.ftl.streams.hosts().len() == 1 {
+            return StreamId::HOST;
+        }
+        let placement = match owner {
+            Owner::Request(id) => host.requests.request(id).tag.placement,
+            Owner::CacheUnit(slot) => cache.map_or(0, |cache| cache.placement(slot)),
+            _ => 0,
+        };
+        core.ftl.streams.host(placement).expect("the drive has refused requests with other placements")
+    }
+
+    /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.
+    #[inline(always)]
+    fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
+        let lane = core.ftl.choose_lane(&core.geometry, &core.device, lpn, stream)?;
+        if core.room.has_displaced && !core.ftl.has_room(lane, stream) {
+            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl.has_room(lane, stream)));
         }
         Some(lane)
     }
@@ -137,7 +160,7 @@ impl Writes {
         map: &mut impl Map<P>,
         cache: Option<&mut impl WriteBacks<P>>,
         (asked_by, lpn): (Owner, Lpn),
-        allocated: AllocatedUnit,
+        (allocated, stream): (AllocatedUnit, StreamId),
     ) {
         let owner = host.buffered_owner(asked_by, lpn, allocated.unit);
         let (cause, sequence, is_lost) = if let Owner::CacheUnit(slot) = owner {
@@ -151,8 +174,7 @@ impl Writes {
         let corrected = if is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
         map.keep_entry(core, lpn);
         let stamp = Stamp { sequence, corrected };
-        let (to, maps, class) =
-            (Destination::Allocated(allocated, StreamId::HOST), Maps::Now, Class::HostWrite);
+        let (to, maps, class) = (Destination::Allocated(allocated, stream), Maps::Now, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         queued.expect("the unit is allocated");
         self.erases_in_vain = 0;
@@ -183,7 +205,8 @@ impl Writes {
                 self.remove_first(core, list);
                 continue;
             }
-            let Some(lane) = self.lane_for(core, lpn) else { return };
+            let stream = Self::stream_of(core, host, cache.as_deref(), owner);
+            let Some(lane) = self.lane_for(core, lpn, stream) else { return };
             let now_in = self.list_of(core, Some(lane));
             if now_in != list {
                 // Other writes have used up the lane for which this write has waited.
@@ -192,9 +215,9 @@ impl Writes {
                 core.wake(Wake::Resume(lane));
                 continue;
             }
-            let Some(unit) = core.allocate(lane, StreamId::HOST) else { return };
+            let Some(unit) = core.allocate(lane, stream) else { return };
             self.remove_first(core, list);
-            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), unit);
+            self.program_in(core, host, map, cache.as_deref_mut(), (owner, lpn), (unit, stream));
         }
     }
 

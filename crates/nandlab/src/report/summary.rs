@@ -14,13 +14,14 @@ use crate::drive::stats::{
 use crate::drive::{Drive, FailReason, LinkDirection};
 use crate::flash::SuperblockState;
 use crate::ftl::needs::{GAIN_SUPERBLOCKS, Need};
-use crate::host::Op;
+use crate::host::{ByOp, ByTag, Latency, Op};
 use crate::probe::Probe;
 use crate::sched::{Cause, FlashOp, SuspendSpec};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// The properties of a run that the drive does not record.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +73,47 @@ pub struct LatencyByOp {
     pub flush: LatencyUs,
     /// Latency of reads and writes together.
     pub all: LatencyUs,
+}
+
+/// Requests with one queue, or one placement, that completed without failure.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TagSummary {
+    /// Requests that completed without failure, by kind.
+    pub host: HostRequests,
+    /// Latency of the requests that completed without failure.
+    pub latency_us: LatencyByOp,
+}
+
+/// Requests that completed without failure, by queue and by placement.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TagsSummary {
+    /// By the number of the queue.
+    pub queues: BTreeMap<u16, TagSummary>,
+    /// By the number of the placement.
+    pub placements: BTreeMap<u16, TagSummary>,
+}
+
+/// Number, bytes and latencies of requests from their latencies by operation.
+fn requests(host: [&Latency; 4]) -> (HostRequests, LatencyByOp) {
+    let mut all = host[Op::Read as usize].clone();
+    all.merge(host[Op::Write as usize]);
+    let [read, write, trim, flush] = host.map(|of| OpRequests { count: of.count, bytes: of.bytes });
+    let requests = HostRequests { read, write, trim, flush };
+    let [read, write, trim, flush] = host.map(Latency::summary);
+    (requests, LatencyByOp { read, write, trim, flush, all: all.summary() })
+}
+
+/// `by_tag` of the summary.
+fn by_tag(tags: &ByTag) -> TagsSummary {
+    let none = Latency::new();
+    let of_all = |by: &BTreeMap<u16, ByOp>| {
+        let of = |(&number, ByOp(host)): (&u16, &ByOp)| {
+            let (host, latency_us) = requests(host.each_ref().map(|op| op.as_deref().unwrap_or(&none)));
+            (number, TagSummary { host, latency_us })
+        };
+        by.iter().map(of).collect()
+    };
+    TagsSummary { queues: of_all(&tags.queues), placements: of_all(&tags.placements) }
 }
 
 /// Requests that failed, by reason.
@@ -410,6 +452,9 @@ pub struct Summary {
     /// Policies from outside, which fill slots in place of the policies that the spec names; absent without them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policies: Option<Vec<OutsidePolicy>>,
+    /// The requests by queue and by placement; absent while all requests have queue 0 and placement 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_tag: Option<TagsSummary>,
 }
 
 /// A policy from outside.
@@ -511,14 +556,9 @@ impl Summary {
         let stats = drive.stats();
         let seconds = drive.measured().seconds();
         let of = |op: Op| &stats.host[op as usize];
-        let mut all = of(Op::Read).clone();
-        all.merge(of(Op::Write));
+        let moved_count = of(Op::Read).count + of(Op::Write).count;
         let moved = of(Op::Read).bytes + of(Op::Write).bytes;
-        let [read, write, trim, flush] =
-            Op::ALL.map(|op| OpRequests { count: of(op).count, bytes: of(op).bytes });
-        let host = HostRequests { read, write, trim, flush };
-        let [read, write, trim, flush] = Op::ALL.map(|op| of(op).summary());
-        let latency_us = LatencyByOp { read, write, trim, flush, all: all.summary() };
+        let (host, latency_us) = requests(Op::ALL.map(of));
         let [uncorrectable, worn_out, power_lost] =
             FailReason::ALL.map(|reason| stats.failed[reason as usize]);
         let superblocks = drive.array().good_superblocks();
@@ -542,7 +582,7 @@ impl Summary {
             duration_s: number(seconds),
             host,
             latency_us,
-            iops: number(ratio(all.count as f64, seconds)),
+            iops: number(ratio(moved_count as f64, seconds)),
             mb_per_s: number(ratio(moved as f64 * 1e-6, seconds)),
             waf: stats.waf().map(number),
             waf_pages: stats.waf_pages().map(number),
@@ -596,6 +636,7 @@ impl Summary {
                 requests,
                 duration_s: number(duration.seconds()),
             }),
+            by_tag: stats.by_tag.map(by_tag),
         }
     }
 }

@@ -47,6 +47,7 @@ pub use stats::{CacheStats, CacheSummary};
 pub use unit::{CachedUnit, WriteBack};
 
 use crate::base::geometry::{Geometry, Lpn, RequestId};
+use crate::base::number_map::NumberMap;
 use crate::base::policy::PolicyFault;
 use crate::base::units::{Span, Time};
 use crate::core::{Component, Core, Map, Mechanism, Offline, Queue, Rest, Waiter, Wake, Wants};
@@ -112,6 +113,8 @@ pub(crate) struct Caching {
     /// the write-back of this write failed because of wear; 0 if no acknowledged write failed, or if the unit in flash
     /// is marked as lost.
     pub(crate) lost: BTreeMap<u32, u64>,
+    /// By slot: the placement of the newest write of its unit, if it is above 0.
+    placements: NumberMap<u16>,
     spec: CacheSpec,
 }
 
@@ -145,6 +148,7 @@ impl Caching {
             waiting_len: 0,
             waiting_slots: 0,
             waiting_reads: 0,
+            placements: NumberMap::default(),
             read_room: spec.read_room,
             dram: VecDeque::new(),
             access_ns: spec.access_ns,
@@ -353,6 +357,7 @@ impl Caching {
                 path.host.epochs.leave_unit(later);
             }
         }
+        self.note_placement(slot, asked.tag.placement);
         self.cache.write(slot, touched, sectors, sequence, through);
         let dirty = self.cache.dirty_units();
         self.stats.dirty_pages_max = self.stats.dirty_pages_max.max(dirty);
@@ -382,6 +387,16 @@ impl Caching {
     #[inline]
     fn take_slot<P: Probe>(&mut self, core: &mut Core<P>) -> Option<(CacheSlot, bool)> {
         settled(core, self.cache.take_slot())
+    }
+
+    /// A unit in `slot` has been written with this placement.
+    #[inline]
+    fn note_placement(&mut self, slot: CacheSlot, placement: u16) {
+        if placement > 0 {
+            self.placements.insert(slot.0, placement);
+        } else if !self.placements.is_empty() {
+            self.placements.remove(&slot.0);
+        }
     }
 
     /// The number of units that may be dirty now: the dirty budget without the units that records of deallocations

@@ -267,6 +267,10 @@ impl Caching {
 }
 
 impl<P: Probe> WriteBacks<P> for Caching {
+    fn placement(&self, slot: CacheSlot) -> u16 {
+        self.placements.get(&slot.0).copied().unwrap_or(0)
+    }
+
     fn is_dropped(&self, slot: CacheSlot) -> bool {
         self.cache.entry(slot).is_dropped
     }

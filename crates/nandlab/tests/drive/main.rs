@@ -54,6 +54,7 @@ mod sabotage;
 mod snapshot;
 mod space;
 mod steps;
+mod tags;
 mod tlc;
 mod together;
 mod twin;

@@ -67,6 +67,8 @@ macro_rules! sections {
             $($(#[doc = $doc])* pub $section: $Section,)+
             /// `precondition.map_reads`: units that the workload reads before it writes them are mapped at the start.
             pub map_reads: bool,
+            /// The number of placements that requests may name. No key sets more than 1 yet.
+            pub placements: u16,
         }
 
         impl Spec {
@@ -78,6 +80,7 @@ macro_rules! sections {
                     seed: values.read(SEED.path),
                     $($section: Section::of(values),)+
                     map_reads: values.read(precondition::MAP_READS.path),
+                    placements: 1,
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::ftl::streams::StreamSpec;
 /// The streams of a spec's drive.
 pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
     let settings = StreamSettings {
-        placements: 1,
+        placements: spec.placements,
         shares_first_superblock: spec.migration.shares_first_block(),
         levels_wear: spec.ftl.wear_levelling == WearLevelling::Static,
         has_demand_map: matches!(spec.ftl.map, MapSpec::Demand { .. }),

@@ -5,7 +5,7 @@ use super::lanes::Lanes;
 use super::{RecordedRequest, Slice, Stage, Timeline};
 use crate::base::units::Time;
 use crate::base::words::size;
-use crate::host::{Op, Request};
+use crate::host::{Op, Request, Tag};
 use crate::sched::{FlashOp, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -150,7 +150,7 @@ impl Writer {
 
     fn request(&mut self, recorded: &RecordedRequest, lane: u32, end: Time) {
         let RecordedRequest { id, request, failed, .. } = recorded;
-        let Request { arrival, op, offset, len, fua, .. } = *request;
+        let Request { arrival, op, offset, len, fua, tag } = *request;
         let name = match op {
             Op::Read | Op::Write => format!("{} {}", op.name(), size(len)),
             Op::Trim | Op::Flush => op.name().to_owned(),
@@ -162,9 +162,13 @@ impl Writer {
             (false, None) => ",\"outstanding\":true",
             (true, None) => ",\"fua\":true,\"outstanding\":true",
         };
+        let tag = match tag == Tag::default() {
+            true => String::new(),
+            false => format!(",\"queue\":{},\"placement\":{}", tag.queue, tag.placement),
+        };
         self.event(format_args!(
             "\"ph\":\"X\",{},\"name\":\"{name}\",\"cat\":\"request\",\"ts\":{},\"dur\":{},\
-             \"args\":{{\"request\":{id},\"offset\":{offset},\"len\":{len}{more}{failed}}}",
+             \"args\":{{\"request\":{id},\"offset\":{offset},\"len\":{len}{more}{failed}{tag}}}",
             Track(Process::Requests, Some(lane)),
             Micros(arrival.ns()),
             Micros((end - arrival).ns()),
