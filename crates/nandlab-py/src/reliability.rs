@@ -7,7 +7,7 @@ use crate::tables;
 use nandlab::base::geometry::{Geometry, PageKind};
 use nandlab::base::units::Span;
 use nandlab::drive::spec::{EccSpec, RberSpec, Retry};
-use nandlab::flash::{Condition, Ecc, Reliability};
+use nandlab::flash::{Condition, Ecc, Reliability, Shapes};
 use nandlab::report::{Column, Table, Values};
 use nandlab::sched::{Timing, Way};
 use pyo3::prelude::*;
@@ -39,14 +39,14 @@ pub(crate) fn reliability<'py>(
             RberSpec::None | RberSpec::Table(_) => false,
         };
         let mut rows = Rows::default();
-        for (name, kind) in kinds(&geometry, is_by_kind) {
+        for (name, kind) in kinds(spec, is_by_kind) {
             for &age_s in &age_s {
                 for &pe_cycles in &pe_cycles {
                     rows.add(&mut model, &ecc, name, &Condition { pe_cycles, age_s, reads, copybacks, kind });
                 }
             }
         }
-        Some(vec![rows.table(), levels(&Timing::new(&spec.timing, &spec.ecc, &geometry), spec, &geometry)])
+        Some(vec![rows.table(), levels(&times(spec, &geometry, spec.ecc.retry), spec, &geometry)])
     });
     let tables = tables.ok_or_else(|| {
         RunError::new_err(
@@ -59,13 +59,14 @@ pub(crate) fn reliability<'py>(
 }
 
 /// The page kinds of the drive with their names; a single kind `all` if the model does not distinguish page kinds.
-fn kinds(geometry: &Geometry, is_by_kind: bool) -> Vec<(&'static str, PageKind)> {
+fn kinds(spec: &nandlab::drive::spec::Spec, is_by_kind: bool) -> Vec<(&'static str, PageKind)> {
+    let of_row = |row| spec.drive.cell.kind_of_row(row);
     if !is_by_kind {
-        return vec![("all", geometry.kind(0))];
+        return vec![("all", of_row(0))];
     }
     let names =
         [("slc", PageKind::Slc), ("lsb", PageKind::Lsb), ("csb", PageKind::Csb), ("msb", PageKind::Msb)];
-    let is_there = |kind| (0..geometry.units_per_superblock).any(|unit| geometry.kind(unit) == kind);
+    let is_there = |kind| (0..spec.drive.pages_per_block).any(|row| of_row(row) == kind);
     names.into_iter().filter(|&(_, kind)| is_there(kind)).collect()
 }
 
@@ -111,24 +112,31 @@ impl Rows {
     }
 }
 
+/// The times of a drive of this spec with this choice of `ecc.retry`.
+fn times(spec: &nandlab::drive::spec::Spec, geometry: &Geometry, retry: Retry) -> Timing {
+    let ecc = EccSpec { retry, ..spec.ecc.clone() };
+    Timing::new(&spec.timing, geometry, Shapes::new(spec.timing.shape(&spec.drive, &ecc, geometry)))
+}
+
 /// The RBER limit and the times of each read level, and latencies on an idle drive of a read that decodes at the level.
 /// One latency is that of a read that starts at this level; the others are those of a read that starts at level 1, with
 /// each choice of `ecc.retry`.
 fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometry) -> Table {
-    let of = |retry| Timing::new(&spec.timing, &EccSpec { retry, ..spec.ecc.clone() }, geometry);
-    let (full, incremental) = (of(Retry::Full), of(Retry::Incremental));
+    let (full, incremental) = (times(spec, geometry, Retry::Full), times(spec, geometry, Retry::Incremental));
     let count = Ecc::new(&spec.ecc).levels();
     // The mean of the pages of a wordline, which are consecutive rows of one block.
-    let rows = geometry.pages_per_wordline().min(geometry.rows_per_superblock());
+    let shape = timing.shapes().first();
+    let rows = shape.pages_per_wordline().min(shape.rows);
     let first_of = |row: u32| geometry.stripes.unit(0, row * geometry.units_per_row);
     let sense_ns = |timing: &Timing, level: u8, is_retry: bool| -> Span {
-        let sum: Span = (0..rows).map(|row| timing.read(first_of(row), level, is_retry).sense_ns).sum();
+        let sum: Span =
+            (0..rows).map(|row| timing.shapes().first().read(first_of(row), level, is_retry).sense_ns).sum();
         sum / u64::from(rows)
     };
     // Each try is a read of its own; only the data of the last try, which decodes, takes the off-chip path.
     let us = |timing: &Timing, from: u8, to: u8| {
         let tries = (from..=to).map(|level| {
-            let cost = timing.read(0, level, level > from);
+            let cost = timing.shapes().first().read(0, level, level > from);
             let off_chip_ns = if level == to { timing.off_chip_ns[Way::Out as usize] } else { Span::ZERO };
             let sense_ns = sense_ns(timing, level, level > from);
             timing.command.read_ns + sense_ns + cost.transfer_ns.max(off_chip_ns) + cost.decode_ns
@@ -142,8 +150,8 @@ fn levels(timing: &Timing, spec: &nandlab::drive::spec::Spec, geometry: &Geometr
         Column::new("level", Values::U64((1..=count).map(u64::from).collect())),
         column("rber_max", &limit),
         column("sense_us", &|level| sense_ns(timing, level, false).ns() as f64 * 1e-3),
-        column("transfer_us", &|level| timing.read(0, level, false).transfer_ns.ns() as f64 * 1e-3),
-        column("decode_us", &|level| timing.read(0, level, false).decode_ns.ns() as f64 * 1e-3),
+        column("transfer_us", &|level| shape.read(0, level, false).transfer_ns.ns() as f64 * 1e-3),
+        column("decode_us", &|level| shape.read(0, level, false).decode_ns.ns() as f64 * 1e-3),
         column("direct_us", &|level| us(timing, level, level)),
         column("full_us", &|level| us(&full, 1, level)),
         column("incremental_us", &|level| us(&incremental, 1, level)),

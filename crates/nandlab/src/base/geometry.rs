@@ -137,6 +137,16 @@ impl Cell {
             Cell::Tlc | Cell::Tlc3d => 3,
         }
     }
+
+    /// The kind of the page with number `row` in its block. The pages of a wordline have consecutive numbers.
+    pub fn kind_of_row(self, row: u32) -> PageKind {
+        match (self.bits(), row % self.bits()) {
+            (1, _) => PageKind::Slc,
+            (_, 0) => PageKind::Lsb,
+            (3, 1) => PageKind::Csb,
+            _ => PageKind::Msb,
+        }
+    }
 }
 
 /// The geometry of a drive: the spec's values, and the numbers that follow from them.
@@ -411,6 +421,11 @@ impl Geometry {
     pub fn split(&self, unit: UnitId) -> (SuperblockId, u32) {
         let (superblock, index) = self.by_units_per_superblock.split(unit.0);
         (SuperblockId(superblock), index)
+    }
+
+    /// Divides PPNs by the number of PPNs of a superblock.
+    pub fn by_superblock(&self) -> Divisor {
+        self.by_units_per_superblock
     }
 
     /// The superblock of a unit.

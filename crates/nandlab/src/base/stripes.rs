@@ -96,6 +96,14 @@ impl Stripes {
         self.by_die.divide(chunk) * self.rows_per_chunk + self.by_row.divide(within)
     }
 
+    /// Whether a superblock of `units` units in programming units of `units_per_program` units can have this order. On
+    /// several dies it has whole stripes then, and a programming unit is in one chunk.
+    pub fn fit(&self, units: u32, units_per_program: u32) -> bool {
+        self.dies == 1
+            || units.is_multiple_of(self.units_per_chunk * self.dies)
+                && self.units_per_chunk.is_multiple_of(units_per_program)
+    }
+
     /// The first unit of the superblock on each of its dies, in the order of the dies.
     pub fn firsts(&self) -> impl Iterator<Item = u32> + use<> {
         let chunk = self.units_per_chunk;

@@ -5,7 +5,8 @@
 use super::Capacitor;
 use super::FlushMethod;
 use crate::base::geometry::{Cell, Geometry};
-use crate::ftl::{lsb_only_wordlines, programs_per_row};
+use crate::flash::ShapeId;
+use crate::ftl::lsb_only_wordlines;
 use crate::sched::{FlashOp, Timing, Way};
 
 /// Energy of an emergency flush by its number of programs, in the worst case: every die is erasing its blocks of a
@@ -87,14 +88,15 @@ struct Victim {
 }
 
 impl Victim {
-    fn new(gc: &GcCost, geometry: &Geometry, timing: &Timing, program_ns: f64) -> Self {
-        let copies = f64::from(geometry.units_per_superblock - gc.gain);
+    fn new(gc: &GcCost, timing: &Timing, program_ns: f64) -> Self {
+        let shape = timing.shapes().first();
+        let copies = f64::from(shape.units - gc.gain);
         let [read_ns, read_on_channel_ns] = timing.longest_read_ns().map(|span| span.ns() as f64);
         let [out, into] = timing.off_chip_ns;
         let transfer_ns = (timing.command_ns(FlashOp::Program) + timing.transfer_ns.max(into)).ns() as f64;
         Self {
             die_ns: copies * (read_ns + transfer_ns + program_ns)
-                + (timing.command_ns(FlashOp::Erase) + timing.erase_ns).ns() as f64,
+                + (timing.command_ns(FlashOp::Erase) + shape.erase_ns).ns() as f64,
             channel_ns: copies * (read_on_channel_ns + transfer_ns),
             off_chip_ns: copies * (out + into).ns() as f64,
             program_ns: copies * program_ns,
@@ -107,9 +109,10 @@ impl FlushCost {
     /// The cost of a flush under `conditions`.
     pub fn new(capacitor: &Capacitor, geometry: &Geometry, timing: &Timing, conditions: &Conditions) -> Self {
         let &Conditions { method, at_a_time, superblocks, vsm_programs, gc } = conditions;
+        let shape = timing.shapes().first();
         // The first unit of each program of a superblock.
-        let firsts = (0..geometry.units_per_superblock).step_by(geometry.units_per_program as usize);
-        let times: Vec<f64> = firsts.clone().map(|first| timing.program_ns(first).ns() as f64).collect();
+        let firsts = shape.programs();
+        let times: Vec<f64> = firsts.clone().map(|first| shape.program_ns(first).ns() as f64).collect();
         // The programs of a superblock on one die. Those on its other dies have the same times.
         let on_die = |first: u32| geometry.stripes.split(first).0 == 0;
         let on_die = firsts.zip(&times).filter(|&(first, _)| on_die(first)).map(|(_, &time)| time);
@@ -117,12 +120,12 @@ impl FlushCost {
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let pages = u64::from(timing.width(FlashOp::Program));
+        let pages = u64::from(timing.width(ShapeId::FIRST, FlashOp::Program));
         let off_chip_ns = pages * timing.off_chip_ns[Way::In as usize];
         let command_ns = timing.command_of_pages_ns(FlashOp::Program, pages);
         let transfer_ns = command_ns + (pages * timing.transfer_ns).max(off_chip_ns);
         let (transfer_ns, off_chip_ns) = (transfer_ns.ns() as f64, off_chip_ns.ns() as f64);
-        let victim = gc.map_or(Victim::default(), |gc| Victim::new(&gc, geometry, timing, mean));
+        let victim = gc.map_or(Victim::default(), |gc| Victim::new(&gc, timing, mean));
         // Energy of a program of the flush, before each of which GC cleans the share `victims` of a superblock.
         let program_with_gc_j = |program_ns: f64, victims: f64| {
             // The transfers on the channels and on the off-chip path bound the rate.
@@ -132,13 +135,13 @@ impl FlushCost {
             capacitor.spent_j(interval_ns, program_ns + victims * victim.program_ns) + victims * victim.joules
         };
         let program_j = |program_ns: f64| program_with_gc_j(program_ns, 0.0);
-        let erase_ns = timing.erase_ns.ns() as f64;
+        let erase_ns = shape.erase_ns.ns() as f64;
         let superblocks = superblocks.max(1);
         let all = f64::from(superblocks * geometry.lanes);
         // Programs of dies beyond their share while another die still erases a superblock.
         let ahead = f64::from(geometry.dies - 1) * (erase_ns / fastest).ceil();
         let ahead_j = ahead * (program_j(slowest) - program_j(fastest));
-        let (groups, beyond_j, plan, more_j): (Vec<_>, _, _, _) = match (method, geometry.cell) {
+        let (groups, beyond_j, plan, more_j): (Vec<_>, _, _, _) = match (method, shape.cell) {
             (FlushMethod::Plain, _) => {
                 // Each die of a lane writes a run of its own, in a superblock on several dies too.
                 let runs = f64::from(geometry.lanes * geometry.dies_per_lane);
@@ -159,9 +162,9 @@ impl FlushCost {
                 let groups = groups.map(|(nth, time)| (runs, program_with_gc_j(time, share(nth)))).collect();
                 (groups, program_with_gc_j(mean, share(1)), None, more_j)
             }
-            (FlushMethod::Csw, Cell::Mlc | Cell::Tlc) if geometry.dependent_pages() > 1 => {
-                let rows_per_wordline = geometry.dependent_pages() as usize;
-                let per_row = programs_per_row(geometry);
+            (FlushMethod::Csw, Cell::Mlc | Cell::Tlc) if shape.dependent_pages() > 1 => {
+                let rows_per_wordline = shape.dependent_pages() as usize;
+                let per_row = shape.programs_per_row();
                 // The pages of a wordline that a superblock does not have cost nothing.
                 let dearest = |kind: usize| {
                     let rows = on_die.chunks(per_row as usize).skip(kind).step_by(rows_per_wordline);
@@ -189,7 +192,7 @@ impl FlushCost {
             groups: groups.into(),
             beyond_j,
             plan,
-            units_per_program: geometry.units_per_program,
+            units_per_program: shape.units_per_program,
         }
     }
 

@@ -145,7 +145,7 @@ impl PowerBackup {
         let _inside = core.inside.enter(Component::Capacitor);
         if self.is_draining() {
             let timing = core.device.timing();
-            let program_ns = timing.program_ns(done.index);
+            let program_ns = timing.shapes()[done.shape].program_ns(done.index);
             self.drain.program_ns += program_ns;
             self.drain.with_transfers_ns += program_ns + timing.transfer_ns + timing.command.program_ns;
             // A flush would not begin a program that the energy does not cover to its end.

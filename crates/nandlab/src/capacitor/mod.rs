@@ -353,9 +353,8 @@ impl PowerBackup {
     pub(crate) fn begin<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         if let Some(capacitor) = &mut self.capacitor {
             if let Some([read_j, erase_j]) = self.gc_in_flush {
-                let timing = core.device.timing();
-                let gc_w =
-                    (read_j / timing.shortest_read_ns().seconds()).max(erase_j / timing.erase_ns.seconds());
+                let (read_ns, erase_ns) = core.device.timing().shortest_read_and_erase_ns();
+                let gc_w = (read_j / read_ns.seconds()).max(erase_j / erase_ns.seconds());
                 let die_w = capacitor.program_w.max(gc_w);
                 capacitor.load_w = capacitor.controller_w + f64::from(core.geometry.dies) * die_w;
             }

@@ -2,8 +2,8 @@
 
 use super::ageing::Load;
 use crate::base::units::Span;
+use crate::flash::ProgramTime;
 pub use crate::ftl::FlushMethod;
-use crate::sched::ProgramTime;
 use crate::spec::{
     AGE, ANY_TIME, Check, Choices, Dimension, Follows, FromVal, OHMS, Resolved, Rule, SHARE, SHARE_ABOVE_0,
     SOME_TIME, VOLTS, Val, ValueKind, WATTS, choices, int, key, num, param, section, shorten, show_num,

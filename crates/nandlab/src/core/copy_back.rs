@@ -85,7 +85,8 @@ impl<P: Probe> Core<P> {
         for together in sources.chunks(self.geometry.planes_per_lane as usize) {
             for (index, &source) in together.iter().enumerate() {
                 if !together[..index].iter().any(|&other| row(other) == row(source)) {
-                    sum += self.device.timing().copied_ns(source);
+                    let (superblock, index) = self.geometry.split(source);
+                    sum += self.array.shape(superblock).read_ns(index);
                 }
             }
         }

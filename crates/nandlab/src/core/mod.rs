@@ -60,9 +60,9 @@ pub(crate) use victim_times::VictimTimes;
 pub use waiters::{Queue, Waiter, WaiterId, Waiters, Wants};
 pub(crate) use wake::{Wake, Wakes};
 
-use crate::base::geometry::Geometry;
+use crate::base::geometry::{Geometry, SuperblockId};
 use crate::base::units::Time;
-use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, PageVariation, Reliability};
+use crate::flash::{AgeClock, Array, Ecc, InitialAges, Keeps, PageVariation, Reliability, Shape};
 use crate::ftl::Ftl;
 use crate::probe::Probe;
 use crate::sched::{Agenda, Class, CopybackGap, Device, Scheduler, Timing, Transactions};
@@ -188,9 +188,9 @@ impl<P: Probe> Core<P> {
         let end = age_clock.end();
         let ages = ecc.has_levels() && !reliability.is_none();
         let copied = ages && config.copies_back && reliability.propagates();
-        let units_per_age = geometry.units_per_age(config.copies_back, config.has_parts);
+        let units_per_age = timing.shapes().units_per_age(config.copies_back, config.has_parts);
         let keeps = Keeps { sequences: config.keeps_sequences, ages, copied, units_per_age };
-        let array = Array::new(&geometry, config.pe_cycles, keeps);
+        let array = Array::new(&geometry, timing.shapes().clone(), config.pe_cycles, keeps);
         let ftl = ftl(&geometry, &array);
         let units = |is_kept: bool| if is_kept { geometry.units } else { 0 };
         Self {
@@ -248,6 +248,12 @@ impl<P: Probe> Core<P> {
             probe,
             geometry,
         }
+    }
+
+    /// The shape of a superblock.
+    #[inline(always)]
+    pub(crate) fn shape(&self, superblock: SuperblockId) -> &Shape {
+        self.array.shape(superblock)
     }
 
     /// Queues a wake, which the event loop serves before the next event.

@@ -240,7 +240,20 @@ impl<P: Probe> Core<P> {
         let (superblock, index) = self.geometry.split(unit);
         let die = self.geometry.die_of_unit(superblock, index);
         let plane_in_die = self.geometry.plane_in_die(superblock, index) as u8;
-        Transaction { unit, lpn, owner, kind, cause, class, index, plane_in_die, die, ..Transaction::EMPTY }
+        let shape = self.array.shape_id(superblock);
+        Transaction {
+            unit,
+            lpn,
+            owner,
+            kind,
+            cause,
+            class,
+            index,
+            plane_in_die,
+            shape,
+            die,
+            ..Transaction::EMPTY
+        }
     }
 
     /// Whether the program of a mapped unit has not ended yet.

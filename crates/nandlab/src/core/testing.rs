@@ -15,16 +15,16 @@ use crate::base::policy::PolicyError;
 use crate::base::units::{MS, Span, US};
 use crate::drive::spec::streams::StreamSettings;
 use crate::flash::{
-    AgeClock, Array, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, RberSpec, Reliability,
-    ReliabilitySpec, Retention, Retry, StartLevel, SuperblockState,
+    AgeClock, Array, CopybackErrors, Ecc, EccSpec, InitialAges, LevelSpec, ProgramTime, RberSpec,
+    Reliability, ReliabilitySpec, Retention, Retry, Shapes, StartLevel, SuperblockState,
 };
 use crate::ftl::allocation::Allocation;
 use crate::ftl::needs::{Demands, SuperblockNeeds};
 use crate::ftl::{self, Candidates, Ftl, StreamId, VictimPolicy, WearLevelling};
 use crate::probe::NoProbe;
 use crate::sched::{
-    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, ProgramTime, Scheduler, Slot,
-    SuspendSpec, Timing, TimingSpec, Transaction,
+    Class, CommandTimes, Ended, FlashOp, NEVER, OffChipRate, Owner, Scheduler, Slot, SuspendSpec, Timing,
+    TimingSpec, Transaction,
 };
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ const READ_DISTURB: f64 = 1e-3;
 impl Setup {
     /// The core with these settings.
     pub(crate) fn core(&self) -> Core<NoProbe> {
-        let mut geometry = Geometry::new(&DriveSpec {
+        let drive = DriveSpec {
             channels: 1,
             chips_per_channel: 1,
             dies_per_chip: 1,
@@ -108,7 +108,8 @@ impl Setup {
             endurance: self.endurance,
             registers: 1,
             program_order: crate::base::geometry::ProgramOrder::Page,
-        });
+        };
+        let mut geometry = Geometry::new(&drive);
         geometry.logical_units = self.logical_units;
         let level = |level: u8| LevelSpec {
             rber_max: READ_DISTURB * (f64::from(level) + 0.5),
@@ -129,8 +130,9 @@ impl Setup {
             retention: Retention::Shares(vec![(Span::ZERO, 1.0)]),
             clock_scale: 1.0,
         };
+        let shapes = Shapes::new(self.timing().shape(&drive, &ecc, &geometry));
         let config = Config {
-            timing: Timing::new(&self.timing(), &ecc, &geometry),
+            timing: Timing::new(&self.timing(), &geometry, shapes),
             scheduler: Scheduler::ReadFirst,
             multi_plane: false,
             copies_back: true,
@@ -209,6 +211,12 @@ impl Setup {
             suspend: self.suspend,
         }
     }
+}
+
+/// The only shape of a drive, with the times of a core without read levels.
+pub(crate) fn shapes(drive: &DriveSpec, geometry: &Geometry) -> Shapes {
+    let ecc = EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full };
+    Shapes::new(Setup { cell: drive.cell, ..Setup::default() }.timing().shape(drive, &ecc, geometry))
 }
 
 /// Picks the superblock with the fewest valid units.

@@ -19,7 +19,7 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
     let geometry = spec.geometry();
     let policy = &spec.refresh.policy;
     core::Config {
-        timing: Timing::new(&spec.timing, &spec.ecc, &geometry),
+        timing: Timing::new(&spec.timing, &geometry, spec.shapes(&geometry)),
         scheduler: spec.timing.scheduler,
         multi_plane: spec.timing.multi_plane,
         copies_back: spec.migration.policy.copybacks_max() > 0,

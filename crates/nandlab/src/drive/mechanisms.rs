@@ -1,7 +1,7 @@
 //! The list of the mechanisms of a drive. What one mechanism needs of another is in `together.rs`.
 
-use super::{Drive, Policies};
 use super::spec::Spec;
+use super::{Drive, Policies};
 use crate::base::geometry::LaneId;
 use crate::core::{Core, Mechanism, NextJob, Offline};
 use crate::migration::Migration;

@@ -188,7 +188,7 @@ impl<P: Probe> Drive<P> {
         let mut caching = Caching::new(&spec.cache, policies.cache(&spec.cache), geometry);
         let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
         if schemes.migration.watches_buffer() {
-            let window = core.device.timing().superblock_write_ns(geometry.units_per_superblock);
+            let window = core.device.timing().superblock_write_ns();
             let occupancy = spec.migration.policy.occupancy;
             if let Some(caching) = &mut caching {
                 caching.watch_load(window, occupancy);

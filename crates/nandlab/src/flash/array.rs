@@ -12,6 +12,7 @@
 
 use super::AgeStamp;
 use super::on_dies::OnDies;
+use super::shape::{Shape, ShapeId, Shapes};
 use super::superblock::{Copied, DEAD_LPN, Keeps, Rare, Stamp, Superblock, SuperblockState};
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
@@ -25,6 +26,9 @@ pub struct Array {
     pub superblocks: Huge<Superblock>,
     /// The rare state of each superblock.
     rare: Huge<Rare>,
+    shapes: Shapes,
+    /// The number of each superblock's shape.
+    shape_of: Huge<u8>,
     /// The progress of each superblock on each of its dies; `None` if each superblock is on one die.
     on_dies: Option<Box<OnDies>>,
     /// Page reads of each block since its last erase; empty if each block is a superblock, whose [`Superblock::reads`]
@@ -54,8 +58,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// An erased array whose superblocks have gone through `pe_cycles` P/E cycles.
-    pub fn new(geometry: &Geometry, pe_cycles: u32, keeps: Keeps) -> Self {
+    /// An erased array whose superblocks have the first of `shapes` and have gone through `pe_cycles` P/E cycles.
+    pub fn new(geometry: &Geometry, shapes: Shapes, pe_cycles: u32, keeps: Keeps) -> Self {
         let superblock = Superblock { pe_cycles, ..Superblock::default() };
         let units = geometry.units as usize;
         assert!(
@@ -76,6 +80,8 @@ impl Array {
             reads: Huge::zeroed(if is_apart { geometry.blocks() as usize } else { 0 }),
             superblocks,
             rare: Huge::filled(Rare::default(), geometry.superblocks as usize),
+            shapes,
+            shape_of: Huge::zeroed(geometry.superblocks as usize),
             on_dies: (geometry.dies_per_lane > 1).then(|| Box::new(OnDies::new(geometry))),
             // Recovery needs sequence numbers, and also reads the OOBs of skipped units, which are erased: the OOB of
             // an erased unit must have no LPN.
@@ -110,6 +116,42 @@ impl Array {
     #[inline(always)]
     pub fn superblock_mut(&mut self, superblock: SuperblockId) -> &mut Superblock {
         &mut self.superblocks[superblock.index()]
+    }
+
+    /// The shapes of the drive.
+    #[inline(always)]
+    pub fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    /// The number of a superblock's shape.
+    #[inline(always)]
+    pub fn shape_id(&self, superblock: SuperblockId) -> ShapeId {
+        ShapeId::of(self.shape_of[superblock.index()])
+    }
+
+    /// The shape of a superblock.
+    #[inline(always)]
+    pub fn shape(&self, superblock: SuperblockId) -> &Shape {
+        &self.shapes[self.shape_id(superblock)]
+    }
+
+    /// Gives an erased superblock another shape. A free superblock has the first shape, so a superblock is reshaped after
+    /// it has been taken from the free superblocks.
+    ///
+    /// # Panics
+    /// If a unit of the superblock is programmed, skipped, valid or needed by an operation.
+    pub fn reshape(&mut self, superblock: SuperblockId, shape: ShapeId) {
+        let state = self.superblock(superblock);
+        assert!(
+            state.programmed == 0
+                && state.valid == 0
+                && state.pins == 0
+                && !self.is_partly_erased(superblock),
+            "superblock {} is not erased and cannot be reshaped",
+            superblock.0
+        );
+        self.shape_of[superblock.index()] = shape.number();
     }
 
     /// The rare state of a superblock.
@@ -310,6 +352,7 @@ impl Array {
         if self.on_dies.is_some() {
             return self.program_on_die(superblock, unit);
         }
+        debug_assert!(unit < self.shape(superblock).units, "unit {unit} is beyond its superblock");
         let state = self.superblock_mut(superblock);
         assert!(
             state.programmed == unit && state.state == SuperblockState::Open,
@@ -374,7 +417,7 @@ impl Array {
     /// staged.
     pub fn blank_unprogrammed(&mut self, geometry: &Geometry, superblock: SuperblockId) {
         let first = geometry.unit(superblock, 0).index();
-        for range in self.unprogrammed(geometry, superblock) {
+        for range in self.unprogrammed(superblock) {
             let units = first + range.start as usize..first + range.end as usize;
             self.lpn[units.clone()].fill(DEAD_LPN);
             if self.keeps_sequences() {
@@ -388,24 +431,20 @@ impl Array {
 
     /// The units of a superblock that have been programmed or skipped since the last erase, by their numbers in the
     /// superblock, in ascending order.
-    pub fn programmed(
-        &self,
-        geometry: &Geometry,
-        superblock: SuperblockId,
-    ) -> impl Iterator<Item = u32> + use<'_> {
-        let units = 0..self.end(superblock).min(geometry.units_per_superblock);
+    pub fn programmed(&self, superblock: SuperblockId) -> impl Iterator<Item = u32> + use<'_> {
+        let units = 0..self.end(superblock).min(self.shape(superblock).units);
         units.filter(move |&unit| self.is_programmed(superblock, unit))
     }
 
     /// The units of a superblock that are neither programmed nor skipped, as ranges of their numbers in the superblock,
     /// in ascending order: a range for each of them before [`Array::end`], and the range from there to the end of the
     /// superblock, which may be empty.
-    pub fn unprogrammed(&self, geometry: &Geometry, superblock: SuperblockId) -> Vec<Range<u32>> {
+    pub fn unprogrammed(&self, superblock: SuperblockId) -> Vec<Range<u32>> {
         let end = self.end(superblock);
         let before = if self.on_dies.is_some() { end } else { 0 };
         let gaps =
             (0..before).filter(|&unit| !self.is_programmed(superblock, unit)).map(|unit| unit..unit + 1);
-        gaps.chain(std::iter::once(end..geometry.units_per_superblock)).collect()
+        gaps.chain(std::iter::once(end..self.shape(superblock).units)).collect()
     }
 
     /// The number in `superblock` of the unit after the last one that has been programmed or skipped. On several dies
@@ -581,12 +620,14 @@ fn block(geometry: &Geometry, superblock: SuperblockId, unit: u32) -> usize {
 mod tests {
     use super::*;
     use crate::base::geometry::{Cell, DriveSpec, Layout, ProgramOrder, Superblock};
-    use crate::core::testing::Setup;
+    use crate::core::testing::{Setup, shapes};
 
     /// An array whose first superblock has a unit of LPN 7 with this stamp.
     fn with_unit(stamp: Stamp) -> (Geometry, Array) {
-        let geometry = Setup::default().core().geometry;
-        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ages: true, ..Keeps::default() });
+        let core = Setup::default().core();
+        let (geometry, shapes) = (core.geometry, core.array.shapes);
+        let keeps = Keeps { sequences: true, ages: true, ..Keeps::default() };
+        let mut array = Array::new(&geometry, shapes, 0, keeps);
         array.superblock_mut(SuperblockId(0)).state = SuperblockState::Open;
         array.stage(UnitId(0), Lpn(7), stamp);
         array.program(SuperblockId(0), 0);
@@ -603,9 +644,10 @@ mod tests {
 
     #[test]
     fn units_with_a_common_age_have_the_stamp_of_the_last_one_but_lose_their_data_alone() {
-        let geometry = Setup::default().core().geometry;
+        let core = Setup::default().core();
+        let (geometry, shapes) = (core.geometry, core.array.shapes);
         let keeps = Keeps { sequences: true, ages: true, copied: true, units_per_age: 4 };
-        let mut array = Array::new(&geometry, 0, keeps);
+        let mut array = Array::new(&geometry, shapes, 0, keeps);
         let after = |seconds| AgeStamp::START.plus_s(seconds);
         let stamp = |array: &Array, unit| array.stamp(UnitId(unit)).corrected;
         array.superblock_mut(SuperblockId(0)).state = SuperblockState::Open;
@@ -649,7 +691,7 @@ mod tests {
             program_order: ProgramOrder::Page,
         };
         let geometry = Geometry::with(&drive, Layout { units_per_page: 1, superblock: Superblock::Die });
-        let mut array = Array::new(&geometry, 0, Keeps::default());
+        let mut array = Array::new(&geometry, shapes(&drive, &geometry), 0, Keeps::default());
         let [source, to] = [SuperblockId(0), SuperblockId(1)];
         for superblock in [source, to] {
             array.superblock_mut(superblock).state = SuperblockState::Open;

@@ -1,4 +1,4 @@
-//! The flash: the contents of units, the wear of superblocks and the rules for operations; the growth of bit errors
+//! The flash: the contents of units, the wear of superblocks, their shapes and the rules for operations; the growth of bit errors
 //! with age, wear and reads; the read levels that decode them.
 
 mod age;
@@ -6,6 +6,7 @@ mod array;
 mod ecc;
 mod on_dies;
 pub mod reliability;
+mod shape;
 mod superblock;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
@@ -18,6 +19,7 @@ pub use reliability::{
     Condition, CopybackErrors, PageVariation, RberSpec, RberTable, References, Reliability, ReliabilitySpec,
     Retention, VthSpec, VthTlcSpec,
 };
+pub use shape::{CellTimes, ProgramStep, ProgramTime, ReadCost, SHAPES_MAX, Shape, ShapeId, Shapes};
 pub use superblock::{
     COPYBACKS_MAX, Copied, DEAD_LPN, Keeps, Rare, Stamp, Superblock, SuperblockState, copybacks_of,
 };

@@ -299,6 +299,7 @@ mod tests {
     use crate::base::geometry::LaneId;
     use crate::base::geometry::{DriveSpec, Layout, Superblock};
     use crate::base::policy::PolicyError;
+    use crate::core::testing::shapes;
     use crate::flash::Keeps;
     use crate::ftl::allocation::Allocation;
     use crate::ftl::needs::{Demands, SuperblockNeeds};
@@ -345,7 +346,8 @@ mod tests {
         };
         let layout = Layout { units_per_page: units, superblock: Superblock::Die };
         let geometry = Geometry::with(&drive, layout);
-        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ..Keeps::default() });
+        let keeps = Keeps { sequences: true, ..Keeps::default() };
+        let mut array = Array::new(&geometry, shapes(&drive, &geometry), 0, keeps);
         let streams = vec![StreamSpec::host(0), StreamSpec::gc(false)];
         let needs = SuperblockNeeds::new(&Demands {
             lanes: 4,

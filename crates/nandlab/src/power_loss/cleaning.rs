@@ -200,7 +200,9 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let timing = self.core.device.timing();
         let needed = match next {
             Some(_) => Needed::read(self.wait_ns(), timing.longest_try_ns(), gc.read_j),
-            None => Needed { ns: timing.erase_ns, program_ns: Span::ZERO, joules: gc.erase_j },
+            None => {
+                Needed { ns: self.core.shape(victim).erase_ns, program_ns: Span::ZERO, joules: gc.erase_j }
+            }
         };
         if flush.is_over || flush.next >= units || !self.take_energy(means, flush, loss, needed) {
             flush.cleanings.by_die.remove(&die);
@@ -224,7 +226,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// A try of a read of a cleaning has left its die: decoding begins.
     pub(super) fn decode(&mut self, flush: &mut Flush, slot: Slot, loss: &mut PowerLoss) {
         let read = self.core.pool[slot];
-        let decode_ns = self.core.device.timing().read(read.index, read.level, read.tries > 0).decode_ns;
+        let shape = &self.core.array.shapes()[read.shape];
+        let decode_ns = shape.read(read.index, read.level, read.tries > 0).decode_ns;
         flush.cleanings.decoding.insert((self.core.now + decode_ns, read.die), slot);
         loss.flush_ns = self.core.now - loss.at;
         self.set_decoder(flush);
@@ -277,8 +280,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     fn copy(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss, read: &Transaction) {
         let lane = self.core.geometry.lane_of(self.core.geometry.superblock_of(read.unit));
         let place = self.core.allocate(lane, StreamId::GC).expect("the stream has room for the victim");
-        let (_, index) = self.core.geometry.split(place.unit);
-        if !self.take_energy_for(means, flush, loss, index) {
+        if !self.take_energy_for(means, flush, loss, place.unit) {
             flush.cleanings.by_die.remove(&read.die);
             return;
         }

@@ -395,13 +395,13 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let Some(program) = flush.units.next(geometry, array, ftl, is_busy) else {
                 return;
             };
-            let (superblock, index) = self.core.geometry.split(program.unit);
-            if !self.take_energy_for(means, flush, loss, index) {
+            if !self.take_energy_for(means, flush, loss, program.unit) {
                 return;
             }
+            let (superblock, index) = self.core.geometry.split(program.unit);
             flush.cleanings.use_gain(self.core.geometry.lane_of(superblock));
             self.core.room.has_displaced = self.core.ftl.allocator.is_static();
-            let is_fast = self.is_fast(index);
+            let is_fast = self.is_fast(superblock, index);
             self.core.fill_program(program, |core, allocated| {
                 let item = dirty.get(flush.next)?;
                 loss.fast_pages += u32::from(is_fast && !item.is_trims());
@@ -421,15 +421,16 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     }
 
     /// Whether the remaining energy covers one more program to its end; if so, reserves the energy. If not, the flush
-    /// is over. `index`: number in its superblock of the first unit that the program writes.
+    /// is over. `first`: the first unit that the program writes.
     pub(super) fn take_energy_for(
         &self,
         means: &Means,
         flush: &mut Flush,
         loss: &mut PowerLoss,
-        index: u32,
+        first: UnitId,
     ) -> bool {
-        let program_ns = self.core.device.timing().program_ns(index);
+        let (superblock, index) = self.core.geometry.split(first);
+        let program_ns = self.core.shape(superblock).program_ns(index);
         self.take_energy(means, flush, loss, Needed { ns: program_ns, program_ns, joules: 0.0 })
     }
 
@@ -463,8 +464,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     fn begin_line_programs(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
             let Some(program) = self.schemes.place_lines(self.core) else { return };
-            let (_, index) = self.core.geometry.split(program.unit);
-            if !self.take_energy_for(means, flush, loss, index) {
+            if !self.take_energy_for(means, flush, loss, program.unit) {
                 return;
             }
             let schemes = &mut *self.schemes;
@@ -479,14 +479,15 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
     }
 
-    /// Whether the page of unit `unit` of a superblock counts as fast: any SLC page, an LSB page of planar MLC or TLC,
+    /// Whether the page of unit `unit` of `superblock` counts as fast: any SLC page, an LSB page of planar MLC or TLC,
     /// any page of one-shot programs of these cells, or on 3D flash a page in the first half of its block, which has
     /// the lower and faster layers.
-    fn is_fast(&self, unit: u32) -> bool {
-        match self.core.geometry.cell {
+    fn is_fast(&self, superblock: SuperblockId, unit: u32) -> bool {
+        let shape = self.core.shape(superblock);
+        match shape.cell {
             Cell::Slc => true,
-            Cell::Mlc | Cell::Tlc => self.core.geometry.depends_on(unit) == 0,
-            Cell::Mlc3d | Cell::Tlc3d => 2 * unit < self.core.geometry.units_per_superblock,
+            Cell::Mlc | Cell::Tlc => shape.depends_on(unit) == 0,
+            Cell::Mlc3d | Cell::Tlc3d => 2 * unit < shape.units,
         }
     }
 }

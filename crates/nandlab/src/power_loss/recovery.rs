@@ -51,7 +51,7 @@ fn programmed_units(
     array: &Array,
     superblock: SuperblockId,
 ) -> impl Iterator<Item = UnitId> {
-    array.programmed(geometry, superblock).map(move |index| geometry.unit(superblock, index))
+    array.programmed(superblock).map(move |index| geometry.unit(superblock, index))
 }
 
 /// The drive while it is rebuilt from flash.
@@ -89,7 +89,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                     let die = self.die_of_unit(unit).index();
                     found.scanned[die] += 1;
                     let (_, index) = self.core.geometry.split(unit);
-                    found.sensed_ns[die] += self.core.device.timing().read_ns(index);
+                    found.sensed_ns[die] += self.core.shape(superblock).read_ns(index);
                 }
                 let lpn = self.core.array.lpn(unit);
                 if lpn.0 == DEAD_LPN || self.core.array.is_torn(unit) {
@@ -255,7 +255,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             if self.core.array.is_programmed(superblock, index) {
                 self.core.count_ended(FlashOp::Erase, Cause::Gc);
                 let die = self.core.geometry.die_of_unit(superblock, index);
-                self.busy_ns[die.index()] += self.core.device.timing().erase_ns;
+                self.busy_ns[die.index()] += self.core.shape(superblock).erase_ns;
             }
         }
     }
@@ -271,7 +271,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 "a programming unit is programmed as a whole"
             );
             let first = self.core.geometry.unit(superblock, 0).0;
-            for range in self.core.array.unprogrammed(&self.core.geometry, superblock) {
+            for range in self.core.array.unprogrammed(superblock) {
                 self.schemes.on_blank(UnitId(first + range.start), UnitId(first + range.end));
             }
             let state = self.core.array.superblock_mut(superblock);
@@ -396,9 +396,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// Time of a read of the page of `unit` from command to decoding, by one try at the first read level.
     fn time_of_read(&self, unit: UnitId) -> Span {
-        let timing = self.core.device.timing();
-        let read = timing.read(self.core.geometry.split(unit).1, 1, false);
-        timing.command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
+        let (superblock, index) = self.core.geometry.split(unit);
+        let read = self.core.shape(superblock).read(index, 1, false);
+        self.core.device.timing().command.read_ns + read.sense_ns + read.transfer_ns + read.decode_ns
     }
 
     /// The stamp of a new copy of the unit at `unit`, corrected now.
@@ -427,9 +427,10 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if place_in_program == 0 {
             // Recovery counts all its programs for the flush, those of copies too.
             self.core.count_ended(FlashOp::Program, Cause::Flush);
-            let timing = self.core.device.timing();
+            let transfer_ns =
+                self.core.device.timing().program_transfer_ns(self.core.array.shape_id(superblock));
             self.busy_ns[self.die_of_unit(place.unit).index()] +=
-                timing.program_transfer_ns() + timing.program_ns(index);
+                transfer_ns + self.core.shape(superblock).program_ns(index);
         }
         if place_in_program + 1 == self.core.geometry.units_per_program {
             self.skip_in_recovery(superblock, index, u32::from(place.skips));

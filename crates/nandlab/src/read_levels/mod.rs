@@ -61,7 +61,7 @@ impl Reads {
         let (superblock, index, cause, die) =
             (core.geometry.superblock_of(read.unit), read.index, read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
-        let (partner, part_bytes) = (read.partner, read.extent);
+        let (shape, partner, part_bytes) = (read.shape, read.partner, read.extent);
         core.array.read(&core.geometry, superblock, index);
         if !read.is_tried_again(core.physics.ecc.levels()) {
             core.operations.on_ended(FlashOp::Read, cause, 1);
@@ -69,7 +69,7 @@ impl Reads {
                 self.stats.on_last_try(read);
             }
         }
-        let cost = *core.device.timing().read(index, level, is_retry);
+        let cost = *core.array.shapes()[shape].read(index, level, is_retry);
         if !core.physics.ecc.has_levels() {
             // No further try can follow, so the superblock of the unit is unpinned. The two superblocks of a pread
             // remain pinned until both sub-reads have left their dies.
@@ -91,7 +91,7 @@ impl Reads {
                 core.unpin(core.geometry.superblock_of(part.unit));
             }
             let level = read.level.max(part.level);
-            (first, level, core.device.timing().read(index, level, false).decode_ns)
+            (first, level, core.array.shapes()[shape].read(index, level, false).decode_ns)
         } else {
             (slot, level, cost.decode_ns)
         };

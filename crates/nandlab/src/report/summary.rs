@@ -524,7 +524,7 @@ fn ecc<P: Probe>(drive: &Drive<P>) -> EccSummary {
     if drive.ecc().has_levels() {
         return stats.ecc.summary(drive.ecc().levels());
     }
-    let cost = drive.device().timing().read(0, 1, false);
+    let cost = drive.array().shapes().first().read(0, 1, false);
     let host = stats.flash[FlashOp::Read as usize][Cause::Host as usize];
     let (sensed_ns, rest_ns) = (stats.ecc.host_flash_ns, cost.transfer_ns + cost.decode_ns);
     let all = stats.flash_total(FlashOp::Read);

@@ -16,8 +16,6 @@ pub use agenda::{Agenda, NEVER};
 pub use device::{CopybackGap, Device, Ended, Phase};
 pub use pick::{SHARES, Scheduler, Waiting, pick};
 pub use stats::SuspendStats;
-pub use timing::{
-    CommandTimes, OffChipRate, ProgramTime, ReadCost, SuspendSpec, SuspendTimes, Timing, TimingSpec, Way,
-};
+pub use timing::{CommandTimes, OffChipRate, SuspendSpec, SuspendTimes, Timing, TimingSpec, Way};
 pub use transaction::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction, Transactions};
 pub use watcher::Watcher;

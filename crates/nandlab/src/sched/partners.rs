@@ -3,7 +3,7 @@
 //! The die executes the first transaction of a queue together with at most one partner from each other plane of the
 //! die. The partner is the plane's first waiting transaction in the same queue with the same kind and row, the number
 //! of the page in its block; the partner of an erase is an erase of any superblock. A read with other read references
-//! cannot be a partner. A program cannot be a partner while an earlier program of its superblock waits on the die,
+//! cannot be a partner, and neither can an operation on a superblock of another shape. A program cannot be a partner while an earlier program of its superblock waits on the die,
 //! because the units of a superblock on a die are programmed in order. A transaction on several planes is
 //! found by the first of them.
 //!
@@ -15,6 +15,7 @@ use super::transaction::{Class, FlashOp, Slot, Transaction, Transactions};
 use crate::base::geometry::{Divisor, Geometry, Stripes};
 use crate::base::number_map::NumberMap;
 use crate::base::slab::Fifo;
+use crate::flash::Shapes;
 use std::collections::hash_map::Entry;
 
 /// The first and the last transaction of a list that is threaded through [`QueueLinks`].
@@ -35,7 +36,7 @@ struct QueueLinks {
 #[derive(Debug)]
 pub(super) struct Partners {
     planes_per_die: usize,
-    /// Rows of a superblock.
+    /// Rows of a superblock of the shape with the most.
     rows: usize,
     stripes: Stripes,
     superblock_of: Divisor,
@@ -50,12 +51,12 @@ pub(super) struct Partners {
 }
 
 impl Partners {
-    pub(super) fn new(geometry: &Geometry) -> Self {
+    pub(super) fn new(geometry: &Geometry, shapes: &Shapes) -> Self {
         Self {
             planes_per_die: geometry.planes_per_die() as usize,
-            rows: geometry.rows_per_superblock() as usize,
+            rows: shapes.iter().map(|shape| shape.rows).max().unwrap_or_default() as usize,
             stripes: geometry.stripes,
-            superblock_of: Divisor::new(geometry.units_per_superblock),
+            superblock_of: geometry.by_superblock(),
             alike: NumberMap::default(),
             in_superblock: vec![None; Self::superblocks_on_dies(geometry)].into(),
             links: Vec::new(),
@@ -175,8 +176,10 @@ impl Partners {
     fn partner(&self, pool: &Transactions, lead: &Transaction, plane: usize) -> Option<Slot> {
         let &(slot, _) = self.alike.get(&self.list(lead, plane)?)?;
         let other = &pool[slot];
-        // One command serves all planes, so the reads in them must have the same references.
-        let matches = (other.level, other.tries > 0) == (lead.level, lead.tries > 0);
+        // One command serves all planes, so the reads in them must have the same references, and the cells of all planes
+        // are used in the same way.
+        let command = |of: &Transaction| (of.level, of.tries > 0, of.shape);
+        let matches = command(other) == command(lead);
         let superblock = self.superblock(other);
         let is_next = superblock
             .is_none_or(|superblock| self.in_superblock[superblock].is_some_and(|(first, _)| first == slot));

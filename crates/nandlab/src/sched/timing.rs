@@ -2,9 +2,9 @@
 
 use super::Scheduler;
 use super::transaction::FlashOp;
-use crate::base::geometry::{Divisor, Geometry, KindTimes, PageKind, Stripes, UnitId};
+use crate::base::geometry::{DriveSpec, Geometry, KindTimes, ProgramOrder};
 use crate::base::units::{Span, transfer_ns};
-use crate::flash::{EccSpec, LevelSpec, Retry};
+use crate::flash::{CellTimes, EccSpec, ProgramTime, SHAPES_MAX, Shape, ShapeId, Shapes};
 
 /// Section `[timing]` of the spec.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,37 +93,6 @@ pub struct SuspendTimes {
     pub max: u32,
 }
 
-/// `timing.program`: tPROG, and how it depends on the page.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ProgramTime {
-    /// The same tPROG for every page.
-    Uniform(Span),
-    /// By page kind (`{ lsb, csb, msb }`).
-    ByKind(KindTimes),
-    /// By layer (`{ fastest, slowest }`), linear from the bottom layer (fastest) to the top layer (slowest).
-    ByLayer {
-        /// Bottom layer.
-        fastest_ns: Span,
-        /// Top layer.
-        slowest_ns: Span,
-    },
-}
-
-impl ProgramTime {
-    /// The mean over the page kinds, or over the layers, in seconds. The CSB pages that MLC lacks have the mean of the
-    /// other two kinds.
-    pub(crate) fn mean_s(self) -> f64 {
-        let ns = |span: Span| span.ns() as f64;
-        1e-9 * match self {
-            Self::Uniform(span) => ns(span),
-            Self::ByKind(KindTimes { lsb_ns, csb_ns, msb_ns }) => {
-                (ns(lsb_ns) + ns(csb_ns) + ns(msb_ns)) / 3.0
-            }
-            Self::ByLayer { fastest_ns, slowest_ns } => (ns(fastest_ns) + ns(slowest_ns)) / 2.0,
-        }
-    }
-}
-
 /// The direction of a transfer over the off-chip path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -133,22 +102,34 @@ pub enum Way {
     In,
 }
 
-/// The cost of one try of a read at its level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadCost {
-    /// Time of the sensing on the die.
-    pub sense_ns: Span,
-    /// Time of the transfer on the channel.
-    pub transfer_ns: Span,
-    /// Time of the decoding in the controller.
-    pub decode_ns: Span,
+impl TimingSpec {
+    /// The shape of the superblocks of a drive of validated sections, each of whose blocks is used with all bits of its
+    /// cells.
+    ///
+    /// # Panics
+    /// If neither a read level nor `[timing]` has a time.
+    pub fn shape(&self, drive: &DriveSpec, ecc: &EccSpec, geometry: &Geometry) -> Shape {
+        let rows_per_step = match drive.program_order {
+            ProgramOrder::Page => 1,
+            ProgramOrder::OneShot => drive.cell.bits(),
+        };
+        let steps = self.program.steps(drive.cell, drive.pages_per_block, rows_per_step, drive.layers);
+        let times = CellTimes {
+            read: self.read,
+            transfer_ns: transfer_ns(geometry.page_bytes().into(), self.channel_ns_per_byte),
+            decode_ns: self.decode_ns,
+            erase_ns: self.erase_ns,
+        };
+        Shape::new(geometry, drive.cell, drive.program_order, &steps, &times, ecc)
+    }
 }
 
-/// Phase times of a drive, computed once from the spec.
+/// Phase times of a drive, computed once from the spec. Those of reads in the array, programs and erases are in the
+/// shapes of the drive.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// Time of erasing a block, or the blocks that a superblock has on a die (tBERS).
-    pub erase_ns: Span,
+    /// The shapes of the drive.
+    shapes: Shapes,
     /// Time of the transfer of a page into the page register, over the channel.
     pub transfer_ns: Span,
     /// Time of the transfer of a page over the off-chip path, by [`Way`]; 0 for an unlimited path.
@@ -166,62 +147,24 @@ pub struct Timing {
     planes: u32,
     /// The largest number of lanes in one program or erase; 1 without `timing.multi_plane`.
     lanes: u32,
-    /// For LSB, CSB and MSB pages in turn: the costs of a first try, by level; then the costs of a try that follows a
-    /// failed try, by level.
-    reads: Box<[ReadCost]>,
-    /// By row of a superblock, the index in `reads` of the first cost of its kind.
-    rows: Box<[u16]>,
-    levels: usize,
-    by_superblock: Divisor,
     /// Bytes of a page.
     page_bytes: u64,
-    /// Units of a programming unit.
-    units_per_program: u32,
-    /// Pages, or for an erase blocks, of an operation on one superblock, by [`FlashOp`].
-    widths: [u32; 4],
-    stripes: Stripes,
-    /// tPROG by row of a superblock.
-    program_ns: Box<[Span]>,
+    /// Pages, or for an erase blocks, of an operation on one superblock, by [`ShapeId`] and [`FlashOp`].
+    widths: [[u32; 4]; SHAPES_MAX],
 }
 
 impl Timing {
-    /// The times of validated `[timing]` and `[ecc]` sections.
-    ///
-    /// # Panics
-    /// If neither a read level nor `[timing]` has a time.
-    pub fn new(spec: &TimingSpec, ecc: &EccSpec, geometry: &Geometry) -> Self {
+    /// The times of a validated `[timing]` section on a drive with these shapes.
+    pub fn new(spec: &TimingSpec, geometry: &Geometry, shapes: Shapes) -> Self {
         let bytes = u64::from(geometry.page_bytes());
         let page_at = |rate: f64| transfer_ns(bytes, 1e9 / rate);
-        let transfer_ns = transfer_ns(bytes, spec.channel_ns_per_byte);
-        let levels = ecc.levels.len().max(1);
-        let costs = |kind: PageKind| {
-            let cost = |level: Option<&LevelSpec>| ReadCost {
-                sense_ns: level.and_then(|level| level.sense).or(spec.read).expect("a tR").of(kind),
-                transfer_ns: level.and_then(|level| level.transfer_ns).unwrap_or(transfer_ns),
-                decode_ns: level.and_then(|level| level.decode_ns).or(spec.decode_ns).expect("a time"),
-            };
-            let mut first: Vec<ReadCost> = ecc.levels.iter().map(|level| cost(Some(level))).collect();
-            if first.is_empty() {
-                first.push(cost(None));
-            }
-            let mut again = first.clone();
-            if ecc.retry == Retry::Incremental {
-                // The controller keeps the result of the sensing at the lower level.
-                for level in 1..levels {
-                    again[level].sense_ns -= first[level - 1].sense_ns;
-                    again[level].transfer_ns -= first[level - 1].transfer_ns;
-                }
-            }
-            [first, again].concat()
-        };
-        let of_row = |row: u32| match geometry.kind_of_row(row) {
-            PageKind::Slc | PageKind::Lsb => 0,
-            PageKind::Csb => 2 * levels as u16,
-            PageKind::Msb => 4 * levels as u16,
-        };
+        let mut widths = [[0; 4]; SHAPES_MAX];
+        for (widths, shape) in widths.iter_mut().zip(shapes.iter()) {
+            let pages = shape.pages_per_program;
+            *widths = [1, pages, geometry.planes_per_lane, pages];
+        }
         Self {
-            erase_ns: spec.erase_ns,
-            transfer_ns,
+            transfer_ns: transfer_ns(bytes, spec.channel_ns_per_byte),
             off_chip_ns: match spec.off_chip {
                 OffChipRate::Unlimited => [Span::ZERO; 2],
                 OffChipRate::Shared(rate) => [page_at(rate); 2],
@@ -240,31 +183,30 @@ impl Timing {
             suspend: spec.suspend,
             planes: if spec.multi_plane { geometry.planes_per_die() } else { 1 },
             lanes: if spec.multi_plane { geometry.lanes_per_die } else { 1 },
-            levels,
-            by_superblock: Divisor::new(geometry.units_per_superblock),
             page_bytes: bytes,
-            units_per_program: geometry.units_per_program,
-            widths: [1, geometry.pages_per_program, geometry.planes_per_lane, geometry.pages_per_program],
-            reads: [PageKind::Lsb, PageKind::Csb, PageKind::Msb].map(costs).concat().into(),
-            stripes: geometry.stripes,
-            rows: (0..geometry.rows_per_superblock()).map(of_row).collect(),
-            program_ns: (0..geometry.rows_per_superblock())
-                .map(|row| program_ns(spec, geometry, row))
-                .collect(),
+            widths,
+            shapes,
         }
     }
 
-    /// Time to write a superblock of `units_per_superblock` units, one programming unit after another: transfers in and
-    /// programs, without command cycles.
-    pub fn superblock_write_ns(&self, units_per_superblock: u32) -> Span {
-        let transfer_ns = u64::from(self.width(FlashOp::Program)) * self.transfer_ns;
-        let programs = (0..units_per_superblock).step_by(self.units_per_program as usize);
-        programs.map(|unit| transfer_ns + self.program_ns(unit)).sum()
+    /// The shapes of the drive.
+    #[inline(always)]
+    pub fn shapes(&self) -> &Shapes {
+        &self.shapes
     }
 
-    /// Channel time of the program of one programming unit: command cycles, and the transfers of all its pages.
-    pub fn program_transfer_ns(&self) -> Span {
-        let pages = u64::from(self.width(FlashOp::Program));
+    /// Time to write a superblock of the first shape, one programming unit after another: transfers in and programs,
+    /// without command cycles.
+    pub fn superblock_write_ns(&self) -> Span {
+        let transfer_ns = u64::from(self.width(ShapeId::FIRST, FlashOp::Program)) * self.transfer_ns;
+        let first = self.shapes.first();
+        first.programs().map(|unit| transfer_ns + first.program_ns(unit)).sum()
+    }
+
+    /// Channel time of the program of one programming unit in a superblock of this shape: command cycles, and the
+    /// transfers of all its pages.
+    pub fn program_transfer_ns(&self, shape: ShapeId) -> Span {
+        let pages = u64::from(self.width(shape, FlashOp::Program));
         self.command_of_pages_ns(FlashOp::Program, pages) + pages * self.transfer_ns
     }
 
@@ -273,12 +215,13 @@ impl Timing {
     /// another operation.
     pub fn longest_transfer_ns(&self) -> Span {
         let (planes, lanes) = (u64::from(self.planes), u64::from(self.lanes));
-        let reads = planes * self.reads.iter().map(|cost| cost.transfer_ns).max().unwrap_or_default();
+        let costs = self.shapes.iter().flat_map(Shape::tries).flatten();
+        let reads = planes * costs.map(|cost| cost.transfer_ns).max().unwrap_or_default();
         let programs = (1..=lanes)
-            .map(|programs| programs * u64::from(self.width(FlashOp::Program)))
+            .map(|programs| programs * self.pages_per_program_max())
             .map(|pages| self.command_of_pages_ns(FlashOp::Program, pages) + pages * self.transfer_ns);
         let others = [FlashOp::Read, FlashOp::Erase, FlashOp::Copyback].map(|kind| {
-            let pages = if kind == FlashOp::Copyback { self.width(kind).into() } else { planes };
+            let pages = if kind == FlashOp::Copyback { self.pages_per_program_max() } else { planes };
             self.command_ns(kind).max(self.command_of_pages_ns(kind, pages))
         });
         programs.chain(others).chain([reads]).max().unwrap_or_default()
@@ -290,15 +233,20 @@ impl Timing {
     pub fn longest_wait_ns(&self, geometry: &Geometry) -> Span {
         let dies_per_channel = u64::from(geometry.dies / geometry.channels);
         let (planes, lanes) = (u64::from(self.planes), u64::from(self.lanes));
-        let program = lanes * u64::from(self.width(FlashOp::Program));
+        let program = lanes * self.pages_per_program_max();
         let [out, into] = self.off_chip_ns;
         let off_chip_ns = (planes * out).max(program * into);
         dies_per_channel * self.longest_transfer_ns() + u64::from(geometry.dies) * off_chip_ns
     }
 
+    /// The largest number of pages of a programming unit.
+    fn pages_per_program_max(&self) -> u64 {
+        self.widths.map(|widths| widths[FlashOp::Program as usize]).into_iter().max().unwrap_or(1).into()
+    }
+
     /// The longest time of one try of a read on the die and in the decoder, without its transfers.
     pub fn longest_try_ns(&self) -> Span {
-        let costs = self.kinds().flat_map(|kind| &self.reads[2 * kind * self.levels..][..2 * self.levels]);
+        let costs = self.shapes.iter().flat_map(Shape::tries).flatten();
         costs.map(|cost| cost.sense_ns + cost.decode_ns).max().unwrap_or_default()
     }
 
@@ -315,20 +263,20 @@ impl Timing {
     /// The time of a read that needs every level, at the first level first: command cycles, sensing, transfers and
     /// decoding of all tries. And the part of this time in which the read occupies its channel.
     pub fn longest_read_ns(&self) -> [Span; 2] {
-        let levels = u64::from(self.levels as u32);
         // A policy may begin at any level, with a first try.
-        let tries = |kind: usize| &self.reads[2 * kind * self.levels..][..self.levels];
-        let on_channel: Span = tries(0).iter().map(|cost| cost.transfer_ns.max(self.off_chip_ns[0])).sum();
-        let on_channel = on_channel + levels * self.command_ns(FlashOp::Read);
-        let elsewhere = |kind| tries(kind).iter().map(|cost| cost.sense_ns + cost.decode_ns).sum::<Span>();
-        let elsewhere = self.kinds().map(elsewhere).max().unwrap_or_default();
-        [on_channel + elsewhere, on_channel]
+        let first_tries = self.shapes.iter().flat_map(Shape::first_tries);
+        first_tries.fold([Span::ZERO; 2], |longest, tries| {
+            let on_channel: Span = tries.iter().map(|cost| cost.transfer_ns.max(self.off_chip_ns[0])).sum();
+            let on_channel = on_channel + tries.len() as u64 * self.command_ns(FlashOp::Read);
+            let elsewhere: Span = tries.iter().map(|cost| cost.sense_ns + cost.decode_ns).sum();
+            [longest[0].max(on_channel + elsewhere), longest[1].max(on_channel)]
+        })
     }
 
-    /// Pages, or for an erase blocks, of an operation on one superblock.
+    /// Pages, or for an erase blocks, of an operation on one superblock of this shape.
     #[inline(always)]
-    pub fn width(&self, kind: FlashOp) -> u32 {
-        self.widths[kind as usize]
+    pub fn width(&self, shape: ShapeId, kind: FlashOp) -> u32 {
+        self.widths[shape.index()][kind as usize]
     }
 
     /// Channel time of the command cycles of an operation on one page, or for an erase one block.
@@ -350,35 +298,12 @@ impl Timing {
         }
     }
 
-    /// The cost of a try at `level` for the page of unit `unit` of a superblock. `is_retry` states that the try follows
-    /// a failed try at the level below. Only the time of sensing depends on the page.
-    #[inline(always)]
-    pub fn read(&self, unit: u32, level: u8, is_retry: bool) -> &ReadCost {
-        let behind = if is_retry { self.levels } else { 0 };
-        &self.reads[usize::from(self.rows[self.stripes.row(unit) as usize]) + usize::from(level) - 1 + behind]
-    }
-
-    /// Time of sensing the page of unit `unit` of a superblock into the page register (tR), at the first read level.
-    #[inline(always)]
-    pub fn read_ns(&self, unit: u32) -> Span {
-        self.read(unit, 1, false).sense_ns
-    }
-
-    /// Time of sensing the page of `source`, which a copyback copies ([`Timing::read_ns`]).
-    #[inline(always)]
-    pub fn copied_ns(&self, source: UnitId) -> Span {
-        self.read_ns(self.by_superblock.split(source.0).1)
-    }
-
-    /// The shortest tR of a page.
-    pub fn shortest_read_ns(&self) -> Span {
-        self.kinds().map(|kind| self.reads[2 * kind * self.levels].sense_ns).min().unwrap_or_default()
-    }
-
-    /// The page kinds of a superblock, as numbers from 0 for LSB.
-    fn kinds(&self) -> impl Iterator<Item = usize> {
-        // A wordline has at most three rows, which are the first ones of a superblock.
-        self.rows.iter().take(3).map(|&row| usize::from(row) / (2 * self.levels))
+    /// The shortest tR of a page, and the shortest tBERS.
+    pub fn shortest_read_and_erase_ns(&self) -> (Span, Span) {
+        let first_tries = self.shapes.iter().flat_map(Shape::first_tries);
+        let read_ns = first_tries.map(|tries| tries[0].sense_ns).min();
+        let erase_ns = self.shapes.iter().map(|shape| shape.erase_ns).min();
+        (read_ns.unwrap_or_default(), erase_ns.unwrap_or_default())
     }
 
     /// The time on the channel or the off-chip path for `part_bytes` of a page, if the whole page takes `page_ns`. 0
@@ -391,23 +316,5 @@ impl Timing {
     #[cold]
     fn of_bytes(&self, page_ns: Span, bytes: u32) -> Span {
         Span::from_ns((page_ns.ns() * u64::from(bytes)).div_ceil(self.page_bytes))
-    }
-
-    /// Time of the program (tPROG) of the page of unit `unit` of a superblock, or of the programming unit that begins
-    /// with this unit.
-    #[inline(always)]
-    pub fn program_ns(&self, unit: u32) -> Span {
-        self.program_ns[self.stripes.row(unit) as usize]
-    }
-}
-
-fn program_ns(spec: &TimingSpec, geometry: &Geometry, row: u32) -> Span {
-    match spec.program {
-        ProgramTime::Uniform(ns) => ns,
-        ProgramTime::ByKind(times) => times.of(geometry.kind_of_row(row)),
-        ProgramTime::ByLayer { fastest_ns, slowest_ns } => {
-            let top = u64::from(geometry.layers.max(2) - 1);
-            fastest_ns + (slowest_ns - fastest_ns) * u64::from(geometry.layer_of_row(row)) / top
-        }
     }
 }

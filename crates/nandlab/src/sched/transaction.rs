@@ -2,6 +2,7 @@
 
 use crate::base::geometry::{CacheSlot, DieId, LaneId, Lpn, MissId, RequestId, Tvpn, UnitId};
 use crate::base::slab::{Id, Node, Slab};
+use crate::flash::ShapeId;
 
 /// A flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +233,8 @@ pub struct Transaction {
     pub index: u32,
     /// Number in its die of the unit's plane.
     pub plane_in_die: u8,
+    /// The shape of the unit's superblock.
+    pub shape: ShapeId,
     /// The die.
     pub die: DieId,
 }
@@ -283,6 +286,7 @@ impl Node for Transaction {
         has_part: false,
         index: 0,
         plane_in_die: 0,
+        shape: ShapeId::FIRST,
         die: DieId(0),
     };
 

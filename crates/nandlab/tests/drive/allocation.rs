@@ -116,7 +116,7 @@ fn static_orders_that_differ_place_data_differently() {
 
 fn device(spec: &Spec) -> (Geometry, Device) {
     let geometry = Geometry::new(&spec.drive);
-    let timing = Timing::new(&spec.timing, &spec.ecc, &geometry);
+    let timing = Timing::new(&spec.timing, &geometry, spec.shapes(&geometry));
     let device = Device::new(&geometry, timing, spec.timing.scheduler, spec.timing.multi_plane, None, false);
     (geometry, device)
 }

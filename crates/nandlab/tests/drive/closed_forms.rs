@@ -116,7 +116,7 @@ fn sequential_write_bandwidth(sets: &[&str]) -> (f64, f64, f64) {
     }
     let unit = f64::from(geometry.unit_bytes);
     let channel = f64::from(geometry.channels) * unit / timing.transfer_ns.ns() as f64;
-    let per_die = (timing.transfer_ns + timing.program_ns(0)).ns() as f64;
+    let per_die = (timing.transfer_ns + timing.shapes().first().program_ns(0)).ns() as f64;
     let die = f64::from(geometry.dies) * unit / per_die;
     (total as f64 * unit / drive.now().ns() as f64, channel, die)
 }

@@ -8,6 +8,7 @@ use nandlab::base::geometry::{DieId, Geometry, Layout, Lpn, Superblock, Superblo
 use nandlab::base::rng::Stream;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{Cell, CommandTimes, Retry, Scheduler, Spec, SuspendSpec, SuspendTimes};
+use nandlab::flash::ShapeId;
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
@@ -199,7 +200,7 @@ impl Rig {
         watcher: &mut W,
     ) -> (Device, Vec<Option<u64>>) {
         let geometry = self.geometry();
-        let timing = Timing::new(&self.spec.timing, &self.spec.ecc, &geometry);
+        let timing = Timing::new(&self.spec.timing, &geometry, self.spec.shapes(&geometry));
         let dies = &self.spec.timing;
         let mut device = Device::new(&geometry, timing, dies.scheduler, dies.multi_plane, self.gap, false);
         for &die in &self.promoted {
@@ -222,9 +223,11 @@ impl Rig {
                     geometry.unit(SuperblockId(lane * geometry.superblocks_per_lane + op.block), index);
                 let first = SuperblockId(lane * geometry.superblocks_per_lane);
                 let source = op.source.map(|page| geometry.unit(first, page * members));
-                let extent = u64::from(op.senses) * device.timing().copied_ns(source.unwrap_or(unit)).ns();
+                let (_, sensed) = geometry.split(source.unwrap_or(unit));
+                let extent = u64::from(op.senses) * device.timing().shapes().first().read_ns(sensed).ns();
                 let slot = pool.insert(Transaction {
                     order: 0,
+                    shape: ShapeId::FIRST,
                     unit,
                     lpn: Lpn(0),
                     owner: Owner::FlushUnit(number as u32),
@@ -761,7 +764,7 @@ fn refresh_that_is_first_is_served_before_host_reads() {
 fn promotions_can_be_nested_and_affect_only_their_die() {
     let mut rig = Rig::new(FOUR_DIES, &["timing.scheduler=read-first"]);
     let geometry = Geometry::new(&rig.spec.drive);
-    let timing = Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry);
+    let timing = Timing::new(&rig.spec.timing, &geometry, rig.spec.shapes(&geometry));
     let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, false, None, false);
     // Two promotions are ended by two demotions.
     device.promote(DieId(0));
@@ -1182,7 +1185,7 @@ impl Naive<'_> {
         let decodes = u64::from(level >= self.ops[out].1.needed);
         let transfer_in_ns = self.timing.transfer_ns.ns();
         let commands = self.commands_ns(die);
-        let transfer_out_ns = self.timing.read(0, level, is_retry).transfer_ns.ns();
+        let transfer_out_ns = self.timing.shapes().first().read(0, level, is_retry).transfer_ns.ns();
         let (phase, end) = self.dies[die].phase.as_mut().expect("the die waits for the channel in a phase");
         let (mut until, mut path) = match phase {
             Phase::Command => (now + commands, 0),
@@ -1214,12 +1217,12 @@ impl Naive<'_> {
         let first = self.ops[number].1;
         let is_sensed = self.dies[die].sensed == Some(number);
         let members = if self.superblock == Superblock::Die { self.planes } else { 1 };
-        let program_ns = self.timing.program_ns(first.page * members).ns();
+        let program_ns = self.timing.shapes().first().program_ns(first.page * members).ns();
         let copied_ns = u64::from(first.senses) * self.sense_ns(first.source.unwrap_or(first.page), 1, false);
         let (sense_ns, work_ns) = match first.kind {
             FlashOp::Read => (self.sense_ns(first.page, level, is_retry), 0),
             FlashOp::Program => (0, program_ns),
-            FlashOp::Erase => (0, self.timing.erase_ns.ns()),
+            FlashOp::Erase => (0, self.timing.shapes().first().erase_ns.ns()),
             FlashOp::Copyback if self.gap.is_none() => (copied_ns, program_ns),
             FlashOp::Copyback if is_sensed => (0, program_ns),
             FlashOp::Copyback => (copied_ns, 0),
@@ -1614,7 +1617,7 @@ fn device_agrees_with_a_nanosecond_by_nanosecond_twin() {
             path_free_at: [0; 2],
             has_two_paths: matches!(rig.spec.timing.off_chip, OffChipRate::Separate { .. }),
             ends: vec![None; rig.issued.len()],
-            timing: Timing::new(&rig.spec.timing, &rig.spec.ecc, &geometry),
+            timing: Timing::new(&rig.spec.timing, &geometry, rig.spec.shapes(&geometry)),
             spec: &rig.spec,
             command: rig.spec.timing.command,
             scheduler: rig.spec.timing.scheduler,

@@ -47,7 +47,7 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
 
 /// Returns the latency, in nanoseconds, of a read that decodes at `level` after tries at all lower levels.
 fn read_ns(drive: &Drive<Oracle>, level: u8) -> u64 {
-    let cost = |level| drive.device().timing().read(0, level, level > 1);
+    let cost = |level| drive.array().shapes().first().read(0, level, level > 1);
     let of = |level| cost(level).sense_ns + cost(level).transfer_ns + cost(level).decode_ns;
     (1..=level).map(|level| of(level).ns()).sum()
 }

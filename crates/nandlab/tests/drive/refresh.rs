@@ -232,7 +232,7 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
 /// Returns two times of a read that decodes at `level` after tries at all lower levels: on die and channel, and in the
 /// decoder.
 fn read_ns(drive: &Drive<Oracle>, level: u8) -> (u64, u64) {
-    let cost = |level| drive.device().timing().read(0, level, level > 1);
+    let cost = |level| drive.array().shapes().first().read(0, level, level > 1);
     let on_die = (1..=level).map(|level| (cost(level).sense_ns + cost(level).transfer_ns).ns()).sum();
     (on_die, (1..=level).map(|level| cost(level).decode_ns.ns()).sum())
 }

@@ -296,7 +296,8 @@ fn the_array_refuses_illegal_operations() {
     let spec = spec(TINY, &[]);
     let geometry = Geometry::new(&spec.drive);
     let panics = |act: &dyn Fn(&mut Array)| {
-        let mut array = Array::new(&geometry, 0, Keeps { sequences: true, ..Keeps::default() });
+        let mut array =
+            Array::new(&geometry, spec.shapes(&geometry), 0, Keeps { sequences: true, ..Keeps::default() });
         array.superblock_mut(SuperblockId(0)).state = SuperblockState::Open;
         array.program(SuperblockId(0), 0);
         let act = std::panic::AssertUnwindSafe(|| act(&mut array));

@@ -36,7 +36,7 @@ impl Table {
         );
         let spec = spec(&text, &[]);
         let geometry = Geometry::new(&spec.drive);
-        let array = Array::new(&geometry, 0, Keeps::default());
+        let array = Array::new(&geometry, spec.shapes(&geometry), 0, Keeps::default());
         let context = gc::Context { lanes: geometry.lanes, stream: Stream::new(spec.seed, "gc.victim") };
         let config = Config {
             allocation: spec.ftl.allocation,

@@ -1,6 +1,6 @@
 //! The section `[energy]` of the spec.
 
-use crate::sched::ProgramTime;
+use crate::flash::ProgramTime;
 use crate::spec::{Dimension, Follows, FromVal, JOULES, Resolved, Val, WATTS, key, section};
 
 const POWER: &str = "capacitor.program_power";

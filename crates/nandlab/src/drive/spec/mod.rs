@@ -21,9 +21,10 @@ pub use crate::base::geometry::{Cell, DriveSpec, ProgramOrder, Superblock};
 use crate::base::geometry::{Geometry, Layout};
 pub use crate::capacitor::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use crate::demand_map::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
+use crate::flash::Shapes;
 pub use crate::flash::{
-    EccSpec, LevelSpec, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable, StartLevel,
-    VthSpec, VthTlcSpec,
+    EccSpec, LevelSpec, ProgramTime, RberSpec, ReliabilitySpec, Retention, Retry, RetryRow, RetryTable,
+    StartLevel, VthSpec, VthTlcSpec,
 };
 pub use crate::ftl::WearLevelling;
 pub use crate::ftl::allocation::Allocation;
@@ -34,9 +35,7 @@ pub use crate::power_loss::spec::PowerSpec;
 pub use crate::refresh::partial::spec::PartialSpec;
 pub use crate::refresh::partial::{Encoding, FullStrength};
 pub use crate::refresh::spec::{EcCacheSpec, FcrSpec, RefreshPolicySpec, RefreshPriority, RefreshSpec};
-pub use crate::sched::{
-    CommandTimes, OffChipRate, ProgramTime, Scheduler, SuspendSpec, SuspendTimes, TimingSpec,
-};
+pub use crate::sched::{CommandTimes, OffChipRate, Scheduler, SuspendSpec, SuspendTimes, TimingSpec};
 pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
 pub use nandlab_base::workload::{
@@ -115,6 +114,11 @@ impl Spec {
         let units_per_page = self.ftl.mapping_unit.per_page(&self.drive);
         Geometry::with(&self.drive, Layout { units_per_page, superblock: self.ftl.superblock })
             .with_bad_blocks(self.drive.bad_blocks, self.seed)
+    }
+
+    /// The shapes of the superblocks of the drive, which has this geometry.
+    pub fn shapes(&self, geometry: &Geometry) -> Shapes {
+        Shapes::new(self.timing.shape(&self.drive, &self.ecc, geometry))
     }
 
     /// Whether the spec injects a power loss or has a capacitor.

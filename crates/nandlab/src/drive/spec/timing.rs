@@ -1,10 +1,9 @@
 //! The section `[timing]` of the spec.
 
 use crate::base::geometry::KindTimes;
+use crate::flash::ProgramTime;
 use crate::read_levels::spec::takes_from_timing;
-use crate::sched::{
-    CommandTimes, OffChipRate, ProgramTime, Scheduler, SuspendSpec, SuspendTimes, TimingSpec,
-};
+use crate::sched::{CommandTimes, OffChipRate, Scheduler, SuspendSpec, SuspendTimes, TimingSpec};
 use crate::spec::{
     CSB, Check, Choices, FromVal, MB_PER_S, OPERATION, OVERHEAD, Params, READ, Rule, Val, ValueKind, When,
     choices, int, key, num, param, params, plain, section,

@@ -2,8 +2,8 @@
 //! memory.
 
 use crate::base::geometry::{Cell, DriveSpec, Superblock};
+use crate::flash::ProgramTime;
 use crate::refresh::spec::RefreshPolicySpec;
-use crate::sched::ProgramTime;
 use crate::spec::{Check, Choices, FromVal, Key, Rule, Val, ValueKind, choices, key, plain, show_size};
 
 /// `ftl.mapping_unit`: the bytes that a map entry stands for.

@@ -79,7 +79,8 @@ impl Device {
     /// The time of the transfer out of the page of `read`, or of the units of the page that were asked for.
     #[inline(always)]
     fn page_out_ns(&self, read: &Transaction) -> Span {
-        let transfer_ns = self.timing.read(read.index, read.level, read.tries > 0).transfer_ns;
+        let shape = &self.timing.shapes()[read.shape];
+        let transfer_ns = shape.read(read.index, read.level, read.tries > 0).transfer_ns;
         self.timing.of_part(transfer_ns, read.extent)
     }
 

@@ -89,6 +89,8 @@ impl Device {
         may_lose_power: bool,
     ) -> Self {
         let suspender = Suspender::new(timing.suspend, geometry.dies);
+        let partners =
+            (multi_plane && geometry.planes_per_die() > 1).then(|| Partners::new(geometry, timing.shapes()));
         // The off-chip path serves the channels in the order in which their transfers begin.
         let is_off_chip = timing.off_chip_ns.iter().any(|&ns| ns > Span::ZERO);
         Self {
@@ -102,7 +104,7 @@ impl Device {
             cleaning_order: vec![0; geometry.dies as usize].into(),
             marked: Vec::with_capacity(geometry.dies as usize),
             before: (0, 0),
-            partners: (multi_plane && geometry.planes_per_die() > 1).then(|| Partners::new(geometry)),
+            partners,
             has_used_several_planes: false,
             gap,
         }
@@ -461,7 +463,7 @@ impl Device {
     /// of a wordline.
     #[inline(always)]
     fn pages_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
-        let width = self.timing.width(die.kind);
+        let width = self.timing.width(first_of(&die.batch, pool).shape, die.kind);
         u64::from(if self.partners.is_some() { width * count(pool, die.batch.first()) } else { width })
     }
 
@@ -486,14 +488,13 @@ impl Device {
         let first = first_of(&die.batch, pool);
         // The `extent` of a copyback is the time of sensing its pages.
         let copyback_sense_ns = || Span::from_ns(first.extent.into());
-        let program_ns = || self.timing.program_ns(first.index);
+        let shape = &self.timing.shapes()[first.shape];
+        let program_ns = || shape.program_ns(first.index);
         let (sense_ns, rest_ns) = match die.kind {
             // All pages of a multi-plane read have the same number in their blocks, and so the same kind.
-            FlashOp::Read => {
-                (self.timing.read(first.index, first.level, first.tries > 0).sense_ns, Span::ZERO)
-            }
+            FlashOp::Read => (shape.read(first.index, first.level, first.tries > 0).sense_ns, Span::ZERO),
             FlashOp::Program => (Span::ZERO, program_ns()),
-            FlashOp::Erase => (Span::ZERO, self.timing.erase_ns),
+            FlashOp::Erase => (Span::ZERO, shape.erase_ns),
             FlashOp::Copyback => match (self.gap, die.is_sensed) {
                 (None, _) => (copyback_sense_ns(), program_ns()),
                 (Some(_), false) => (copyback_sense_ns(), Span::ZERO),

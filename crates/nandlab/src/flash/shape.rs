@@ -1,0 +1,433 @@
+//! The shape of a superblock: how many bits its cells hold, and what follows from that for its units, programs and times.
+//!
+//! Most drives have one shape. A drive whose blocks are also used with fewer bits a cell, such as one with an SLC cache,
+//! has a shape for each of these uses. The array knows the shape of each superblock ([`Array::shape`](super::Array::shape));
+//! an erased superblock can be given another one ([`Array::reshape`](super::Array::reshape)).
+//!
+//! The geometry addresses units: the superblock of a PPN, and the die, the plane and the row of a unit are the same in
+//! every shape. A superblock has as many PPNs as the largest shape has units ([`Geometry::units_per_superblock`]); in a
+//! smaller shape the last PPNs have no unit. A page has the same number of units in every shape.
+
+use super::ecc::{EccSpec, LevelSpec, Retry};
+use crate::base::geometry::{Cell, Divisor, Geometry, KindTimes, PageKind, ProgramOrder, Stripes, UnitId};
+use crate::base::units::Span;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The largest number of shapes of a drive, a power of two.
+pub const SHAPES_MAX: usize = 4;
+
+/// `timing.program`: tPROG, and how it depends on the page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ProgramTime {
+    /// The same tPROG for every page.
+    Uniform(Span),
+    /// By page kind (`{ lsb, csb, msb }`).
+    ByKind(KindTimes),
+    /// By layer (`{ fastest, slowest }`), linear from the bottom layer (fastest) to the top layer (slowest).
+    ByLayer {
+        /// Bottom layer.
+        fastest_ns: Span,
+        /// Top layer.
+        slowest_ns: Span,
+    },
+}
+
+impl ProgramTime {
+    /// The mean over the page kinds, or over the layers, in seconds. The CSB pages that MLC lacks have the mean of the
+    /// other two kinds.
+    pub(crate) fn mean_s(self) -> f64 {
+        let ns = |span: Span| span.ns() as f64;
+        1e-9 * match self {
+            Self::Uniform(span) => ns(span),
+            Self::ByKind(KindTimes { lsb_ns, csb_ns, msb_ns }) => {
+                (ns(lsb_ns) + ns(csb_ns) + ns(msb_ns)) / 3.0
+            }
+            Self::ByLayer { fastest_ns, slowest_ns } => (ns(fastest_ns) + ns(slowest_ns)) / 2.0,
+        }
+    }
+
+    /// The program operations of a block of `rows` rows in `layers` layers, each of `rows_per_step` rows. The time of an
+    /// operation is that of its first row. The rows are spread evenly over the layers, in ascending order.
+    pub fn steps(self, cell: Cell, rows: u32, rows_per_step: u32, layers: u32) -> Vec<ProgramStep> {
+        let time = |row: u32| match self {
+            Self::Uniform(ns) => ns,
+            Self::ByKind(times) => times.of(cell.kind_of_row(row)),
+            Self::ByLayer { fastest_ns, slowest_ns } => {
+                let layer = u64::from(row) * u64::from(layers) / u64::from(rows);
+                let top = u64::from(layers.max(2) - 1);
+                fastest_ns + (slowest_ns - fastest_ns) * layer / top
+            }
+        };
+        let step = |first: u32| ProgramStep { rows: first..first + rows_per_step, time_ns: time(first) };
+        (0..rows).step_by(rows_per_step as usize).map(step).collect()
+    }
+}
+
+/// A program operation of a block. Its rows are programmed once, together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramStep {
+    /// The rows that the operation programs.
+    pub rows: Range<u32>,
+    /// Time of the operation (tPROG).
+    pub time_ns: Span,
+}
+
+/// The times of a block other than those of its programs. A read level may have its own instead of those of reads.
+#[derive(Clone, Copy, Debug)]
+pub struct CellTimes {
+    /// tR; `None` if every read level has a sensing time of its own.
+    pub read: Option<KindTimes>,
+    /// Time of the transfer of a page over the channel.
+    pub transfer_ns: Span,
+    /// Time of decoding; `None` if every read level has one of its own.
+    pub decode_ns: Option<Span>,
+    /// Time of erasing the block (tBERS).
+    pub erase_ns: Span,
+}
+
+/// The cost of one try of a read at its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadCost {
+    /// Time of the sensing on the die.
+    pub sense_ns: Span,
+    /// Time of the transfer on the channel.
+    pub transfer_ns: Span,
+    /// Time of the decoding in the controller.
+    pub decode_ns: Span,
+}
+
+/// The shape of a superblock. Unless it says otherwise, a unit is the number of a unit in its superblock.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// How the cells are used.
+    pub cell: Cell,
+    /// Units of a superblock, on all its dies.
+    pub units: u32,
+    /// Rows of a superblock on each of its dies: pages of a block.
+    pub rows: u32,
+    /// Pages of a programming unit.
+    pub pages_per_program: u32,
+    /// Units of a programming unit.
+    pub units_per_program: u32,
+    /// Time of erasing a block, or the blocks that a superblock has on a die (tBERS).
+    pub erase_ns: Span,
+    by_units_per_program: Divisor,
+    /// Rows of a program operation.
+    rows_per_step: u32,
+    units_per_page: u32,
+    units_per_full_row: u32,
+    stripes: Stripes,
+    /// Number of read levels, at least 1.
+    levels: usize,
+    /// For LSB, CSB and MSB pages in turn: the costs of a first try, by level; then the costs of a try that follows a
+    /// failed try, by level.
+    reads: Arc<[ReadCost]>,
+    /// By row, the index in `reads` of the first cost of its kind.
+    kinds: Arc<[u16]>,
+    /// tPROG by row.
+    program_ns: Arc<[Span]>,
+}
+
+impl Shape {
+    /// The shape of superblocks whose blocks have cells used as `cell`, and are programmed in `steps`: a page at a time,
+    /// or the rows of a step in each block that the superblock has on a die (`order`).
+    ///
+    /// # Panics
+    /// If the steps do not program the rows in order, each once and the same number in each operation; if a superblock
+    /// then has more units than PPNs, or on several dies no whole stripes ([`Stripes`]); and if neither a read level nor
+    /// `times` has a time.
+    pub fn new(
+        geometry: &Geometry,
+        cell: Cell,
+        order: ProgramOrder,
+        steps: &[ProgramStep],
+        times: &CellTimes,
+        ecc: &EccSpec,
+    ) -> Self {
+        let rows = steps.last().expect("a block has rows").rows.end;
+        let rows_per_step = steps[0].rows.len() as u32;
+        let firsts = (0..rows).step_by(rows_per_step as usize);
+        assert!(
+            steps.iter().map(|step| step.rows.clone()).eq(firsts.map(|first| first..first + rows_per_step)),
+            "the program operations do not fill the block row by row"
+        );
+        assert!(
+            order == ProgramOrder::OneShot || rows_per_step == 1,
+            "a program operation writes several pages"
+        );
+        let units_per_full_row = geometry.units_per_full_row();
+        let units = rows * units_per_full_row;
+        let pages_per_program = match order {
+            ProgramOrder::Page => rows_per_step,
+            ProgramOrder::OneShot => rows_per_step * geometry.planes_per_lane,
+        };
+        let units_per_program = pages_per_program * geometry.units_per_page;
+        assert!(
+            units <= geometry.units_per_superblock
+                && geometry.units_per_superblock.is_multiple_of(units_per_program),
+            "{units} units in programs of {units_per_program} do not fit the {} PPNs of a superblock",
+            geometry.units_per_superblock
+        );
+        assert!(
+            geometry.stripes.fit(units, units_per_program),
+            "a superblock of {units} units in programs of {units_per_program} has no whole stripes"
+        );
+        let levels = ecc.levels.len().max(1);
+        let of_row = |row: u32| match cell.kind_of_row(row) {
+            PageKind::Slc | PageKind::Lsb => 0,
+            PageKind::Csb => 2 * levels as u16,
+            PageKind::Msb => 4 * levels as u16,
+        };
+        let reads = [PageKind::Lsb, PageKind::Csb, PageKind::Msb].map(|kind| read_costs(kind, times, ecc));
+        Self {
+            cell,
+            units,
+            rows,
+            pages_per_program,
+            units_per_program,
+            erase_ns: times.erase_ns,
+            by_units_per_program: Divisor::new(units_per_program),
+            rows_per_step,
+            units_per_page: geometry.units_per_page,
+            units_per_full_row,
+            stripes: geometry.stripes,
+            levels,
+            reads: reads.concat().into(),
+            kinds: (0..rows).map(of_row).collect(),
+            program_ns: steps.iter().flat_map(|step| step.rows.clone().map(|_| step.time_ns)).collect(),
+        }
+    }
+
+    /// The program operations of a block, in order.
+    pub fn steps(&self) -> impl Iterator<Item = ProgramStep> + '_ {
+        let step = |first: u32| ProgramStep {
+            rows: first..first + self.rows_per_step,
+            time_ns: self.program_ns[first as usize],
+        };
+        (0..self.rows).step_by(self.rows_per_step as usize).map(step)
+    }
+
+    /// The first unit of each programming unit of a superblock, in ascending order.
+    pub fn programs(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        (0..self.units).step_by(self.units_per_program as usize)
+    }
+
+    /// Programming units of a superblock on one of its dies.
+    pub fn programs_on_die(&self) -> u32 {
+        self.units / self.units_per_program / self.stripes.dies
+    }
+
+    /// Programming units of a row on one die: with page order one in every plane of the lane. 1 with one-shot programs,
+    /// although a programming unit then has several rows.
+    pub fn programs_per_row(&self) -> u32 {
+        (self.units_per_full_row / self.stripes.dies / self.units_per_program).max(1)
+    }
+
+    /// Pages of a superblock.
+    pub fn pages(&self) -> u32 {
+        self.units / self.units_per_page
+    }
+
+    /// The number of the unit with this PPN in its programming unit, from 0 on.
+    #[inline(always)]
+    pub fn place_in_program(&self, unit: UnitId) -> u32 {
+        // The number of PPNs of a superblock is a multiple of the units of a programming unit.
+        self.by_units_per_program.split(unit.0).1
+    }
+
+    /// Consecutive units that are always programmed and corrected together: a power of two. `copies_back`: the pages of
+    /// a programming unit may be copies of pages of different ages. `has_parts`: each unit may be corrected by itself.
+    pub fn units_per_age(&self, copies_back: bool, has_parts: bool) -> u32 {
+        match (copies_back, has_parts) {
+            (_, true) => 1,
+            (true, false) => self.units_per_page,
+            // A superblock has a whole number of programming units.
+            (false, false) => 1 << self.units_per_program.trailing_zeros(),
+        }
+    }
+
+    /// Pages of a wordline, one for each bit of a cell.
+    pub fn pages_per_wordline(&self) -> u32 {
+        self.cell.bits()
+    }
+
+    /// Pages of a wordline that are programmed one after another, so that a torn program also destroys the pages before
+    /// its own: all pages of a wordline of planar MLC or TLC in page order. 1 where no page depends on another: SLC, 3D
+    /// cells, one-shot programs.
+    #[inline]
+    pub fn dependent_pages(&self) -> u32 {
+        match self.cell {
+            // The pages of a one-shot program are torn together.
+            _ if self.pages_per_program > 1 => 1,
+            Cell::Mlc => 2,
+            Cell::Tlc => 3,
+            Cell::Slc | Cell::Mlc3d | Cell::Tlc3d => 1,
+        }
+    }
+
+    /// The number of pages of its wordline on which the page of a unit depends: those before it, or 0 where no page
+    /// depends on another ([`Shape::dependent_pages`]).
+    #[inline]
+    pub fn depends_on(&self, unit: u32) -> u32 {
+        self.stripes.row(unit) % self.dependent_pages()
+    }
+
+    /// Units of the full rows whose pages depend on one another ([`Shape::dependent_pages`]): of a wordline of every
+    /// block of a superblock. They are consecutive units of the superblock. If no page depends on another, units of a
+    /// full row.
+    pub fn units_per_wordlines(&self) -> u32 {
+        self.dependent_pages() * self.units_per_full_row
+    }
+
+    /// The number of units from a unit on up to the next unit that begins a wordline in every block; 0 if the unit does,
+    /// or if no page depends on another.
+    pub fn left_in_wordlines(&self, unit: u32) -> u32 {
+        if self.dependent_pages() == 1 {
+            return 0;
+        }
+        let end = unit.next_multiple_of(self.units_per_wordlines());
+        // In page order the last wordline of a block may have fewer pages.
+        end.min(self.units) - unit
+    }
+
+    /// The kind of the page of a unit. The pages of a wordline have consecutive numbers in their block.
+    pub fn kind(&self, unit: u32) -> PageKind {
+        self.cell.kind_of_row(self.stripes.row(unit))
+    }
+
+    /// The cost of a try at `level` for the page of a unit. `is_retry` states that the try follows a failed try at the
+    /// level below. Only the time of sensing depends on the page.
+    #[inline(always)]
+    pub fn read(&self, unit: u32, level: u8, is_retry: bool) -> &ReadCost {
+        let behind = if is_retry { self.levels } else { 0 };
+        &self.reads
+            [usize::from(self.kinds[self.stripes.row(unit) as usize]) + usize::from(level) - 1 + behind]
+    }
+
+    /// Time of sensing the page of a unit into the page register (tR), at the first read level.
+    #[inline(always)]
+    pub fn read_ns(&self, unit: u32) -> Span {
+        self.read(unit, 1, false).sense_ns
+    }
+
+    /// For each page kind that the superblock has, the costs of a first try, by level; then those of a try that follows a
+    /// failed try, by level.
+    pub fn tries(&self) -> impl Iterator<Item = &[ReadCost]> {
+        // A wordline has at most three rows, which are the first ones of a superblock.
+        self.kinds.iter().take(3).map(|&kind| &self.reads[kind.into()..][..2 * self.levels])
+    }
+
+    /// For each page kind that the superblock has, the costs of a first try, by level.
+    pub fn first_tries(&self) -> impl Iterator<Item = &[ReadCost]> {
+        self.tries().map(|tries| &tries[..self.levels])
+    }
+
+    /// Time of the program (tPROG) of the page of a unit, or of the programming unit that begins with this unit.
+    #[inline(always)]
+    pub fn program_ns(&self, unit: u32) -> Span {
+        self.program_ns[self.stripes.row(unit) as usize]
+    }
+}
+
+/// The costs of a first try at a page of this kind, by level; then those of a try that follows a failed try, by level.
+fn read_costs(kind: PageKind, times: &CellTimes, ecc: &EccSpec) -> Vec<ReadCost> {
+    let cost = |level: Option<&LevelSpec>| ReadCost {
+        sense_ns: level.and_then(|level| level.sense).or(times.read).expect("a tR").of(kind),
+        transfer_ns: level.and_then(|level| level.transfer_ns).unwrap_or(times.transfer_ns),
+        decode_ns: level.and_then(|level| level.decode_ns).or(times.decode_ns).expect("a time"),
+    };
+    let mut first: Vec<ReadCost> = ecc.levels.iter().map(|level| cost(Some(level))).collect();
+    if first.is_empty() {
+        first.push(cost(None));
+    }
+    let mut again = first.clone();
+    if ecc.retry == Retry::Incremental {
+        // The controller keeps the result of the sensing at the lower level.
+        for level in 1..first.len() {
+            again[level].sense_ns -= first[level - 1].sense_ns;
+            again[level].transfer_ns -= first[level - 1].transfer_ns;
+        }
+    }
+    [first, again].concat()
+}
+
+/// The number of a shape among those of its drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShapeId(u8);
+
+impl ShapeId {
+    /// The shape that every superblock has at the start, and every free superblock.
+    pub const FIRST: Self = Self(0);
+
+    pub(super) fn number(self) -> u8 {
+        self.0
+    }
+
+    pub(super) fn of(number: u8) -> Self {
+        Self(number)
+    }
+
+    /// The number as an array index, below [`SHAPES_MAX`].
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        usize::from(self.0) % SHAPES_MAX
+    }
+}
+
+/// The shapes of a drive, at most [`SHAPES_MAX`].
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    /// Behind the last shape the first one follows again, so that an index needs no check.
+    all: [Shape; SHAPES_MAX],
+    count: usize,
+}
+
+impl Shapes {
+    /// The shapes of a drive whose superblocks all have this shape.
+    pub fn new(first: Shape) -> Self {
+        Self { all: [(); SHAPES_MAX].map(|()| first.clone()), count: 1 }
+    }
+
+    /// Adds a shape.
+    ///
+    /// # Panics
+    /// If the drive has [`SHAPES_MAX`] shapes already.
+    pub fn add(&mut self, shape: Shape) -> ShapeId {
+        let id = ShapeId(self.count as u8);
+        self.all[self.count] = shape;
+        self.count += 1;
+        id
+    }
+
+    /// The shape that every superblock has at the start, and every free superblock. Questions about the drive as a
+    /// whole, such as the superblocks that it needs, ask this shape.
+    #[inline(always)]
+    pub fn first(&self) -> &Shape {
+        &self.all[0]
+    }
+
+    /// The shapes in the order of their numbers.
+    pub fn iter(&self) -> std::slice::Iter<'_, Shape> {
+        self.all[..self.count].iter()
+    }
+
+    /// The largest number of units of a programming unit.
+    pub fn units_per_program_max(&self) -> u32 {
+        self.iter().map(|shape| shape.units_per_program).max().unwrap_or(1)
+    }
+
+    /// Consecutive units that are always programmed and corrected together in every shape ([`Shape::units_per_age`]).
+    pub fn units_per_age(&self, copies_back: bool, has_parts: bool) -> u32 {
+        self.iter().map(|shape| shape.units_per_age(copies_back, has_parts)).min().unwrap_or(1)
+    }
+}
+
+impl std::ops::Index<ShapeId> for Shapes {
+    type Output = Shape;
+
+    #[inline(always)]
+    fn index(&self, id: ShapeId) -> &Shape {
+        &self.all[id.index()]
+    }
+}
