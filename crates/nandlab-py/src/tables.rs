@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 pub(crate) fn of<P: Probe>(drive: &Drive<P>) -> Vec<Table> {
     let (geometry, stats) = (drive.geometry(), drive.stats());
     vec![
-        stats.series.table(geometry),
+        stats.series.table(geometry, drive.array().shapes().first()),
         stats.dies.table(stats.series, geometry.dies_per_channel),
         Table::latency(stats.host),
         Table::blocks(geometry, drive.array()),

@@ -2,6 +2,7 @@
 //! every plane of a die.
 
 use crate::base::geometry::{Geometry, UnitId};
+use crate::flash::Shape;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -28,9 +29,10 @@ impl Waiting {
         geometry.member(geometry.split(unit).1) as usize
     }
 
-    /// Takes the pages that fill the programming unit that begins with `next`; `None` if a plane has too few.
-    pub(super) fn take(&mut self, geometry: &Geometry, next: UnitId) -> Option<&[UnitId]> {
-        let pages = geometry.pages_per_program as usize;
+    /// Takes the pages that fill the programming unit that begins with `next`, in a superblock of this shape; `None` if a
+    /// plane has too few.
+    pub(super) fn take(&mut self, geometry: &Geometry, shape: &Shape, next: UnitId) -> Option<&[UnitId]> {
+        let pages = shape.pages_per_program as usize;
         // A programming unit begins in the first plane of its die.
         let first = Self::plane(geometry, next);
         let count = if pages == 1 { 1 } else { geometry.planes_per_lane as usize };

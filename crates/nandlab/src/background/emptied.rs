@@ -99,7 +99,7 @@ impl Background {
         );
         let (Some(before), job) = (core.emptied(lane), &self.jobs[lane.index()]) else { return false };
         // Without a further unit, the job waits for nothing.
-        let Some(next) = core.ftl.next_valid(&core.geometry, victim, job.next_unit) else { return false };
+        let Some(next) = core.ftl.next_valid(victim, job.next_unit) else { return false };
         let next = core.geometry.unit(victim, next);
         job.class != Class::Background
             || core.ends_wordlines() && !before.is_erasing
@@ -107,7 +107,7 @@ impl Background {
                 && page != Some(core.geometry.first_of_page(next))
             || {
                 let stream = core.ftl.copy_stream(core.array.lpn(next), job.cause == Some(Cause::Wear));
-                job.reads >= core.ftl.units_open(&core.geometry, lane, stream)
+                job.reads >= core.ftl.units_open(lane, stream)
             }
     }
 
@@ -118,7 +118,7 @@ impl Background {
         let job = &self.jobs[lane.index()];
         job.is_ahead && core.would_lack_superblocks(lane) && self.has_more(core, lane, victim) && {
             let stream = core.emptying_stream(victim, false);
-            job.reads >= core.ftl.units_open(&core.geometry, lane, stream)
+            job.reads >= core.ftl.units_open(lane, stream)
         }
     }
 

@@ -44,7 +44,7 @@ impl Job {
     #[inline(always)]
     fn prefetch<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: SuperblockId) {
         if core.has_unit_state
-            && let Some(index) = core.ftl.next_valid(&core.geometry, victim, self.next_unit)
+            && let Some(index) = core.ftl.next_valid(victim, self.next_unit)
         {
             // The jobs of many lanes take turns, so what `prefetch_next` has prefetched for this unit has left the
             // nearest cache.
@@ -73,7 +73,7 @@ impl Job {
             return;
         }
         while count < PREFETCH_UNITS
-            && let Some(index) = core.ftl.next_valid(&core.geometry, victim, from)
+            && let Some(index) = core.ftl.next_valid(victim, from)
         {
             self.prefetch_at = self.prefetch_at.min(index);
             from = index + 1;
@@ -182,7 +182,7 @@ impl Background {
             let Some(victim) = core.victim(lane) else { return };
             let is_full = self.jobs[lane.index()].copies >= self.copies_max;
             // Where a program has one unit, no units share a page, and no victim is left open.
-            let gathers = core.geometry.units_per_program > 1;
+            let gathers = core.first_shape().units_per_program > 1;
             let pauses = if gathers { self.pauses(core, lane, victim, page, is_full) } else { is_full };
             if pauses {
                 self.update_blocking(core, lane);
@@ -205,7 +205,7 @@ impl Background {
             let unit_level = if start == Start::Policy { core.unit_level(&path.map, lpn) } else { 0 };
             core.read(Read { unit, lpn, owner, cause, class, start, unit_level });
         }
-        if core.geometry.units_per_program > 1 && self.jobs[lane.index()].reads == 0 {
+        if core.first_shape().units_per_program > 1 && self.jobs[lane.index()].reads == 0 {
             self.on_reads_ended(core, path, lane);
         }
         if self.jobs[lane.index()].stays {
@@ -230,7 +230,7 @@ impl Background {
         if let Some(stream) = job.copyback {
             return self.next_step_of_copybacks(core, map, schemes, lane, victim, stream);
         }
-        match core.ftl.next_valid(&core.geometry, victim, job.next_unit) {
+        match core.ftl.next_valid(victim, job.next_unit) {
             Some(index) => {
                 job.next_unit = index + 1;
                 Step::Read(index)
@@ -252,7 +252,7 @@ impl Background {
     ) -> Step {
         let (job, waiting) = (&mut self.jobs[lane.index()], &mut self.waiting[lane.index()]);
         if !job.rest.is_empty() {
-            let index = core.ftl.next_valid(&core.geometry, victim, job.rest.start);
+            let index = core.ftl.next_valid(victim, job.rest.start);
             if let Some(index) = index.filter(|index| job.rest.contains(index)) {
                 job.rest.start = index + 1;
                 return Step::Read(index);
@@ -260,10 +260,10 @@ impl Background {
             job.rest = Range::default();
         }
         if let Some(destination) = core.ftl.next_unit(&core.geometry, lane, stream)
-            && let Some(sources) = waiting.take(&core.geometry, destination)
+            && let Some(sources) = waiting.take(&core.geometry, core.first_shape(), destination)
         {
             // Pages that have waited have grown older, and units of them may have become invalid.
-            let waits = core.geometry.copybacks_wait();
+            let waits = core.first_shape().copybacks_wait();
             let mut refused = sources.iter().copied().filter(|_| waits);
             if let Some(refused) = refused.find(|&first| !schemes.may_copy_back(core, lane, stream, first)) {
                 waiting.give_back(&core.geometry, refused);
@@ -277,7 +277,7 @@ impl Background {
             core.room.works[lane.index()].superblocks_taken += u32::from(queued.opened);
             return Step::NoRead;
         }
-        let Some(index) = core.ftl.next_valid(&core.geometry, victim, job.next_unit) else {
+        let Some(index) = core.ftl.next_valid(victim, job.next_unit) else {
             let Some(first) = waiting.pop() else { return Step::Over };
             job.rest = numbers(&core.geometry, first);
             schemes.on_left_over();
@@ -316,7 +316,7 @@ impl Background {
     ) -> bool {
         let job = &self.jobs[lane.index()];
         core.geometry.units_per_page > 1 && page.is_some() && job.copyback.is_none() && {
-            let next = core.ftl.next_valid(&core.geometry, victim, job.next_unit);
+            let next = core.ftl.next_valid(victim, job.next_unit);
             next.map(|index| core.geometry.first_of_page(core.geometry.unit(victim, index))) == page
         }
     }
@@ -326,7 +326,7 @@ impl Background {
     pub(super) fn has_more<P: Probe>(&self, core: &Core<P>, lane: LaneId, victim: SuperblockId) -> bool {
         let job = &self.jobs[lane.index()];
         let waits = self.waiting.get(lane.index()).is_some_and(|waiting| !waiting.is_empty());
-        let next = core.ftl.next_valid(&core.geometry, victim, job.next_unit);
+        let next = core.ftl.next_valid(victim, job.next_unit);
         waits || !job.rest.is_empty() || next.is_some()
     }
 
@@ -484,7 +484,7 @@ impl Background {
     ) {
         self.jobs[lane.index()].reads -= 1;
         self.move_unit(core, path, schemes, lane, read);
-        if core.geometry.units_per_program > 1 && self.jobs[lane.index()].reads == 0 {
+        if core.first_shape().units_per_program > 1 && self.jobs[lane.index()].reads == 0 {
             self.on_reads_ended(core, path, lane);
             self.close_if_stalled(core, lane);
         }
@@ -546,7 +546,7 @@ impl Background {
         done: &Transaction,
     ) {
         let _inside = core.inside.enter(Component::Background);
-        if core.geometry.units_per_program > 1 && Self::is_from_emptied(core, lane, done) {
+        if core.first_shape().units_per_program > 1 && Self::is_from_emptied(core, lane, done) {
             self.start_copies(core, path, schemes, lane);
         } else {
             self.on_unit_done(core, path, schemes, lane);
@@ -567,7 +567,7 @@ impl Background {
         job.copied += 1;
         let copied = job.copied;
         let were_last = job.copies == 0;
-        if were_last && core.geometry.units_per_program > 1 {
+        if were_last && core.first_shape().units_per_program > 1 {
             self.erase_emptied(core, path, lane);
         }
         if (were_last || copied == 1)
@@ -577,7 +577,7 @@ impl Background {
         }
         // The share changes slowly, so it is updated only after every fourth unit, or where a program has more than
         // four units, after as many units as a program has.
-        if copied.is_multiple_of(core.geometry.units_per_program.max(4)) {
+        if copied.is_multiple_of(core.first_shape().units_per_program.max(4)) {
             self.pace(core, lane);
         }
         if self.jobs[lane.index()].promises {

@@ -359,8 +359,7 @@ impl Background {
         // Without pacing, GC precedes refresh while space is short. If data comes due faster than the drive can refresh
         // it, this data becomes overdue. With pacing, GC always ends just in time, so refresh goes first while half a
         // superblock's units are free for the host.
-        let has_time =
-            self.pacing.is_some() && 2 * core.host_room(lane) >= core.geometry.units_per_superblock;
+        let has_time = self.pacing.is_some() && 2 * core.host_room(lane) >= core.first_shape().units;
         if has_time && self.start_refresh(core, path, schemes, lane)
             || is_due && self.start_gc(core, path, schemes, lane, true, 1.0)
             || !has_time && self.start_refresh(core, path, schemes, lane)
@@ -389,7 +388,7 @@ impl Background {
             return false;
         }
         let Some(victim) = self.choose_victim(core, path, lane, is_urgent) else { return false };
-        let (valid, units) = (core.valid_units(victim), core.geometry.units_per_superblock);
+        let (valid, units) = (core.valid_units(victim), core.shape(victim).units);
         if f64::from(valid) > valid_max * f64::from(units) {
             return false;
         }
@@ -419,7 +418,7 @@ impl Background {
         // Moving a superblock whose units are all valid gains nothing, and with a demand map it uses up room. It is
         // allowed only so that the policy can proceed to other superblocks: while space is short and the host is busy,
         // or while a write waits, and for at most as many such victims in a row as the lane has superblocks.
-        let is_whole = core.valid_units(named) == core.geometry.units_per_superblock;
+        let is_whole = core.valid_units(named) == core.shape(named).units;
         let may_lose =
             core.ftl.streams.map().is_none() && is_urgent && !core.state.is_idle || path.is_stuck();
         let whole = &mut core.room.spaces[lane.index()].fully_valid_victims;

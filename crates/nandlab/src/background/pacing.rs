@@ -125,7 +125,7 @@ impl Pacing {
         let programs = programs + emptied.map_or(0, |(copies, _)| copies);
         let (host_room, host_queued) = (core.host_room(lane), core.host_units_queued(lane));
         if programs > 0 {
-            task.on_programs(host_room, core.geometry.units_per_superblock);
+            task.on_programs(host_room, core.first_shape().units);
         }
         // Host writes that are queued may replace units of the victim, which then can be erased only after their
         // programs.
@@ -135,7 +135,7 @@ impl Pacing {
         if is_empty {
             // GC has no unit to program before the erase, which waits for the writes that replace units of the victim.
             // So host writes get nearly the whole die.
-            (task.units, task.room) = (1, room.max(core.geometry.units_per_superblock));
+            (task.units, task.room) = (1, room.max(core.first_shape().units));
         } else {
             let (units, victims) = core.units_to_next_superblock(lane, task.valid);
             if emptied == Some((0, false)) && victims == 0 {
@@ -157,17 +157,17 @@ impl Pacing {
     /// The program of a job's first copy has ended, or those of all copies that it had begun.
     #[inline]
     pub(crate) fn on_copied<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) {
-        self.tasks[lane.index()].on_programs(core.host_room(lane), core.geometry.units_per_superblock);
+        self.tasks[lane.index()].on_programs(core.host_room(lane), core.first_shape().units);
     }
 
     /// A victim has been erased beside the next job of its lane.
     pub(crate) fn on_erased<P: Probe>(&mut self, core: &Core<P>, lane: LaneId) {
         let task = &mut self.tasks[lane.index()];
         if let Some(before) = task.at_emptied.take() {
-            let taken = taken(before, core.host_room(lane), core.geometry.units_per_superblock);
+            let taken = taken(before, core.host_room(lane), core.first_shape().units);
             // A host that has run out of room would have taken more. It had to wait for this superblock, of which it
             // has taken the rest.
-            let ran_out = taken >= before % core.geometry.units_per_superblock;
+            let ran_out = taken >= before % core.first_shape().units;
             let taken = if ran_out { taken.max(task.lag + task.lag / 2) } else { taken };
             task.lag = taken.max(task.lag - task.lag / 8);
         }

@@ -16,7 +16,9 @@
 //!   of the superblock. How the units of a superblock follow each other over rows and dies is in [`Stripes`].
 //! - A *programming unit* is what one program operation writes: a page, or with `drive.program_order = "one-shot"` all
 //!   pages of a wordline of each block that the superblock has on a die, which are consecutive rows. A block then has
-//!   whole wordlines only. A programming unit has [`Geometry::units_per_program`] units with consecutive PPNs.
+//!   whole wordlines only. The units of a programming unit have consecutive PPNs.
+//! - What follows from the use of the cells is the *shape* of a superblock ([`Shape`](crate::flash::Shape)): how many of
+//!   its PPNs have a unit, its programming units, page kinds and times.
 //!
 //! Ids count over the whole drive, from 0 on. They are nested: the dies of a channel, the lanes of a die, the
 //! superblocks of a lane and the units of a superblock have consecutive ids. Chips have no ids; the dies of a chip have
@@ -161,7 +163,8 @@ pub struct Geometry {
     pub lanes_per_die: u32,
     /// Superblocks of a lane, missing ones ([`BadBlocks`]) included: the blocks of a plane, bad ones included.
     pub superblocks_per_lane: u32,
-    /// Units of a superblock, on all its dies.
+    /// PPNs of a superblock, on all its dies: the units of a superblock whose cells are used with all their bits. Only
+    /// addresses follow from it; the units of a superblock are those of its shape.
     pub units_per_superblock: u32,
     /// Bytes of a unit.
     pub unit_bytes: u32,
@@ -185,21 +188,14 @@ pub struct Geometry {
     pub dies_per_lane: u32,
     /// The order of the units of a superblock.
     pub stripes: Stripes,
-    /// Pages of a programming unit.
-    pub pages_per_program: u32,
-    /// Units of a programming unit.
-    pub units_per_program: u32,
     /// Units that the host can address: the units of the drive / (1 + OP), rounded down.
     pub logical_units: u32,
     /// The blocks that are bad from the factory.
     pub bad: BadBlocks,
-    pub cell: Cell,
-    pub layers: u32,
     // Each divides by the number that it is named for.
     by_units_per_superblock: Divisor,
     by_superblocks_per_lane: Divisor,
     by_lanes_per_die: Divisor,
-    by_units_per_program: Divisor,
     by_dies_per_channel: Divisor,
     /// The binary logarithm of `unit_bytes`; `None` for a size that is no power of two.
     unit_shift: Option<u32>,
@@ -230,12 +226,10 @@ impl Geometry {
         let dies = drive.channels * dies_per_channel;
         let dies_per_lane = if superblock == Superblock::Drive { dies } else { 1 };
         let units_per_superblock = drive.pages_per_block * units_per_row * dies_per_lane;
-        let one_shot_rows = match drive.program_order {
-            ProgramOrder::Page => None,
-            ProgramOrder::OneShot => Some(drive.cell.bits()),
+        let rows_per_program = match drive.program_order {
+            ProgramOrder::Page => 1,
+            ProgramOrder::OneShot => drive.cell.bits(),
         };
-        let pages_per_program = one_shot_rows.map_or(1, |rows| rows * planes_per_lane);
-        let units_per_program = pages_per_program * units_per_page;
         let lanes = dies / dies_per_lane * lanes_per_die;
         let superblocks = u64::from(lanes) * u64::from(drive.blocks_per_plane);
         let units = superblocks * u64::from(units_per_superblock);
@@ -258,17 +252,12 @@ impl Geometry {
             units_per_row,
             planes_per_lane,
             dies_per_lane,
-            stripes: Stripes::new(dies_per_lane, units_per_row, one_shot_rows.unwrap_or(1)),
-            pages_per_program,
-            units_per_program,
+            stripes: Stripes::new(dies_per_lane, units_per_row, rows_per_program),
             logical_units: logical_units(units, drive.op) as u32,
             bad: BadBlocks::default(),
-            cell: drive.cell,
-            layers: drive.layers,
             by_units_per_superblock: Divisor::new(units_per_superblock),
             by_superblocks_per_lane: Divisor::new(drive.blocks_per_plane),
             by_lanes_per_die: Divisor::new(lanes_per_die),
-            by_units_per_program: Divisor::new(units_per_program),
             by_dies_per_channel: Divisor::new(dies_per_channel),
             unit_shift: unit_bytes.is_power_of_two().then(|| unit_bytes.ilog2()),
         }
@@ -306,36 +295,10 @@ impl Geometry {
         self.units / self.units_per_page
     }
 
-    /// Rows of a superblock on each of its dies: pages of a block.
-    pub fn rows_per_superblock(&self) -> u32 {
-        self.units_per_superblock / (self.units_per_page * self.blocks_per_superblock())
-    }
-
-    /// Pages of a superblock.
-    pub fn pages_per_superblock(&self) -> u32 {
-        self.units_per_superblock / self.units_per_page
-    }
-
-    /// Programming units of a superblock.
-    pub fn programs_per_superblock(&self) -> u32 {
-        self.units_per_superblock / self.units_per_program
-    }
-
     /// Units of a full row of a superblock: of the rows with the same number on all its dies.
     #[inline(always)]
     pub fn units_per_full_row(&self) -> u32 {
         self.units_per_row * self.dies_per_lane
-    }
-
-    /// Consecutive units that are always programmed and corrected together: a power of two. `copies_back`: the pages of
-    /// a programming unit may be copies of pages of different ages. `has_parts`: each unit may be corrected by itself.
-    pub fn units_per_age(&self, copies_back: bool, has_parts: bool) -> u32 {
-        match (copies_back, has_parts) {
-            (_, true) => 1,
-            (true, false) => self.units_per_page,
-            // A superblock has a whole number of programming units.
-            (false, false) => 1 << self.units_per_program.trailing_zeros(),
-        }
     }
 
     /// Blocks of a superblock: the planes of a lane on all its dies.
@@ -358,13 +321,6 @@ impl Geometry {
     pub fn first_of_page(&self, unit: UnitId) -> UnitId {
         // A superblock has a whole number of pages.
         UnitId(unit.0 & !(self.units_per_page - 1))
-    }
-
-    /// The number of a unit in its programming unit, from 0 on.
-    #[inline(always)]
-    pub fn place_in_program(&self, unit: UnitId) -> u32 {
-        // A superblock has a whole number of programming units.
-        self.by_units_per_program.split(unit.0).1
     }
 
     /// The row of unit `unit` of a superblock on its die: the number of its page in its block.
@@ -397,23 +353,10 @@ impl Geometry {
         lane_in_die * self.planes_per_lane + self.plane_in_lane(unit)
     }
 
-    /// Whether a page that is to be copied back may have to wait: until other pages fill a programming unit with it,
-    /// or, in a superblock of several blocks, until the next programming unit of the stream is in the plane of the
-    /// page.
-    pub fn copybacks_wait(&self) -> bool {
-        self.pages_per_program > 1 || self.blocks_per_superblock() > 1
-    }
-
     /// The units of the page of `unit`.
     pub fn units_of_page(&self, unit: UnitId) -> impl Iterator<Item = UnitId> + use<> {
         let first = self.first_of_page(unit).0;
         (first..first + self.units_per_page).map(UnitId)
-    }
-
-    /// The number in its superblock of the page of unit `unit` of a superblock.
-    #[inline(always)]
-    pub fn page_in_superblock(&self, unit: u32) -> u32 {
-        unit / self.units_per_page
     }
 
     /// The superblock of the unit with this PPN, and the unit's number in its superblock.
@@ -523,72 +466,6 @@ impl Geometry {
     #[inline(always)]
     pub fn channel_of(&self, die: DieId) -> u32 {
         self.by_dies_per_channel.divide(die.0)
-    }
-
-    /// Pages of a wordline, one for each bit of a cell.
-    pub fn pages_per_wordline(&self) -> u32 {
-        self.cell.bits()
-    }
-
-    /// Pages of a wordline that are programmed one after another, so that a torn program also destroys the pages before
-    /// its own: all pages of a wordline of planar MLC or TLC in page order. 1 where no page depends on another: SLC, 3D
-    /// cells, one-shot programs.
-    #[inline]
-    pub fn dependent_pages(&self) -> u32 {
-        match self.cell {
-            // The pages of a one-shot program are torn together.
-            _ if self.pages_per_program > 1 => 1,
-            Cell::Mlc => 2,
-            Cell::Tlc => 3,
-            Cell::Slc | Cell::Mlc3d | Cell::Tlc3d => 1,
-        }
-    }
-
-    /// The number of pages of its wordline on which the page of unit `unit` of a superblock depends: those before it,
-    /// or 0 where no page depends on another ([`Geometry::dependent_pages`]).
-    #[inline]
-    pub fn depends_on(&self, unit: u32) -> u32 {
-        self.row(unit) % self.dependent_pages()
-    }
-
-    /// Units of the full rows whose pages depend on one another ([`Geometry::dependent_pages`]): of a wordline of every
-    /// block of a superblock. They are consecutive units of the superblock. If no page depends on another, units of a
-    /// full row.
-    pub fn units_per_wordlines(&self) -> u32 {
-        self.dependent_pages() * self.units_per_full_row()
-    }
-
-    /// The number of units from unit `unit` of a superblock on up to the next unit that begins a wordline in every
-    /// block; 0 if `unit` does, or if no page depends on another.
-    pub fn left_in_wordlines(&self, unit: u32) -> u32 {
-        if self.dependent_pages() == 1 {
-            return 0;
-        }
-        let end = unit.next_multiple_of(self.units_per_wordlines());
-        // In page order the last wordline of a block may have fewer pages.
-        end.min(self.units_per_superblock) - unit
-    }
-
-    /// The kind of the page of unit `unit` of a superblock. The pages of a wordline have consecutive numbers in their
-    /// block.
-    pub fn kind(&self, unit: u32) -> PageKind {
-        self.kind_of_row(self.row(unit))
-    }
-
-    /// The kind of the pages of row `row` of a superblock.
-    pub fn kind_of_row(&self, row: u32) -> PageKind {
-        match (self.pages_per_wordline(), row % self.pages_per_wordline()) {
-            (1, _) => PageKind::Slc,
-            (_, 0) => PageKind::Lsb,
-            (3, 1) => PageKind::Csb,
-            _ => PageKind::Msb,
-        }
-    }
-
-    /// The layer of row `row` of a superblock, from 0 at the bottom. The rows are spread evenly over the layers, in
-    /// ascending order.
-    pub fn layer_of_row(&self, row: u32) -> u32 {
-        (u64::from(row) * u64::from(self.layers) / u64::from(self.rows_per_superblock())) as u32
     }
 
     /// Shows a unit as `c0.d3.p1.b120.pg7`: the numbers of the channel, of the die in the channel, of the plane in the

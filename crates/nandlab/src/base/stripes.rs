@@ -156,7 +156,7 @@ mod tests {
                 (geometry.lanes, geometry.superblocks, geometry.units_per_superblock),
                 (1, 5, 12 * 4 * 12)
             );
-            assert_eq!((geometry.rows_per_superblock(), geometry.blocks()), (12, 60));
+            assert_eq!(geometry.blocks(), 60);
             let (superblock, mut unit) = (SuperblockId(3), 0);
             let mut on_die = [0; 6];
             for stripe in 0..12 / rows_per_chunk {

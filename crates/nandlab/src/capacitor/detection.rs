@@ -206,7 +206,7 @@ impl PowerBackup {
         core.look_for_dead();
         self.guard.lanes_left = 0;
         self.guard.from = 0;
-        if core.geometry.dependent_pages() > 1 {
+        if core.array.shapes().have_dependent_pages() {
             for lane in (0..core.geometry.lanes).map(LaneId) {
                 self.guard(core, lane);
             }
@@ -232,7 +232,7 @@ impl PowerBackup {
                 self.pad(core, lane, stream);
             }
         }
-        core.ftl.set_host_lsb_only(&core.geometry, lane, true);
+        core.ftl.set_host_lsb_only(lane, true);
         self.guard.from = core.pool.next_order();
     }
 
@@ -242,7 +242,7 @@ impl PowerBackup {
         // Padding has the class of the stream's other programs, so that the units of the superblock are programmed in
         // order. Before the programs of a later job it needs the class of refresh, the first in which jobs program.
         let class = core.class_of(stream, core.refresh_class);
-        while core.ftl.is_amid_wordline(&core.geometry, lane, stream) {
+        while core.ftl.is_amid_wordline(lane, stream) {
             let to = Destination::Stream(lane, stream);
             let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
             core.program(padding).expect("the open superblock has a unit left in its wordline");
@@ -278,7 +278,7 @@ impl PowerBackup {
         if let Some(units) = self.drain.units.take()
             && self.spec.flush == FlushMethod::Csw
         {
-            for superblock in units.unfilled(&core.geometry) {
+            for superblock in units.unfilled() {
                 core.close_early(superblock);
             }
         }
@@ -296,7 +296,7 @@ impl PowerBackup {
     pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         self.enter_stage(core, Stage::Charged);
         for lane in (0..core.geometry.lanes).map(LaneId) {
-            core.ftl.set_host_lsb_only(&core.geometry, lane, false);
+            core.ftl.set_host_lsb_only(lane, false);
         }
         if let Some(detection) = self.found.take() {
             if self.is_measured {

@@ -286,7 +286,7 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     bench.detect();
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling, "the stream of the job is not padded before the job ends");
-    let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(&core.geometry, LANE, stream);
+    let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(LANE, stream);
     assert!(is_amid(&bench.core, StreamId::GC) && !is_amid(&bench.core, StreamId::HOST));
     // The job ends while a unit is being programmed in place.
     (bench.core.room.works[0].victim, bench.cache.is_reprogramming) = (None, true);

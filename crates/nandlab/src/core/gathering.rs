@@ -26,7 +26,7 @@ use super::read::SubRead;
 use super::{Core, Program};
 use crate::base::counters::counters;
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
-use crate::flash::{DEAD_LPN, Stamp};
+use crate::flash::{DEAD_LPN, Shapes, Stamp};
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
@@ -72,8 +72,8 @@ pub(crate) struct Gathering {
 
 impl Gathering {
     /// The state in which no programming unit gathers, with `streams` streams in each lane.
-    pub(crate) fn new(geometry: &Geometry, streams: usize) -> Self {
-        let count = if geometry.units_per_program == 1 { 0 } else { geometry.lanes as usize * streams };
+    pub(crate) fn new(geometry: &Geometry, shapes: &Shapes, streams: usize) -> Self {
+        let count = if shapes.units_per_program_max() == 1 { 0 } else { geometry.lanes as usize * streams };
         Self {
             programs: vec![None; count].into(),
             streams,
@@ -130,9 +130,10 @@ impl<P: Probe> Core<P> {
 
     #[inline(never)]
     fn gather(&mut self, slot: Slot, stream: StreamId) {
-        let Transaction { unit, owner, .. } = self.pool[slot];
+        let Transaction { unit, owner, shape, .. } = self.pool[slot];
         let lane = self.geometry.lane_of(self.geometry.superblock_of(unit));
-        let position = self.geometry.place_in_program(unit);
+        let shape = &self.array.shapes()[shape];
+        let (position, units) = (shape.place_in_program(unit), shape.units_per_program);
         let goes_along = position > 0;
         self.pool[slot].goes_along = goes_along;
         let index = self.gathering.index_of(lane, stream);
@@ -147,7 +148,7 @@ impl<P: Probe> Core<P> {
         program.buffered += u32::from(is_buffered);
         self.gathering.buffered += u32::from(is_buffered);
         let OpenProgram { first, buffered, .. } = *program;
-        let is_full = position + 1 == self.geometry.units_per_program;
+        let is_full = position + 1 == units;
         if is_full {
             *open = None;
             self.gathering.buffered -= buffered;
@@ -219,7 +220,7 @@ impl<P: Probe> Core<P> {
     /// Whether the die of `unit`, which is to be programmed, has begun the program of the unit's programming unit.
     pub(crate) fn has_begun_program(&self, unit: UnitId) -> bool {
         let (superblock, index) = self.geometry.split(unit);
-        let first = UnitId(unit.0 - self.geometry.place_in_program(unit));
+        let first = UnitId(unit.0 - self.shape(superblock).place_in_program(unit));
         self.device.has_begun(&self.pool, self.geometry.die_of_unit(superblock, index), first)
     }
 
@@ -286,7 +287,7 @@ impl<P: Probe> Core<P> {
     /// The number of units that are left in the programming unit to which `stream` of a lane writes next.
     pub(crate) fn units_to_fill(&self, lane: LaneId, stream: StreamId) -> u32 {
         let open = self.gathering.open(lane, stream);
-        open.map_or(self.geometry.units_per_program, |program| self.units_left(&program))
+        open.map_or(self.first_shape().units_per_program, |program| self.units_left(&program))
     }
 
     /// Fills the programming unit that gathers in a stream of a lane with padding, if there is one, and queues its
@@ -305,7 +306,9 @@ impl<P: Probe> Core<P> {
 
     /// The number of units of a programming unit that do not have a transaction yet.
     fn units_left(&self, program: &OpenProgram) -> u32 {
-        self.geometry.units_per_program - self.geometry.place_in_program(self.pool[program.last].unit) - 1
+        let last = &self.pool[program.last];
+        let shape = &self.array.shapes()[last.shape];
+        shape.units_per_program - shape.place_in_program(last.unit) - 1
     }
 
     /// Fills a programming unit, all units of which are allocated, with padding, and queues its program. After the
@@ -332,7 +335,7 @@ impl<P: Probe> Core<P> {
         first: AllocatedUnit,
         mut next: impl FnMut(&mut Self, AllocatedUnit) -> Option<Program>,
     ) {
-        let units = self.geometry.units_per_program;
+        let units = self.shape(self.geometry.superblock_of(first.unit)).units_per_program;
         for number in 0..units {
             let allocated = AllocatedUnit {
                 unit: UnitId(first.unit.0 + number),

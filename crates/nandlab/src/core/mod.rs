@@ -206,7 +206,7 @@ impl<P: Probe> Core<P> {
             end,
             pool: Transactions::default(),
             agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
-            gathering: Gathering::new(&geometry, ftl.streams.count()),
+            gathering: Gathering::new(&geometry, array.shapes(), ftl.streams.count()),
             waiters: Waiters::default(),
             wakes: Wakes::new(geometry.lanes),
             inside: Inside::default(),
@@ -254,6 +254,12 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn shape(&self, superblock: SuperblockId) -> &Shape {
         self.array.shape(superblock)
+    }
+
+    /// The shape that every free superblock has. Questions about a lane or the drive as a whole ask this shape.
+    #[inline(always)]
+    pub(crate) fn first_shape(&self) -> &Shape {
+        self.array.shapes().first()
     }
 
     /// Queues a wake, which the event loop serves before the next event.

@@ -103,7 +103,7 @@ impl<'a, P: Probe> Offline<'a, P> {
             lpn,
             Stamp { sequence, corrected: core.physics.initial_ages.of_next(superblock) },
         );
-        let is_closed = core.array.program(superblock, index) == core.geometry.units_per_superblock;
+        let is_closed = core.array.program(superblock, index) == core.shape(superblock).units;
         if lpn.0 != DEAD_LPN {
             core.ftl.remap(&core.geometry, &mut core.array, lpn, unit);
             on_mapped(lpn);
@@ -122,7 +122,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         let victim = core.pick_victim(lane)?;
         let moved = core.valid_units(victim);
         let whole = &mut core.room.spaces[lane.index()].fully_valid_victims_now;
-        *whole = if moved == core.geometry.units_per_superblock { *whole + 1 } else { 0 };
+        *whole = if moved == core.array.shape(victim).units { *whole + 1 } else { 0 };
         if *whole > FULLY_VALID_MAX * core.geometry.superblocks_in(lane) {
             let text = format!(
                 "it picked {whole} blocks in succession that have no invalid page, though other blocks of the lane have some"
@@ -137,7 +137,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         }
         core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
         let mut index = 0;
-        while let Some(next) = self.ftl.next_valid(&self.geometry, victim, index) {
+        while let Some(next) = self.ftl.next_valid(victim, index) {
             index = next + 1;
             let unit = self.geometry.unit(victim, next);
             let (lpn, sequence) = (self.array.lpn(unit), self.array.stamp(unit).sequence);

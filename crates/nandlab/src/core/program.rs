@@ -4,7 +4,7 @@ use super::copy_back::NoRoom;
 use super::{Component, Core, Wake};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::slab::Node;
-use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
+use crate::flash::{DEAD_LPN, ShapeId, Stamp, SuperblockState};
 use crate::ftl::streams::Writer;
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
@@ -128,7 +128,7 @@ impl<P: Probe> Core<P> {
 
     /// Whether a job has to end its wordlines before its victim is erased ([`Core::end_wordlines`]).
     pub(crate) fn ends_wordlines(&self) -> bool {
-        self.state.is_guarded && self.geometry.dependent_pages() > 1
+        self.state.is_guarded && self.array.shapes().have_dependent_pages()
     }
 
     /// Called when the job of a lane has copied all units and is about to erase its victim, or to end, and after a
@@ -143,18 +143,18 @@ impl<P: Probe> Core<P> {
             if !self.ftl.streams.is_of_jobs(stream) {
                 continue;
             }
-            while self.ftl.is_amid_wordline(&self.geometry, lane, stream) {
+            while self.ftl.is_amid_wordline(lane, stream) {
                 let skipped = self.allocate(lane, stream).expect("a stream amid a wordline has a page left");
-                debug_assert!(
-                    self.geometry.place_in_program(skipped.unit) == 0,
-                    "a job has closed its programs"
-                );
                 for _ in 1..self.geometry.units_per_page {
                     self.allocate(lane, stream);
                 }
                 let (superblock, index) = self.geometry.split(skipped.unit);
+                debug_assert!(
+                    self.shape(superblock).place_in_program(skipped.unit) == 0,
+                    "a job has closed its programs"
+                );
                 let units = self.geometry.units_per_page;
-                if self.array.skip(superblock, index, units) == self.geometry.units_per_superblock {
+                if self.array.skip(superblock, index, units) == self.shape(superblock).units {
                     self.ftl.close(&self.geometry, &mut self.array, superblock, self.now);
                     self.wake(Wake::Space(lane));
                     self.look_if_dead(superblock);
@@ -274,11 +274,11 @@ impl<P: Probe> Core<P> {
         }
     }
 
-    /// Counts a flash operation that has ended on its die.
+    /// Counts a flash operation on a superblock of this shape that has ended on its die.
     #[inline(always)]
-    pub(crate) fn count_ended(&mut self, kind: FlashOp, cause: Cause) {
+    pub(crate) fn count_ended(&mut self, kind: FlashOp, cause: Cause, shape: ShapeId) {
         let count = match kind {
-            FlashOp::Program | FlashOp::Copyback => self.geometry.pages_per_program,
+            FlashOp::Program | FlashOp::Copyback => self.array.shapes()[shape].pages_per_program,
             FlashOp::Erase => self.geometry.planes_per_lane,
             FlashOp::Read => 1,
         };
@@ -288,8 +288,8 @@ impl<P: Probe> Core<P> {
     /// Ends the erase of a superblock on the die of its unit `first`. After the last of its dies the superblock becomes
     /// free, or retires. Returns whether this was the last.
     pub(crate) fn end_erase(&mut self, first: UnitId, cause: Cause) -> bool {
-        self.count_ended(FlashOp::Erase, cause);
         let (superblock, index) = self.geometry.split(first);
+        self.count_ended(FlashOp::Erase, cause, self.array.shape_id(superblock));
         let is_erased = self.array.erase_on_die(superblock, index);
         if is_erased {
             self.array.erase(&self.geometry, superblock);

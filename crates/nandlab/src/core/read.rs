@@ -277,7 +277,7 @@ impl<P: Probe> Core<P> {
             age_s: copied.programmed.age_s(self.physics.age_clock.at(self.now)),
             reads: self.array.reads_of(&self.geometry, superblock, index),
             copybacks: state.copybacks(),
-            kind: self.geometry.kind(index),
+            kind: self.array.shape(superblock).kind(index),
         };
         let mut mean = model(&mut self.physics.reliability, &condition);
         if self.physics.reprogram_error > 0.0 {

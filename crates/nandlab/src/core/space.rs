@@ -222,7 +222,7 @@ impl<P: Probe> Core<P> {
     /// Number of units of a lane that are free for the host, those of superblocks that become free soon included.
     pub(crate) fn host_room(&self, lane: LaneId) -> u32 {
         let superblocks = self.free_soon(lane).saturating_sub(self.ftl.reserve_superblocks);
-        superblocks * self.geometry.units_per_superblock + self.ftl.host_units_open(lane)
+        superblocks * self.first_shape().units + self.ftl.host_units_open(lane)
     }
 
     /// Number of units of the host's open superblocks that are allocated and whose programs have not ended.
@@ -239,7 +239,7 @@ impl<P: Probe> Core<P> {
     /// number of victims, the present one included, that GC has to erase for it, if every victim after the present one
     /// has `valid` valid units. Counts at most [`VICTIMS_AHEAD`] victims.
     pub(crate) fn units_to_next_superblock(&self, lane: LaneId, valid: u32) -> (u32, u32) {
-        let units_per_superblock = self.geometry.units_per_superblock;
+        let units_per_superblock = self.first_shape().units;
         // The victims may have slightly more valid units than expected. So GC is assumed to open a new superblock
         // already if fewer than `slack` units would be left in its open superblocks.
         let slack = units_per_superblock / 16;
@@ -252,7 +252,7 @@ impl<P: Probe> Core<P> {
         if free >= enough {
             return (0, 0);
         }
-        let mut room = self.ftl.job_units_open(&self.geometry, lane);
+        let mut room = self.ftl.job_units_open(lane);
         let mut left = self.victim(lane).map_or(valid, |victim| self.valid_units(victim));
         let (mut moved, mut victims) = (0, 0);
         while victims < VICTIMS_AHEAD {
@@ -276,7 +276,7 @@ impl<P: Probe> Core<P> {
     /// ([`Core::host_room`]).
     pub(crate) fn is_below(&self, lane: LaneId, share: f64) -> bool {
         let free = self.host_room(lane);
-        f64::from(free) < share * f64::from(self.ftl.host_spare_units(&self.geometry, lane))
+        f64::from(free) < share * f64::from(self.ftl.host_spare_units(lane))
     }
 
     /// Whether a superblock retires with its next erase.
@@ -304,7 +304,7 @@ impl<P: Probe> Core<P> {
     /// superblocks.
     pub(crate) fn superblocks_to_empty(&self, lane: LaneId, superblock: SuperblockId, is_wear: bool) -> u32 {
         let stream = self.emptying_stream(superblock, is_wear);
-        self.ftl.superblocks_for(&self.geometry, lane, stream, self.valid_units(superblock))
+        self.ftl.superblocks_for(lane, stream, self.valid_units(superblock))
     }
 
     /// The rule of [`Core::may_empty`]. The erase of the job gives `given` free superblocks, and that of the emptied
@@ -326,12 +326,12 @@ impl<P: Probe> Core<P> {
     /// programming unit and, while power loss may tear a program, all pages but one of its last wordlines, of which
     /// every block of the superblock has one.
     pub(crate) fn gains(&self, superblock: SuperblockId) -> bool {
-        let is_guarded = self.state.is_guarded && self.geometry.dependent_pages() > 1;
-        let wordlines = self.geometry.units_per_wordlines();
-        let unused = if is_guarded { wordlines - self.geometry.units_per_page } else { 0 };
+        let to = self.first_shape();
+        let is_guarded = self.state.is_guarded && to.dependent_pages() > 1;
+        let unused = if is_guarded { to.units_per_wordlines() - self.geometry.units_per_page } else { 0 };
         // The job may leave its last programming unit with only one unit of data.
-        let padding = self.geometry.units_per_program - 1;
-        self.valid_units(superblock) + unused + padding < self.geometry.units_per_superblock
+        let padding = to.units_per_program - 1;
+        self.valid_units(superblock) + unused + padding < self.shape(superblock).units
     }
 
     /// Number of valid units of the page that begins with `first`.
@@ -421,7 +421,7 @@ impl<P: Probe> Core<P> {
 
     /// Number of units that an internal `stream` of `lane` can still allocate.
     pub(crate) fn stream_room(&self, lane: LaneId, stream: StreamId) -> u32 {
-        self.ftl.stream_room(&self.geometry, lane, stream)
+        self.ftl.stream_room(lane, stream)
     }
 
     /// The stream to which a job writes the units of a superblock when it moves them off-chip.
@@ -439,11 +439,11 @@ impl<P: Probe> Core<P> {
     /// Whether `stream` of `lane` has room for a unit and for all that the job of `lane` still has to move to `stream`.
     /// The unit takes a whole programming unit, and may close one that the job has begun.
     fn has_room_beside_job(&self, lane: LaneId, stream: StreamId) -> bool {
-        let program = self.geometry.units_per_program;
+        let program = self.first_shape().units_per_program;
         let room = self.stream_room(lane, stream);
         let has_room_for = |moved: u32| room >= program + moved.next_multiple_of(program);
         // What a job moves, which takes longer to find out, is a superblock at most.
-        has_room_for(self.geometry.units_per_superblock) || has_room_for(self.units_to_move(lane, stream))
+        has_room_for(self.first_shape().units) || has_room_for(self.units_to_move(lane, stream))
     }
 
     /// Whether a translation page may be written to `lane`. The write must leave the units that a job needs to move
@@ -456,7 +456,7 @@ impl<P: Probe> Core<P> {
     /// Whether a combination page may be written to its `stream` of `lane`. The write must leave the units that a job needs to move
     /// combination pages, the free superblocks that others may need, and enough garbage for GC.
     pub(crate) fn has_combination_room(&self, lane: LaneId, stream: StreamId) -> bool {
-        self.ftl.has_combination_room(&self.geometry, lane, stream) && self.has_room_beside_job(lane, stream)
+        self.ftl.has_combination_room(lane, stream) && self.has_room_beside_job(lane, stream)
     }
 
     /// The lane for a write whose own lane is `lane`: `lane` itself, or, if `lane` is overfull, another lane that is
@@ -464,12 +464,12 @@ impl<P: Probe> Core<P> {
     /// that GC gains nothing; the other lanes then have fewer valid units.
     #[cold]
     pub(crate) fn lane_in_place_of(&self, lane: LaneId, has_room: impl Fn(&Self, LaneId) -> bool) -> LaneId {
-        if !self.ftl.is_overfull(&self.geometry, lane) {
+        if !self.ftl.is_overfull(lane) {
             return lane;
         }
         let others = (0..self.geometry.lanes).map(LaneId);
-        let others = others.filter(|&other| !self.ftl.is_overfull(&self.geometry, other));
-        let spare = |lane: LaneId| self.ftl.spare_units(&self.geometry, lane);
+        let others = others.filter(|&other| !self.ftl.is_overfull(other));
+        let spare = |lane: LaneId| self.ftl.spare_units(lane);
         others.max_by_key(|&other| (has_room(self, other), spare(other), other.0)).unwrap_or(lane)
     }
 
@@ -493,11 +493,11 @@ impl<P: Probe> Core<P> {
     /// free.
     pub(crate) fn close_early(&mut self, superblock: SuperblockId) {
         let programmed = self.array.superblock(superblock).programmed;
-        let left = self.geometry.units_per_superblock - programmed;
+        let left = self.shape(superblock).units - programmed;
         if programmed == 0 {
             self.ftl.give_back(&self.geometry, &mut self.array, superblock);
         } else if left > 0 {
-            self.array.skip_to(superblock, self.geometry.units_per_superblock);
+            self.array.skip_to(superblock, self.array.shape(superblock).units);
             self.ftl.close(&self.geometry, &mut self.array, superblock, self.now);
             self.wake(Wake::Space(self.geometry.lane_of(superblock)));
             self.look_if_dead(superblock);

@@ -296,7 +296,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
         core.end_erase(done.unit, done.cause);
         return;
     }
-    core.count_ended(done.kind, done.cause);
+    core.count_ended(done.kind, done.cause, done.shape);
     if done.is_in_place() {
         return;
     }
@@ -311,7 +311,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     } else {
         programmed
     };
-    if programmed == core.geometry.units_per_superblock {
+    if programmed == core.shape(superblock).units {
         core.ftl.close(&core.geometry, &mut core.array, superblock, core.now);
         core.wake(Wake::Space(core.geometry.lane_of(superblock)));
     }
@@ -325,7 +325,7 @@ pub(crate) fn decode(core: &mut Core<NoProbe>, slot: Slot) -> Transaction {
     let read = core.pool.remove(slot);
     let superblock = core.geometry.superblock_of(read.unit);
     core.array.read(&core.geometry, superblock, read.index);
-    core.count_ended(FlashOp::Read, read.cause);
+    core.count_ended(FlashOp::Read, read.cause, read.shape);
     core.unpin(superblock);
     read
 }
@@ -354,7 +354,7 @@ pub(crate) fn unmap(core: &mut Core<NoProbe>, lpn: u32) -> Option<UnitId> {
 /// Deallocates all units of a full superblock, and erases the superblock without simulated time.
 pub(crate) fn clear(core: &mut Core<NoProbe>, superblock: SuperblockId) {
     assert_eq!(core.array.superblock(superblock).state, SuperblockState::Full);
-    while let Some(index) = core.ftl.next_valid(&core.geometry, superblock, 0) {
+    while let Some(index) = core.ftl.next_valid(superblock, 0) {
         let lpn = core.array.lpn(core.geometry.unit(superblock, index));
         unmap(core, lpn.0);
     }

@@ -338,7 +338,7 @@ impl<P: Probe> Drive<P> {
     fn on_programmed(&mut self, done: &Transaction) {
         // The program that ends the stage `syncing` is not part of the measurement.
         let is_measured = self.power.is_draining();
-        self.core.count_ended(done.kind, done.cause);
+        self.core.count_ended(done.kind, done.cause, done.shape);
         match done.owner {
             Owner::Job(lane) if done.is_in_place() => self.on_reprogrammed(lane, done),
             _ => self.on_unit_programmed(done),
@@ -396,7 +396,7 @@ impl<P: Probe> Drive<P> {
         if done.skips > 0 {
             programmed = self.core.array.skip_after(superblock, done.index, u32::from(done.skips));
         }
-        let is_closed = programmed == self.core.geometry.units_per_superblock;
+        let is_closed = programmed == self.core.shape(superblock).units;
         if is_closed {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, self.core.now);
         }

@@ -198,11 +198,11 @@ impl<P: Probe> Drive<P> {
             }
         }
         let vsm_pages = spec.refresh.policy.partial().map_or(0, |partial| partial.vsm_pages);
-        let vsm_programs = vsm_pages.div_ceil(geometry.pages_per_program);
+        let vsm_programs = vsm_pages.div_ceil(core.first_shape().pages_per_program);
         let (cut_at, clock_scale) = (spec.power.cut_at_ns, spec.reliability.clock_scale);
         // Units wait for the others of their programming unit, so copies are counted in programming units. Each die of
         // a superblock has its own.
-        let copies = spec.migration.in_flight.saturating_mul(geometry.units_per_program);
+        let copies = spec.migration.in_flight.saturating_mul(core.first_shape().units_per_program);
         let copies = copies.saturating_mul(geometry.dies_per_lane);
         let copies_back = spec.migration.policy.copybacks_max() > 0;
         let gc = &spec.gc;

@@ -82,7 +82,7 @@ impl<P: Probe> Drive<P> {
         }
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             for stream in self.core.ftl.streams.ids() {
-                while self.core.ftl.is_amid_program(&self.core.geometry, lane, stream) {
+                while self.core.ftl.is_amid_program(lane, stream) {
                     Offline::new(&mut self.core).program_now(lane, stream, Lpn(DEAD_LPN), 0, |_| ());
                 }
             }
@@ -94,8 +94,7 @@ impl<P: Probe> Drive<P> {
     /// units. The valid units have the lowest LPNs, so that a workload that starts at address 0 finds data.
     fn fill(&mut self, used: f64, valid: f64, order: FillOrder, watch: Watch) -> bool {
         let mut stream = Stream::new(self.spec.seed, "precondition");
-        let (lanes, units_per_superblock) =
-            (self.core.geometry.lanes, self.core.geometry.units_per_superblock);
+        let (lanes, units_per_superblock) = (self.core.geometry.lanes, self.core.first_shape().units);
         // 1e-9 absorbs rounding, so that 0.29 of 100 superblocks are 29.
         let filled_superblocks = (used * f64::from(self.core.geometry.superblocks_per_lane) + 1e-9) as u32;
         let filled = u64::from(filled_superblocks * units_per_superblock) * u64::from(lanes);
@@ -214,9 +213,8 @@ impl<P: Probe> Drive<P> {
             // Dynamic allocation may take any lane: the lane with the most garbage is collected.
             let garbage = |lane: &LaneId| {
                 let ftl = &self.core.ftl;
-                let units =
-                    ftl.spare_units(&self.core.geometry, *lane) - ftl.free_units(&self.core.geometry, *lane);
-                (!ftl.is_overfull(&self.core.geometry, *lane), units)
+                let units = ftl.spare_units(*lane) - ftl.free_units(*lane);
+                (!ftl.is_overfull(*lane), units)
             };
             let lane = lane.or_else(|| (0..self.core.geometry.lanes).map(LaneId).max_by_key(garbage));
             let lane = lane.expect("a drive has lanes");

@@ -173,7 +173,7 @@ impl<P: Probe> Drive<P> {
     /// Restricts the host's streams to LSB pages, because programs may be torn while the capacitor is empty.
     fn use_lsb_pages_only(&mut self) {
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
-            self.core.ftl.set_host_lsb_only(&self.core.geometry, lane, true);
+            self.core.ftl.set_host_lsb_only(lane, true);
         }
     }
 }

@@ -142,19 +142,19 @@ impl<P: Probe> Drive<P> {
     /// superblock has one block of each plane of its lane. So the blocks of a plane, bad ones included, are the
     /// superblocks of a lane, missing ones included; and the pages of a block are the rows of a superblock.
     fn fingerprint(&self) -> [(&'static str, u64); 16] {
-        let g = &self.core.geometry;
+        let (g, shape) = (&self.core.geometry, self.core.first_shape());
         [
             ("drive.chips_per_channel", g.chips_per_channel.into()),
             ("drive.dies_per_chip", g.dies_per_chip.into()),
             ("drive.planes_per_die", g.planes_per_die().into()),
             ("ftl.mapping_unit (units of a page)", g.units_per_page.into()),
             ("ftl.superblock (blocks)", g.blocks_per_superblock().into()),
-            ("drive.program_order (pages of a program)", g.pages_per_program.into()),
+            ("drive.program_order (pages of a program)", shape.pages_per_program.into()),
             ("lanes", g.lanes.into()),
             ("drive.blocks_per_plane", g.superblocks_per_lane.into()),
             ("drive.bad_blocks, seed (bad blocks)", g.bad.blocks),
             ("drive.bad_blocks, seed (hash of the bad blocks by plane)", g.bad.fingerprint()),
-            ("drive.pages_per_block", g.rows_per_superblock().into()),
+            ("drive.pages_per_block", shape.rows.into()),
             ("drive.page_size (bytes)", g.page_bytes().into()),
             ("logical units", g.logical_units.into()),
             ("translation pages (ftl.map)", self.demand_map().map_or(0, |demand| demand.pages.len() as u64)),
@@ -210,7 +210,7 @@ impl<P: Probe> Drive<P> {
             let mark = u32::from(superblock.mark) << 24;
             let used = self.units_before_next(SuperblockId(id));
             out.put_u32(mark | (used & 0xffff) << 8 | superblock.state as u32)?;
-            if self.core.geometry.units_per_superblock > SMALL_SUPERBLOCK {
+            if self.core.first_shape().units > SMALL_SUPERBLOCK {
                 out.put_u32(used >> 16)?;
             }
             for index in 0..used {
@@ -277,12 +277,12 @@ impl<P: Probe> Drive<P> {
         for _ in 0..self.core.geometry.superblocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
             let (mark, mut used, state) = ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
-            if self.core.geometry.units_per_superblock > SMALL_SUPERBLOCK {
+            if self.core.first_shape().units > SMALL_SUPERBLOCK {
                 used |= input.get_u32()? << 16;
             }
             let is_mark = mark <= COPYBACKS_MAX || self.core.ftl.streams.marked(mark).is_some();
             let is_in_range = id < self.core.geometry.superblocks && is_mark;
-            if !is_in_range || used > self.core.geometry.units_per_superblock {
+            if !is_in_range || used > self.core.first_shape().units {
                 return Err(SnapshotError::Damaged("a superblock is out of range"));
             }
             let state = match state {
@@ -338,7 +338,7 @@ impl<P: Probe> Drive<P> {
                     // A superblock to which no unit will be written any more is closed.
                     None => {
                         let superblock = self.core.geometry.superblock_of(next);
-                        self.core.array.skip_to(superblock, self.core.geometry.units_per_superblock);
+                        self.core.array.skip_to(superblock, self.core.shape(superblock).units);
                         closed.push(superblock);
                     }
                 }

@@ -266,7 +266,9 @@ impl<P: Probe> Drive<P> {
         let repeat = workload.map_or(1, |workload| workload.repeat).into();
         let now = record.count(self.core.now, &self.core.operations);
         let warm_up = self.recorder.beginning.as_ref().map_or(0, |begin| begin.requests);
-        record.rounds.verdict(&self.core.geometry, &now, is_closed, [requests, warm_up, repeat])
+        let page_bytes = self.core.geometry.page_bytes().into();
+        let pages_per_block = self.core.first_shape().rows;
+        record.rounds.verdict(page_bytes, pages_per_block, &now, is_closed, [requests, warm_up, repeat])
     }
 
     /// Adds the rows of the series that are due up to `time`.
@@ -319,8 +321,8 @@ impl Sampled<'_> {
         let span = end - recorder.series.end_ns();
         let (mut sum, mut least) = (0.0, f64::INFINITY);
         for lane in (0..geometry.lanes).map(LaneId) {
-            let free = core.ftl.free_units(geometry, lane);
-            let units = geometry.superblocks_in(lane) * geometry.units_per_superblock;
+            let free = core.ftl.free_units(lane);
+            let units = geometry.superblocks_in(lane) * core.first_shape().units;
             let share = ratio(f64::from(free), f64::from(units));
             sum += share;
             least = least.min(share);

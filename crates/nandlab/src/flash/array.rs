@@ -136,8 +136,13 @@ impl Array {
         &self.shapes[self.shape_id(superblock)]
     }
 
-    /// Gives an erased superblock another shape. A free superblock has the first shape, so a superblock is reshaped after
-    /// it has been taken from the free superblocks.
+    /// The shapes of the superblocks with these ids as array indices.
+    pub fn shapes_of(&self, superblocks: Range<usize>) -> ShapesOf<'_> {
+        ShapesOf { shapes: &self.shapes, of: &self.shape_of[superblocks] }
+    }
+
+    /// Gives an erased superblock another shape. Free superblocks have the first shape: a superblock is reshaped when it
+    /// has been taken from them, and again if it is given back without an erase.
     ///
     /// # Panics
     /// If a unit of the superblock is programmed, skipped, valid or needed by an operation.
@@ -567,7 +572,8 @@ impl Array {
     }
 
     /// Counts the erase of `superblock`, which has ended on all its dies. Clears what has been counted since the last
-    /// erase, the lists of torn, lost and partial units, and the records of copybacks. If the array keeps sequence
+    /// erase, the lists of torn, lost and partial units, and the records of copybacks. The superblock has the first shape
+    /// again. If the array keeps sequence
     /// numbers, also clears the LPN and the sequence number of each unit. The [`SuperblockState`], the time of closing
     /// and the age stamps remain.
     pub fn erase(&mut self, geometry: &Geometry, superblock: SuperblockId) {
@@ -582,6 +588,7 @@ impl Array {
         state.programmed = 0;
         state.mark = 0;
         *self.rare_mut(superblock) = Rare::default();
+        self.shape_of[superblock.index()] = ShapeId::FIRST.number();
         if let Some(on_dies) = &mut self.on_dies {
             on_dies.of_mut(superblock).fill(0);
         }
@@ -607,6 +614,21 @@ impl Array {
                 self.lost.remove(&unit);
             }
         }
+    }
+}
+
+/// The shapes of some consecutive superblocks.
+#[derive(Clone, Copy, Debug)]
+pub struct ShapesOf<'a> {
+    shapes: &'a Shapes,
+    of: &'a [u8],
+}
+
+impl ShapesOf<'_> {
+    /// The shape of the superblock with number `at` among these.
+    #[inline(always)]
+    pub fn at(&self, at: u32) -> &Shape {
+        &self.shapes[ShapeId::of(self.of[at as usize])]
     }
 }
 

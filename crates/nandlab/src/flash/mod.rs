@@ -10,7 +10,7 @@ mod shape;
 mod superblock;
 
 pub use age::{AgeClock, AgeStamp, InitialAges};
-pub use array::Array;
+pub use array::{Array, ShapesOf};
 pub use ecc::{
     Ecc, EccSpec, Hints, LEVELS_MAX, LevelSpec, RETRY_ROWS_MAX, Retry, RetryRow, RetryTable, StartLevel,
 };

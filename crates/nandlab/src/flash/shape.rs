@@ -115,8 +115,10 @@ pub struct Shape {
     by_units_per_program: Divisor,
     /// Rows of a program operation.
     rows_per_step: u32,
-    units_per_page: u32,
-    units_per_full_row: u32,
+    /// Units of a page, in every shape the same.
+    pub units_per_page: u32,
+    /// Units of the rows with the same number on all dies of a superblock, in every shape the same.
+    pub units_per_full_row: u32,
     stripes: Stripes,
     /// Number of read levels, at least 1.
     levels: usize,
@@ -245,6 +247,13 @@ impl Shape {
             // A superblock has a whole number of programming units.
             (false, false) => 1 << self.units_per_program.trailing_zeros(),
         }
+    }
+
+    /// Whether a page that is to be copied back may have to wait: until other pages fill a programming unit with it,
+    /// or, in a superblock of several blocks, until the next programming unit of the stream is in the plane of the
+    /// page.
+    pub fn copybacks_wait(&self) -> bool {
+        self.pages_per_program > 1 || self.units_per_full_row > self.units_per_page
     }
 
     /// Pages of a wordline, one for each bit of a cell.
@@ -417,6 +426,16 @@ impl Shapes {
         self.iter().map(|shape| shape.units_per_program).max().unwrap_or(1)
     }
 
+    /// The largest number of units of a superblock.
+    pub fn units_max(&self) -> u32 {
+        self.iter().map(|shape| shape.units).max().unwrap_or_default()
+    }
+
+    /// Whether the pages of a wordline depend on one another in some shape ([`Shape::dependent_pages`]).
+    pub fn have_dependent_pages(&self) -> bool {
+        self.iter().any(|shape| shape.dependent_pages() > 1)
+    }
+
     /// Consecutive units that are always programmed and corrected together in every shape ([`Shape::units_per_age`]).
     pub fn units_per_age(&self, copies_back: bool, has_parts: bool) -> u32 {
         self.iter().map(|shape| shape.units_per_age(copies_back, has_parts)).min().unwrap_or(1)
@@ -429,5 +448,119 @@ impl std::ops::Index<ShapeId> for Shapes {
     #[inline(always)]
     fn index(&self, id: ShapeId) -> &Shape {
         &self.all[id.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::geometry::{DriveSpec, Layout, Lpn, Superblock as Blocks, SuperblockId};
+    use crate::base::units::{MS, US};
+    use crate::flash::{Array, Keeps, Stamp, StartLevel, SuperblockState};
+
+    /// A drive of one plane with blocks of two TLC wordlines, each of which one program writes. A page has two units. And
+    /// the shape of these blocks with one bit a cell: a page a wordline.
+    fn tlc_and_slc() -> (Geometry, Shapes, ShapeId) {
+        let drive = DriveSpec {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 3,
+            pages_per_block: 6,
+            page_size_bytes: 8192,
+            cell: Cell::Tlc3d,
+            layers: 2,
+            op: 0.5,
+            bad_blocks: 0.0,
+            endurance: 10,
+            registers: 1,
+            program_order: ProgramOrder::OneShot,
+        };
+        let geometry = Geometry::with(&drive, Layout { units_per_page: 2, superblock: Blocks::Plane });
+        let ecc = EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full };
+        let by_layer = ProgramTime::ByLayer { fastest_ns: 600 * US, slowest_ns: 800 * US };
+        let times = CellTimes {
+            read: Some(KindTimes { lsb_ns: 40 * US, csb_ns: 60 * US, msb_ns: 80 * US }),
+            transfer_ns: 10 * US,
+            decode_ns: Some(US),
+            erase_ns: 5 * MS,
+        };
+        let steps = by_layer.steps(Cell::Tlc3d, 6, 3, 2);
+        let tlc = Shape::new(&geometry, Cell::Tlc3d, ProgramOrder::OneShot, &steps, &times, &ecc);
+        let times = CellTimes { read: Some(KindTimes::uniform(20 * US)), erase_ns: 3 * MS, ..times };
+        let steps = ProgramTime::Uniform(100 * US).steps(Cell::Slc, 2, 1, 1);
+        let slc = Shape::new(&geometry, Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc);
+        let mut shapes = Shapes::new(tlc);
+        let slc = shapes.add(slc);
+        (geometry, shapes, slc)
+    }
+
+    #[test]
+    fn units_kinds_programs_and_times_follow_from_the_shape() {
+        let (_, shapes, slc) = tlc_and_slc();
+        let of = |shape: &Shape| (shape.units, shape.rows, shape.pages_per_program, shape.units_per_program);
+        assert_eq!([of(shapes.first()), of(&shapes[slc])], [(12, 6, 3, 6), (4, 2, 1, 2)]);
+        let step = |rows, time_ns| ProgramStep { rows, time_ns };
+        let steps = |shape: &Shape| shape.steps().collect::<Vec<_>>();
+        assert_eq!(steps(shapes.first()), [step(0..3, 600 * US), step(3..6, 800 * US)]);
+        assert_eq!(steps(&shapes[slc]), [step(0..1, 100 * US), step(1..2, 100 * US)]);
+        let kinds = |shape: &Shape| (0..shape.units).map(|unit| shape.kind(unit)).collect::<Vec<_>>();
+        let [lsb, csb, msb] = [PageKind::Lsb, PageKind::Csb, PageKind::Msb].map(|kind| [kind; 2]);
+        assert_eq!(kinds(shapes.first()), [lsb, csb, msb, lsb, csb, msb].concat());
+        assert_eq!(kinds(&shapes[slc]), [PageKind::Slc; 4]);
+        let read = |shape: &Shape| (0..shape.units).map(|unit| shape.read_ns(unit)).sum::<Span>();
+        assert_eq!([read(shapes.first()), read(&shapes[slc])], [4 * (40 + 60 + 80) * US, 4 * 20 * US]);
+        // The fifth PPN of the second superblock, number 16 of the drive, is the fifth unit of a program of six.
+        let place = |shape: &Shape| shape.place_in_program(UnitId(16));
+        assert_eq!([place(shapes.first()), place(&shapes[slc])], [4, 0]);
+        // The smaller programming unit decides which units always have a common age: two.
+        assert_eq!((shapes.units_per_program_max(), shapes.units_per_age(false, false)), (6, 2));
+    }
+
+    /// Fills a superblock of each shape by its programs, reads a page of each, and erases both. The times on the die add
+    /// up to two programs, a read and an erase each.
+    #[test]
+    fn superblocks_of_two_shapes_are_programmed_and_erased_beside_each_other() {
+        let (geometry, shapes, slc) = tlc_and_slc();
+        let keeps = Keeps { sequences: true, ages: true, copied: false, units_per_age: 2 };
+        let mut array = Array::new(&geometry, shapes, 7, keeps);
+        let [tlc_block, slc_block] = [SuperblockId(0), SuperblockId(1)];
+        array.reshape(slc_block, slc);
+        let mut busy = [Span::ZERO; 2];
+        for (superblock, busy) in [tlc_block, slc_block].into_iter().zip(&mut busy) {
+            array.superblock_mut(superblock).state = SuperblockState::Open;
+            let shape = array.shape(superblock).clone();
+            for first in shape.programs() {
+                *busy += shape.program_ns(first);
+                for index in first..first + shape.units_per_program {
+                    let unit = geometry.unit(superblock, index);
+                    array.stage(unit, Lpn(unit.0), Stamp { sequence: 1, ..Stamp::default() });
+                    assert_eq!(array.program(superblock, index), index + 1);
+                }
+            }
+            assert_eq!(array.superblock(superblock).programmed, shape.units);
+            assert_eq!(array.programmed(superblock).count() as u32, shape.units);
+            assert_eq!(array.unprogrammed(superblock), [shape.units..shape.units]);
+            array.read(&geometry, superblock, shape.units - 1);
+            *busy += shape.read_ns(shape.units - 1) + shape.erase_ns;
+        }
+        assert_eq!(busy, [(600 + 800 + 80) * US + 5 * MS, (100 + 100 + 20) * US + 3 * MS]);
+        for superblock in [tlc_block, slc_block] {
+            array.erase(&geometry, superblock);
+            let state = array.superblock(superblock);
+            assert_eq!((state.programmed, state.reads, state.pe_cycles), (0, 0, 8));
+            assert_eq!((array.shape_id(superblock), array.shape(superblock).units), (ShapeId::FIRST, 12));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "superblock 1 is not erased and cannot be reshaped")]
+    fn a_superblock_with_a_programmed_unit_cannot_be_reshaped() {
+        let (geometry, shapes, slc) = tlc_and_slc();
+        let mut array = Array::new(&geometry, shapes, 0, Keeps::default());
+        array.superblock_mut(SuperblockId(1)).state = SuperblockState::Open;
+        array.program(SuperblockId(1), 0);
+        array.reshape(SuperblockId(1), slc);
     }
 }

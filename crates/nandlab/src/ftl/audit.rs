@@ -45,7 +45,7 @@ impl Ftl {
                     "lane {lane}: the order of the free superblocks does not follow from their P/E cycles"
                 ));
             }
-            let free_units = state.count_free_units(geometry.units_per_superblock);
+            let free_units = state.count_free_units(self.shapes.first());
             if state.free_units != free_units {
                 return Err(format!(
                     "lane {lane}: {free_units} units are free, but the lane's counter is {}",
@@ -77,13 +77,13 @@ impl Ftl {
                     let place = if in_list[within] { "in" } else { "missing from" };
                     return Err(format!("{name} is {place} the free list"));
                 }
-                let units = superblock.programmed;
+                let (id, units) = (SuperblockId((first + within) as u32), superblock.programmed);
                 let fits = match superblock.state {
                     SuperblockState::Free | SuperblockState::Retired | SuperblockState::Bad => {
                         units == 0 && bits == 0 && superblock.pins == 0 && superblock.mark == 0
                     }
                     SuperblockState::Open => true,
-                    SuperblockState::Full | SuperblockState::Victim => units == geometry.units_per_superblock,
+                    SuperblockState::Full | SuperblockState::Victim => units == array.shape(id).units,
                 };
                 if !fits {
                     return Err(format!(
@@ -92,7 +92,7 @@ impl Ftl {
                         superblock.copybacks()
                     ));
                 }
-                if !array.adds_up(SuperblockId((first + within) as u32)) {
+                if !array.adds_up(id) {
                     return Err(format!("{name}: the programmed units of its dies do not add up to {units}"));
                 }
                 if superblock.state == SuperblockState::Full {

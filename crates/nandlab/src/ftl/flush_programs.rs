@@ -67,12 +67,17 @@ pub struct FlushPrograms {
     turn: usize,
     /// The number of wordlines at the start of each superblock of which only the LSB page is used.
     lsb_only: u32,
-    /// Rows of a wordline whose pages depend on one another ([`Geometry::dependent_pages`]).
+    /// Rows of a wordline whose pages depend on one another ([`Shape::dependent_pages`](crate::flash::Shape::dependent_pages)).
     rows_per_wordline: u32,
-    /// Programming units of a row on a die, all of which are used or all skipped ([`programs_per_row`]).
+    /// Programming units of a row on a die, all of which are used or all skipped
+    /// ([`Shape::programs_per_row`](crate::flash::Shape::programs_per_row)).
     programs_per_row: u32,
     /// The largest number of superblocks of a die that are written together, one programming unit of each in turn.
     set_max: usize,
+    /// Units of a programming unit.
+    units_per_program: u32,
+    /// Programming units of a superblock on one die.
+    programs_on_die: u32,
 }
 
 impl FlushPrograms {
@@ -95,17 +100,18 @@ impl FlushPrograms {
                 DieId((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
             }
         };
-        let required = required_programs(geometry, ftl, units.div_ceil(geometry.units_per_program));
-        let programs = programs_on_die(geometry);
-        let programs_per_row = programs_per_row(geometry);
-        let (lsb_only, set_max) = match geometry.cell {
+        // The flush takes free superblocks, which have the first shape.
+        let shape = ftl.shapes.first();
+        let required = required_programs(geometry, ftl, units.div_ceil(shape.units_per_program));
+        let (programs_on_die, programs_per_row) = (shape.programs_on_die(), shape.programs_per_row());
+        let (lsb_only, set_max) = match shape.cell {
             Cell::Slc => (0, 1),
             // One-shot programs are equally fast.
-            Cell::Mlc | Cell::Tlc if geometry.dependent_pages() == 1 => (0, 1),
+            Cell::Mlc | Cell::Tlc if shape.dependent_pages() == 1 => (0, 1),
             Cell::Mlc | Cell::Tlc => (
                 lsb_only_wordlines(
-                    (programs / programs_per_row).into(),
-                    geometry.dependent_pages().into(),
+                    (programs_on_die / programs_per_row).into(),
+                    shape.dependent_pages().into(),
                     required.div_ceil(programs_per_row).into(),
                 ) as u32,
                 1,
@@ -121,28 +127,25 @@ impl FlushPrograms {
             order: (0..geometry.dies).map(die).collect(),
             turn: 0,
             lsb_only,
-            rows_per_wordline: geometry.dependent_pages(),
+            rows_per_wordline: shape.dependent_pages(),
             programs_per_row,
             set_max,
+            units_per_program: shape.units_per_program,
+            programs_on_die,
         }
     }
 
     /// Makes a `plain` flush continue on each die by itself, in the superblock on several dies that the host's stream
     /// has open (`open`), and then in free superblocks, one programming unit after another. `done` returns the number
     /// of units of a superblock on a die that are programmed or skipped once the programs under way have ended.
-    pub fn continue_by_die(
-        &mut self,
-        geometry: &Geometry,
-        open: Option<SuperblockId>,
-        done: impl Fn(SuperblockId, DieId) -> u32,
-    ) {
+    pub fn continue_by_die(&mut self, open: Option<SuperblockId>, done: impl Fn(SuperblockId, DieId) -> u32) {
         (self.is_by_die, self.lsb_only, self.set_max) = (true, 0, 1);
         let Some(open) = open else { return };
         self.shared.push(open);
         for (on_die, die) in self.dies.iter_mut().zip((0..).map(DieId)) {
             on_die.superblocks.push(open);
-            on_die.program = done(open, die) / geometry.units_per_program;
-            if on_die.program == programs_on_die(geometry) {
+            on_die.program = done(open, die) / self.units_per_program;
+            if on_die.program == self.programs_on_die {
                 (on_die.set_start, on_die.at, on_die.program) = (1, 1, 0);
             }
         }
@@ -150,9 +153,9 @@ impl FlushPrograms {
 
     /// Returns a function of a programming unit: the number of programming units right after it that the flush leaves
     /// erased. After the last LSB page of a wordline of which only the LSB pages are used, these are the other pages of
-    /// the wordline; else 0. A superblock has `programs` programming units on a die.
-    fn skipped_after(&self, programs: u32) -> impl Fn(u32) -> u32 + use<> {
-        let &Self { lsb_only, rows_per_wordline, programs_per_row, .. } = self;
+    /// the wordline; else 0.
+    fn skipped_after(&self) -> impl Fn(u32) -> u32 + use<> {
+        let &Self { lsb_only, rows_per_wordline, programs_per_row, programs_on_die: programs, .. } = self;
         move |program| {
             let (row, next_in_row) = (program / programs_per_row, (program + 1) % programs_per_row);
             let skips = next_in_row == 0
@@ -199,8 +202,8 @@ impl FlushPrograms {
         array: &mut Array,
         ftl: &mut Ftl,
     ) -> Option<AllocatedUnit> {
-        let end = programs_on_die(geometry);
-        let skipped_after = self.skipped_after(end);
+        let (end, units) = (self.programs_on_die, self.units_per_program);
+        let skipped_after = self.skipped_after();
         let on_die = &mut self.dies[die.index()];
         while on_die.at == on_die.superblocks.len() {
             // Only a set whose first programming units are being written takes further superblocks.
@@ -229,7 +232,6 @@ impl FlushPrograms {
         }
         let (superblock, program) = (on_die.superblocks[on_die.at], on_die.program);
         on_die.at += 1;
-        let units = geometry.units_per_program;
         let index = geometry.stripes.unit(geometry.die_in_lane(die), program * units);
         let unit = geometry.unit(superblock, index);
         // Each die of a superblock on several dies counts as opening the superblock.
@@ -238,11 +240,11 @@ impl FlushPrograms {
 
     /// The superblocks taken by the flush that still have, on at least one of their dies, a programming unit that the
     /// flush has neither written nor left erased.
-    pub fn unfilled(&self, geometry: &Geometry) -> Vec<SuperblockId> {
-        let end = programs_on_die(geometry);
+    pub fn unfilled(&self) -> Vec<SuperblockId> {
+        let (end, skipped_after) = (self.programs_on_die, self.skipped_after());
         let mut unfilled = Vec::new();
         for die in &self.dies {
-            let after = die.program + 1 + self.skipped_after(end)(die.program);
+            let after = die.program + 1 + skipped_after(die.program);
             let next = |nth: usize| if nth < die.at { after } else { die.program };
             let set = die.superblocks.iter().enumerate().skip(die.set_start);
             let begun = set.filter(|&(nth, _)| next(nth) < end).map(|(_, superblock)| superblock);
@@ -267,17 +269,6 @@ pub fn lsb_only_wordlines(rows: u64, rows_per_wordline: u64, required: u64) -> u
         return rows.div_ceil(rows_per_wordline);
     }
     rows.saturating_sub(required) / (rows_per_wordline - 1)
-}
-
-/// Programming units of a superblock on one die.
-fn programs_on_die(geometry: &Geometry) -> u32 {
-    geometry.programs_per_superblock() / geometry.dies_per_lane
-}
-
-/// Programming units of a row on one die: with page order one in every plane of the lane. 1 with one-shot programs,
-/// although a programming unit then has several rows.
-pub fn programs_per_row(geometry: &Geometry) -> u32 {
-    (geometry.units_per_row / geometry.units_per_program).max(1)
 }
 
 /// Eq. 6: the number of programming units required of each free superblock on each of its dies, for a flush of

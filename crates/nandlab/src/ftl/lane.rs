@@ -3,6 +3,7 @@
 use super::FreeSuperblocks;
 use super::streams::{STREAMS_MAX, StreamId};
 use crate::base::geometry::{Geometry, UnitId};
+use crate::flash::{Shape, ShapeId, Shapes};
 
 /// The open superblock of a stream: the next PPN, and the PPN after the last unit of the superblock. The two are equal
 /// if the stream has no open superblock.
@@ -15,6 +16,8 @@ pub(super) struct OpenSuperblock {
     pub(super) skips: u32,
     /// Whether all units are used again from the next row on all dies on: some dies have skipped rows, others not yet.
     pub(super) skips_end: bool,
+    /// The shape of the superblock.
+    pub(super) shape: ShapeId,
 }
 
 impl OpenSuperblock {
@@ -116,10 +119,14 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Makes the superblock of `units` units whose first one is `first` the open superblock with number `index`.
-    pub(super) fn begin(&mut self, index: usize, first: UnitId, units: u32) {
+    /// Makes the superblock of this shape whose first unit is `first`, which has been free, the open superblock with
+    /// number `index`.
+    pub(super) fn begin(&mut self, index: usize, first: UnitId, shape: ShapeId, shapes: &Shapes) {
         let open = &mut self.open[index];
-        (open.next, open.end) = (first.0, first.0 + units);
+        let units = shapes[shape].units;
+        (open.next, open.end, open.shape) = (first.0, first.0 + units, shape);
+        // While it was free, it counted as one of the first shape.
+        self.free_units = self.free_units - shapes.first().units + units;
     }
 
     /// Allocates the next unit of the open superblock with number `index`.
@@ -132,22 +139,18 @@ impl Lane {
         unit
     }
 
-    pub(super) fn count_free_units(&self, units_per_superblock: u32) -> u32 {
-        self.free.len() * units_per_superblock + self.open.iter().map(OpenSuperblock::left).sum::<u32>()
+    /// The free units of the open superblocks and of the free ones, which have the shape `free`.
+    pub(super) fn count_free_units(&self, free: &Shape) -> u32 {
+        self.free.len() * free.units + self.open.iter().map(OpenSuperblock::left).sum::<u32>()
     }
 
     /// Whether, with `valid` valid units, at most half a superblock's worth of garbage is left for GC. The units of
     /// `taken_superblocks` superblocks are not counted, because GC cannot collect them. Garbage that is less than a
-    /// page in each superblock is not counted either: GC gains nothing from it.
-    pub(super) fn leaves_little_garbage(
-        &self,
-        geometry: &Geometry,
-        taken_superblocks: u32,
-        valid: u32,
-    ) -> bool {
+    /// page in each superblock is not counted either: GC gains nothing from it. The superblocks count with `shape`.
+    pub(super) fn leaves_little_garbage(&self, shape: &Shape, taken_superblocks: u32, valid: u32) -> bool {
         let superblocks = self.usable_superblocks.saturating_sub(taken_superblocks);
-        let thin = superblocks * (geometry.units_per_page - 1);
-        valid + thin + geometry.units_per_superblock / 2 >= superblocks * geometry.units_per_superblock
+        let thin = superblocks * (shape.units_per_page - 1);
+        valid + thin + shape.units / 2 >= superblocks * shape.units
     }
 
     /// Whether a stream of the host can allocate a unit and leave the job the units promised to it. A free superblock
@@ -197,7 +200,7 @@ mod tests {
             let (full, end) = (row * dies, 9 * row * dies);
             let is_used = |index: &u32| (index / full).is_multiple_of(1 + skips);
             for next in (0..=end).filter(|index| is_used(index) || *index == end) {
-                let mut open = OpenSuperblock { next, end, skips, skips_end: false };
+                let mut open = OpenSuperblock { next, end, skips, ..OpenSuperblock::default() };
                 let room = open.room(full);
                 let (mut taken, mut skipped) = (Vec::new(), 0);
                 while open.next < open.end {
@@ -219,7 +222,7 @@ mod tests {
     /// used again: it skips the second row, as the first die has.
     #[test]
     fn all_units_are_used_again_when_every_die_has_skipped_the_same_rows() {
-        let mut open = OpenSuperblock { next: 0, end: 32, skips: 1, skips_end: false };
+        let mut open = OpenSuperblock { end: 32, skips: 1, ..OpenSuperblock::default() };
         let take = |open: &mut OpenSuperblock| {
             let allocated = open.take(2, 2);
             (allocated.unit.0, allocated.skips)

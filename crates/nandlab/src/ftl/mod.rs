@@ -16,7 +16,7 @@ pub mod streams;
 mod unit_map;
 mod victim;
 
-pub use flush_programs::{FlushMethod, FlushPrograms, lsb_only_wordlines, programs_per_row};
+pub use flush_programs::{FlushMethod, FlushPrograms, lsb_only_wordlines};
 pub use free_superblocks::{FreeSuperblocks, WearLevelling};
 pub use lane::{AllocatedUnit, Lane};
 pub use streams::{STREAMS_MAX, StreamId};
@@ -29,7 +29,7 @@ use crate::base::huge::Huge;
 use crate::base::policy::PolicyError;
 use crate::base::units::Time;
 pub use crate::flash::COPYBACKS_MAX;
-use crate::flash::{Array, SuperblockState};
+use crate::flash::{Array, Shapes, SuperblockState};
 use allocation::Allocator;
 use lane::OpenSuperblock;
 use needs::SuperblockNeeds;
@@ -77,6 +77,8 @@ pub struct Ftl {
     /// By unit, one bit: whether the unit is valid. Every superblock starts a new word.
     valid: Huge<u64>,
     words_per_superblock: usize,
+    /// The shapes of the drive. Free superblocks have the first one.
+    shapes: Shapes,
     levelling: WearLevelling,
     /// The superblocks that every lane needs beyond its valid units.
     pub needs: SuperblockNeeds,
@@ -104,7 +106,8 @@ const FLUSH_KEEPS_SUPERBLOCKS: u32 = 1;
 impl Ftl {
     /// Creates the FTL of an erased drive.
     pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
-        let words_per_superblock = (geometry.units_per_superblock as usize).div_ceil(64);
+        let shapes = array.shapes().clone();
+        let words_per_superblock = (shapes.units_max() as usize).div_ceil(64);
         let Config { allocation, levelling, victim, needs, streams } = config;
         let streams = Streams::new(&streams, geometry.logical_units, geometry.units);
         let lane = |lane: u32| {
@@ -114,7 +117,7 @@ impl Ftl {
                 free.push(levelling, within, superblock.pe_cycles);
             }
             Lane {
-                free_units: free.len() * geometry.units_per_superblock,
+                free_units: free.len() * shapes.first().units,
                 free,
                 open: Default::default(),
                 valid: 0,
@@ -141,6 +144,7 @@ impl Ftl {
             index: LeastValid::new(geometry.lanes, geometry.superblocks_per_lane),
             valid: Huge::zeroed(words_per_superblock * geometry.superblocks as usize),
             words_per_superblock,
+            shapes,
             levelling,
             shares_first_superblock: streams.spec(StreamId::GC).need.open == 0,
             reserve_superblocks: needs.free() as u32,
@@ -209,7 +213,8 @@ impl Ftl {
             let superblock = SuperblockId(geometry.first_superblock(lane).0 + superblock);
             let of_superblock = array.superblock_mut(superblock);
             (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, spec.mark);
-            state.begin(at, geometry.unit(superblock, 0), geometry.units_per_superblock);
+            let shape = array.shape_id(superblock);
+            state.begin(at, geometry.unit(superblock, 0), shape, &self.shapes);
         }
         Some(AllocatedUnit { opened, ..state.take(at, geometry) })
     }
@@ -230,7 +235,7 @@ impl Ftl {
                 let open = &mut lane.open[stream.index()];
                 // A superblock whose units are all allocated may have been erased and opened for another stream by now.
                 if !open.is_full() {
-                    let first = open.end - geometry.units_per_superblock;
+                    let first = open.end - self.shapes[open.shape].units;
                     let next = first + programmed(geometry.superblock_of(UnitId(first)));
                     lane.free_units += open.next.saturating_sub(next);
                     open.next = open.next.min(next);
@@ -241,15 +246,15 @@ impl Ftl {
 
     /// The lane of `die` to which a plain emergency flush writes next: the one with the most room.
     pub fn flush_lane(&self, geometry: &Geometry, die: DieId) -> Option<LaneId> {
-        let room = |lane: &LaneId| self.flush_room(geometry, *lane);
+        let room = |lane: &LaneId| self.flush_room(*lane);
         geometry.lanes_of(die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
     }
 
     /// The units of a lane that a plain emergency flush can write.
-    pub fn flush_room(&self, geometry: &Geometry, lane: LaneId) -> u32 {
+    pub fn flush_room(&self, lane: LaneId) -> u32 {
         let open = self.lanes[lane.index()].open[StreamId::HOST.index()];
-        open.room(geometry.units_per_full_row())
-            + self.flush_superblocks(lane) * geometry.units_per_superblock
+        let free = self.shapes.first();
+        open.room(free.units_per_full_row) + self.flush_superblocks(lane) * free.units
     }
 
     /// Allocates a programming unit for an emergency flush from the host's stream, in [`Ftl::flush_lane`] of `die`, as
@@ -279,9 +284,10 @@ impl Ftl {
         keep: u32,
     ) -> Option<AllocatedUnit> {
         let mut first = self.allocate_keeping(geometry, array, lane, stream, keep)?;
-        debug_assert!(geometry.place_in_program(first.unit) == 0, "the stream is amid a programming unit");
         let at = self.open_of(stream);
-        for _ in 1..geometry.units_per_program {
+        let shape = &self.shapes[self.lanes[lane.index()].open[at].shape];
+        debug_assert!(shape.place_in_program(first.unit) == 0, "the stream is amid a programming unit");
+        for _ in 1..shape.units_per_program {
             first.skips = self.lanes[lane.index()].take(at, geometry).skips;
         }
         Some(first)
@@ -303,7 +309,7 @@ impl Ftl {
         }
         let state = &mut self.lanes[lane.index()];
         let within = state.free.pop()?;
-        state.free_units -= geometry.units_per_superblock;
+        state.free_units -= self.shapes.first().units;
         let superblock = SuperblockId(geometry.first_superblock(lane).0 + within);
         array.superblock_mut(superblock).state = SuperblockState::Open;
         Some(superblock)
@@ -319,9 +325,10 @@ impl Ftl {
         programmed: u32,
     ) -> bool {
         let first = geometry.unit(superblock, 0).0;
-        let end = first + geometry.units_per_superblock;
-        let state = &mut self.lanes[lane.index()];
-        match state.open.iter_mut().find(|open| !open.is_full() && open.end == end) {
+        let Self { lanes, shapes, .. } = self;
+        let state = &mut lanes[lane.index()];
+        let fills = |open: &OpenSuperblock| !open.is_full() && open.end == first + shapes[open.shape].units;
+        match state.open.iter_mut().find(|open| fills(open)) {
             Some(open) if open.next == first + programmed => {
                 state.free_units -= open.left();
                 open.next = open.end;
@@ -341,7 +348,7 @@ impl Ftl {
         let within = superblock.0 - geometry.first_superblock(lane).0;
         let state = &mut self.lanes[lane.index()];
         state.free.push(self.levelling, within, of_superblock.pe_cycles);
-        state.free_units += geometry.units_per_superblock;
+        state.free_units += self.shapes.first().units;
     }
 
     /// Whether a stream uses only LSB pages.
@@ -350,28 +357,28 @@ impl Ftl {
     }
 
     /// Whether the open superblock of a stream has wordlines of which some units are allocated and others are not, and
-    /// the pages of a wordline depend on one another ([`Geometry::left_in_wordlines`]).
-    pub fn is_amid_wordline(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> bool {
+    /// the pages of a wordline depend on one another ([`Shape::left_in_wordlines`](crate::flash::Shape::left_in_wordlines)).
+    pub fn is_amid_wordline(&self, lane: LaneId, stream: StreamId) -> bool {
         let open = self.lanes[lane.index()].open[self.open_of(stream)];
-        !open.is_full() && geometry.left_in_wordlines(geometry.split(UnitId(open.next)).1) > 0
+        let shape = &self.shapes[open.shape];
+        !open.is_full() && shape.left_in_wordlines(shape.units - open.left()) > 0
     }
 
     /// Makes a stream use only LSB pages, or all pages again. To use only LSB pages, the stream must not be amid a
     /// wordline ([`Ftl::is_amid_wordline`]).
-    pub fn set_lsb_only(&mut self, geometry: &Geometry, lane: LaneId, stream: StreamId, is_on: bool) {
-        debug_assert!(
-            !is_on || !self.is_amid_wordline(geometry, lane, stream),
-            "the stream is amid a wordline"
-        );
+    pub fn set_lsb_only(&mut self, lane: LaneId, stream: StreamId, is_on: bool) {
+        debug_assert!(!is_on || !self.is_amid_wordline(lane, stream), "the stream is amid a wordline");
         let at = self.open_of(stream);
-        let skipped_rows = if is_on { geometry.dependent_pages() - 1 } else { 0 };
-        self.lanes[lane.index()].open[at].set_skips(skipped_rows, geometry.units_per_full_row());
+        let open = &mut self.lanes[lane.index()].open[at];
+        let shape = &self.shapes[open.shape];
+        let skipped_rows = if is_on { shape.dependent_pages() - 1 } else { 0 };
+        open.set_skips(skipped_rows, shape.units_per_full_row);
     }
 
     /// [`Ftl::set_lsb_only`] for the streams of the host.
-    pub fn set_host_lsb_only(&mut self, geometry: &Geometry, lane: LaneId, is_on: bool) {
+    pub fn set_host_lsb_only(&mut self, lane: LaneId, is_on: bool) {
         for number in 0..self.streams.hosts().len() {
-            self.set_lsb_only(geometry, lane, self.streams.hosts()[number], is_on);
+            self.set_lsb_only(lane, self.streams.hosts()[number], is_on);
         }
     }
 
@@ -408,7 +415,7 @@ impl Ftl {
         superblock: SuperblockId,
         is_wear: bool,
     ) -> StreamId {
-        let index = self.next_valid(geometry, superblock, 0);
+        let index = self.next_valid(superblock, 0);
         let lpn = index.map_or(Lpn(0), |index| array.lpn(geometry.unit(superblock, index)));
         self.copy_stream(lpn, is_wear)
     }
@@ -441,14 +448,11 @@ impl Ftl {
 
     /// The first valid unit of `superblock` from unit `from` on, by its number in the superblock.
     #[inline]
-    pub fn next_valid(&self, geometry: &Geometry, superblock: SuperblockId, from: u32) -> Option<u32> {
+    pub fn next_valid(&self, superblock: SuperblockId, from: u32) -> Option<u32> {
         let words =
             &self.valid[superblock.index() * self.words_per_superblock..][..self.words_per_superblock];
         let mut word = from as usize / 64;
-        if from >= geometry.units_per_superblock {
-            return None;
-        }
-        let mut bits = words[word] & (!0 << (from % 64));
+        let mut bits = words.get(word)? & (!0 << (from % 64));
         while bits == 0 {
             word += 1;
             bits = *words.get(word)?;
@@ -537,8 +541,9 @@ impl Ftl {
 
     /// Whether GC can gain units in `lane`, because a full superblock has at least a programming unit's worth of
     /// invalid units.
-    pub fn has_garbage(&self, geometry: &Geometry, lane: LaneId) -> bool {
-        self.index.fewest(lane).saturating_add(geometry.units_per_program) <= geometry.units_per_superblock
+    pub fn has_garbage(&self, lane: LaneId) -> bool {
+        let shape = self.shapes.first();
+        self.index.fewest(lane).saturating_add(shape.units_per_program) <= shape.units
     }
 
     /// The victim that the policy picks; `None` if the lane has no garbage ([`Ftl::has_garbage`]). The policy may pick
@@ -553,7 +558,7 @@ impl Ftl {
         lane: LaneId,
         now: Time,
     ) -> Result<Option<SuperblockId>, PolicyError> {
-        if !self.has_garbage(geometry, lane) {
+        if !self.has_garbage(lane) {
             return Ok(None);
         }
         let candidates = Self::candidates_of(geometry, array, lane, now, &self.index);
@@ -592,8 +597,9 @@ impl Ftl {
         now: Time,
         index: &'a LeastValid,
     ) -> Candidates<'a> {
-        let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
-        Candidates { lane, superblocks, units_per_superblock: geometry.units_per_superblock, now, index }
+        let of_lane = geometry.superblocks_of(lane);
+        let shapes = array.shapes_of(of_lane.clone());
+        Candidates { lane, superblocks: &array.superblocks[of_lane], shapes, now, index }
     }
 
     /// Makes `superblock` a victim: it is no longer a candidate.
@@ -624,7 +630,7 @@ impl Ftl {
         } else {
             superblock.state = SuperblockState::Free;
             state.free.push(self.levelling, within, superblock.pe_cycles);
-            state.free_units += geometry.units_per_superblock;
+            state.free_units += self.shapes.first().units;
             state.is_worn_out = false;
         }
     }
@@ -657,11 +663,12 @@ impl Ftl {
         state.usable_superblocks = superblocks.iter().filter(|b| b.state.is_usable()).count() as u32;
         state.open = open.map(|next| {
             next.map_or(OpenSuperblock::default(), |next| {
-                let (superblock, _) = geometry.split(next);
-                let end = geometry.unit(superblock, 0).0 + geometry.units_per_superblock;
-                OpenSuperblock { next: next.0, end, ..OpenSuperblock::default() }
+                let superblock = geometry.superblock_of(next);
+                let shape = array.shape_id(superblock);
+                let end = geometry.unit(superblock, 0).0 + array.shapes()[shape].units;
+                OpenSuperblock { next: next.0, end, shape, ..OpenSuperblock::default() }
             })
         });
-        state.free_units = state.count_free_units(geometry.units_per_superblock);
+        state.free_units = state.count_free_units(self.shapes.first());
     }
 }

@@ -43,8 +43,7 @@ impl Ftl {
     /// retired, when less than `foreground_free` of the units that can become free for the host is free; at least 1. A
     /// superblock's worth of garbage may be in the victim of a job and another one in open superblocks.
     pub fn garbage_per_superblock(&self, geometry: &Geometry, foreground_free: f64) -> u32 {
-        let (superblocks, units_per_superblock) =
-            (geometry.fewest_superblocks(), geometry.units_per_superblock);
+        let (superblocks, units_per_superblock) = (geometry.fewest_superblocks(), self.shapes.first().units);
         let spare = self.needs.usable_units(superblocks.into()).saturating_sub(self.needs.valid_units());
         let garbage = spare as f64 * (1.0 - foreground_free) - 2.0 * f64::from(units_per_superblock);
         ((garbage / f64::from(superblocks)) as u32).clamp(1, units_per_superblock)
@@ -67,12 +66,12 @@ impl Ftl {
 
     /// Whether a combination page can be written to its `stream` of `lane` without taking a free superblock that the job under way,
     /// translation pages or an emergency flush may need. The lane must also have enough garbage for GC to gain units.
-    pub fn has_combination_room(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> bool {
+    pub fn has_combination_room(&self, lane: LaneId, stream: StreamId) -> bool {
         let state = &self.lanes[lane.index()];
         // Host units and translation pages count at their maximum, because every LPN may be mapped later.
         let units = self.needs.valid_units() as u32 + state.combinations;
-        if self.is_overfull(geometry, lane)
-            || state.leaves_little_garbage(geometry, self.taken_superblocks, units)
+        if self.is_overfull(lane)
+            || state.leaves_little_garbage(self.shapes.first(), self.taken_superblocks, units)
         {
             return false;
         }
@@ -88,9 +87,9 @@ impl Ftl {
 
     /// Whether a lane has so many valid units that GC may gain nothing: at most half a superblock's worth of garbage is
     /// left, whereas GC needs one superblock's worth.
-    pub fn is_overfull(&self, geometry: &Geometry, lane: LaneId) -> bool {
+    pub fn is_overfull(&self, lane: LaneId) -> bool {
         let state = &self.lanes[lane.index()];
-        state.leaves_little_garbage(geometry, self.taken_superblocks, state.valid)
+        state.leaves_little_garbage(self.shapes.first(), self.taken_superblocks, state.valid)
     }
 
     /// The share of the drive's superblocks that are free, among the superblocks that are not retired. `soon_free`
@@ -122,16 +121,22 @@ impl Ftl {
     #[inline(never)]
     fn choose_any_lane(&mut self, geometry: &Geometry, device: &Device, stream: StreamId) -> Option<LaneId> {
         if let Allocator::Dynamic { lane: Some(lane), .. } = self.allocator
-            && self.is_amid_program(geometry, lane, stream)
+            && self.is_amid_program(lane, stream)
         {
             return Some(lane);
         }
         let Self {
-            allocator, lanes, reserve_superblocks, taken_superblocks, shares_first_superblock, ..
+            allocator,
+            lanes,
+            shapes,
+            reserve_superblocks,
+            taken_superblocks,
+            shares_first_superblock,
+            ..
         } = self;
+        let shape = shapes.first();
         let has_room = |state: &Lane| state.has_room(stream, *reserve_superblocks, *shares_first_superblock);
-        let has_little =
-            |state: &Lane| state.leaves_little_garbage(geometry, *taken_superblocks, state.valid);
+        let has_little = |state: &Lane| state.leaves_little_garbage(shape, *taken_superblocks, state.valid);
         let is_any_ample = OnceCell::new();
         // While another lane has enough garbage for GC, a lane with little garbage takes no more writes.
         let is_full = |state: &Lane| {
@@ -149,18 +154,16 @@ impl Ftl {
         allocator.choose(geometry, device, |lane| {
             let state = &lanes[lane.index()];
             let open = state.open[stream.index()];
-            (has_room(state) && !is_full(state)).then(|| {
-                state.free_superblocks() * geometry.units_per_superblock
-                    + open.room(geometry.units_per_full_row())
-            })
+            (has_room(state) && !is_full(state))
+                .then(|| state.free_superblocks() * shape.units + open.room(shape.units_per_full_row))
         })
     }
 
     /// Whether the last programming unit of a stream has units left.
     #[inline]
-    pub fn is_amid_program(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> bool {
+    pub fn is_amid_program(&self, lane: LaneId, stream: StreamId) -> bool {
         let open = self.lanes[lane.index()].open[self.open_of(stream)];
-        !open.is_full() && geometry.place_in_program(UnitId(open.next)) > 0
+        !open.is_full() && self.shapes[open.shape].place_in_program(UnitId(open.next)) > 0
     }
 
     /// Whether `stream`, one of the host's, can allocate a unit in `lane` now.
@@ -187,31 +190,27 @@ impl Ftl {
     }
 
     /// The number of free superblocks that `stream` must open in `lane` for `units` units.
-    pub fn superblocks_for(&self, geometry: &Geometry, lane: LaneId, stream: StreamId, units: u32) -> u32 {
+    pub fn superblocks_for(&self, lane: LaneId, stream: StreamId, units: u32) -> u32 {
         let open = self.lanes[lane.index()].open[self.open_of(stream)];
-        let of_superblock = OpenSuperblock { next: 0, end: geometry.units_per_superblock, ..open };
-        let row = geometry.units_per_full_row();
+        let of_superblock = OpenSuperblock { next: 0, end: self.shapes.first().units, ..open };
+        let row = self.shapes.first().units_per_full_row;
         units.saturating_sub(open.room(row)).div_ceil(of_superblock.room(row))
     }
 
     /// The number of units that an internal `stream` of `lane` can still allocate.
-    pub fn stream_room(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> u32 {
+    pub fn stream_room(&self, lane: LaneId, stream: StreamId) -> u32 {
         let state = &self.lanes[lane.index()];
         let open = state.open[self.open_of(stream)];
-        let of_superblock = OpenSuperblock { next: 0, end: geometry.units_per_superblock, ..open };
-        let row = geometry.units_per_full_row();
+        let of_superblock = OpenSuperblock { next: 0, end: self.shapes.first().units, ..open };
+        let row = self.shapes.first().units_per_full_row;
         open.room(row) + state.free.len() * of_superblock.room(row)
     }
 
     /// The number of erased units of a lane that are not allocated to a program.
     #[inline]
-    pub fn free_units(&self, geometry: &Geometry, lane: LaneId) -> u32 {
+    pub fn free_units(&self, lane: LaneId) -> u32 {
         let state = &self.lanes[lane.index()];
-        debug_assert_eq!(
-            state.free_units,
-            state.count_free_units(geometry.units_per_superblock),
-            "free units"
-        );
+        debug_assert_eq!(state.free_units, state.count_free_units(self.shapes.first()), "free units");
         state.free_units
     }
 
@@ -222,8 +221,9 @@ impl Ftl {
     }
 
     /// The number of units that `stream` of `lane` can allocate without opening a superblock.
-    pub fn units_open(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> u32 {
-        self.lanes[lane.index()].open[self.open_of(stream)].room(geometry.units_per_full_row())
+    pub fn units_open(&self, lane: LaneId, stream: StreamId) -> u32 {
+        let open = self.lanes[lane.index()].open[self.open_of(stream)];
+        open.room(self.shapes.first().units_per_full_row)
     }
 
     /// The latest superblock of `stream` in a lane, and the number of its units that are allocated.
@@ -235,28 +235,27 @@ impl Ftl {
     ) -> Option<(SuperblockId, u32)> {
         let open = self.lanes[lane.index()].open[stream.index()];
         let last = UnitId(open.end.checked_sub(1)?);
-        Some((geometry.superblock_of(last), geometry.units_per_superblock - open.left()))
+        Some((geometry.superblock_of(last), self.shapes[open.shape].units - open.left()))
     }
 
     /// The number of units that can be allocated in the open superblocks for GC, wear levelling and copybacks.
-    pub fn job_units_open(&self, geometry: &Geometry, lane: LaneId) -> u32 {
+    pub fn job_units_open(&self, lane: LaneId) -> u32 {
         let open = &self.lanes[lane.index()].open;
         let is_of_job = |&stream: &StreamId| self.streams.spec(stream).writer == Writer::Job;
-        let room = |stream: StreamId| open[self.open_of(stream)].room(geometry.units_per_full_row());
+        let room = |stream: StreamId| open[self.open_of(stream)].room(self.shapes.first().units_per_full_row);
         self.streams.ids().filter(is_of_job).map(room).sum()
     }
 
     /// The number of units of a lane that can become free for the host: units that are not valid, without those of the
     /// superblocks that are kept from the host or may be open for internal streams.
-    pub fn host_spare_units(&self, geometry: &Geometry, lane: LaneId) -> u32 {
-        self.spare_units(geometry, lane)
-            .saturating_sub(self.taken_superblocks * geometry.units_per_superblock)
+    pub fn host_spare_units(&self, lane: LaneId) -> u32 {
+        self.spare_units(lane).saturating_sub(self.taken_superblocks * self.shapes.first().units)
     }
 
     /// The number of units of a lane that are not valid and can become free; units of retired superblocks do not count.
     #[inline]
-    pub fn spare_units(&self, geometry: &Geometry, lane: LaneId) -> u32 {
+    pub fn spare_units(&self, lane: LaneId) -> u32 {
         let state = &self.lanes[lane.index()];
-        (state.usable_superblocks * geometry.units_per_superblock).saturating_sub(state.valid)
+        (state.usable_superblocks * self.shapes.first().units).saturating_sub(state.valid)
     }
 }

@@ -4,7 +4,7 @@
 use crate::base::geometry::LaneId;
 use crate::base::policy::PolicyError;
 use crate::base::units::Time;
-use crate::flash::{Superblock, SuperblockState};
+use crate::flash::{ShapesOf, Superblock, SuperblockState};
 use std::sync::{Mutex, PoisonError};
 
 /// A policy that picks victims. One object serves all lanes of a drive.
@@ -172,8 +172,8 @@ pub struct Candidates<'a> {
     pub lane: LaneId,
     /// The lane's superblocks; a superblock in [`SuperblockState::Full`] may be picked.
     pub superblocks: &'a [Superblock],
-    /// Units of a superblock.
-    pub units_per_superblock: u32,
+    /// The shapes of the superblocks.
+    pub shapes: ShapesOf<'a>,
     /// The current simulated time.
     pub now: Time,
     pub(crate) index: &'a LeastValid,
@@ -228,6 +228,7 @@ mod tests {
     /// The naive twin of the index looks at every superblock.
     #[test]
     fn the_index_finds_the_first_superblock_with_the_fewest_valid_units() {
+        let array = crate::core::testing::Setup::default().core().array;
         for superblocks_per_lane in [1, 63, 64, 65, 4096, 4097, 9000] {
             let mut stream = Stream::new(u64::from(superblocks_per_lane), "least valid");
             let mut superblocks = vec![Superblock::default(); 2 * superblocks_per_lane as usize];
@@ -259,7 +260,7 @@ mod tests {
                 let candidates = Candidates {
                     lane,
                     superblocks: of_lane,
-                    units_per_superblock: 500,
+                    shapes: array.shapes_of(0..1),
                     now: Time::START,
                     index: &index,
                 };

@@ -198,7 +198,8 @@ impl Rounds {
     /// requests of the warm-up before them, and the number of times that the workload was played.
     pub(crate) fn verdict(
         &self,
-        geometry: &Geometry,
+        page_bytes: u64,
+        pages_per_block: u32,
         now: &Count,
         closed_loop: bool,
         run: [u64; 3],
@@ -206,7 +207,6 @@ impl Rounds {
         if now.written == 0 {
             return None;
         }
-        let page_bytes = u64::from(geometry.page_bytes());
         let of_rounds = |value: &dyn Fn(&Count, &Count) -> f64| -> Vec<f64> {
             self.ends.windows(2).map(|pair| value(&pair[0], &pair[1])).collect()
         };
@@ -222,7 +222,7 @@ impl Rounds {
         let window = &self.ends[rounds.saturating_sub(ROUNDS)..];
         let (begin, end) = (window[0], window[window.len() - 1]);
         let erased = ratio(
-            ((end.erases - begin.erases) * u64::from(geometry.rows_per_superblock())) as f64,
+            ((end.erases - begin.erases) * u64::from(pages_per_block)) as f64,
             (end.pages - begin.pages) as f64,
         );
         let judged = |values: &[f64]| steady_state(values).expect("there are enough rounds");
@@ -345,7 +345,7 @@ mod tests {
 
     fn verdict(pages: u64, waf: impl Fn(u64) -> u64, erased: f64) -> Option<SteadySummary> {
         let (rounds, now) = played(pages, waf, erased);
-        rounds.verdict(&geometry(), &now, true, [pages, 0, 2])
+        rounds.verdict(4096, 10, &now, true, [pages, 0, 2])
     }
 
     #[test]
@@ -419,7 +419,7 @@ mod tests {
         }
         let ends: Vec<u64> = rounds.ends.iter().map(|end| end.host_pages).collect();
         assert_eq!(ends, [300, 500, 700]);
-        let found = rounds.verdict(&geometry(), &now, true, [500, 300, 2]).unwrap();
+        let found = rounds.verdict(4096, 10, &now, true, [500, 300, 2]).unwrap();
         assert_eq!((found.requests_needed, found.repeat_needed), (Some(1400), Some(4)));
         assert_eq!(found.waf.rounds, [Some(3.0), Some(3.0)]);
     }
@@ -428,8 +428,8 @@ mod tests {
     fn throughput_is_judged_only_in_a_closed_loop() {
         let (mut rounds, now) = played(1000, |_| 2, 1.0);
         rounds.ends.iter_mut().zip(0..).for_each(|(end, at)| end.moved *= 1 + at);
-        let open = rounds.verdict(&geometry(), &now, false, [1000, 0, 1]).unwrap();
-        let closed = rounds.verdict(&geometry(), &now, true, [1000, 0, 1]).unwrap();
+        let open = rounds.verdict(4096, 10, &now, false, [1000, 0, 1]).unwrap();
+        let closed = rounds.verdict(4096, 10, &now, true, [1000, 0, 1]).unwrap();
         assert_eq!((open.verdict, open.bytes_per_s), (Verdict::Steady, None));
         assert_eq!((closed.verdict, closed.bytes_per_s.unwrap().met), (Verdict::NotSteady, Some(false)));
     }

@@ -129,14 +129,14 @@ impl Migration {
         let (copied, left) = self.units_to_copy_back(core, victim, valid);
         // Copybacks also copy units without valid data, which must not take all units that the erase gives.
         let moved = copied + left;
-        if moved > valid && moved + core.geometry.units_per_program > core.geometry.units_per_superblock {
+        if moved > valid && moved + core.first_shape().units_per_program > core.shape(victim).units {
             self.stats.victims_without_gain += 1;
             return None;
         }
         let free = core.ftl.lanes[lane.index()].free.len();
         let superblocks = |stream| {
             let units = if stream == off_chip { valid } else { copied };
-            core.ftl.superblocks_for(&core.geometry, lane, stream, units)
+            core.ftl.superblocks_for(lane, stream, units)
         };
         let is_shared = core.ftl.shares_first_superblock && off_chip == StreamId::GC;
         let off_chip_superblocks = if is_shared { 1 } else { superblocks(off_chip) };
@@ -155,7 +155,7 @@ impl Migration {
         if units == 1 {
             return (valid, 0);
         }
-        let firsts = (0..core.geometry.units_per_superblock).step_by(units as usize);
+        let firsts = (0..core.shape(victim).units).step_by(units as usize);
         let valid_by_page = firsts.map(|index| core.valid_in_page(core.geometry.unit(victim, index)));
         valid_by_page.fold((0, 0), |(copied, left), valid| {
             if valid >= self.valid_units_min { (copied + units, left) } else { (copied, left + valid) }
@@ -223,12 +223,13 @@ impl Migration {
         let (superblock, index) = core.geometry.split(next);
         let units_per_row = core.geometry.units_per_row;
         // A page that waits for others may go to a page of another kind.
-        let rows = if core.geometry.copybacks_wait() { core.geometry.pages_per_wordline() } else { 1 };
+        let shape = core.shape(superblock);
+        let rows = if shape.copybacks_wait() { shape.pages_per_wordline() } else { 1 };
         let sources = core.geometry.units_of_page(first);
         let mut pairs =
             sources.flat_map(|source| (0..rows).map(move |row| (source, index + row * units_per_row)));
         pairs.all(|(source, index)| {
-            let kind = core.geometry.kind(index);
+            let kind = core.shape(superblock).kind(index);
             !core.ftl.is_valid(&core.geometry, source)
                 || self.allows(core, source, superblock, kind, copybacks)
         })

@@ -111,7 +111,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if array.superblock(superblock).state != SuperblockState::Open {
                 continue;
             }
-            for index in array.superblock(superblock).programmed..geometry.units_per_superblock {
+            for index in array.superblock(superblock).programmed..array.shape(superblock).units {
                 let unit = geometry.unit(superblock, index);
                 let lpn = array.lpn(unit);
                 if lpn.0 < geometry.logical_units && ftl.map.get(lpn) == Some(unit) && !begun.contains(&unit)
@@ -149,15 +149,14 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 continue;
             }
             let Some(lane) = self.core.ftl.flush_lane(&self.core.geometry, die) else { continue };
-            let is_full = self.core.ftl.flush_room(&self.core.geometry, lane) == 0;
+            let is_full = self.core.ftl.flush_room(lane) == 0;
             if flush.cleanings.gained[lane.index()] > 0 || !is_full && !self.core.is_short(lane) {
                 continue;
             }
             let Some(victim) = self.victim(lane, gc.gain_min) else { continue };
             let Core { geometry, array, ftl, .. } = &mut *self.core;
             ftl.begin_emptying(geometry, array, victim);
-            flush.cleanings.gained[lane.index()] =
-                geometry.units_per_superblock - array.superblock(victim).valid;
+            flush.cleanings.gained[lane.index()] = array.shape(victim).units - array.superblock(victim).valid;
             let source = geometry.unit(victim, 0);
             flush.cleanings.by_die.insert(die, Cleaning { lane, victim, next_unit: 0, source });
             self.continue_cleaning(means, flush, units, loss, die);
@@ -173,7 +172,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let valid = state.valid;
             state.state == SuperblockState::Full
                 && (state.pins, state.linked) == (0, 0)
-                && valid + gain_min <= core.geometry.units_per_superblock
+                && valid + gain_min <= core.shape(superblock).units
                 && valid <= room
                 && !core.retires(superblock)
                 && core.emptying_stream(superblock, false) == StreamId::GC
@@ -196,7 +195,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             return;
         };
         let Cleaning { lane, victim, next_unit, .. } = cleaning;
-        let next = self.core.ftl.next_valid(&self.core.geometry, victim, next_unit);
+        let next = self.core.ftl.next_valid(victim, next_unit);
         let timing = self.core.device.timing();
         let needed = match next {
             Some(_) => Needed::read(self.wait_ns(), timing.longest_try_ns(), gc.read_j),
@@ -264,7 +263,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         self.core.pool.remove(slot);
         let superblock = self.core.geometry.superblock_of(read.unit);
         self.core.array.superblock_mut(superblock).pins -= 1;
-        self.core.count_ended(FlashOp::Read, Cause::Gc);
+        self.core.count_ended(FlashOp::Read, Cause::Gc, read.shape);
         self.core.array.read(&self.core.geometry, superblock, read.index);
         if flush.is_over || flush.next >= units {
             flush.cleanings.by_die.remove(&read.die);

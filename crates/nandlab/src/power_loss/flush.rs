@@ -158,7 +158,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if geometry.dies_per_lane > 1 && method == FlushMethod::Plain {
             let next_ppn_plus_1 = ftl.lanes[0].open_superblocks()[StreamId::HOST.index()];
             let open = next_ppn_plus_1.checked_sub(1).map(|ppn| geometry.superblock_of(UnitId(ppn as u32)));
-            units.continue_by_die(geometry, open, programmed);
+            units.continue_by_die(open, programmed);
         }
         units
     }
@@ -188,7 +188,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                         self.record_torn(transaction.unit, loss);
                     }
                     // The first unit of a programming unit always has a transaction: padding is at the end.
-                    if self.core.geometry.place_in_program(transaction.unit) == 0 {
+                    if self.core.array.shapes()[transaction.shape].place_in_program(transaction.unit) == 0 {
                         self.tear_program(transaction.unit, loss);
                     }
                 }
@@ -199,14 +199,14 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// Tears a program that was under way, with its padding: the units of the programming unit of `first`. Also tears
     /// the pages of the wordline on which they depend
-    /// ([`Geometry::depends_on`](crate::base::geometry::Geometry::depends_on)). Recovery finds out whether the units of
+    /// ([`Shape::depends_on`](crate::flash::Shape::depends_on)). Recovery finds out whether the units of
     /// these had the newest data of their LPNs.
     fn tear_program(&mut self, first: UnitId, loss: &mut PowerLoss) {
-        for number in 0..self.core.geometry.units_per_program {
+        let (superblock, index) = self.core.geometry.split(first);
+        for number in 0..self.core.shape(superblock).units_per_program {
             self.core.array.tear(UnitId(first.0 + number));
         }
-        let (_, index) = self.core.geometry.split(first);
-        for before in 1..=self.core.geometry.depends_on(index) {
+        for before in 1..=self.core.shape(superblock).depends_on(index) {
             let partner = UnitId(first.0 - before * self.core.geometry.units_per_full_row());
             for partner in self.core.geometry.units_of_page(partner) {
                 self.record_torn(partner, loss);
@@ -245,7 +245,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
         self.core.array.program(superblock, index);
         let programmed = self.core.array.skip_after(superblock, index, u32::from(program.skips));
-        if programmed == self.core.geometry.units_per_superblock {
+        if programmed == self.core.shape(superblock).units {
             self.core.array.superblock_mut(superblock).closed_at = self.core.now;
         }
     }
@@ -331,7 +331,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         // The first transaction stands for the operation.
         let is_first = !done.goes_along;
         if is_first {
-            self.core.count_ended(done.kind, done.cause);
+            self.core.count_ended(done.kind, done.cause, done.shape);
         }
         if done.kind == FlashOp::Erase {
             let (superblock, index) = self.core.geometry.split(done.unit);

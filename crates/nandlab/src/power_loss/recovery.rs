@@ -136,7 +136,6 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// power loss may have taken the last free superblock, and torn units in that superblock leave too little room for
     /// the remaining units of the victim.
     pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
-        let units_per_superblock = self.core.geometry.units_per_superblock;
         let kept = self.core.ftl.kept_superblocks() as usize;
         let geometry = &self.core.geometry;
         let needed: BTreeSet<SuperblockId> =
@@ -158,7 +157,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let (full, partly): (Vec<SuperblockId>, Vec<SuperblockId>) = superblocks
                 .clone()
                 .filter(|&superblock| programmed(superblock) > 0)
-                .partition(|&superblock| programmed(superblock) == units_per_superblock);
+                .partition(|&superblock| programmed(superblock) == self.core.shape(superblock).units);
             let copies = self.copies_in(lane, found);
             for (superblock, is_full) in partly
                 .iter()
@@ -253,7 +252,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     fn erase_dies(&mut self, superblock: SuperblockId) {
         for index in self.core.geometry.stripes.firsts() {
             if self.core.array.is_programmed(superblock, index) {
-                self.core.count_ended(FlashOp::Erase, Cause::Gc);
+                self.core.count_ended(FlashOp::Erase, Cause::Gc, self.core.array.shape_id(superblock));
                 let die = self.core.geometry.die_of_unit(superblock, index);
                 self.busy_ns[die.index()] += self.core.shape(superblock).erase_ns;
             }
@@ -262,18 +261,18 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// Rebuilds the states of the superblocks, the map, and the open superblocks of the streams.
     pub(crate) fn rebuild_map(&mut self, found: &Found) {
-        let units_per_superblock = self.core.geometry.units_per_superblock;
         let mut full = Vec::new();
         for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
             self.core.array.blank_unprogrammed(&self.core.geometry, superblock);
             debug_assert!(
-                self.core.array.end(superblock).is_multiple_of(self.core.geometry.units_per_program),
+                self.core.array.end(superblock).is_multiple_of(self.core.shape(superblock).units_per_program),
                 "a programming unit is programmed as a whole"
             );
             let first = self.core.geometry.unit(superblock, 0).0;
             for range in self.core.array.unprogrammed(superblock) {
                 self.schemes.on_blank(UnitId(first + range.start), UnitId(first + range.end));
             }
+            let units = self.core.shape(superblock).units;
             let state = self.core.array.superblock_mut(superblock);
             state.state = match state.programmed {
                 0 if !state.state.is_usable() => state.state,
@@ -282,7 +281,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                     state.mark = 0;
                     SuperblockState::Free
                 }
-                programmed if programmed == units_per_superblock => {
+                programmed if programmed == units => {
                     full.push(superblock);
                     SuperblockState::Full
                 }
@@ -312,7 +311,6 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         lane: LaneId,
         full: &mut Vec<SuperblockId>,
     ) -> [Option<UnitId>; STREAMS_MAX] {
-        let units_per_superblock = self.core.geometry.units_per_superblock;
         let superblocks = self.core.geometry.superblock_ids_of(lane);
         let mut partly: Vec<SuperblockId> = superblocks
             .filter(|&superblock| self.core.array.superblock(superblock).state == SuperblockState::Open)
@@ -322,8 +320,9 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let mut open = [None; STREAMS_MAX];
         for superblock in partly {
             // While programs may be torn, the rest of a partly programmed wordline is skipped.
-            let end = self.core.array.end(superblock);
-            let left = if self.is_guarded { self.core.geometry.left_in_wordlines(end) } else { 0 };
+            let (end, shape) = (self.core.array.end(superblock), self.core.shape(superblock));
+            let left = if self.is_guarded { shape.left_in_wordlines(end) } else { 0 };
+            let units = shape.units;
             let next = end + left;
             let mark = self.core.array.superblock(superblock).mark;
             let Core { ftl, .. } = &*self.core;
@@ -332,13 +331,13 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let is_used = |stream: StreamId| stream != StreamId::GC || !ftl.shares_first_superblock;
             let is_free = |&stream: &StreamId| is_used(stream) && open[stream.index()].is_none();
             let stream = ftl.streams.candidates(owner, mark).find(is_free);
-            match stream.filter(|_| next < units_per_superblock) {
+            match stream.filter(|_| next < units) {
                 Some(stream) => {
                     self.core.array.skip_to(superblock, next);
                     open[stream.index()] = Some(self.core.geometry.unit(superblock, next));
                 }
                 None => {
-                    self.core.array.skip_to(superblock, units_per_superblock);
+                    self.core.array.skip_to(superblock, units);
                     let state = self.core.array.superblock_mut(superblock);
                     state.state = SuperblockState::Full;
                     state.closed_at = self.core.now;
@@ -412,7 +411,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// unit; `None` after the last one.
     fn program_in_recovery(&mut self, place: AllocatedUnit, lpn: Lpn, stamp: Stamp) -> Option<AllocatedUnit> {
         let (superblock, index) = self.core.geometry.split(place.unit);
-        let place_in_program = self.core.geometry.place_in_program(place.unit);
+        let shape = self.core.array.shape_id(superblock);
+        let place_in_program = self.core.shape(superblock).place_in_program(place.unit);
         self.core.array.stage(place.unit, lpn, stamp);
         if self.core.ftl.is_combination(lpn) {
             self.schemes.stage(lpn, place.unit);
@@ -426,13 +426,12 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
         if place_in_program == 0 {
             // Recovery counts all its programs for the flush, those of copies too.
-            self.core.count_ended(FlashOp::Program, Cause::Flush);
-            let transfer_ns =
-                self.core.device.timing().program_transfer_ns(self.core.array.shape_id(superblock));
+            self.core.count_ended(FlashOp::Program, Cause::Flush, shape);
+            let transfer_ns = self.core.device.timing().program_transfer_ns(shape);
             self.busy_ns[self.die_of_unit(place.unit).index()] +=
                 transfer_ns + self.core.shape(superblock).program_ns(index);
         }
-        if place_in_program + 1 == self.core.geometry.units_per_program {
+        if place_in_program + 1 == self.core.shape(superblock).units_per_program {
             self.skip_in_recovery(superblock, index, u32::from(place.skips));
             return None;
         }
@@ -443,16 +442,17 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// programming unit has units left.
     fn pad_in_recovery(&mut self, next: Option<AllocatedUnit>) {
         let Some(next) = next else { return };
-        let left = self.core.geometry.units_per_program - self.core.geometry.place_in_program(next.unit);
-        self.core.gathering.stats.padding += u64::from(left);
         let (superblock, index) = self.core.geometry.split(next.unit);
+        let shape = self.core.shape(superblock);
+        let left = shape.units_per_program - shape.place_in_program(next.unit);
+        self.core.gathering.stats.padding += u64::from(left);
         self.skip_in_recovery(superblock, index - 1, left + u32::from(next.skips));
     }
 
     /// Skips the next `count` units after the unit with number `index` in `superblock` on its die, and closes the
     /// superblock if no unit is left.
     fn skip_in_recovery(&mut self, superblock: SuperblockId, index: u32, count: u32) {
-        if self.core.array.skip_after(superblock, index, count) == self.core.geometry.units_per_superblock {
+        if self.core.array.skip_after(superblock, index, count) == self.core.shape(superblock).units {
             self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, self.core.now);
         }
     }
@@ -470,10 +470,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             }
             let lane = (0..self.core.geometry.lanes)
                 .map(LaneId)
-                .filter(|&lane| self.core.ftl.has_garbage(&self.core.geometry, lane))
-                .max_by_key(|&lane| {
-                    (self.core.ftl.spare_units(&self.core.geometry, lane), std::cmp::Reverse(lane.0))
-                })?;
+                .filter(|&lane| self.core.ftl.has_garbage(lane))
+                .max_by_key(|&lane| (self.core.ftl.spare_units(lane), std::cmp::Reverse(lane.0)))?;
             self.collect_in_recovery(lane)?;
         }
     }
@@ -484,15 +482,15 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     fn collect_in_recovery(&mut self, lane: LaneId) -> Option<()> {
         let victim = self.core.pick_victim(lane)?;
         let stream = self.core.emptying_stream(victim, false);
-        let per_program = self.core.geometry.units_per_program;
+        let per_program = self.core.first_shape().units_per_program;
         let valid = self.core.valid_units(victim);
         let padded = valid.next_multiple_of(per_program);
-        if padded == self.core.geometry.units_per_superblock || valid > self.core.stream_room(lane, stream) {
+        if padded == self.core.shape(victim).units || valid > self.core.stream_room(lane, stream) {
             return None;
         }
         self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
         let (mut next, mut sensed, mut next_place) = (0, None, None);
-        while let Some(index) = self.core.ftl.next_valid(&self.core.geometry, victim, next) {
+        while let Some(index) = self.core.ftl.next_valid(victim, next) {
             next = index + 1;
             let unit = self.core.geometry.unit(victim, index);
             let stamp = self.stamp_in_recovery(unit, self.core.array.is_lost(unit));
@@ -508,7 +506,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             next_place = self.program_in_recovery(place, lpn, stamp);
         }
         if let Some(place) = next_place {
-            for _ in self.core.geometry.place_in_program(place.unit)..per_program {
+            for _ in self.core.first_shape().place_in_program(place.unit)..per_program {
                 self.core.allocate(lane, stream)?;
             }
             self.pad_in_recovery(next_place);

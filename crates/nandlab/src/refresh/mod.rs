@@ -181,9 +181,8 @@ impl<P: Probe> Mechanism<P> for Refreshing {
     }
 
     fn skipped(&mut self, offline: &mut Offline<'_, P>, skipped: &Skipped<'_>) {
-        let units = offline.geometry.units_per_superblock;
         if let Some(partial) = &mut self.partial {
-            partial.on_worn(|base: UnitId| skipped.cycles[(base.0 / units) as usize]);
+            partial.on_worn(|base| skipped.cycles[offline.geometry.superblock_of(base).index()]);
         }
         self.refresh.spread_overdue(offline.core(), skipped.seed);
     }

@@ -5,6 +5,7 @@ use crate::base::geometry::Geometry;
 use crate::base::numbers::{per, ratio};
 use crate::base::units::{Span, Time};
 use crate::drive::{DieSeries, Series, Window};
+use crate::flash::Shape;
 use crate::host::Op;
 use crate::sched::Cause;
 
@@ -12,8 +13,8 @@ use crate::sched::Cause;
 const DIE_INTERVALS: usize = 64;
 
 impl Series {
-    /// `series.parquet` of a drive.
-    pub fn table(&self, geometry: &Geometry) -> Table {
+    /// `series.parquet` of a drive of this geometry, whose superblocks have this shape.
+    pub fn table(&self, geometry: &Geometry, shape: &Shape) -> Table {
         let starts: Vec<Time> = std::iter::once(self.start())
             .chain(self.rows().iter().map(|row| row.end))
             .take(self.rows().len())
@@ -61,7 +62,7 @@ impl Series {
             per(programs(row) * u64::from(geometry.units_per_page), row.pages_written).unwrap_or(f64::NAN)
         };
         columns.push(Column::new("waf_pages", float(&|_, row| waf_pages(row))));
-        let units = f64::from(geometry.units_per_superblock);
+        let units = f64::from(shape.units);
         let valid = |row: &Window| ratio(row.victim_valid_pages as f64, row.victims as f64 * units);
         columns.push(Column::new("gc_victims", count(&|row| row.victims)));
         columns.push(Column::new("gc_victim_valid_mean", float(&|_, row| valid(row))));

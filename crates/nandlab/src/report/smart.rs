@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 fn spare_left<P: Probe>(drive: &Drive<P>) -> u64 {
     let geometry = drive.geometry();
     let needs = &drive.ftl().needs;
-    let needed =
-        needs.valid_units().div_ceil(u64::from(geometry.units_per_superblock)) + needs.free() + needs.open();
+    let units = u64::from(drive.array().shapes().first().units);
+    let needed = needs.valid_units().div_ceil(units) + needs.free() + needs.open();
     let endurance = drive.spec().drive.endurance;
     let reusable = |lane: u32| {
         let superblocks = &drive.array().superblocks[geometry.superblocks_of(LaneId(lane))];

@@ -569,7 +569,7 @@ impl Summary {
         let geometry = drive.geometry();
         let steady_state = drive.steady_state();
         let share = |busy: Span, of: u32| number(ratio(busy.seconds(), seconds * f64::from(of)));
-        let units_of_victims = stats.gc.victims as f64 * f64::from(geometry.units_per_superblock);
+        let units_of_victims = stats.gc.victims as f64 * f64::from(drive.array().shapes().first().units);
         Self {
             nandlab: env!("CARGO_PKG_VERSION"),
             spec_hash: run.spec_hash.clone(),
@@ -605,7 +605,7 @@ impl Summary {
                 unused: geometry.bad.unused,
                 blocks: geometry.good_superblocks(),
             }),
-            units: (geometry.units_per_program > 1).then(|| stats.units.clone()),
+            units: (drive.array().shapes().first().units_per_program > 1).then(|| stats.units.clone()),
             buffer: (drive.spec().ftl.buffer_bytes > 0).then(|| stats.buffer.clone()),
             reclaim: drive.spec().reclaim.is_on().then(|| stats.reclaim.clone()),
             space: space(drive),

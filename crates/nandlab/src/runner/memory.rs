@@ -94,9 +94,10 @@ impl Memory {
             + when(refresh.hot_reads().is_some(), 1)
             + when(refresh.partial().is_some(), 16)
             + when(refresh.ec_cache().is_some(), 12);
-        let per_age = geometry.units_per_age(copies_back, refresh.partial().is_some());
+        let shapes = spec.shapes(geometry);
+        let per_age = shapes.units_per_age(copies_back, refresh.partial().is_some());
         let ages = units / u64::from(per_age) * (when(has_ages, 4) + when(has_ages && keeps_copied, 8));
-        let valid_bits = superblocks * u64::from(geometry.units_per_superblock.div_ceil(64)) * 8;
+        let valid_bits = superblocks * u64::from(shapes.units_max().div_ceil(64)) * 8;
 
         // Bytes per logical unit, and the number of translation pages, whose LPNs follow those of the host.
         let demand = match spec.ftl.map {

@@ -263,7 +263,7 @@ impl Case {
         // spare superblocks the oscillation takes more rounds over the superblocks. So where the closed form is the
         // bound, only the second half of the writes is measured.
         let (closed_form, _, _) = self.closed_form(&drive, 0);
-        let drive_writes = if closed_form > drive.geometry().pages_per_superblock().into() {
+        let drive_writes = if closed_form > drive.array().shapes().first().pages().into() {
             5
         } else if self.is_ample() {
             2
@@ -335,7 +335,7 @@ impl Case {
         // The bounds do not consider one-shot programs, nor that the translation page of each unit of a page takes a
         // page, nor that units without valid data go along with copybacks and take pages again.
         let geometry = drive.geometry();
-        let of_pages = geometry.units_per_program == geometry.units_per_page;
+        let of_pages = drive.array().shapes().first().units_per_program == geometry.units_per_page;
         let has_dead_units = drive.stats().migration.dead_units > 0;
         if of_pages && !has_dead_units && (geometry.units_per_page == 1 || drive.demand_map().is_none()) {
             self.check_amplification(&drive, before, most_valid);
@@ -401,7 +401,7 @@ impl Case {
         let bound = if self.is_ample() && !is_measured && !pads {
             1.2 * closed_form
         } else {
-            let of_superblock = drive.geometry().pages_per_superblock().into();
+            let of_superblock = drive.array().shapes().first().pages().into();
             self.with_padding(closed_form, drive.geometry()).max(of_superblock)
         };
         let bound = if drive.demand_map().is_some() { 2.0 * bound - 1.0 } else { bound };

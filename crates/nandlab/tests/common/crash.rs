@@ -361,7 +361,8 @@ impl Plan {
     /// Whether a page has several units, a program writes several pages, or a superblock has several blocks.
     pub fn has_units(&self) -> bool {
         let geometry = self.spec.geometry();
-        geometry.units_per_program > 1 || geometry.blocks_per_superblock() > 1
+        let shapes = self.spec.shapes(&geometry);
+        shapes.first().units_per_program > 1 || geometry.blocks_per_superblock() > 1
     }
 
     pub fn has_capacitor(&self) -> bool {
@@ -403,7 +404,7 @@ impl<'a> Run<'a> {
             for _ in 0..2 * units {
                 drive.write_now(Lpn(host.below(units) as u32));
             }
-            if drive.geometry().units_per_program > 1 {
+            if drive.array().shapes().first().units_per_program > 1 {
                 drive.settle();
             }
         }
@@ -483,7 +484,7 @@ impl<'a> Run<'a> {
             return Vec::new();
         }
         let geometry = self.drive.geometry();
-        let units = geometry.units_per_program;
+        let units = self.drive.array().shapes().first().units_per_program;
         let bits = planar_bits(&self.plan.spec.drive);
         // The pages before it of a wordline in page order are a row apart.
         let row = geometry.units_per_page * geometry.planes_per_lane * geometry.dies_per_lane;
@@ -537,7 +538,8 @@ impl<'a> Run<'a> {
             loss.spent_j <= loss.energy_j * (1.0 + 1e-9),
             "the flush spent more energy than the capacitor had: {loss:?}"
         );
-        let torn_programs = torn.len() / geometry.units_per_program as usize;
+        let units_per_program = self.drive.array().shapes().first().units_per_program;
+        let torn_programs = torn.len() / units_per_program as usize;
         assert!(planar_bits(&plan.spec.drive) > 1 || loss.torn_programs as usize >= torn_programs);
         let is_in_place = plan.spec.refresh.policy.in_place().is_some();
         if planar_bits(&plan.spec.drive) == 1 && !is_in_place || plan.has_capacitor() {
@@ -579,12 +581,12 @@ impl<'a> Run<'a> {
             &mut counts.units_lost_without_a_capacitor
         };
         *lost += loss.lost_from_ram().len() as u64;
-        if geometry.units_per_program > 1 {
+        if units_per_program > 1 {
             counts.flushed_on_drives_with_units += u64::from(loss.flushed_pages);
             let has_buffer = plan.spec.ftl.buffer_bytes > 0;
             counts.buffered_units_flushed += if has_buffer { loss.flushed_pages.into() } else { 0 };
         }
-        counts.cuts_with_programs_of_units += u64::from(geometry.units_per_program > 1);
+        counts.cuts_with_programs_of_units += u64::from(units_per_program > 1);
         if geometry.dies_per_lane > 1 {
             counts.cuts_with_superblocks_of_the_drive += 1;
             counts.torn_in_superblocks_of_the_drive += u64::from(loss.torn_programs);

@@ -431,7 +431,7 @@ fn blocking_gc_agrees_with_a_naive_twin_of_disksims_rule() {
         let mut drive = Drive::with_probe(&spec(&text, &[]), Watch::default());
         let logical_pages = u64::from(drive.geometry().logical_units);
         let mut twin = Twin::new(planes, blocks, logical_pages);
-        let spare = drive.ftl().host_spare_units(drive.geometry(), LaneId(0)) as usize;
+        let spare = drive.ftl().host_spare_units(LaneId(0)) as usize;
         (twin.share, twin.kept_pages) = (share, blocks * PAGES - spare);
         twin.reserve = drive.ftl().reserve_superblocks as usize;
         let (gap, most, reads) = (1 + stream.below(2 * P), 1 + stream.below(3), stream.below(4));

@@ -209,7 +209,7 @@ fn waf_in_units(
     for number in 0..overwrites {
         programs += write(&mut drive, stream.below(logical));
         if number % 64 == 0 {
-            free += f64::from(drive.ftl().free_units(drive.geometry(), nandlab::base::geometry::LaneId(0)));
+            free += f64::from(drive.ftl().free_units(nandlab::base::geometry::LaneId(0)));
         }
     }
     drive.audit().unwrap();

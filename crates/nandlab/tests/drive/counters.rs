@@ -145,7 +145,7 @@ fn the_maxima_are_those_that_a_warm_up_begins_again() {
 fn the_series_adds_up_to_the_counters() {
     let (drive, _) = run("refresh.policy=none");
     let (stats, geometry) = (drive.stats(), drive.geometry());
-    let table = stats.series.table(geometry);
+    let table = stats.series.table(geometry, drive.array().shapes().first());
     let column = |name: &str| -> Vec<f64> {
         match &table.columns.iter().find(|column| column.name == name).expect(name).values {
             Values::U64(values) => values.iter().map(|&value| value as f64).collect(),

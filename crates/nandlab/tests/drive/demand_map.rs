@@ -802,7 +802,7 @@ fn a_worn_out_drive_gives_up_a_write_back_and_continues() {
     while ftl.lanes[0].free.len() > ftl.kept_superblocks() {
         ftl.allocate(&geometry, array, LaneId(0), StreamId::GC).expect("a block is free");
     }
-    while ftl.job_units_open(&geometry, LaneId(0)) > 0 {
+    while ftl.job_units_open(LaneId(0)) > 0 {
         ftl.allocate(&geometry, array, LaneId(0), StreamId::GC).expect("the block has pages");
     }
     for lpn in 0..2 {

@@ -4,11 +4,13 @@
 //! for this it replays all issued operations on a fresh device.
 
 use crate::common::spec;
-use nandlab::base::geometry::{DieId, Geometry, Layout, Lpn, Superblock, SuperblockId};
+use nandlab::base::geometry::{DieId, Geometry, LaneId, Layout, Lpn, ProgramOrder, Superblock, SuperblockId};
 use nandlab::base::rng::Stream;
+use nandlab::base::slab::Node;
 use nandlab::base::units::{Span, Time};
 use nandlab::drive::spec::{Cell, CommandTimes, Retry, Scheduler, Spec, SuspendSpec, SuspendTimes};
-use nandlab::flash::ShapeId;
+use nandlab::flash::{CellTimes, ProgramTime, Shape, ShapeId};
+use nandlab::probe::NoProbe;
 use nandlab::sched::{
     Agenda, Cause, Class, Device, Ended, FlashOp, Owner, Phase, Slot, Start, Transaction, Transactions,
 };
@@ -758,6 +760,55 @@ fn refresh_that_is_first_is_served_before_host_reads() {
     assert_eq!(queued_with_refresh(Class::First, false), [refresh, write + E, write, read]);
     let background = read + E;
     assert_eq!(queued_with_refresh(Class::First, true), [refresh, background, background + T + P, read]);
+}
+
+/// One operation on a superblock of each plane of a die. A superblock has the shape of the drive, MLC, or that of SLC
+/// blocks with other times. Operations on superblocks of the same shape run on both planes at once.
+#[test]
+fn an_operation_takes_the_time_of_its_shape_and_has_partners_of_this_shape() {
+    const SLC_PROGRAM: u64 = 100_000;
+    const SLC_ERASE: u64 = 2_000_000;
+    let rig = Rig::new(FOUR_DIES, &[]);
+    let geometry = rig.geometry();
+    let steps = ProgramTime::Uniform(Span::from_ns(SLC_PROGRAM)).steps(Cell::Slc, 4, 1, 1);
+    let times = CellTimes {
+        read: rig.spec.timing.read,
+        transfer_ns: Span::from_ns(T),
+        decode_ns: rig.spec.timing.decode_ns,
+        erase_ns: Span::from_ns(SLC_ERASE),
+    };
+    let mut shapes = rig.spec.shapes(&geometry);
+    let slc = Shape::new(&geometry, Cell::Slc, ProgramOrder::Page, &steps, &times, &rig.spec.ecc);
+    let (mlc, slc) = (ShapeId::FIRST, shapes.add(slc));
+    let ends = |kind: FlashOp, of_planes: [ShapeId; 2]| -> [u64; 2] {
+        let timing = Timing::new(&rig.spec.timing, &geometry, shapes.clone());
+        let mut device = Device::new(&geometry, timing, Scheduler::ReadFirst, true, None, false);
+        let (mut pool, mut agenda) = (Transactions::default(), Agenda::new(geometry.dies as usize));
+        for (plane, shape) in (0..).zip(of_planes) {
+            let unit = geometry.unit(geometry.first_superblock(LaneId(u32::from(plane))), 0);
+            let of = Transaction { unit, kind, shape, plane_in_die: plane, ..Transaction::EMPTY };
+            let slot = pool.insert(of);
+            device.submit(&mut pool, slot);
+        }
+        device.start(&mut pool, &mut agenda, &mut NoProbe, Time::START);
+        let mut ends = Vec::new();
+        while ends.len() < 2 {
+            let (now, _) = agenda.first();
+            let ended = device.on_clock(&mut pool, &mut agenda, &mut NoProbe, now, DieId(0));
+            if let Ended::Batch(first) = ended {
+                let batch = std::iter::successors(Some(first), |&slot| pool[slot].next);
+                ends.extend(batch.map(|_| now.ns()));
+                device.start_next(&mut pool, &mut agenda, &mut NoProbe, now, DieId(0));
+            }
+        }
+        ends.try_into().unwrap()
+    };
+    for (shape, program, erase) in [(mlc, P, E), (slc, SLC_PROGRAM, SLC_ERASE)] {
+        assert_eq!(ends(FlashOp::Program, [shape; 2]), [2 * T + program; 2]);
+        assert_eq!(ends(FlashOp::Erase, [shape; 2]), [erase; 2]);
+    }
+    assert_eq!(ends(FlashOp::Program, [mlc, slc]), [T + P, T + P + T + SLC_PROGRAM]);
+    assert_eq!(ends(FlashOp::Erase, [mlc, slc]), [E, E + SLC_ERASE]);
 }
 
 #[test]

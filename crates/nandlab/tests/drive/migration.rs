@@ -433,8 +433,8 @@ fn the_limit_table_applies_the_wear_of_the_destination() {
     assert_eq!(limit.copybacks_max(), 5);
     let (ecc, mut reliability) = (Ecc::new(&spec.ecc), Reliability::new(&spec.reliability));
     let mut allowed = |pe_cycles| {
-        let geometry = Geometry::new(&spec.drive);
-        let at = |copybacks| Condition { pe_cycles, age_s: 0, reads: 0, copybacks, kind: geometry.kind(0) };
+        let kind = spec.drive.cell.kind_of_row(0);
+        let at = |copybacks| Condition { pe_cycles, age_s: 0, reads: 0, copybacks, kind };
         (1..=8).filter(|&n| limit.allows(&at(n), 0.0, &ecc, &mut reliability)).count()
     };
     let found = [0, 1, 1000, 1001, 2000, 2001, 3000, 3001, 1_000_000].map(&mut allowed);
@@ -619,7 +619,7 @@ fn the_measured_limit_follows_the_reliability_model() {
     let spec = spec_of(measured);
     let limit = CopybackLimit::new(&spec.migration.policy.limit);
     let (ecc, mut reliability) = (Ecc::new(&spec.ecc), Reliability::new(&spec.reliability));
-    let kind = Geometry::new(&spec.drive).kind(0);
+    let kind = spec.drive.cell.kind_of_row(0);
     let mut verdicts = [0, 0];
     for pe_cycles in [0, 3000, 8000, 10_000, 12_000, 15_000] {
         for days in [0, 30, 365, 1000] {

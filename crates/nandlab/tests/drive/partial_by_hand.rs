@@ -640,9 +640,10 @@ fn a_pread_waits_for_the_busy_die_of_its_bits() {
 }
 
 /// Returns the RBER of a page of the drive `BY_HAND` at an age in seconds.
-fn rber(spec: &Spec, geometry: &Geometry, pe_cycles: u32, age_s: u64) -> f64 {
+fn rber(spec: &Spec, pe_cycles: u32, age_s: u64) -> f64 {
     let age_s = age_s as u32;
-    let condition = Condition { pe_cycles, age_s, reads: 0, copybacks: 0, kind: geometry.kind(0) };
+    let condition =
+        Condition { pe_cycles, age_s, reads: 0, copybacks: 0, kind: spec.drive.cell.kind_of_row(0) };
     Reliability::new(&spec.reliability).rber(&condition)
 }
 
@@ -667,9 +668,8 @@ fn each_sub_read_of_a_pread_is_tried_again_alone() {
         for days in [11, 15, 19] {
             hand.drive.advance(at(days * 1_000_000_000));
             let now = second(hand.drive.now().ns());
-            let geometry = hand.drive.geometry();
             // The age of a unit counts from the start of its program, here in second 0.
-            let of = |age_s| rber(&spec, geometry, pe_cycles, age_s);
+            let of = |age_s| rber(&spec, pe_cycles, age_s);
             assert!(written > 0, "the program of the first unit starts and ends in the same second");
             let base = hand.drive.ecc().level_for(of(now) - of(corrected));
             let bits = hand.drive.ecc().level_for(of(now - programmed));

@@ -132,7 +132,7 @@ struct TearFirstUnits;
 
 impl Sabotage for TearFirstUnits {
     fn before_recovery(&mut self, drive: &mut Watched) {
-        let program = drive.geometry().units_per_program;
+        let program = drive.array().shapes().first().units_per_program;
         let first = |unit: &UnitId| unit.0.is_multiple_of(program) && drive.array().is_torn(*unit);
         let torn: Vec<UnitId> = (0..drive.geometry().units).map(UnitId).filter(first).collect();
         let array = drive.parts_mut().0;

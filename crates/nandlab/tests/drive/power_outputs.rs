@@ -50,7 +50,7 @@ fn write(drive: &mut Drive, unit: u64) {
 }
 
 fn column(drive: &Drive, name: &str) -> Vec<f64> {
-    let table = drive.stats().series.table(drive.geometry());
+    let table = drive.stats().series.table(drive.geometry(), drive.array().shapes().first());
     let column =
         table.columns.into_iter().find(|column| column.name == name).expect("the series has the column");
     match column.values {

@@ -101,7 +101,7 @@ fn the_needed_levels_vary_from_page_to_page_as_the_normal_distribution() {
         age_s: 365 * 86_400,
         reads: 0,
         copybacks: 0,
-        kind: drive.geometry().kind(0),
+        kind: drive.array().shapes().first().kind(0),
     };
     let mean = Reliability::new(&varied.reliability).rber_exact(&condition);
     let mut below = 0;

@@ -224,7 +224,7 @@ fn rber(drive: &Drive<Oracle>, lpn: u32) -> f64 {
         age_s: drive.array().stamp(unit).corrected.age_s(now),
         reads: 0,
         copybacks: 0,
-        kind: drive.geometry().kind(index),
+        kind: drive.array().shapes().first().kind(index),
     };
     Reliability::new(&drive.spec().reliability).rber(&condition)
 }

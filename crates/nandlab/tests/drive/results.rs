@@ -48,7 +48,7 @@ fn write_amplification_counts_bytes_and_agrees_with_smart() {
     );
     assert!(waf > 4.0 && (waf / number(&summary["waf_pages"]) - 4.0).abs() < 1e-9);
     // The sum over the series equals the summary.
-    let table = drive.stats().series.table(drive.geometry());
+    let table = drive.stats().series.table(drive.geometry(), drive.array().shapes().first());
     let sum = |name: &str| match &table.columns.iter().find(|column| column.name == name).unwrap().values {
         Values::U64(values) => values.iter().sum::<u64>() as f64,
         _ => unreachable!("{name} is a count"),
@@ -72,7 +72,8 @@ fn commands_and_transfers_are_the_busy_time_of_a_channel() {
     assert_eq!(drive.channel_busy_ns(), ns(READS * 11_240));
     assert_eq!(drive.die_busy_ns(), ns(READS * 61_240));
     let (summary, _) = finished(&mut drive);
-    let (row, table) = (began.row(&drive), drive.stats().series.table(drive.geometry()));
+    let (row, table) =
+        (began.row(&drive), drive.stats().series.table(drive.geometry(), drive.array().shapes().first()));
     let agrees =
         |value: f64, busy: f64| assert!((value / (busy / (2.0 * 76.24)) - 1.0).abs() < 1e-9, "{value}");
     for (part, busy) in [("die", 61.24), ("channel", 11.24)] {
@@ -101,7 +102,7 @@ fn without_host_writes_there_is_no_amplification() {
     rest(&mut drive);
     let (summary, _) = finished(&mut drive);
     assert_eq!((&summary["waf"], &summary["waf_pages"]), (&Value::Null, &Value::Null));
-    let table = drive.stats().series.table(drive.geometry());
+    let table = drive.stats().series.table(drive.geometry(), drive.array().shapes().first());
     let waf = table.columns.iter().find(|column| column.name == "waf").unwrap();
     assert!(
         matches!(&waf.values, Values::F64(values) if !values.is_empty() && values.iter().all(|v| v.is_nan()))

@@ -42,7 +42,7 @@ fn expected(pe: u32, days: u32, kind: usize) -> Option<usize> {
 fn pages(drive: &Drive<Oracle>) -> [u64; 3] {
     let kind = |lpn: u32| {
         let unit = drive.ftl().map.get(Lpn(lpn))?;
-        Some(drive.geometry().kind(drive.geometry().split(unit).1))
+        Some(drive.array().shapes().first().kind(drive.geometry().split(unit).1))
     };
     let of = |wanted| (0..64).find(|&lpn| kind(lpn) == Some(wanted)).expect("the drive has such a page");
     [PageKind::Lsb, PageKind::Csb, PageKind::Msb].map(|kind| u64::from(of(kind)))
@@ -104,7 +104,7 @@ fn with_last_good_a_read_starts_at_the_last_good_entry_of_its_superblock() {
         let mut read = |drive: &mut Drive<Oracle>, lpn: u32| {
             let Some(unit) = drive.ftl().map.get(Lpn(lpn)) else { return };
             let (superblock, index) = drive.geometry().split(unit);
-            let kind = drive.geometry().kind(index) as usize - PageKind::Lsb as usize;
+            let kind = drive.array().shapes().first().kind(index) as usize - PageKind::Lsb as usize;
             let clock = AgeClock::new(86_400.0);
             let age = f64::from(drive.array().stamp(unit).corrected.age_s(clock.at(drive.now())));
             let rber = |entry: usize| model.rber_read_for(f64::from(pe), age, AGES[entry] * DAY_S)[kind];

@@ -128,7 +128,7 @@ impl Hand {
             age_s: self.age_s(lpn),
             reads: superblock.reads,
             copybacks: superblock.copybacks(),
-            kind: drive.geometry().kind(drive.geometry().split(self.at(lpn)).1),
+            kind: drive.array().shapes().first().kind(drive.geometry().split(self.at(lpn)).1),
         };
         let rber = Reliability::new(&drive.spec().reliability).rber_exact(&condition);
         drive.ecc().level_for(rber).into()
@@ -558,13 +558,11 @@ fn power_loss_empties_the_buffer_of_the_mode_selector() {
 #[test]
 fn a_stream_that_uses_only_lsb_pages_needs_more_superblocks() {
     let mut hand = Hand::new(&[COPYBACKS]);
-    let geometry = hand.drive.geometry().clone();
     let (_, ftl) = hand.drive.parts_mut();
     let stream = ftl.streams.named("copyback");
-    let superblocks =
-        |ftl: &nandlab::ftl::Ftl, units| ftl.superblocks_for(&geometry, LaneId(0), stream, units);
+    let superblocks = |ftl: &nandlab::ftl::Ftl, units| ftl.superblocks_for(LaneId(0), stream, units);
     assert_eq!([0, 1, 8, 9, 16].map(|units| superblocks(ftl, units)), [0, 1, 1, 1, 1]);
-    ftl.set_lsb_only(&geometry, LaneId(0), stream, true);
+    ftl.set_lsb_only(LaneId(0), stream, true);
     assert_eq!([0, 1, 8, 9, 16].map(|units| superblocks(ftl, units)), [0, 1, 1, 2, 2]);
 }
 

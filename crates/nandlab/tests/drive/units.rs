@@ -371,7 +371,7 @@ fn a_one_shot_program_of_a_superblock_writes_a_wordline_of_every_plane() {
     let mut drive = Drive::new(&spec(TINY, &[ONE_SHOT, SUPERBLOCKS].concat()));
     let geometry = drive.geometry();
     assert_eq!((geometry.lanes, geometry.superblocks, geometry.units_per_superblock), (1, 16, 2 * 12 * 4));
-    assert_eq!(geometry.units_per_program, 24);
+    assert_eq!(drive.array().shapes().first().units_per_program, 24);
     assert_eq!(one(&mut drive, Op::Write, 0, 96 << 10), 6 * PAGE + 900_000);
     assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 6);
     // Pages 0 and 1 are in the two planes of row 0, page 2 is in the first plane of row 1.
@@ -520,7 +520,7 @@ fn the_programs_of_a_superblock_of_the_drive_alternate_between_the_dies() {
     let mut drive = Drive::new(&spec(TINY, &[ONE_SHOT, DRIVE].concat()));
     let geometry = drive.geometry();
     assert_eq!((geometry.lanes, geometry.superblocks, geometry.units_per_superblock), (1, 16, 2 * 12 * 4));
-    assert_eq!(geometry.units_per_program, 12);
+    assert_eq!(drive.array().shapes().first().units_per_program, 12);
     // Two programs, on two dies with a channel each.
     assert_eq!(one(&mut drive, Op::Write, 0, 96 << 10), 3 * PAGE + 900_000);
     assert_eq!(flash(&drive, FlashOp::Program, Cause::Host), 6);
@@ -633,7 +633,7 @@ fn allocation_has_no_effect_on_superblocks_of_the_drive() {
         let allocation = format!("ftl.allocation={allocation}");
         let sets = [ONE_SHOT, DRIVE, &["drive.op=1.5", &allocation]].concat();
         let mut drive = Drive::with_probe(&spec(TINY, &sets), Oracle::default());
-        assert!(!drive.ftl().has_garbage(drive.geometry(), LaneId(0)), "no superblock is full yet");
+        assert!(!drive.ftl().has_garbage(LaneId(0)), "no superblock is full yet");
         let pages = drive.geometry().logical_bytes() / 16_384;
         let mut stream = Stream::new(1, "allocation");
         for _ in 0..10 * pages {
@@ -655,10 +655,12 @@ fn allocation_has_no_effect_on_superblocks_of_the_drive() {
 fn the_largest_preset_has_superblocks_of_half_a_million_units() {
     let text =
         "[drive]\npreset = \"modern-tlc-1t\"\nprogram_order = \"one-shot\"\n[ftl]\nmapping_unit = \"4KiB\"\n";
-    let geometry = spec(text, &["ftl.superblock=drive"]).geometry();
+    let spec = spec(text, &["ftl.superblock=drive"]);
+    let geometry = spec.geometry();
+    let shapes = spec.shapes(&geometry);
     assert_eq!((geometry.lanes, geometry.superblocks), (1, 512));
-    assert_eq!(geometry.units_per_superblock, 16 * 4 * 2112 * 4);
-    assert_eq!((geometry.units_per_program, geometry.rows_per_superblock()), (3 * 4 * 4, 2112));
+    let shape = shapes.first();
+    assert_eq!((shape.units, shape.units_per_program, shape.rows), (16 * 4 * 2112 * 4, 3 * 4 * 4, 2112));
 }
 
 /// Superblocks of 8 * 132 * 64 = 67,584 units: 16 bits do not count them, in the drive and in a snapshot of it.

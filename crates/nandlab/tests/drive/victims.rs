@@ -91,12 +91,12 @@ impl Table {
 
     fn empty(&mut self, lane: LaneId, within: u32, stream: StreamId) {
         let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + within);
-        if self.array.superblock(superblock).valid > self.ftl.stream_room(&self.geometry, lane, stream) {
+        if self.array.superblock(superblock).valid > self.ftl.stream_room(lane, stream) {
             return;
         }
         self.filled[lane.index()].retain(|&other| other != within);
         self.ftl.begin_emptying(&self.geometry, &mut self.array, superblock);
-        while let Some(index) = self.ftl.next_valid(&self.geometry, superblock, 0) {
+        while let Some(index) = self.ftl.next_valid(superblock, 0) {
             let lpn = self.array.lpn(self.geometry.unit(superblock, index));
             assert!(self.program(lane, stream, lpn));
         }

@@ -78,7 +78,7 @@ fn the_results_count_the_requests_after_the_warm_up() {
     // The first interval of the series begins with the results and lasts 1 ms; times count from the start of the run.
     let stats = drive.stats();
     let (series, dies) = (
-        stats.series.table(drive.geometry()),
+        stats.series.table(drive.geometry(), drive.array().shapes().first()),
         stats.dies.table(stats.series, drive.geometry().dies_per_channel),
     );
     let ends = [1.0, 2.0, 3.0 * 0.91024].map(|ms| ms * 1e-3 + 4.0 * 75.24e-6);
@@ -112,7 +112,7 @@ fn a_request_outstanding_at_the_end_of_the_warm_up_counts_when_it_completes() {
     near(&summary["die_busy_share"], 45.24 / 60.24 / 2.0);
     near(&summary["channel_busy_share"], 10.24 / 60.24 / 2.0);
     assert_eq!(summary["flash"]["read"]["host"], 1);
-    let series = drive.stats().series.table(drive.geometry());
+    let series = drive.stats().series.table(drive.geometry(), drive.array().shapes().first());
     for (name, expected) in [("outstanding_mean", 1.0), ("die_busy_mean", 45.24 / 60.24 / 2.0)] {
         assert!((column(&series, name)[0] - expected).abs() < 1e-9, "{name}: {:?}", column(&series, name));
     }

@@ -23,14 +23,13 @@ pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy>
 
 impl VictimPolicy for CostBenefit {
     fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
-        let units = f64::from(lane.units_per_superblock);
         let mut best: Option<(f64, u32)> = None;
         for superblock in 0..lane.superblocks.len() as u32 {
             if !lane.is_full(superblock) {
                 continue;
             }
             let candidate = &lane.superblocks[superblock as usize];
-            let used = f64::from(candidate.valid) / units;
+            let used = f64::from(candidate.valid) / f64::from(lane.shapes.at(superblock).units);
             // One nanosecond is added, so that superblocks filled at `now` still differ by u.
             let age = ((lane.now - candidate.closed_at).ns() + 1) as f64;
             let score = age * (1.0 - used) / (2.0 * used);

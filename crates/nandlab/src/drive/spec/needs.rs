@@ -24,6 +24,8 @@ pub fn streams(spec: &Spec) -> Vec<StreamSpec> {
 /// The properties of a spec on which the needs depend.
 pub fn demands(spec: &Spec) -> Demands {
     let geometry = spec.geometry();
+    let shapes = spec.shapes(&geometry);
+    let shape = shapes.first();
     let unit_bytes = u64::from(geometry.unit_bytes);
     let has_capacitor = spec.capacitor.capacitance_f > 0.0;
     Demands {
@@ -31,9 +33,9 @@ pub fn demands(spec: &Spec) -> Demands {
         blocks_per_superblock: geometry.blocks_per_superblock().into(),
         bad_blocks: spec.drive.bad_blocks,
         seed: spec.seed,
-        units_per_superblock: geometry.units_per_superblock.into(),
+        units_per_superblock: shape.units.into(),
         unit_bytes,
-        units_per_program: geometry.units_per_program.into(),
+        units_per_program: shape.units_per_program.into(),
         logical_units: geometry.logical_units.into(),
         streams: streams(spec),
         flushed_units: has_capacitor.then(|| (spec.cache.size_bytes + spec.ftl.buffer_bytes) / unit_bytes),

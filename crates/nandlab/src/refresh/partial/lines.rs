@@ -26,7 +26,7 @@ impl Partial {
     /// being read: more of its bits follow, and each program would be padding for the most part.
     pub(crate) fn holds_up<P: Probe>(&self, core: &Core<P>, superblock: SuperblockId) -> bool {
         let pending = self.pending.get(&superblock.0);
-        pending.is_some_and(|pending| pending.is_read || core.geometry.units_per_program == 1)
+        pending.is_some_and(|pending| pending.is_read || core.first_shape().units_per_program == 1)
     }
 
     /// Whether lines are being programmed.
@@ -82,7 +82,7 @@ impl Partial {
         // The lower, the earlier in the order of load and free units.
         let rank = |&lane: &LaneId| {
             let load = if is_on_one_die { core.device.load(g.die_of(lane)) } else { 0 };
-            u64::from(load) << 32 | u64::from(u32::MAX - core.ftl.free_units(g, lane))
+            u64::from(load) << 32 | u64::from(u32::MAX - core.ftl.free_units(lane))
         };
         let elsewhere = others.clone().filter(is_elsewhere);
         let first = if is_on_one_die {
@@ -110,7 +110,7 @@ impl Partial {
                 continue;
             }
             for lane in g.lanes_of(die) {
-                let free = core.ftl.free_units(g, lane);
+                let free = core.ftl.free_units(lane);
                 if load < least || free > most {
                     (first, least, most) = (Some(lane), load, free);
                 }
@@ -202,7 +202,7 @@ impl Partial {
             die.is_some_and(|die| device.phase(die) == Phase::Idle)
         };
         let lanes = (0..geometry.lanes).map(LaneId);
-        let lane = lanes.filter(|&lane| ftl.has_combination_room(geometry, lane, stream)).find(is_idle)?;
+        let lane = lanes.filter(|&lane| ftl.has_combination_room(lane, stream)).find(is_idle)?;
         ftl.allocate_program(geometry, array, (lane, stream), 0)
     }
 }

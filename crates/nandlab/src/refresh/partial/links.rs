@@ -7,7 +7,7 @@
 //! unit has the offset in the combination page.
 
 use super::SusceptibleBits;
-use crate::base::geometry::{Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{Divisor, Lpn, SuperblockId, UnitId};
 use crate::base::number_map::NumberMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct CombinationLinks {
     /// By superblock and unit: the entries of each combination page in flash or on its way to flash, including invalid
     /// pages that are not erased yet. Other units have no entries.
     contents: NumberMap<Vec<Arc<[SusceptibleBits]>>>,
-    units_per_superblock: u32,
+    by_superblock: Divisor,
     /// Number of links.
     count: u64,
     /// Highest number of links so far.
@@ -48,14 +48,14 @@ pub struct CombinationLinks {
 impl CombinationLinks {
     /// A table without links. `first`: LPN of the first combination page; `combinations_max`: highest number of
     /// combination pages at a time.
-    pub fn new(first: u32, combinations_max: u32, units_per_superblock: u32) -> Self {
+    pub fn new(first: u32, combinations_max: u32, by_superblock: Divisor) -> Self {
         Self {
             first,
             combinations_max,
             combinations: Vec::new(),
             free: Vec::new(),
             contents: NumberMap::default(),
-            units_per_superblock,
+            by_superblock,
             count: 0,
             peak: 0,
         }
@@ -120,7 +120,8 @@ impl CombinationLinks {
 
     /// The superblock of a unit, and the unit's number in the superblock.
     fn place(&self, unit: UnitId) -> (u32, usize) {
-        (unit.0 / self.units_per_superblock, (unit.0 % self.units_per_superblock) as usize)
+        let (superblock, index) = self.by_superblock.split(unit.0);
+        (superblock, index as usize)
     }
 
     /// Counts a link from the base unit of entry `index` of a combination page; returns the entry.
@@ -218,7 +219,7 @@ mod tests {
             let (base, lpn) = (UnitId(0), Lpn(0));
             [SusceptibleBits { base, lpn, sequence: 1, pe_cycles: 0, offset: 0, bytes, rber: 0.0 }].into()
         };
-        let mut links = CombinationLinks::new(100, 8, 10);
+        let mut links = CombinationLinks::new(100, 8, Divisor::new(10));
         for unit in [21, 22, 25, 31] {
             links.stage(UnitId(unit), entries(unit));
         }

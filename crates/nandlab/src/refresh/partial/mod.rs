@@ -134,9 +134,9 @@ impl Partial {
             vsm: Vsm::new(
                 partial.vsm_pages * geometry.units_per_page,
                 geometry.unit_bytes,
-                geometry.units_per_program,
+                core.first_shape().units_per_program,
             ),
-            links: CombinationLinks::new(lpns.start, lpns.end - lpns.start, geometry.units_per_superblock),
+            links: CombinationLinks::new(lpns.start, lpns.end - lpns.start, geometry.by_superblock()),
             stats: RefreshStats::default(),
             waiting_for_room: VecDeque::new(),
             pending: NumberMap::default(),
@@ -339,7 +339,9 @@ impl Partial {
         let ratio = self.spec.susceptible_ratio.unwrap_or_else(|| {
             let age_s =
                 if array.keeps_ages() { array.cells_since(unit).age_s(age_clock.at(*now)) } else { 0 };
-            reliability.susceptible_ratio(pe_cycles, age_s, geometry.kind(index)).unwrap_or(0.0)
+            reliability
+                .susceptible_ratio(pe_cycles, age_s, array.shape(superblock).kind(index))
+                .unwrap_or(0.0)
         });
         self.size.bytes_once(binomial(&mut self.draws, geometry.unit_bytes * 8, ratio)).max(1)
     }
@@ -535,7 +537,7 @@ impl Partial {
             .filter(|&superblock| core.array.rare(superblock).is_refreshed_partially)
         {
             let mut next = 0;
-            while let Some(index) = core.ftl.next_valid(&core.geometry, superblock, next) {
+            while let Some(index) = core.ftl.next_valid(superblock, next) {
                 next = index + 1;
                 let unit = core.geometry.unit(superblock, index);
                 if !core.parts.is_marked(unit) && !core.array.is_lost(unit) {
