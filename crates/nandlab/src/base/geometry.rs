@@ -176,8 +176,6 @@ pub struct Geometry {
     pub superblocks: u32,
     /// Units of the drive, those of missing superblocks included.
     pub units: u32,
-    /// Units of a lane, those of missing superblocks included.
-    pub units_per_lane: u32,
     /// Units of a page, a power of two.
     pub units_per_page: u32,
     /// Units of a row of a superblock on one die.
@@ -247,7 +245,6 @@ impl Geometry {
             lanes,
             superblocks: superblocks as u32,
             units: units as u32,
-            units_per_lane: drive.blocks_per_plane * units_per_superblock,
             units_per_page,
             units_per_row,
             planes_per_lane,

@@ -321,11 +321,11 @@ impl<P: Probe> Drive<P> {
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             // By the number of the stream, as in `Lane::open_superblocks`: 1 + the next unit, or 0.
             let open: Vec<u64> = (0..self.saved_streams()).map(|_| input.get()).collect::<io::Result<_>>()?;
-            let (first, units) = (
-                u64::from(self.core.geometry.unit(self.core.geometry.first_superblock(lane), 0).0),
-                u64::from(self.core.geometry.units_per_lane),
-            );
-            if open.iter().any(|&entry| entry != 0 && !(first + 1..first + units + 1).contains(&entry)) {
+            let geometry = &self.core.geometry;
+            let first = geometry.first_superblock(lane);
+            let end = SuperblockId(first.0 + geometry.superblocks_per_lane);
+            let [first, end] = [first, end].map(|superblock| u64::from(geometry.unit(superblock, 0).0));
+            if open.iter().any(|&entry| entry != 0 && !(first + 1..end + 1).contains(&entry)) {
                 return Err(SnapshotError::Damaged("an open superblock is in another lane"));
             }
             let mut nexts = [None; STREAMS_MAX];

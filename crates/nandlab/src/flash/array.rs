@@ -625,6 +625,11 @@ pub struct ShapesOf<'a> {
 }
 
 impl ShapesOf<'_> {
+    /// The shape of all superblocks of the drive; `None` if the drive has several.
+    pub fn only(&self) -> Option<&Shape> {
+        (self.shapes.iter().len() == 1).then(|| self.shapes.first())
+    }
+
     /// The shape of the superblock with number `at` among these.
     #[inline(always)]
     pub fn at(&self, at: u32) -> &Shape {

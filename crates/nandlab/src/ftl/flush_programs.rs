@@ -345,7 +345,7 @@ mod tests {
             blocks_per_superblock: 1,
             bad_blocks: 0.0,
             seed: 0,
-            units_per_superblock: geometry.units_per_superblock.into(),
+            units_per_superblock: array.shapes().first().units.into(),
             units_per_program: units.into(),
             unit_bytes: geometry.unit_bytes.into(),
             logical_units: geometry.logical_units.into(),

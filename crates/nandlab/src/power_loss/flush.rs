@@ -206,8 +206,10 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         for number in 0..self.core.shape(superblock).units_per_program {
             self.core.array.tear(UnitId(first.0 + number));
         }
-        for before in 1..=self.core.shape(superblock).depends_on(index) {
-            let partner = UnitId(first.0 - before * self.core.geometry.units_per_full_row());
+        let shape = self.core.shape(superblock);
+        let (pages, row) = (shape.depends_on(index), shape.units_per_full_row);
+        for before in 1..=pages {
+            let partner = UnitId(first.0 - before * row);
             for partner in self.core.geometry.units_of_page(partner) {
                 self.record_torn(partner, loss);
                 self.core.array.tear(partner);

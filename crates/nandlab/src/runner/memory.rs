@@ -23,8 +23,8 @@ const HUGE_PAGE: u64 = 2 << 20;
 const FIXED_BYTES: u64 = 6 << 20;
 
 /// Bytes that a superblock takes in addition to [`Superblock`]: its entries in the free list, in the index of victims
-/// and in the lists of the victim policy.
-const SUPERBLOCK_EXTRA_BYTES: u64 = 16;
+/// and in the lists of the victim policy, and the number of its shape.
+const SUPERBLOCK_EXTRA_BYTES: u64 = 17;
 
 /// Bytes of a slot of the mapping cache, without the arrays by LPN.
 const MAP_ENTRY_BYTES: u64 = 32;

@@ -23,24 +23,32 @@ pub(super) fn make(_choice: &Choice, _context: Context) -> Box<dyn VictimPolicy>
 
 impl VictimPolicy for CostBenefit {
     fn pick(&mut self, lane: &Candidates) -> Result<Option<u32>, PolicyError> {
-        let mut best: Option<(f64, u32)> = None;
-        for superblock in 0..lane.superblocks.len() as u32 {
-            if !lane.is_full(superblock) {
-                continue;
-            }
-            let candidate = &lane.superblocks[superblock as usize];
-            let used = f64::from(candidate.valid) / f64::from(lane.shapes.at(superblock).units);
-            // One nanosecond is added, so that superblocks filled at `now` still differ by u.
-            let age = ((lane.now - candidate.closed_at).ns() + 1) as f64;
-            let score = age * (1.0 - used) / (2.0 * used);
-            if best.is_none_or(|(highest, _)| score > highest) {
-                best = Some((score, superblock));
-            }
-        }
-        Ok(best.map(|(_, superblock)| superblock))
+        Ok(match lane.shapes.only() {
+            Some(shape) => best(lane, |_| shape.units),
+            None => best(lane, |superblock| lane.shapes.at(superblock).units),
+        })
     }
 
     fn fork(&self) -> Box<dyn VictimPolicy> {
         Box::new(self.clone())
     }
+}
+
+/// The superblock with the highest score; `units` returns the number of units of a superblock.
+fn best(lane: &Candidates, units: impl Fn(u32) -> u32) -> Option<u32> {
+    let mut best: Option<(f64, u32)> = None;
+    for superblock in 0..lane.superblocks.len() as u32 {
+        if !lane.is_full(superblock) {
+            continue;
+        }
+        let candidate = &lane.superblocks[superblock as usize];
+        let used = f64::from(candidate.valid) / f64::from(units(superblock));
+        // One nanosecond is added, so that superblocks filled at `now` still differ by u.
+        let age = ((lane.now - candidate.closed_at).ns() + 1) as f64;
+        let score = age * (1.0 - used) / (2.0 * used);
+        if best.is_none_or(|(highest, _)| score > highest) {
+            best = Some((score, superblock));
+        }
+    }
+    best.map(|(_, superblock)| superblock)
 }

@@ -415,6 +415,7 @@ impl Device {
         };
         let slot = die.batch.first().expect("a batch has a transaction");
         die.kind = pool[slot].kind;
+        die.width = self.timing.width(pool[slot].shape, die.kind);
         die.since = now;
         if takes_turns {
             end_turn(die, pool, class);
@@ -463,7 +464,7 @@ impl Device {
     /// of a wordline.
     #[inline(always)]
     fn pages_at_work(&self, pool: &Transactions, die: &Die) -> u64 {
-        let width = self.timing.width(first_of(&die.batch, pool).shape, die.kind);
+        let width = die.width;
         u64::from(if self.partners.is_some() { width * count(pool, die.batch.first()) } else { width })
     }
 

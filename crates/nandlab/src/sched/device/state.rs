@@ -32,6 +32,8 @@ pub(super) struct Die {
     /// Whether the copyback under way has sensed its pages.
     pub(super) is_sensed: bool,
     pub(super) kind: FlashOp,
+    /// Pages, or for an erase blocks, of each transaction of the operation that the die started last.
+    pub(super) width: u32,
     pub(super) phase: Phase,
     pub(super) channel: u16,
     /// Number of lanes of the die for which background work is urgent.
@@ -59,6 +61,7 @@ impl Die {
             held: None,
             is_sensed: false,
             kind: FlashOp::Read,
+            width: 1,
             phase: Phase::Idle,
             channel: geometry.channel_of(id) as u16,
             promoted: 0,
