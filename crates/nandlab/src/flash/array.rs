@@ -671,7 +671,7 @@ mod tests {
 
     #[test]
     fn units_with_a_common_age_have_the_stamp_of_the_last_one_but_lose_their_data_alone() {
-        let core = Setup::default().core();
+        let core = Setup { units: 8, ..Setup::default() }.core();
         let (geometry, shapes) = (core.geometry, core.array.shapes);
         let keeps = Keeps { sequences: true, ages: true, copied: true, units_per_age: 4 };
         let mut array = Array::new(&geometry, shapes, 0, keeps);
