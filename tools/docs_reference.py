@@ -413,7 +413,7 @@ class NoteInfo(NamedTuple):
 def notes() -> list[NoteInfo]:
     """Every note of the core, with the comment of its function."""
     found = []
-    for path in sorted(CRATES.glob("nandlab/src/*/notes.rs")):
+    for path in sorted([*CRATES.glob("nandlab/src/*/notes.rs"), CRATES / "nandlab-trace/src/notes.rs"]):
         source = path.read_text().split("#[cfg(test)]")[0]
         for match in re.finditer(r'Note::(error|warning|info)\(\s*"([a-z0-9-]+)"', source):
             head = list(re.finditer(r"((?:^/// ?.*\n)+)(?:pub\(crate\) )?fn ", source[: match.start()], re.MULTILINE))

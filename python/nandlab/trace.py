@@ -30,7 +30,7 @@ def stat(
     profile: str | None = None,
     format: str | None = None,
     device: str | None = None,
-    lenient: bool = False,
+    lenient: bool | float = False,
     time_unit: str | None = None,
     max_gap: str | None = None,
     requests: int | None = None,
@@ -41,8 +41,8 @@ def stat(
 
     `path` is a trace file and `profile` the name of a profile; exactly one of them is given. `format` is one of
     `formats()`, by default detected from the content. `device` selects one device of a trace with several;
-    `"concatenate"` takes all devices, one after another. `lenient` skips and counts malformed lines. `time_unit`
-    (`"ps"`, `"ns"`, `"us"`, `"ms"` or `"s"`) is for formats that do not define a unit. `max_gap` (such as `"30d"`, by
+    `"concatenate"` takes all devices, one after another. `lenient` skips and counts damaged records, at most 10 % of
+    all records, or the share that it gives (`0.3`). `time_unit` (`"ps"`, `"ns"`, `"us"`, `"ms"` or `"s"`) is for formats that do not define a unit. `max_gap` (such as `"30d"`, by
     default a day) is the longest accepted time between two records. `requests` is the number of requests to read, by
     default all. `logical_bytes` is the capacity of the drive to which a profile is scaled, `seed` the seed of the
     generator.
@@ -66,7 +66,7 @@ def convert(
     profile: str | None = None,
     format: str | None = None,
     device: str | None = None,
-    lenient: bool = False,
+    lenient: bool | float = False,
     time_unit: str | None = None,
     max_gap: str | None = None,
     requests: int | None = None,
@@ -79,8 +79,8 @@ def convert(
 
     The target appears only when it is complete; an existing file is replaced only with `force`. With `drop`, requests
     that the format cannot represent are left out and counted; without `drop` such a request is an error. The other
-    arguments, and the errors, are those of `stat`. Returns counts of the written and dropped requests, and a list of
-    the properties that the format does not keep.
+    arguments, and the errors, are those of `stat`. Returns counts of the written and dropped requests and of the
+    properties that the format does not keep, and the notes on the reading of the source.
     """
     goal = Path(target)
     options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
@@ -157,7 +157,7 @@ def _options(
     profile: str | None,
     format: str | None,
     device: str | None,
-    lenient: bool,
+    lenient: bool | float,
     time_unit: str | None,
     max_gap: str | None,
     requests: int | None,

@@ -1,6 +1,6 @@
 //! The section `[workload]`: the source of the requests, and their arrival times.
 
-use crate::base::units::{SECOND, Span, Time};
+use crate::base::units::{DAY, SECOND, Span, Time};
 use crate::spec::{
     ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, OneOf, Params, Policy, Resolved, Rule,
     SHARE, SHARE_ABOVE_0, Section, Val, ValueKind, When, above_0, choices, int, key, param, params, plain,
@@ -45,7 +45,14 @@ impl Section for Option<WorkloadSpec> {
             "the device of the trace that is played, or \"concatenate\": all devices, one after another",
         )
         .when(TRACE),
-        key("workload.lenient", ValueKind::Bool, "false", "skip damaged records and count them").when(TRACE),
+        key(
+            "workload.lenient",
+            LENIENT,
+            "false",
+            "skip damaged records and count them; if they are more than 10 % of the records, or more than the share \
+             at_most, the trace is refused",
+        )
+        .when(TRACE),
         key(
             "workload.time_unit",
             ValueKind::Slot(TimeUnit::CHOICES),
@@ -120,15 +127,18 @@ impl Section for Option<WorkloadSpec> {
 fn source(values: &Resolved) -> Option<Source> {
     if let Some(path) = values.get("workload.trace") {
         return Some(Source::Trace(TraceSpec {
-            path: values.file(path.text()),
             format: values.get("workload.format").map(|val| val.tag().to_string()),
             device: values.get("workload.device").map(|val| match val.text() {
                 "concatenate" => DeviceChoice::Concatenate,
                 name => DeviceChoice::One(name.to_string()),
             }),
-            lenient: values.read("workload.lenient"),
+            lenient: match values.val("workload.lenient") {
+                Val::Bool(lenient) => lenient.then_some(SKIPPED_MAX),
+                table => Some(table.read("at_most")),
+            },
             time_unit_ns: values.get("workload.time_unit").map(|val| TimeUnit::from_val(val).ns()),
             max_gap_ns: values.read("workload.max_gap"),
+            ..TraceSpec::new(values.file(path.text()))
         }));
     }
     if let Some(name) = values.get("workload.profile") {
@@ -173,13 +183,36 @@ pub struct TraceSpec {
     pub format: Option<String>,
     /// The device (ASU, volume, disk) whose requests are played, if the file has several; `None`: the only device.
     pub device: Option<DeviceChoice>,
-    /// Whether damaged records are skipped and counted.
-    pub lenient: bool,
+    /// Whether damaged records are skipped and counted: the largest share of the records that may be damaged; `None`:
+    /// the first damaged record is an error.
+    pub lenient: Option<f64>,
     /// Time unit in nanoseconds, for a format that does not fix it (MQSim); `None`: the format's default.
     pub time_unit_ns: Option<f64>,
     /// The longest accepted time from one record to the next.
     pub max_gap_ns: Span,
 }
+
+impl TraceSpec {
+    /// The trace `path`, with the default of every other setting.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            format: None,
+            device: None,
+            lenient: None,
+            time_unit_ns: None,
+            max_gap_ns: DAY,
+        }
+    }
+}
+
+/// The share of damaged records above which `workload.lenient = true` refuses a trace.
+pub const SKIPPED_MAX: f64 = 0.1;
+
+const LENIENT: ValueKind = ValueKind::Either(&[
+    ValueKind::Bool,
+    ValueKind::Table(&[param("at_most", SHARE_ABOVE_0, "", "the largest share of the records that may be skipped")]),
+]);
 
 choices! {
     /// `workload.format`: the trace formats. The crate `nandlab-trace` has the reader of each.

@@ -231,6 +231,7 @@ impl Run {
             spec_hash: self.spec.loaded.hash(),
             wrapped: self.runner.wrapped,
             skipped: self.runner.source().skipped(),
+            notes: self.runner.source().notes(),
         };
         let outputs = py.detach(|| simulation.finish(&facts));
         Ok(Outcome { outputs, spec_toml: self.spec.loaded.to_toml(), spec_hash: facts.spec_hash })

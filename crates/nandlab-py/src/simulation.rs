@@ -5,6 +5,7 @@ use crate::errors::{failure_text, unsaved_text};
 use crate::interrupt::{Interruptible, Stop};
 use crate::shared::KeptDrives;
 use crate::tables;
+use nandlab::base::note::Note;
 use nandlab::base::units::{SECOND, Span};
 use nandlab::drive::spec::{Loaded, PreconditionSpec};
 use nandlab::drive::{Completion, Drive, Lived, SaveError, SnapshotError};
@@ -28,6 +29,11 @@ pub(crate) struct Requests(pub(crate) Mutex<Box<dyn nandlab_trace::Source>>);
 impl Requests {
     pub(crate) fn skipped(&self) -> u64 {
         self.0.lock().map_or(0, |source| source.skipped())
+    }
+
+    /// The notes on the reading of the source.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        self.0.lock().map_or(Vec::new(), |source| source.notes())
     }
 
     pub(crate) fn progress(&self) -> f64 {

@@ -2,7 +2,9 @@
 
 use crate::errors::{TraceError, trace_error};
 use nandlab::base::units::{DAY, Span};
-use nandlab::drive::spec::{Arrival, Beyond, DeviceChoice, ProfileSpec, Source, TraceSpec, WorkloadSpec};
+use nandlab::drive::spec::{
+    Arrival, Beyond, DeviceChoice, ProfileSpec, SKIPPED_MAX, Source, TraceSpec, WorkloadSpec,
+};
 use nandlab_trace::{ConvertOptions, KeptTraces};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,7 +20,7 @@ const AMPLE_BYTES: u64 = 1 << 42;
 struct Options {
     format: Option<String>,
     device: Option<String>,
-    lenient: bool,
+    lenient: Option<f64>,
     time_unit_ns: Option<f64>,
     max_gap_ns: Option<Span>,
     profile: Option<String>,
@@ -39,7 +41,7 @@ impl Options {
             match key.extract::<&str>()? {
                 "format" => options.format = value.extract()?,
                 "device" => options.device = value.extract()?,
-                "lenient" => options.lenient = value.extract()?,
+                "lenient" => options.lenient = at_most(&value)?,
                 "time_unit" => options.time_unit_ns = Some(unit_ns(value.extract()?)?),
                 "max_gap" => options.max_gap_ns = Some(gap(value.extract()?)?),
                 "profile" => options.profile = value.extract()?,
@@ -51,6 +53,21 @@ impl Options {
             }
         }
         Ok(options)
+    }
+}
+
+/// The largest share of records that may be skipped: of `True`, or a number.
+fn at_most(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    if let Ok(lenient) = value.extract::<bool>() {
+        return Ok(lenient.then_some(SKIPPED_MAX));
+    }
+    match value.extract::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(Some(share)),
+        _ => Err(TraceError::new_err(format!(
+            "lenient: expected True, False or a share of the records, found {}\n  remedy: give a number from 0 to 1, \
+             such as 0.3",
+            quoted(&value.to_string())
+        ))),
     }
 }
 
@@ -92,7 +109,6 @@ fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>,
         Source::Profile(ProfileSpec { name: profile.clone(), requests: options.requests })
     } else {
         Source::Trace(TraceSpec {
-            path: PathBuf::from(name),
             format: options.format.clone(),
             device: options.device.as_deref().map(|device| match device {
                 "concatenate" => DeviceChoice::Concatenate,
@@ -101,6 +117,7 @@ fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>,
             lenient: options.lenient,
             time_unit_ns: options.time_unit_ns,
             max_gap_ns: options.max_gap_ns.unwrap_or(DAY),
+            ..TraceSpec::new(name)
         })
     };
     let workload = WorkloadSpec {
@@ -154,6 +171,7 @@ pub(crate) fn trace_convert(
             "misfits_dropped": done.misfits_dropped,
             "fua_lost": done.fua_lost,
             "times_rounded": done.times_rounded,
+            "notes": source.notes(),
         })
         .to_string())
     })

@@ -1,7 +1,6 @@
 //! `trace_stat [--speed] FILE|PROFILE...` prints the statistics of trace files and profiles as JSON. With `--speed` it
 //! prints instead the rate at which each of them is read, in millions of requests per second.
 
-use nandlab_base::base::units::DAY;
 use nandlab_base::workload::{Arrival, Beyond, DeviceChoice};
 use nandlab_base::workload::{ProfileSpec, Source, TraceSpec, WorkloadSpec};
 use nandlab_trace::{TraceError, open, profile, stat};
@@ -16,12 +15,8 @@ fn main() -> Result<(), TraceError> {
         let source = match profile(&argument) {
             Some(p) => Source::Profile(ProfileSpec { name: p.name.into(), requests: None }),
             None => Source::Trace(TraceSpec {
-                path: argument.clone().into(),
-                format: None,
                 device: (!speed).then_some(DeviceChoice::Concatenate),
-                lenient: false,
-                time_unit_ns: None,
-                max_gap_ns: DAY,
+                ..TraceSpec::new(&argument)
             }),
         };
         let arrival = Arrival::Trace { time_scale: 1.0 };

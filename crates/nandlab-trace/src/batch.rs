@@ -2,6 +2,7 @@
 
 use crate::error::TraceError;
 use crate::source::Source;
+use crate::tally::Tally;
 use nandlab_base::base::request::Request;
 
 /// Number of requests of a batch; the last batch of a trace may have fewer.
@@ -10,9 +11,9 @@ pub(crate) const BATCH: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) requests: Vec<Request>,
-    /// The number of records skipped so far, for each request whose number differs from that of the request before:
-    /// (index in `requests`, number).
-    pub(crate) skips: Vec<(u64, u64)>,
+    /// The counts so far, for each request with another number of skipped records than the request before: (index in
+    /// `requests`, counts).
+    pub(crate) skips: Vec<(u64, Tally)>,
     /// [`Source::devices`], in the first batch.
     pub(crate) devices: Vec<String>,
     /// [`Source::progress`] after the last request of the batch.
@@ -24,8 +25,8 @@ pub(crate) struct Batch {
 /// The end of a trace.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// The number of records skipped in the whole trace.
-    pub(crate) skipped: u64,
+    /// The counts of the whole trace.
+    pub(crate) tally: Tally,
     /// The error that ends the trace.
     pub(crate) error: Option<TraceError>,
 }
@@ -47,13 +48,13 @@ impl Batch {
                 Some(Ok(request)) => {
                     if source.skipped() != *skipped {
                         *skipped = source.skipped();
-                        self.skips.push((self.requests.len() as u64, *skipped));
+                        self.skips.push((self.requests.len() as u64, source.tally()));
                     }
                     self.requests.push(request);
                 }
                 end => {
                     let error = end.and_then(Result::err);
-                    self.end = Some(End { skipped: source.skipped(), error });
+                    self.end = Some(End { tally: source.tally(), error });
                     break;
                 }
             }

@@ -64,7 +64,7 @@ fn requests_in(format: &FormatInfo, head: &[u8], options: &ReaderOptions) -> usi
     for (line, number) in head_lines(head).zip(1..) {
         match reader.parse(line, number) {
             Ok(Parsed::Request(_)) => requests += 1,
-            Ok(Parsed::Nothing) => continue,
+            Ok(Parsed::Nothing | Parsed::Without { .. }) => continue,
             Ok(Parsed::End) => break,
             Err(_) => errors += 1,
         }

@@ -106,6 +106,15 @@ impl Selection {
         }
     }
 
+    /// Whether the records of `device` are read.
+    pub(crate) fn has(&self, device: &[u8]) -> bool {
+        match self {
+            Self::Only { key } => key.as_ref().is_none_or(|key| key == device),
+            Self::One { key, .. } => key == device,
+            Self::All { .. } => true,
+        }
+    }
+
     /// The error for a file with several devices. Reads further records to list the names of the devices.
     #[cold]
     pub(crate) fn several(&self, records: &mut Records, second: &[u8]) -> TraceError {
@@ -228,7 +237,7 @@ fn bases(
                 }
             }
             Ok(_) => {}
-            Err(_) if spec.lenient => {}
+            Err(_) if spec.lenient.is_some() => {}
             Err(error) => return Err(error.at(records.position(number)).in_file(&spec.path)),
         }
     }

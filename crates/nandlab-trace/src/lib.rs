@@ -23,6 +23,7 @@ mod format;
 pub mod generate;
 mod input;
 mod kept;
+mod notes;
 mod order;
 mod parse;
 mod play;
@@ -31,6 +32,7 @@ mod repeat;
 mod source;
 mod stamp;
 mod stat;
+mod tally;
 mod trace;
 
 pub use convert::{Conversion, ConvertOptions, convert};
@@ -40,6 +42,7 @@ pub use generate::{Published, profile, profiles};
 pub use kept::{KeptSize, KeptTraces};
 pub use source::Source;
 pub use stat::{TraceStat, stat};
+pub use tally::{Reason, Tally};
 
 use nandlab_base::workload::{self as spec, TraceSpec, WorkloadSpec};
 use std::sync::Arc;

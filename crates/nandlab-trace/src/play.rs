@@ -2,13 +2,14 @@
 //! used again when they have been played: no memory is allocated per request.
 //!
 //! The parser's thread and the thread of the simulation exchange four batches, so the memory is bounded. The position
-//! of every count of skipped records is part of the batch. So [`Source::skipped`] is the same after each request as if
+//! of every count of skipped records is part of the batch. So [`Source::tally`] is the same after each request as if
 //! the thread of the simulation parsed the trace itself.
 
 use crate::batch::Batch;
 use crate::error::{ErrorKind, TraceError};
 use crate::kept::{Keeper, KeptReader, KeptTraces};
 use crate::source::Source;
+use crate::tally::Tally;
 use crate::trace::TraceSource;
 use nandlab_base::base::request::Request;
 use nandlab_base::workload::TraceSpec;
@@ -28,7 +29,7 @@ pub(crate) struct Batches {
     at: usize,
     /// Index in [`Batch::skips`] of the next entry, and the index of its request; `u64::MAX` without a next entry.
     next_skip: (usize, u64),
-    skipped: u64,
+    tally: Tally,
     has_ended: bool,
 }
 
@@ -60,7 +61,7 @@ impl Batches {
 
     fn new(feed: Feed, format: &'static str, devices: Vec<String>) -> Self {
         let (batch, next_skip) = (Batch::default(), (0, u64::MAX));
-        Self { feed, format, devices, batch, at: 0, next_skip, skipped: 0, has_ended: false }
+        Self { feed, format, devices, batch, at: 0, next_skip, tally: Tally::default(), has_ended: false }
     }
 
     /// Whether the requests come from a kept trace.
@@ -83,7 +84,7 @@ impl Batches {
         }
         if let Some(end) = self.batch.end.take() {
             self.has_ended = true;
-            self.skipped = end.skipped;
+            self.tally = end.tally;
             return end.error.map_or(Ok(false), Err);
         }
         self.at = 0;
@@ -117,7 +118,7 @@ impl Source for Batches {
         loop {
             if let Some(&request) = self.batch.requests.get(self.at) {
                 if self.next_skip.1 == self.at as u64 {
-                    self.skipped = self.batch.skips[self.next_skip.0].1;
+                    self.tally = self.batch.skips[self.next_skip.0].1;
                     self.find_skip(self.next_skip.0 + 1);
                 }
                 self.at += 1;
@@ -131,8 +132,8 @@ impl Source for Batches {
         }
     }
 
-    fn skipped(&self) -> u64 {
-        self.skipped
+    fn tally(&self) -> Tally {
+        self.tally
     }
 
     fn progress(&self) -> f64 {

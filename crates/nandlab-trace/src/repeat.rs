@@ -2,6 +2,7 @@
 //! first requests of the other source.
 
 use crate::generate::Published;
+use crate::tally::Tally;
 use crate::{Source, TraceError};
 use nandlab_base::base::request::Request;
 use nandlab_base::base::units::{Time, US};
@@ -20,7 +21,7 @@ pub(crate) struct Repeat {
     /// Start of the current round: arrival 0 of the inner source is at this time.
     base: Time,
     last: Time,
-    skipped_before: u64,
+    tally_before: Tally,
     done: bool,
 }
 
@@ -36,7 +37,7 @@ impl Repeat {
             requests_round: 0,
             base: Time::START,
             last: Time::START,
-            skipped_before: 0,
+            tally_before: Tally::default(),
             done: false,
         }
     }
@@ -71,7 +72,7 @@ impl Source for Repeat {
                     self.base = self.last.saturating_add(gap);
                     self.round += 1;
                     self.requests_round = 0;
-                    self.skipped_before += self.inner.skipped();
+                    self.tally_before = self.tally();
                     match (self.reopen)() {
                         Ok(source) => self.inner = source,
                         Err(error) => {
@@ -84,8 +85,8 @@ impl Source for Repeat {
         }
     }
 
-    fn skipped(&self) -> u64 {
-        self.skipped_before + self.inner.skipped()
+    fn tally(&self) -> Tally {
+        self.tally_before + self.inner.tally()
     }
 
     fn progress(&self) -> f64 {

@@ -2,6 +2,9 @@
 
 use crate::error::{ErrorKind, TraceError};
 use crate::generate::Published;
+use crate::notes::notes;
+use crate::tally::Tally;
+use nandlab_base::base::note::Note;
 use nandlab_base::base::request::Request;
 use nandlab_base::workload::TraceSpec;
 use std::fs::FileType;
@@ -14,9 +17,19 @@ pub trait Source: Send {
     /// workload.
     fn next_request(&mut self) -> Option<Result<Request, TraceError>>;
 
-    /// Damaged records skipped so far (`workload.lenient`): malformed, out of order, or with a damaged time.
+    /// Records left out so far: damaged ones (`workload.lenient`), and those that state no request.
     fn skipped(&self) -> u64 {
-        0
+        self.tally().skipped()
+    }
+
+    /// Counts of the records at the last record that was left out, and at the end of the trace; 0 for generators.
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
+
+    /// Findings about the reading of the trace, by falling severity.
+    fn notes(&self) -> Vec<Note> {
+        notes(&self.tally())
     }
 
     /// Share of the source that has been read, 0 to 1: of the bytes of the (compressed) file, or of the requests to

@@ -7,7 +7,9 @@
 //! are used. While the table grows, the memory is 96 bytes per page. If the table cannot grow, the result is an error.
 
 use crate::generate::Published;
+use crate::tally::{Reason, Tally};
 use crate::{ErrorKind, Source, TraceError};
+use nandlab_base::base::note::Note;
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::{Span, Time, US};
 use serde_json::{Value, json};
@@ -34,8 +36,10 @@ pub struct TraceStat {
     pub format: Option<&'static str>,
     /// The devices whose requests are counted.
     pub devices: Vec<String>,
-    /// Damaged records of the trace that were skipped; see [`Source::skipped`].
-    pub skipped: u64,
+    /// Counts of the records of the trace.
+    pub tally: Tally,
+    /// Findings about the reading of the trace.
+    pub notes: Vec<Note>,
     /// Requests and bytes by operation, in the order of [`Op::ALL`].
     pub ops: [OpCount; 4],
     /// Requests with force unit access.
@@ -124,7 +128,8 @@ pub fn stat(source: &mut dyn Source) -> Result<TraceStat, TraceError> {
     let accesses = stat.reads().requests + stat.writes().requests;
     stat.format = source.format();
     stat.devices = source.devices();
-    stat.skipped = source.skipped();
+    stat.tally = source.tally();
+    stat.notes = source.notes();
     stat.published = source.published();
     stat.duration_ns = last - first.unwrap_or(Time::START);
     stat.unaligned_share = share(unaligned, accesses);
@@ -192,6 +197,15 @@ impl TraceStat {
         if self.duration_ns == Span::ZERO { 0.0 } else { self.requests() as f64 / self.duration_s() }
     }
 
+    /// The numbers of skipped records, by reason; only reasons with a record.
+    fn skipped_by(&self) -> Value {
+        let found = Reason::ALL.iter().zip(self.tally.skipped_by).filter(|(_, n)| *n > 0);
+        found
+            .map(|(reason, n)| (reason.name().to_owned(), json!(n)))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    }
+
     /// The statistics as JSON. A profile's published numbers are under `published`.
     pub fn to_json(&self) -> Value {
         let ops: serde_json::Map<_, _> = Op::ALL
@@ -209,7 +223,8 @@ impl TraceStat {
             "format": self.format,
             "devices": self.devices,
             "requests": self.requests(),
-            "skipped": self.skipped,
+            "skipped": self.tally.skipped(),
+            "skipped_by": self.skipped_by(),
             "ops": ops,
             "fua_requests": self.fua,
             "read_ratio": self.read_ratio(),
@@ -233,6 +248,7 @@ impl TraceStat {
             "rewrite_interval_s_median": self.rewrite_interval_s_median,
             "page_writes_max": self.page_writes_max,
             "sizes": sizes,
+            "notes": self.notes,
         });
         if let Some(published) = self.published {
             value["published"] = published.to_json();

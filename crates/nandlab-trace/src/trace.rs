@@ -9,6 +9,7 @@ use crate::parse::CORRECT_RECORD;
 use crate::records::{Records, empty};
 use crate::source::Source;
 use crate::stamp::ReadBytes;
+use crate::tally::{Reason, Tally};
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::{Span, Time};
 use nandlab_base::base::words::duration;
@@ -32,15 +33,20 @@ pub(crate) struct TraceSource {
     window: Window,
     spread: SecondSpread,
     ready: VecDeque<Request>,
-    /// Records that have been read and not yet turned into requests, in order of time. With `lenient` the records after
-    /// a gap show whether a time is damaged.
+    /// Records that have been read and not yet turned into requests, in their order. The records after a record show
+    /// whether its time is damaged.
     ahead: VecDeque<Item>,
+    /// The next record, whose time has not been checked yet.
+    next: Option<Item>,
+    /// The error after the last record that was read.
+    error: Option<TraceError>,
     /// Time of the first accepted record, which is arrival 0.
     first_ns: Option<u64>,
     /// Time in nanoseconds, and number, of the last accepted record.
     last: (u64, u64),
     requests: u64,
     all_equal: bool,
+    tally: Tally,
     skipped: u64,
     read_to_end: bool,
     failed: bool,
@@ -62,10 +68,13 @@ impl TraceSource {
             spread: SecondSpread::default(),
             ready: VecDeque::new(),
             ahead: VecDeque::new(),
+            next: None,
+            error: None,
             first_ns: None,
             last: (0, 0),
             requests: 0,
             all_equal: true,
+            tally: Tally::default(),
             skipped: 0,
             read_to_end: false,
             failed: false,
@@ -92,9 +101,21 @@ impl TraceSource {
             }
             let number = self.records.input.number();
             let parsed = self.records.reader.parse(self.records.input.current(), number);
+            self.tally.records += 1;
             let error = match parsed {
-                Ok(Parsed::Nothing) => continue,
+                Ok(Parsed::Nothing) => {
+                    self.tally.records -= 1;
+                    continue;
+                }
+                Ok(Parsed::Without { reason, device }) => {
+                    if self.selection.has(device) {
+                        self.tally.skip(reason);
+                        self.skipped += 1;
+                    }
+                    continue;
+                }
                 Ok(Parsed::End) => {
+                    self.tally.records -= 1;
                     self.read_to_end = true;
                     return Ok(None);
                 }
@@ -122,11 +143,16 @@ impl TraceSource {
                 },
                 Err(error) => error,
             };
-            if !self.spec.lenient {
+            if self.spec.lenient.is_none() {
                 return Err(error.at(self.records.position(number)));
             }
-            self.skipped += 1;
+            self.skip(Reason::Malformed);
         }
+    }
+
+    fn skip(&mut self, reason: Reason) {
+        self.tally.skip(reason);
+        self.skipped += 1;
     }
 
     /// The next record in order of time. The [`Order`] of the format decides whether records are sorted within a
@@ -170,65 +196,104 @@ impl TraceSource {
 
     fn advance(&mut self) -> Result<Option<Request>, TraceError> {
         loop {
-            let next = match self.ahead.pop_front() {
-                None => self.next_item()?,
-                some => some,
-            };
-            let Some(item) = next else {
+            let Some(item) = self.next.take().or_else(|| self.pull()) else {
+                if let Some(error) = self.error.take() {
+                    return Err(error);
+                }
                 self.check_end()?;
                 return Ok(None);
             };
-            let Some(first) = self.first_ns else {
-                if self.spec.lenient && self.is_first_damaged(&item)? {
-                    self.skipped += 1;
-                } else {
-                    self.first_ns = Some(item.time_ns);
-                    self.last = (item.time_ns, item.number);
-                    self.ahead.push_front(item);
-                }
-                continue;
-            };
-            if item.time_ns < self.last.0 {
-                if self.spec.lenient {
-                    self.skipped += 1;
+            self.next = self.pull();
+            if self.first_ns.is_none() {
+                if self.spec.lenient.is_some() && self.is_first_damaged(&item) {
+                    let is_late = self.next.is_some_and(|second| second.time_ns < item.time_ns);
+                    self.skip(if is_late { Reason::Late } else { Reason::Early });
                     continue;
                 }
-                return Err(self.backwards(&item).at(self.records.position(item.number)));
-            }
-            if item.time_ns - self.last.0 > self.spec.max_gap_ns.ns() {
-                if self.spec.lenient && self.is_damaged(&item)? {
-                    self.skipped += 1;
+                if self.is_outlier(&item) {
+                    self.skip_or_refuse(Reason::Late, &item, Self::ahead_of_all)?;
+                    continue;
+                }
+                self.first_ns = Some(item.time_ns);
+                self.last = (item.time_ns, item.number);
+            } else if item.time_ns < self.last.0 {
+                self.skip_or_refuse(Reason::Early, &item, Self::backwards)?;
+                continue;
+            } else if item.time_ns - self.last.0 > self.spec.max_gap_ns.ns() {
+                if self.spec.lenient.is_some() && self.is_damaged(&item) {
+                    self.skip(Reason::Late);
                     continue;
                 }
                 return Err(self.gap(&item).at(self.records.position(item.number)));
+            } else if self.is_outlier(&item) {
+                self.skip_or_refuse(Reason::Late, &item, Self::ahead_of_all)?;
+                continue;
             }
-            self.all_equal &= item.time_ns == first;
-            self.last = (item.time_ns, item.number);
-            self.requests += 1;
-            if self.all_equal && self.requests == EQUAL_TIMES && self.records.info.format == Format::Msr {
-                return Err(equal_times(EQUAL_TIMES).at(self.records.position(item.number)));
-            }
-            let request = Request::new(item.op, item.offset, item.len)
-                .at(Time::from_ns(item.time_ns - first))
-                .with_fua(item.fua);
-            if item.flush_first {
-                self.ready.push_back(request);
-                return Ok(Some(Request::flush().at(request.arrival)));
-            }
-            return Ok(Some(request));
+            return self.request(&item).map(Some);
         }
     }
 
-    /// The record `index` places after the next one, or `None` if the trace ends before it. The record stays in
-    /// `ahead`.
-    fn peek(&mut self, index: usize) -> Result<Option<Item>, TraceError> {
-        while self.ahead.len() <= index {
-            match self.next_item()? {
-                Some(item) => self.ahead.push_back(item),
-                None => return Ok(None),
+    /// The request of a record whose time is accepted.
+    #[inline]
+    fn request(&mut self, item: &Item) -> Result<Request, TraceError> {
+        let first = self.first_ns.unwrap_or(item.time_ns);
+        self.all_equal &= item.time_ns == first;
+        self.last = (item.time_ns, item.number);
+        self.requests += 1;
+        if self.all_equal && self.requests == EQUAL_TIMES && self.records.info.format == Format::Msr {
+            return Err(equal_times(EQUAL_TIMES).at(self.records.position(item.number)));
+        }
+        let request = Request::new(item.op, item.offset, item.len)
+            .at(Time::from_ns(item.time_ns - first))
+            .with_fua(item.fua);
+        if item.flush_first {
+            self.ready.push_back(request);
+            return Ok(Request::flush().at(request.arrival));
+        }
+        Ok(request)
+    }
+
+    /// Skips a record with `lenient`; without it, the record is an error.
+    #[cold]
+    fn skip_or_refuse(
+        &mut self,
+        reason: Reason,
+        item: &Item,
+        error: fn(&Self, &Item) -> TraceError,
+    ) -> Result<(), TraceError> {
+        if self.spec.lenient.is_none() {
+            return Err(error(self, item).at(self.records.position(item.number)));
+        }
+        self.skip(reason);
+        Ok(())
+    }
+
+    /// The record after those that have been read; `None` at the end and at an error, which `error` then has.
+    #[inline]
+    fn pull(&mut self) -> Option<Item> {
+        if let Some(item) = self.ahead.pop_front() {
+            return Some(item);
+        }
+        if self.error.is_some() {
+            return None;
+        }
+        match self.next_item() {
+            Ok(item) => item,
+            Err(error) => {
+                self.error = Some(error);
+                None
             }
         }
-        Ok(Some(self.ahead[index]))
+    }
+
+    /// The record after `next`; `None` if the trace ends before it.
+    fn after_next(&mut self) -> Option<Item> {
+        if self.ahead.is_empty()
+            && let Some(item) = self.pull()
+        {
+            self.ahead.push_back(item);
+        }
+        self.ahead.front().copied()
     }
 
     /// Whether the times of two records are further apart than `workload.max_gap`.
@@ -239,25 +304,42 @@ impl TraceSource {
     /// Whether the first record has a damaged time: the second record is far from the first ([`Self::is_far`]), and the
     /// third record is 0 to `workload.max_gap` later than the second.
     #[cold]
-    fn is_first_damaged(&mut self, first: &Item) -> Result<bool, TraceError> {
-        let Some(second) = self.peek(0)?.filter(|second| self.is_far(first, second)) else {
-            return Ok(false);
-        };
-        Ok(self
-            .peek(1)?
-            .is_some_and(|third| third.time_ns >= second.time_ns && !self.is_far(&second, &third)))
+    fn is_first_damaged(&mut self, first: &Item) -> bool {
+        let Some(second) = self.next.filter(|second| self.is_far(first, second)) else { return false };
+        self.after_next()
+            .is_some_and(|third| third.time_ns >= second.time_ns && !self.is_far(&second, &third))
     }
 
     /// Whether `item`, the record after a gap, has a damaged time: the next record is earlier than `item`, or there is
     /// no next record.
     #[cold]
-    fn is_damaged(&mut self, item: &Item) -> Result<bool, TraceError> {
-        Ok(self.peek(0)?.is_none_or(|next| next.time_ns < item.time_ns))
+    fn is_damaged(&self, item: &Item) -> bool {
+        self.next.is_none_or(|next| next.time_ns < item.time_ns)
+    }
+
+    /// Whether `item` is later than the two records after it, and these are no earlier than the record before `item`:
+    /// then it is `item` that has the damaged time.
+    #[inline]
+    fn is_outlier(&mut self, item: &Item) -> bool {
+        match self.next {
+            Some(next) if next.time_ns < item.time_ns => self.is_later_than_two(item, &next),
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn is_later_than_two(&mut self, item: &Item, next: &Item) -> bool {
+        let before = if self.first_ns.is_some() { self.last.0 } else { 0 };
+        let is_within = |other: &Item| (before..item.time_ns).contains(&other.time_ns);
+        is_within(next) && self.after_next().is_some_and(|after| is_within(&after))
     }
 
     fn check_end(&self) -> Result<(), TraceError> {
         if self.requests == 0 {
             return Err(self.selection.missing(&self.records).unwrap_or_else(|| empty(self.skipped)));
+        }
+        if let Some(at_most) = self.spec.lenient {
+            self.tally.check(at_most)?;
         }
         if self.all_equal && self.requests >= EQUAL_TIMES_WHOLE && self.records.info.format == Format::Msr {
             return Err(equal_times(self.requests));
@@ -265,17 +347,34 @@ impl TraceSource {
         Ok(())
     }
 
+    /// `line 7`, or `record 7` of a binary format.
+    fn named(&self, number: u64) -> String {
+        match self.records.position(number) {
+            Position::Line(line) => format!("line {line}"),
+            Position::Record { number, .. } => format!("record {number}"),
+        }
+    }
+
+    /// The error for a record that is an outlier ([`Self::is_outlier`]).
+    #[cold]
+    fn ahead_of_all(&self, item: &Item) -> TraceError {
+        let next = self.next.as_ref().unwrap_or(item);
+        let later = duration(Span::from_ns(item.time_ns - next.time_ns).seconds());
+        let message = format!(
+            "is {later} later than that of {}, and the record after that is earlier too",
+            self.named(next.number)
+        );
+        TraceError::new(ErrorKind::Order, message, CORRECT_RECORD).field_name("time")
+    }
+
     #[cold]
     fn gap(&self, item: &Item) -> TraceError {
         let gap_ns = item.time_ns - self.last.0;
-        let before = match self.records.position(self.last.1) {
-            Position::Line(line) => format!("line {line}"),
-            Position::Record { number, .. } => format!("record {number}"),
-        };
+        let before = self.named(self.last.1);
         let span = duration(Span::from_ns(gap_ns).seconds());
         let mut message = format!("is {span} later than that of {before}");
         let mut remedy = "correct the damaged one of these two records".to_owned();
-        if self.spec.lenient {
+        if self.spec.lenient.is_some() {
             message.push_str(", and the next record is no earlier");
         } else {
             remedy.push_str(", or skip such records with workload.lenient = true");
@@ -366,6 +465,10 @@ impl Source for TraceSource {
 
     fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
     }
 
     fn progress(&self) -> f64 {

@@ -14,7 +14,7 @@ from typing import Any
 from nandlab import trace
 from nandlab._core import NandlabError
 from nandlab.cli.app import End, Parser
-from nandlab.cli.output import show_facts, show_pairs, show_rows
+from nandlab.cli.output import say, show_facts, show_pairs, show_rows
 from nandlab.errors import OutputError
 
 
@@ -99,7 +99,17 @@ def _add_source(parser: Parser, *, profile: str, format: str, requests: str) -> 
         metavar="NAME",
         help="One device of a trace with several; concatenate: all devices, one after another.",
     )
-    parser.add_argument("--lenient", action="store_true", help="Skip malformed lines and count them.")
+    parser.add_argument(
+        "--lenient",
+        action="store_true",
+        help="Skip damaged records and count them; above 10 %% of the records they are an error.",
+    )
+    parser.add_argument(
+        "--at-most",
+        type=float,
+        metavar="SHARE",
+        help="With --lenient: the largest share of the records that may be skipped; 0.1 when absent.",
+    )
     parser.add_argument(
         "--time-unit",
         metavar="UNIT",
@@ -136,8 +146,16 @@ def _stat(options: argparse.Namespace) -> End:
         print(json.dumps(found[0][1] if len(found) == 1 else dict(found), indent=2))
         return End()
     for name, facts in found:
-        show_facts(name, facts)
+        _show(name, facts)
     return End()
+
+
+def _show(name: str, facts: dict[str, Any]) -> None:
+    """Print facts, and their notes below them."""
+    notes = facts.pop("notes")
+    show_facts(name, facts)
+    for note in notes:
+        say(f"{note['severity']}: {note['text']}")
 
 
 @_naming_options()
@@ -166,7 +184,7 @@ def _convert(options: argparse.Namespace) -> End:
             source, target, to=options.to, drop=options.drop, force=options.force, **reading
         )
         if not options.json:
-            show_facts(str(target), done[str(target)])
+            _show(str(target), dict(done[str(target)]))
     if options.json:
         print(json.dumps(done, indent=2))
     return End(kept=f"written: {', '.join(done)}")
@@ -189,6 +207,10 @@ _READING = ("profile", "format", "device", "lenient", "time_unit", "max_gap", "r
 def _sources(options: argparse.Namespace) -> Iterator[tuple[Path | None, dict[str, Any]]]:
     """The traces that a command names, each with the options of the command."""
     reading = {name: getattr(options, name) for name in _READING}
+    if options.at_most is not None:
+        if not options.lenient:
+            raise OutputError("--at-most is the share of records that --lenient may skip: give --lenient too")
+        reading["lenient"] = options.at_most
     if options.profile is not None:
         if options.names:
             raise OutputError("name either trace files or a --profile, not both")
@@ -201,6 +223,7 @@ def _sources(options: argparse.Namespace) -> Iterator[tuple[Path | None, dict[st
 
 def _as_options(text: str) -> str:
     """The error of a trace, with the options of `nandlab trace` in place of keys of the spec."""
+    text = re.sub(r"workload\.lenient = \{ at_most = (.*?) \}", r"--lenient --at-most \1", text)
     text = text.replace(" = true", "").replace("the path of workload.trace", "the path")
     text = re.sub(r'(workload\.(?:device|max_gap)) = "(.*?)"', r"\1 \2", text)
     return re.sub(

@@ -113,7 +113,6 @@ def _failures(summary: Summary) -> Iterable[Note]:
     for found, what, happening in (
         (summary.requests_unfinished, "request", "had not completed when the run ended"),
         (summary.requests_wrapped, "request", "beyond the logical capacity wrapped"),
-        (summary.records_skipped, "malformed trace record", "skipped"),
         (summary.blocks_retired, "block", "retired"),
     ):
         if found:

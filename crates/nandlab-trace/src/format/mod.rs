@@ -17,6 +17,7 @@ mod vscsi;
 
 use crate::error::TraceError;
 use crate::input::CHUNK_BYTES;
+use crate::tally::Reason;
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::spec::Listed;
 use nandlab_base::workload::Format;
@@ -79,6 +80,13 @@ pub(crate) enum Parsed<'a> {
     /// A record without a request, such as a header, a blank line or another event. It is ignored and does not count as
     /// skipped.
     Nothing,
+    /// A record that states no request although it is of a kind that should. It counts as skipped.
+    Without {
+        /// Why the record has no request.
+        reason: Reason,
+        /// The device, as in [`Raw::device`].
+        device: &'a [u8],
+    },
     /// The start of a summary: no records follow.
     End,
 }

@@ -6,13 +6,14 @@
 //!
 //! Traps: about a fifth of the records are out of order, so the reader sorts the records within a window of 65,536
 //! records. In a record with a blank IOType no response was recorded. Such a record may be a read or a write, so it is
-//! ignored; it does not count as skipped.
+//! left out; it counts as skipped.
 //!
 //! Source: the README that SNIA IOTTA ships with the traces.
 
 use super::{FormatInfo, Order, Parsed, Reader, TEXT, Target, is_text, plain};
 use crate::error::TraceError;
 use crate::parse::{Columns, SECOND, bad, integer, push_decimal, push_number, time};
+use crate::tally::Reason;
 use nandlab_base::base::request::Op;
 use nandlab_base::workload::Format;
 
@@ -58,7 +59,7 @@ impl Reader for Systor {
         match kind {
             b"R" => Ok(plain(time_ns, lun, true, offset, len)),
             b"W" => Ok(plain(time_ns, lun, false, offset, len)),
-            b"" => Ok(Parsed::Nothing),
+            b"" => Ok(Parsed::Without { reason: Reason::NoType, device: lun }),
             other => Err(bad("IOType", other, "R, W or blank")),
         }
     }

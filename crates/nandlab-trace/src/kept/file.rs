@@ -2,9 +2,9 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | blocks | one for each [`Batch`]: its number of requests n and of skips k, and the bytes of what follows (`u32` each); the columns ([`column`]) arrival in ns, offset and length in bytes, and operation (bits 0 and 1) with FUA (bit 2); k pairs of `u64`, [`Batch::skips`] |
+//! | blocks | one for each [`Batch`]: its number of requests n and of skips k, and the bytes of what follows (`u32` each); the columns ([`column`]) arrival in ns, offset and length in bytes, and operation (bits 0 and 1) with FUA (bit 2); k entries of [`Batch::skips`], an index and the numbers of a [`Tally`] (`u64` each) |
 //! | description | JSON: format and devices |
-//! | trailer, 56 bytes | number of requests, skipped records, bytes of the blocks, bytes of the description (`u64` each); XXH3 (128 bits) of all bytes before; [`MAGIC`] |
+//! | trailer | number of requests, bytes of the blocks, bytes of the description, the numbers of the [`Tally`] of the whole trace (`u64` each); XXH3 (128 bits) of all bytes before; [`MAGIC`] |
 //!
 //! The reader checks the hash of the whole file before it returns a request. So a file that was cut short or damaged is
 //! no kept trace.
@@ -13,6 +13,7 @@ use super::column::{self, Column};
 use crate::batch::{BATCH, Batch, End};
 use crate::error::{ErrorKind, TraceError};
 use crate::format::find;
+use crate::tally::{NUMBERS, Tally};
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::Time;
 use serde_json::{Value, json};
@@ -23,13 +24,15 @@ use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_128;
 
 /// The last bytes of the file, with the version of its layout.
-const MAGIC: [u8; 8] = *b"nlTrace2";
-const TRAILER: usize = 4 * 8 + 16 + MAGIC.len();
+const MAGIC: [u8; 8] = *b"nlTrace3";
+/// Numbers of the trailer.
+const ENDS: usize = 3 + NUMBERS;
+const TRAILER: usize = ENDS * 8 + 16 + MAGIC.len();
 /// Bytes of a block before its columns.
 const BLOCK_HEAD: usize = 3 * 4;
 const COLUMNS: usize = 4;
 /// Bytes of an entry of [`Batch::skips`].
-const SKIP: usize = 16;
+const SKIP: usize = 8 * (1 + NUMBERS);
 const FUA: u64 = 1 << 2;
 /// Requests that are put together from their columns at once.
 const ROWS: usize = 256;
@@ -76,7 +79,9 @@ impl Writer {
         for of in columns {
             column::write(block, batch.requests.iter().map(of));
         }
-        block.extend(batch.skips.iter().flat_map(|skip| [skip.0, skip.1]).flat_map(u64::to_le_bytes));
+        for (at, tally) in &batch.skips {
+            block.extend([*at].into_iter().chain(tally.numbers()).flat_map(u64::to_le_bytes));
+        }
         let head = [batch.requests.len(), batch.skips.len(), block.len() - BLOCK_HEAD];
         for (bytes, number) in block.chunks_exact_mut(4).zip(head) {
             bytes.copy_from_slice(&(number as u32).to_le_bytes());
@@ -101,13 +106,14 @@ impl Writer {
         name: &Path,
         format: &str,
         devices: &[String],
-        skipped: u64,
+        tally: &Tally,
     ) -> io::Result<()> {
         let blocks = self.bytes;
         let description = json!({ "format": format, "devices": devices }).to_string();
         self.block.clear();
         self.block.extend_from_slice(description.as_bytes());
-        for number in [self.requests, skipped, blocks, description.len() as u64] {
+        let ends = [self.requests, blocks, description.len() as u64];
+        for number in ends.into_iter().chain(tally.numbers()) {
             self.block.extend_from_slice(&number.to_le_bytes());
         }
         self.write()?;
@@ -136,7 +142,7 @@ pub(crate) struct KeptReader {
     blocks_left: u64,
     requests: u64,
     read: u64,
-    skipped: u64,
+    tally: Tally,
 }
 
 /// What a kept trace states about itself.
@@ -163,12 +169,13 @@ impl KeptReader {
         let mut end = [0; TRAILER];
         file.seek(SeekFrom::Start(length.checked_sub(TRAILER as u64)?)).ok()?;
         file.read_exact(&mut end).ok()?;
-        let (numbers, check) = end.split_at(4 * 8);
+        let (numbers, check) = end.split_at(ENDS * 8);
         if check != [&hash.finish_128().to_le_bytes()[..], &MAGIC].concat() {
             return None;
         }
-        let [requests, skipped, blocks, described] =
+        let [requests, blocks, described, tally @ ..]: [u64; ENDS] =
             std::array::from_fn(|i| u64::from_le_bytes(numbers.as_chunks::<8>().0[i]));
+        let tally = Tally::from_numbers(tally);
         if blocks.checked_add(described)?.checked_add(TRAILER as u64)? != length {
             return None;
         }
@@ -178,7 +185,7 @@ impl KeptReader {
         let description = describe(&serde_json::from_slice(&text).ok()?)?;
         file.rewind().ok()?;
         let reader =
-            Self { file, trace: trace.to_path_buf(), block, blocks_left: blocks, requests, read: 0, skipped };
+            Self { file, trace: trace.to_path_buf(), block, blocks_left: blocks, requests, read: 0, tally };
         Some((reader, description))
     }
 
@@ -198,7 +205,7 @@ impl KeptReader {
         self.read += batch.requests.len() as u64;
         batch.progress = if self.requests == 0 { 1.0 } else { self.read as f64 / self.requests as f64 };
         if self.blocks_left == 0 {
-            batch.end = Some(End { skipped: self.skipped, error: None });
+            batch.end = Some(End { tally: self.tally, error: None });
         }
         Ok(())
     }
@@ -238,8 +245,11 @@ impl KeptReader {
                     .with_fua(flags & FUA != 0)
             }));
         }
-        let skips = skips.as_chunks::<8>().0.as_chunks::<2>().0;
-        batch.skips.extend(skips.iter().map(|[at, n]| (u64::from_le_bytes(*at), u64::from_le_bytes(*n))));
+        let skips = skips.as_chunks::<8>().0.as_chunks::<{ 1 + NUMBERS }>().0;
+        batch.skips.extend(skips.iter().map(|numbers| {
+            let [at, tally @ ..] = numbers.map(u64::from_le_bytes);
+            (at, Tally::from_numbers(tally))
+        }));
         Ok(())
     }
 }

@@ -34,6 +34,7 @@ pub(crate) use file::{Description, KeptReader};
 
 use crate::batch::Batch;
 use crate::stamp::{ReadBytes, Stamp, is_older, now};
+use crate::tally::Tally;
 use crate::trace::TraceSource;
 use file::Writer;
 use nandlab_base::workload::TraceSpec;
@@ -283,18 +284,18 @@ impl Keeper {
         match &batch.end {
             None => return Some(self),
             Some(end) if end.error.is_none() => {
-                let _ = self.publish(source, end.skipped);
+                let _ = self.publish(source, &end.tally);
             }
             Some(_) => {}
         }
         None
     }
 
-    fn publish(self, source: &mut TraceSource, skipped: u64) -> Option<()> {
+    fn publish(self, source: &mut TraceSource, tally: &Tally) -> Option<()> {
         let Self { kept, keys, writer } = self;
         let read = source.read_bytes()?;
         let name = kept.name(read.bytes, read.hash, keys);
-        writer.finish(&name, source.format_name(), &crate::Source::devices(source), skipped).ok()?;
+        writer.finish(&name, source.format_name(), &crate::Source::devices(source), tally).ok()?;
         kept.mark_source(&read);
         kept.sweep();
         Some(())

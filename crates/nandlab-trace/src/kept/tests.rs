@@ -58,7 +58,7 @@ impl Drop for Bench {
 }
 
 fn spec(path: PathBuf) -> TraceSpec {
-    TraceSpec { path, format: None, device: None, lenient: false, time_unit_ns: None, max_gap_ns: DAY }
+    TraceSpec::new(path)
 }
 
 /// Each request with the number of records skipped so far, that number at the end, and the devices.
@@ -157,7 +157,7 @@ fn the_second_reading_is_of_the_kept_trace() {
     // Skips at the start, at both sides of the ends of batches, and at the end.
     let batch = crate::batch::BATCH as u64;
     let bad = |i| i < 2 || i % 1009 == 0 || (batch - 2..batch + 2).contains(&i) || i >= 19_990;
-    let trace = TraceSpec { lenient: true, ..bench.source("t", &content(20_000, bad, 0)) };
+    let trace = TraceSpec { lenient: Some(0.1), ..bench.source("t", &content(20_000, bad, 0)) };
     let expected = parsed(&trace).unwrap();
     assert_eq!(expected.1, (0..20_000).filter(|&i| bad(i)).count() as u64);
     for is_kept in [false, true, true] {
@@ -240,7 +240,7 @@ fn only_settled_sources_have_marks() {
 #[test]
 fn a_damaged_kept_trace_is_ignored_and_written_again() {
     let bench = Bench::new("damaged");
-    let trace = TraceSpec { lenient: true, ..bench.source("t", &content(60, |i| i == 7, 0)) };
+    let trace = TraceSpec { lenient: Some(0.1), ..bench.source("t", &content(60, |i| i == 7, 0)) };
     let expected = parsed(&trace);
     assert_eq!(bench.read(&trace), (false, expected.clone()));
     let name = bench.files("trace").remove(0);

@@ -3,6 +3,7 @@
 mod any_bytes;
 mod common;
 mod compressed;
+mod distributed;
 mod profiles;
 mod real_traces;
 mod round_trip;

@@ -12,14 +12,7 @@ fn spec(name: &str) -> Option<TraceSpec> {
         eprintln!("skipped: no {name}");
         return None;
     }
-    Some(TraceSpec {
-        path,
-        format: None,
-        device: None,
-        lenient: false,
-        time_unit_ns: None,
-        max_gap_ns: nandlab_base::base::units::DAY,
-    })
+    Some(TraceSpec::new(path))
 }
 
 fn read(name: &str, device: Option<DeviceChoice>) -> Option<TraceStat> {
@@ -75,7 +68,7 @@ fn recorded_traces_have_the_numbers_of_their_index() {
             "{name}: {}",
             stat.unaligned_share
         );
-        assert_eq!((stat.format, stat.skipped), (Some("blkparse"), 0));
+        assert_eq!((stat.format, stat.tally.skipped()), (Some("blkparse"), 0));
         if let Some(p) = profile(&format!("recorded/{name}")) {
             matches_recording(p, &stat);
         }

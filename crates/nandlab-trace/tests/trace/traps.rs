@@ -1,6 +1,7 @@
 //! Errors that naive trace readers make. Each error has a test; the name of the test is the rule.
 
 use crate::common::*;
+use nandlab_base::base::note::Severity;
 use nandlab_base::base::request::Op::{Flush, Read, Trim, Write};
 use nandlab_base::workload::{Arrival, Beyond, Source, WorkloadSpec};
 use nandlab_base::workload::{DeviceChoice, TraceSpec};
@@ -185,6 +186,91 @@ fn a_jump_of_time_beyond_max_gap_is_refused() {
     assert!(!e.remedy().contains("max_gap"), "{e}");
     let (requests, skipped) = read_all(&lenient(spec("x")), damaged.as_bytes()).unwrap();
     assert_eq!((requests.len(), skipped, requests[1].arrival.ns()), (2, 1, S));
+}
+
+#[test]
+fn a_lone_forward_outlier_is_the_damaged_record() {
+    // The times of a trace, and the number of the damaged line.
+    let cases: [(&[u64], u64); 6] = [
+        (&[10, 11, 99, 12, 13, 14, 15], 3),
+        (&[10, 11, 12, 5, 13, 14], 4),
+        (&[99, 10, 11, 12], 1),
+        (&[10, 99, 11, 12], 2),
+        (&[10, 9, 11, 12], 2),
+        (&[10, 11, 9], 3),
+    ];
+    for (times, line) in cases {
+        let content: String = times.iter().map(|t| format!("0,{t},512,R,{t}.0\n")).collect();
+        let e = error(&spec("x.spc"), &content);
+        assert_eq!(
+            (e.kind(), e.line(), e.field()),
+            (ErrorKind::Order, Some(line), Some("time")),
+            "{times:?}: {e}"
+        );
+        let (requests, skipped) = read_all(&lenient(spec("x.spc")), content.as_bytes()).unwrap();
+        let found: Vec<u64> = requests.iter().map(|r| r.offset / 512).collect();
+        let mut good = times.to_vec();
+        good.remove(line as usize - 1);
+        assert_eq!((found, skipped), (good, 1), "{times:?}");
+    }
+    let e = error(&spec("x.spc"), "0,1,512,R,1.0\n0,1,512,R,90.0\n0,1,512,R,2.0\n0,1,512,R,3.0\n");
+    assert_eq!(
+        e.to_string(),
+        "x.spc:2: field time: is 1 min 28 s later than that of line 3, and the record after that is earlier too\n  remedy: \
+         correct the record, or skip such records with workload.lenient = true"
+    );
+}
+
+#[test]
+fn requests_before_an_error_are_played_first() {
+    let content = "0,1,512,R,1.0\n0,2,512,R,2.0\nx\n";
+    let mut source = open_bytes(&spec("x.spc"), content.as_bytes()).unwrap();
+    let played: Vec<_> = std::iter::from_fn(|| source.next_request()).map(|next| next.is_ok()).collect();
+    assert_eq!(played, [true, true, false]);
+}
+
+#[test]
+fn what_lenient_skipped_is_told_by_reason_and_share() {
+    let line = |i: u64| format!("0,{i},512,R,{i}.0\n");
+    let of = |damaged: &[&str], good: u64| -> String {
+        (0..good / 2)
+            .map(line)
+            .chain(damaged.iter().map(ToString::to_string))
+            .chain((good / 2..good).map(line))
+            .collect()
+    };
+    let tolerant =
+        |at_most| TraceSpec { lenient: Some(at_most), format: Some("spc".into()), ..spec("x.spc") };
+    let notes = |content: &str, at_most| {
+        let mut source = open_bytes(&tolerant(at_most), content.as_bytes()).unwrap();
+        drain(&mut *source).unwrap();
+        assert_eq!(source.skipped(), source.tally().skipped());
+        source.notes()
+    };
+    assert_eq!(notes(&of(&[], 10), 0.1), []);
+    let [few] = &notes(&of(&["x\n"], 199), 0.1)[..] else { panic!() };
+    assert_eq!((few.severity, few.code), (Severity::Info, "few-skipped-records"));
+    assert_eq!(few.text, "1 of the 200 records of the trace (0.5 %) were skipped: 1 malformed.");
+    let damaged = ["x\n", "0,1,512,Q,50.0\n", "0,1,512,R,0.5\n", "0,1,512,R,9999.0\n"];
+    let [many] = &notes(&of(&damaged, 96), 0.1)[..] else { panic!() };
+    assert_eq!((many.severity, many.code), (Severity::Warning, "skipped-records"));
+    assert!(
+        many.text.starts_with(
+            "4 of the 100 records of the trace (4.0 %) were skipped: 2 malformed, 1 earlier than the record before, 1 far \
+             later than the records around them."
+        ),
+        "{}",
+        many.text
+    );
+
+    let lost = of(&["x\n"; 3], 17);
+    let e = error(&tolerant(0.1), &lost);
+    assert_eq!(
+        e.to_string().split_once(": ").unwrap().1,
+        "3 of 20 records are damaged (15.0 %), more than the 10.0 % that workload.lenient allows: 3 malformed\n  remedy: \
+         check workload.format and the file, or allow the loss with workload.lenient = { at_most = 0.15 }"
+    );
+    assert_eq!(read_all(&tolerant(0.15), lost.as_bytes()).unwrap().1, 3);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     let overdue = drive.overdue_superblocks();
 
     // Notes of equal severity stay in this order: the sort below is stable.
-    let mut found = Vec::new();
+    let mut found = run.notes.clone();
     let mut add = |note: Option<Note>| found.extend(note);
     let has_buffer = spec.ftl.buffer_bytes > 0;
     add(power_loss::lost_writes(power.losses, charge.map(|capacitor| capacitor.is_worn_out), has_buffer));

@@ -32,8 +32,10 @@ pub struct RunFacts {
     pub spec_hash: String,
     /// Requests whose address was taken modulo the logical capacity.
     pub wrapped: u64,
-    /// Malformed records of the trace that were skipped.
+    /// Records of the trace that were skipped.
     pub skipped: u64,
+    /// Notes on the source of the requests.
+    pub notes: Vec<Note>,
 }
 
 /// Requests of one kind that completed without failure.
@@ -357,7 +359,8 @@ pub struct Summary {
     /// Requests whose address exceeded the logical capacity and was taken modulo it.
     #[schemars(extend("unit" = "requests"))]
     pub requests_wrapped: u64,
-    /// Malformed records of the trace that were skipped.
+    /// Records of the trace that were skipped: damaged ones (`workload.lenient`), and those that state no request. A
+    /// note gives their reasons and share.
     #[schemars(extend("unit" = "records"))]
     pub records_skipped: u64,
     /// Simulated time of the run after its warm-up, outages included.

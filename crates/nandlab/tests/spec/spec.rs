@@ -637,16 +637,20 @@ fn a_trace_has_its_options_and_a_path_relative_to_the_spec() {
     let text = "[workload]\ntrace = \"./a.csv\"\nformat = \"msr\"\ndevice = \"0\"\nlenient = true\n\
                 time_unit = \"us\"\ntime_scale = 0.5\n";
     let expected = TraceSpec {
-        path: PathBuf::from("specs/a.csv"),
         format: Some("msr".into()),
         device: Some(DeviceChoice::One("0".into())),
-        lenient: true,
+        lenient: Some(0.1),
         time_unit_ns: Some(1000.0),
-        max_gap_ns: DAY,
+        ..TraceSpec::new("specs/a.csv")
     };
     let workload = spec(text).workload.unwrap();
     assert_eq!(workload.source, Source::Trace(expected));
     assert_eq!(workload.arrival, Arrival::Trace { time_scale: 0.5 });
+    for (value, at_most) in [("false", None), ("{ at_most = 0.3 }", Some(0.3))] {
+        let workload = spec(&format!("[workload]\ntrace = \"a.csv\"\nlenient = {value}\n")).workload.unwrap();
+        let Source::Trace(trace) = workload.source else { panic!() };
+        assert_eq!(trace.lenient, at_most);
+    }
     let workload =
         spec_with("", &["workload.trace=/t/b.csv", "workload.device=concatenate"]).workload.unwrap();
     let Source::Trace(trace) = workload.source else { panic!() };

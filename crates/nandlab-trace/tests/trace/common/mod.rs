@@ -2,21 +2,14 @@
 #![allow(dead_code, unreachable_pub)]
 
 use nandlab_base::base::request::{Op, Request};
-use nandlab_base::base::units::{DAY, Time};
+use nandlab_base::base::units::Time;
 use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use nandlab_trace::{ErrorKind, KeptTraces, Position, Source, TraceError, open_bytes, open_trace};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A trace spec with the path `name` and default settings.
 pub fn spec(name: &str) -> TraceSpec {
-    TraceSpec {
-        path: name.into(),
-        format: None,
-        device: None,
-        lenient: false,
-        time_unit_ns: None,
-        max_gap_ns: DAY,
-    }
+    TraceSpec::new(name)
 }
 
 /// A trace spec that names the format.
@@ -29,9 +22,9 @@ pub fn device(spec: TraceSpec, name: &str) -> TraceSpec {
     TraceSpec { device: Some(DeviceChoice::One(name.into())), ..spec }
 }
 
-/// `spec` with `lenient`: malformed records are skipped.
+/// `spec` with `lenient`: damaged records are skipped, whatever their number.
 pub fn lenient(spec: TraceSpec) -> TraceSpec {
-    TraceSpec { lenient: true, ..spec }
+    TraceSpec { lenient: Some(1.0), ..spec }
 }
 
 /// All requests of the source, or its first error.

@@ -39,7 +39,8 @@ pub use crate::sched::{CommandTimes, OffChipRate, Scheduler, SuspendSpec, Suspen
 pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
 pub use nandlab_base::workload::{
-    Address, Arrival, Beyond, DeviceChoice, ProfileSpec, Source, SyntheticSpec, TraceSpec, WorkloadSpec,
+    Address, Arrival, Beyond, DeviceChoice, ProfileSpec, SKIPPED_MAX, Source, SyntheticSpec, TraceSpec,
+    WorkloadSpec,
 };
 pub use needs::{demands, fit_to_writes, op_for_waf, streams, superblock_needs};
 pub use output::OutputSpec;
