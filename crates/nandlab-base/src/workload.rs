@@ -138,6 +138,7 @@ fn source(values: &Resolved) -> Option<Source> {
             },
             time_unit_ns: values.get("workload.time_unit").map(|val| TimeUnit::from_val(val).ns()),
             max_gap_ns: values.read("workload.max_gap"),
+            uses_times: values.val("workload.arrival").tag() == "trace",
             ..TraceSpec::new(values.file(path.text()))
         }));
     }
@@ -190,6 +191,8 @@ pub struct TraceSpec {
     pub time_unit_ns: Option<f64>,
     /// The longest accepted time from one record to the next.
     pub max_gap_ns: Span,
+    /// Whether the times of the records are used, and so checked. A closed loop, for example, needs no times.
+    pub uses_times: bool,
 }
 
 impl TraceSpec {
@@ -202,6 +205,7 @@ impl TraceSpec {
             lenient: None,
             time_unit_ns: None,
             max_gap_ns: DAY,
+            uses_times: true,
         }
     }
 }

@@ -8,8 +8,11 @@ use nandlab_base::base::words::{count, part, several};
 const SKIPPED_NOTED: f64 = 0.01;
 
 /// The notes on a trace with these counts, by falling severity.
-pub(crate) fn notes(tally: &Tally) -> Vec<Note> {
-    skipped(tally).or_else(|| few_skipped(tally)).into_iter().collect()
+pub(crate) fn notes(tally: &Tally, format: Option<&str>) -> Vec<Note> {
+    [skipped(tally), one_time(tally, format), few_skipped(tally), further_logs(tally), sorted(tally)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// More than 1 % of the records of the trace were skipped (`workload.lenient`), or state no request.
@@ -25,7 +28,7 @@ fn skipped(tally: &Tally) -> Option<Note> {
 
 /// Up to 1 % of the records of the trace were skipped (`workload.lenient`), or state no request.
 fn few_skipped(tally: &Tally) -> Option<Note> {
-    if tally.skipped() == 0 {
+    if tally.skipped() == 0 || tally.skipped_share() > SKIPPED_NOTED {
         return None;
     }
     Note::info("few-skipped-records", skipped_text(tally))
@@ -38,5 +41,53 @@ fn skipped_text(tally: &Tally) -> String {
         several(tally.records, "record"),
         part(tally.skipped_share(), 1.0),
         tally.reasons()
+    )
+}
+
+/// All records have the same time, for example those of a fio log of version 2 without `wait` lines, and the workload is
+/// played at its own times.
+fn one_time(tally: &Tally, format: Option<&str>) -> Option<Note> {
+    if !tally.has_one_time {
+        return None;
+    }
+    let why = match format {
+        Some("fio-iolog") => {
+            " A log of version 2 has times only in `wait` lines; fio from 3.31 on writes version 3, with times."
+        }
+        _ => "",
+    };
+    Note::warning(
+        "no-times",
+        format!(
+            "All records of the trace have the same time, so all requests arrive at once.{why} Remedy: play the trace \
+             without times, with workload.arrival = {{ queue_depth = 32 }}."
+        ),
+    )
+}
+
+/// The file of a trace has several logs of fio one after another, of several jobs or runs.
+fn further_logs(tally: &Tally) -> Option<Note> {
+    if tally.further_logs == 0 {
+        return None;
+    }
+    Note::info(
+        "several-logs",
+        format!(
+            "The file has {} logs of fio one after another. The times of each log go on from the last time of the log \
+             before.",
+            count(tally.further_logs + 1)
+        ),
+    )
+}
+
+/// Events of a blkparse trace were out of order by at most 1 s, and were sorted.
+fn sorted(tally: &Tally) -> Option<Note> {
+    if tally.sorted == 0 {
+        return None;
+    }
+    let (were, text) = (if tally.sorted == 1 { "was" } else { "were" }, several(tally.sorted, "event"));
+    Note::info(
+        "sorted-events",
+        format!("{text} of the trace {were} out of order by at most 1 s, and {were} sorted."),
     )
 }

@@ -46,6 +46,48 @@ impl Window {
     }
 }
 
+/// Records of [`Nearly`] at most.
+const NEARLY: usize = 1 << 12;
+/// The longest time, in nanoseconds, by which [`Nearly`] takes a record forward.
+const NEARLY_NS: u64 = SECOND;
+
+/// A queue of at most [`NEARLY`] records, which takes a record forward to its place in time. A record that would be
+/// taken forward by more than [`NEARLY_NS`] keeps its place in the file, so that its damaged time is found.
+#[derive(Default)]
+pub(crate) struct Nearly {
+    items: VecDeque<Item>,
+    /// Records that were taken forward.
+    pub(crate) sorted: u64,
+}
+
+impl Nearly {
+    pub(crate) fn is_full(&self) -> bool {
+        self.items.len() >= NEARLY
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, item: Item) {
+        match self.items.back() {
+            Some(last) if last.time_ns > item.time_ns => self.insert(item),
+            _ => self.items.push_back(item),
+        }
+    }
+
+    #[cold]
+    fn insert(&mut self, item: Item) {
+        let is_later =
+            |other: &&Item| other.time_ns > item.time_ns && other.time_ns - item.time_ns <= NEARLY_NS;
+        let places = self.items.iter().rev().take_while(is_later).count();
+        self.sorted += u64::from(places > 0);
+        self.items.insert(self.items.len() - places, item);
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Item> {
+        self.items.pop_front()
+    }
+}
+
 /// Spreads the records of each second evenly over the second, in the order of the file.
 #[derive(Default)]
 pub(crate) struct SecondSpread {

@@ -12,6 +12,7 @@ use crate::source::Source;
 use crate::tally::Tally;
 use crate::trace::TraceSource;
 use nandlab_base::base::request::Request;
+use nandlab_base::base::units::Time;
 use nandlab_base::workload::TraceSpec;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -30,6 +31,8 @@ pub(crate) struct Batches {
     /// Index in [`Batch::skips`] of the next entry, and the index of its request; `u64::MAX` without a next entry.
     next_skip: (usize, u64),
     tally: Tally,
+    /// Whether the times of the records are used, and all requests of the batches so far arrive at the start.
+    has_one_time: bool,
     has_ended: bool,
 }
 
@@ -43,7 +46,7 @@ impl Batches {
     /// Plays the kept trace, or parses the file on a thread of its own.
     pub(crate) fn open(trace: &TraceSpec, kept: Option<&KeptTraces>) -> Result<Self, TraceError> {
         if let Some((reader, described)) = kept.and_then(|kept| kept.find(trace)) {
-            return Ok(Self::new(Feed::Kept(reader), described.format, described.devices));
+            return Ok(Self::new(Feed::Kept(reader), described.format, described.devices, trace.uses_times));
         }
         let keeper = kept.and_then(|kept| kept.keeper(trace));
         let source = TraceSource::open(trace, None, keeper.is_some())?;
@@ -56,12 +59,22 @@ impl Batches {
             )
             .in_file(&trace.path)
         })?;
-        Ok(Self::new(Feed::Parser(parser), format, devices))
+        Ok(Self::new(Feed::Parser(parser), format, devices, trace.uses_times))
     }
 
-    fn new(feed: Feed, format: &'static str, devices: Vec<String>) -> Self {
+    fn new(feed: Feed, format: &'static str, devices: Vec<String>, uses_times: bool) -> Self {
         let (batch, next_skip) = (Batch::default(), (0, u64::MAX));
-        Self { feed, format, devices, batch, at: 0, next_skip, tally: Tally::default(), has_ended: false }
+        Self {
+            feed,
+            format,
+            devices,
+            batch,
+            at: 0,
+            next_skip,
+            tally: Tally::default(),
+            has_one_time: uses_times,
+            has_ended: false,
+        }
     }
 
     /// Whether the requests come from a kept trace.
@@ -103,6 +116,7 @@ impl Batches {
         if !self.batch.devices.is_empty() {
             self.devices = std::mem::take(&mut self.batch.devices);
         }
+        self.has_one_time &= self.batch.requests.last().is_none_or(|last| last.arrival == Time::START);
         self.find_skip(0);
         Ok(true)
     }
@@ -133,7 +147,8 @@ impl Source for Batches {
     }
 
     fn tally(&self) -> Tally {
-        self.tally
+        let at_once = self.has_one_time && !self.has_ended && self.batch.requests.len() > 1;
+        Tally { has_one_time: self.tally.has_one_time || at_once, ..self.tally }
     }
 
     fn progress(&self) -> f64 {

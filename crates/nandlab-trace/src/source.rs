@@ -29,7 +29,7 @@ pub trait Source: Send {
 
     /// Findings about the reading of the trace, by falling severity.
     fn notes(&self) -> Vec<Note> {
-        notes(&self.tally())
+        notes(&self.tally(), self.format())
     }
 
     /// Share of the source that has been read, 0 to 1: of the bytes of the (compressed) file, or of the requests to

@@ -57,19 +57,31 @@ pub struct Tally {
     pub records: u64,
     /// Records that were left out, by reason, in the order of [`Reason::ALL`].
     pub skipped_by: [u64; 5],
+    /// Logs in the file after the first one (fio).
+    pub further_logs: u64,
+    /// Records that were slightly out of order, and were sorted (blkparse).
+    pub sorted: u64,
+    /// Whether the times of the records are used, and all of them are equal.
+    pub has_one_time: bool,
 }
 
 impl std::ops::Add for Tally {
     type Output = Self;
 
+    /// The counts of two readings of a trace.
     fn add(self, other: Self) -> Self {
-        let (a, b) = (self.numbers(), other.numbers());
-        Self::from_numbers(std::array::from_fn(|i| a[i] + b[i]))
+        Self {
+            records: self.records + other.records,
+            skipped_by: std::array::from_fn(|i| self.skipped_by[i] + other.skipped_by[i]),
+            sorted: self.sorted + other.sorted,
+            further_logs: self.further_logs.max(other.further_logs),
+            has_one_time: self.has_one_time || other.has_one_time,
+        }
     }
 }
 
 /// Numbers of a tally in the file of a kept trace.
-pub(crate) const NUMBERS: usize = 6;
+pub(crate) const NUMBERS: usize = 9;
 
 impl Tally {
     /// Records that were left out.
@@ -126,10 +138,11 @@ impl Tally {
 
     pub(crate) fn numbers(&self) -> [u64; NUMBERS] {
         let [a, b, c, d, e] = self.skipped_by;
-        [self.records, a, b, c, d, e]
+        [self.records, a, b, c, d, e, self.further_logs, self.sorted, self.has_one_time.into()]
     }
 
-    pub(crate) fn from_numbers([records, skipped_by @ ..]: [u64; NUMBERS]) -> Self {
-        Self { records, skipped_by }
+    pub(crate) fn from_numbers(numbers: [u64; NUMBERS]) -> Self {
+        let [records, a, b, c, d, e, further_logs, sorted, has_one_time] = numbers;
+        Self { records, skipped_by: [a, b, c, d, e], further_logs, sorted, has_one_time: has_one_time > 0 }
     }
 }

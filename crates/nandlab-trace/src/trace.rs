@@ -4,7 +4,7 @@ use crate::device::{Picked, Selection};
 use crate::error::{ErrorKind, Position, TraceError};
 use crate::format::{Order, Parsed};
 use crate::input::Content;
-use crate::order::{Item, SECOND_MAX, SecondSpread, WINDOW, Window};
+use crate::order::{Item, Nearly, SECOND_MAX, SecondSpread, WINDOW, Window};
 use crate::parse::CORRECT_RECORD;
 use crate::records::{Records, empty};
 use crate::source::Source;
@@ -31,6 +31,7 @@ pub(crate) struct TraceSource {
     spec: TraceSpec,
     selection: Selection,
     window: Window,
+    nearly: Nearly,
     spread: SecondSpread,
     ready: VecDeque<Request>,
     /// Records that have been read and not yet turned into requests, in their order. The records after a record show
@@ -65,6 +66,7 @@ impl TraceSource {
             spec: spec.clone(),
             selection,
             window: Window::default(),
+            nearly: Nearly::default(),
             spread: SecondSpread::default(),
             ready: VecDeque::new(),
             ahead: VecDeque::new(),
@@ -170,6 +172,15 @@ impl TraceSource {
                 }
                 Ok(self.window.pop())
             }
+            Order::Nearly => {
+                while !self.read_to_end && !self.nearly.is_full() {
+                    match self.read_one()? {
+                        Some(item) => self.nearly.push(item),
+                        None => break,
+                    }
+                }
+                Ok(self.nearly.pop())
+            }
             Order::Seconds => loop {
                 if let Some(item) = self.spread.pop() {
                     return Ok(Some(item));
@@ -203,6 +214,10 @@ impl TraceSource {
                 self.check_end()?;
                 return Ok(None);
             };
+            if !self.spec.uses_times {
+                self.first_ns.get_or_insert(item.time_ns);
+                return self.request(&Item { time_ns: item.time_ns.max(self.last.0), ..item }).map(Some);
+            }
             self.next = self.pull();
             if self.first_ns.is_none() {
                 if self.spec.lenient.is_some() && self.is_first_damaged(&item) {
@@ -240,7 +255,7 @@ impl TraceSource {
         self.all_equal &= item.time_ns == first;
         self.last = (item.time_ns, item.number);
         self.requests += 1;
-        if self.all_equal && self.requests == EQUAL_TIMES && self.records.info.format == Format::Msr {
+        if self.all_equal && self.requests == EQUAL_TIMES && self.needs_times() {
             return Err(equal_times(EQUAL_TIMES).at(self.records.position(item.number)));
         }
         let request = Request::new(item.op, item.offset, item.len)
@@ -334,6 +349,11 @@ impl TraceSource {
         is_within(next) && self.after_next().is_some_and(|after| is_within(&after))
     }
 
+    /// Whether equal times of all records are an error.
+    fn needs_times(&self) -> bool {
+        self.spec.uses_times && self.records.info.format == Format::Msr
+    }
+
     fn check_end(&self) -> Result<(), TraceError> {
         if self.requests == 0 {
             return Err(self.selection.missing(&self.records).unwrap_or_else(|| empty(self.skipped)));
@@ -341,7 +361,7 @@ impl TraceSource {
         if let Some(at_most) = self.spec.lenient {
             self.tally.check(at_most)?;
         }
-        if self.all_equal && self.requests >= EQUAL_TIMES_WHOLE && self.records.info.format == Format::Msr {
+        if self.all_equal && self.requests >= EQUAL_TIMES_WHOLE && self.needs_times() {
             return Err(equal_times(self.requests));
         }
         Ok(())
@@ -440,7 +460,8 @@ fn equal_times(n: u64) -> TraceError {
     TraceError::new(
         ErrorKind::Malformed,
         format!("all {n} requests so far have the same time: a spreadsheet has rounded the times"),
-        "fetch the original trace: this copy has lost the times",
+        "fetch the original trace: this copy has lost the times; or play it without times, with workload.arrival = { \
+         queue_depth = 32 }",
     )
     .field_name("Timestamp")
 }
@@ -468,7 +489,12 @@ impl Source for TraceSource {
     }
 
     fn tally(&self) -> Tally {
-        self.tally
+        Tally {
+            further_logs: self.records.reader.further_logs(),
+            sorted: self.nearly.sorted,
+            has_one_time: self.all_equal && self.requests > 1 && self.spec.uses_times,
+            ..self.tally
+        }
     }
 
     fn progress(&self) -> f64 {

@@ -11,14 +11,20 @@
 //! RWBS: an optional leading `F` (a flush before the request), then one of `R` `W` `D` (discard: a TRIM) `N` (none),
 //! then modifiers: `F` force unit access, `S` sync, `M` metadata, `A` read-ahead, `B` barrier, `E` secure (of a
 //! discard). So `FN`, `F`, `FF` and `FS` are flushes, `FWS` is a flush and a write, `WFS` a FUA write, `FWFS` a flush
-//! and a FUA write. Packet commands (`N 0 (00 ..)`) and other events without data are ignored, except flushes. Reading
-//! ends at the summary (`CPUn (dev):`, `Total (dev):`, `Throughput`).
+//! and a FUA write. Packet commands (`N 0 (00 ..)`) are ignored. A read, write or discard without data (`WS [process]`, `WS
+//! 0 [0]`, `WS 0 + 0`) counts as skipped, unless it is a flush. Reading ends at the summary (`CPUn (dev):`, `Total (dev):`,
+//! `Throughput`).
+//!
+//! Traps: blkparse begins with a line `Input file FILE added` for each CPU, and an event may follow on the last of these
+//! lines. Events of several CPUs may be slightly out of order: the reader sorts an event that is at most 1 s earlier than
+//! the events before, within 4,096 events.
 //!
 //! Source: blkparse(1) of blktrace 1.2.0.
 
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is_text};
 use crate::error::TraceError;
 use crate::parse::{SECOND, Words, bad, push_decimal, push_number, sectors, time};
+use crate::tally::Reason;
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::SECTOR;
 use nandlab_base::workload::Format;
@@ -26,10 +32,10 @@ use nandlab_base::workload::Format;
 pub(super) static INFO: FormatInfo = FormatInfo {
     format: Format::Blkparse,
     units: "maj,min, cpu, sequence, time (s.ns), pid, action, RWBS, sector (512 B) + count, [process]",
-    order: Order::Ascending,
+    order: Order::Nearly,
     sniff: |head| {
         is_text(head)
-            && head_lines(head).find_map(|line| Words(line).optional()).is_some_and(|word| {
+            && head_lines(head).find_map(|line| Words(event(line)).optional()).is_some_and(|word| {
                 word.splitn(2, |&b| b == b',')
                     .filter(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
                     .count()
@@ -72,12 +78,21 @@ struct Blkparse {
     action: u8,
 }
 
+/// The event of a line: the line without `Input file FILE added` at its start.
+#[inline]
+fn event(line: &[u8]) -> &[u8] {
+    if !line.starts_with(b"Input file ") {
+        return line;
+    }
+    memchr::memmem::find(line, b" added").map_or(line, |at| &line[at + b" added".len()..])
+}
+
 /// The action whose lines are read, by the actions in `head`: `D`, else `Q`, else `C`; `D` if `head` has none of the
 /// three.
 fn action_of(head: &[u8]) -> u8 {
     let (mut queued, mut completed) = (false, false);
     for line in head_lines(head) {
-        let mut words = Words(line);
+        let mut words = Words(event(line));
         match (0..6).map(|_| words.optional()).last().flatten() {
             Some(b"D") => return b'D',
             Some(b"Q") => queued = true,
@@ -122,7 +137,7 @@ fn rwbs(value: &[u8]) -> Result<(bool, Option<Op>, bool), TraceError> {
 impl Reader for Blkparse {
     #[inline]
     fn parse<'a>(&mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
-        let mut words = Words(line);
+        let mut words = Words(event(line));
         let Some(device) = words.optional() else { return Ok(Parsed::Nothing) };
         if device.starts_with(b"CPU") || device == b"Total" || device == b"Throughput" {
             return Ok(Parsed::End);
@@ -150,20 +165,25 @@ impl Reader for Blkparse {
         let Some(op) = op else {
             return if flush_first { request(false, Op::Flush, false, 0, 0) } else { Ok(Parsed::Nothing) };
         };
+        // A flush without data may have the letter W.
+        let empty = || match flush_first {
+            true => request(false, Op::Flush, false, 0, 0),
+            false => Ok(Parsed::Without { reason: Reason::NoData, device }),
+        };
         let sector = words.next("sector")?;
-        if flush_first && sector.starts_with(b"[") {
-            // A flush without data may have the letter W, but has no sector.
-            return request(false, Op::Flush, false, 0, 0);
+        if sector.starts_with(b"[") {
+            return empty();
         }
         let offset = sectors("sector", sector)?;
         match words.next("+")? {
             b"+" => {}
+            process if offset == 0 && process.starts_with(b"[") => return empty(),
             other => return Err(bad("+", other, "+")),
         }
         let count = words.next("count")?;
         let len = sectors("count", count)?;
-        if flush_first && len == 0 {
-            return request(false, Op::Flush, false, 0, 0);
+        if len == 0 {
+            return empty();
         }
         request(flush_first, op, fua, offset, len)
     }
@@ -220,6 +240,25 @@ mod tests {
     }
 
     #[test]
+    fn an_event_without_data_is_counted() {
+        for line in ["7,0 1 1 6.9 2 D WS [k]", "7,0 1 1 6.9 2 D WS 0 [0]", "7,0 1 1 6.9 2 D R 8 + 0 [k]"] {
+            let mut reader = (INFO.reader)(line.as_bytes(), &super::super::ReaderOptions::default()).unwrap();
+            let parsed = reader.parse(line.as_bytes(), 1).unwrap();
+            assert!(matches!(parsed, Parsed::Without { reason: Reason::NoData, device: b"7,0" }), "{line}");
+        }
+        let flush = parse("blkparse", b"7,0 1 1 6.9 2 D FWS 0 [0]").unwrap().unwrap();
+        assert_eq!((flush.op, flush.len), (Op::Flush, 0));
+    }
+
+    #[test]
+    fn an_event_after_the_name_of_an_input_file_is_read() {
+        let line = b"Input file sda.blktrace.7 added  8,0 0 1 0.5 1 D R 8 + 8 [x]";
+        assert_eq!(parse("blkparse", line).unwrap().unwrap().offset, 4096);
+        assert_eq!(parse("blkparse", b"Input file sda.blktrace.7 added").unwrap(), None);
+        assert!((INFO.sniff)(&[b"Input file sda.blktrace.0 added\n", &line[..]].concat()));
+    }
+
+    #[test]
     fn action_is_d_then_q_then_c() {
         let q = &b"8,0 0 1 0.0 1 Q R 8 + 8 [x]\n"[..];
         let c = &b"8,0 0 1 0.0 1 C R 8 + 8 [0]\n"[..];
@@ -236,6 +275,7 @@ mod tests {
             ("8,0 0 1 x 1 D R 8 + 8 [x]", "time"),
             ("8,0 0 1 0.5 1 D R 8 - 8 [x]", "+"),
             ("8,0 0 1 0.5 1 D R a + 8 [x]", "sector"),
+            ("8,0 0 1 0.5 1 D R 8 [x]", "+"),
             ("8,0 0 1 0.5 1 D R 8 +", "count"),
             ("8,0 0 1 0.5 1 D Q 8 + 8", "RWBS"),
             ("8,0 0 1 0.5 1 ?? R 8 + 8", "action"),

@@ -11,6 +11,9 @@
 //! without `wait` lines all requests arrive at 0. When fio itself replays a log, fio compares the number with the
 //! milliseconds since the start; this reader follows the manual.
 //!
+//! Several jobs, or a second run, append a log with a header of its own to the same file. The times of each log then go
+//! on from the last time of the log before.
+//!
 //! Source: fio(1) of fio 3.33.
 
 use super::{FormatInfo, Order, Parsed, Raw, Reader, TEXT, Target, head_lines, is_text};
@@ -26,7 +29,9 @@ pub(super) static INFO: FormatInfo = FormatInfo {
     sniff: |head| is_text(head) && head.starts_with(b"fio version "),
     // Line 1 states the version. If line 1 is damaged, the next line that is not blank shows the version: it begins
     // with a time only in version 3.
-    reader: |head, _| Ok(Box::new(FioIolog { timed: has_times(head), now_ns: 0 })),
+    reader: |head, _| {
+        Ok(Box::new(FioIolog { timed: has_times(head), now_ns: 0, start_ns: 0, further_logs: 0 }))
+    },
     writer: Some(Target {
         trim: true,
         flush: true,
@@ -59,21 +64,35 @@ fn has_times(head: &[u8]) -> bool {
 struct FioIolog {
     /// Whether lines begin with a time, as in version 3.
     timed: bool,
-    /// The sum of the waits so far: the time of the next request in version 2.
+    /// The last time so far. In version 2 this is the sum of the waits, and the time of the next request.
     now_ns: u64,
+    /// The start of the current log of the file.
+    start_ns: u64,
+    /// Logs of the file after the first one.
+    further_logs: u64,
+}
+
+impl FioIolog {
+    /// Begins another log of the file if `line` is a header.
+    fn begin(&mut self, line: &[u8]) -> bool {
+        self.timed = match line {
+            b"fio version 3 iolog" => true,
+            b"fio version 2 iolog" => false,
+            _ => return false,
+        };
+        self.start_ns = self.now_ns;
+        true
+    }
 }
 
 impl Reader for FioIolog {
     #[inline]
     fn parse<'a>(&mut self, line: &'a [u8], number: u64) -> Result<Parsed<'a>, TraceError> {
-        if number == 1 {
-            self.timed = match line {
-                b"fio version 3 iolog" => true,
-                b"fio version 2 iolog" => false,
-                _ => {
-                    return Err(bad("version", line, "fio version 2 iolog or fio version 3 iolog"));
-                }
-            };
+        if number == 1 || line.starts_with(b"fio ") {
+            if !self.begin(line) {
+                return Err(bad("version", line, "fio version 2 iolog or fio version 3 iolog"));
+            }
+            self.further_logs += u64::from(number > 1);
             return Ok(Parsed::Nothing);
         }
         let mut words = Words(line);
@@ -81,7 +100,9 @@ impl Reader for FioIolog {
         let Some(word) = first else { return Ok(Parsed::Nothing) };
         let mut time_ns = self.now_ns;
         if self.timed {
-            time_ns = ticks("time", word, US)?;
+            let in_log = ticks("time", word, US)?;
+            let late = || bad("time", word, "a time that is within 64-bit nanoseconds after the logs before");
+            time_ns = self.start_ns.checked_add(in_log).ok_or_else(late)?;
             first = words.optional();
         }
         let device = match first {
@@ -110,7 +131,12 @@ impl Reader for FioIolog {
             len = integer("length", words.next("length")?, "a number of bytes")?;
             words.end()?;
         }
+        self.now_ns = time_ns;
         Ok(Parsed::Request(Raw { time_ns, device, op, fua: false, flush_first: false, offset, len }))
+    }
+
+    fn further_logs(&self) -> u64 {
+        self.further_logs
     }
 }
 
@@ -148,6 +174,32 @@ mod tests {
             }
         }
         assert_eq!(times, [0, 150_000, 350_000]);
+    }
+
+    #[test]
+    fn the_times_of_a_further_log_go_on() {
+        let mut reader = (INFO.reader)(b"", &super::super::ReaderOptions::default()).unwrap();
+        let mut times = Vec::new();
+        let lines = [
+            "fio version 3 iolog",
+            "10 f write 0 512",
+            "30 f write 0 512",
+            "fio version 3 iolog",
+            "0 f open",
+            "5 f read 0 512",
+            "fio version 2 iolog",
+            "f wait 7 0",
+            "f read 0 512",
+        ];
+        for (line, number) in lines.iter().zip(1..) {
+            if let Parsed::Request(raw) = reader.parse(line.as_bytes(), number).unwrap() {
+                times.push(raw.time_ns / US);
+            }
+        }
+        assert_eq!(times, [10, 30, 35, 42]);
+        assert_eq!(reader.further_logs(), 2);
+        let e = reader.parse(b"fio version 4 iolog", 10).unwrap_err();
+        assert_eq!(e.field(), Some("version"));
     }
 
     #[test]

@@ -47,6 +47,9 @@ pub(crate) enum Order {
     Ascending,
     /// Nearly ascending in time: the records are sorted within a window of bounded size.
     Window,
+    /// Ascending in time except for a few records, which are sorted: those that are at most a second too late in the
+    /// file.
+    Nearly,
     /// Ascending in whole seconds: the records of a second are spread evenly over the second.
     Seconds,
 }
@@ -99,6 +102,11 @@ pub(crate) trait Reader: Send {
     /// Bytes per record of a binary format; `None` for a text format.
     fn record_bytes(&self) -> Option<usize> {
         None
+    }
+
+    /// Logs in the file after the first one, so far.
+    fn further_logs(&self) -> u64 {
+        0
     }
 
     /// The key ([`Raw::device`]) of the device that the user calls `name`.

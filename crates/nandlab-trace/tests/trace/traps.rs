@@ -9,6 +9,13 @@ use nandlab_trace::{ErrorKind, Position, open, open_bytes};
 
 const S: u64 = 1_000_000_000;
 
+/// The notes on the reading of `content`.
+fn notes(spec: &TraceSpec, content: &str) -> Vec<(Severity, &'static str, String)> {
+    let mut source = open_bytes(spec, content.as_bytes()).unwrap();
+    drain(&mut *source).unwrap();
+    source.notes().into_iter().map(|note| (note.severity, note.code, note.text)).collect()
+}
+
 fn error(spec: &TraceSpec, content: &str) -> nandlab_trace::TraceError {
     read(spec, content.as_bytes()).expect_err(content)
 }
@@ -283,12 +290,70 @@ fn content_of_no_format_is_shown_with_its_line() {
 }
 
 #[test]
-fn systor_is_sorted_within_a_window_and_blank_types_are_ignored() {
+fn systor_is_sorted_within_a_window_and_blank_types_are_skipped() {
     let content = "Timestamp,Response,IOType,LUN,Offset,Size\n\
                    100.3,0.1,R,0,3000,512\n100.1,0.1,W,0,1000,512\n100.2,,,0,9000,512\n100.2,0.1,R,0,2000,512\n";
-    let requests = read(&spec("x"), content.as_bytes()).unwrap();
+    let (requests, skipped) = read_all(&spec("x"), content.as_bytes()).unwrap();
+    assert_eq!(skipped, 1);
+    assert_eq!(
+        notes(&spec("x"), content),
+        [(Severity::Warning, "skipped-records", "1 of the 4 records of the trace (25.0 %) were skipped: 1 without a type (read or write). The workload is not the one that was recorded.".to_owned())]
+    );
+    let both = "100.1,,,1,0,512\n100.2,0.1,R,0,0,512\n100.3,,,0,0,512\n";
+    assert_eq!(read_all(&device(spec_of("systor"), "0"), both.as_bytes()).unwrap().1, 1);
     let seen: Vec<_> = requests.iter().map(|r| (r.arrival.ns(), r.offset)).collect();
     assert_eq!(seen, [(0, 1000), (S / 10, 2000), (S / 5, 3000)]);
+}
+
+#[test]
+fn events_of_blkparse_slightly_out_of_order_are_sorted() {
+    let of = |times: &[f64]| -> String {
+        let line = |t: &f64| format!("8,0 0 1 {t:.9} 1 D R {} + 8 [x]\n", (t * 10.0) as u64);
+        times.iter().map(line).collect()
+    };
+    let content = of(&[1.0, 1.5, 1.2, 1.4, 2.0, 1.9, 1.0]);
+    let times: Vec<_> =
+        read(&spec("x"), content.as_bytes()).unwrap().iter().map(|r| r.arrival.ns() / (S / 10)).collect();
+    assert_eq!(times, [0, 0, 2, 4, 5, 9, 10]);
+    assert_eq!(
+        notes(&spec("x"), &content),
+        [(
+            Severity::Info,
+            "sorted-events",
+            "4 events of the trace were out of order by at most 1 s, and were sorted.".to_owned()
+        )]
+    );
+    // A damaged time is found as in other formats.
+    for (times, line) in [(&[1.0, 1.1, 9.0, 1.3, 1.2, 1.4][..], 3), (&[8.0, 8.1, 1.0, 8.2, 8.3], 3)] {
+        let e = error(&spec("x"), &of(times));
+        assert_eq!((e.kind(), e.line(), e.field()), (ErrorKind::Order, Some(line), Some("time")), "{e}");
+        assert_eq!(read_all(&lenient(spec("x")), of(times).as_bytes()).unwrap().1, 1);
+    }
+}
+
+#[test]
+fn a_closed_loop_needs_no_times() {
+    let untimed = |format: &str| TraceSpec { uses_times: false, ..spec_of(format) };
+    let equal = "128166000000000000,hm,0,Write,7014912,4096,26\n".repeat(2000);
+    assert_eq!(read(&untimed("msr"), equal.as_bytes()).unwrap().len(), 2000);
+    assert!(notes(&untimed("msr"), &equal).is_empty());
+    let mixed = "0,1,512,R,5.0\n0,2,512,R,900000.0\n0,3,512,R,1.0\n0,4,512,R,6.0\n";
+    let starts: Vec<_> =
+        read(&untimed("spc"), mixed.as_bytes()).unwrap().iter().map(|r| r.offset / 512).collect();
+    assert_eq!(starts, [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_trace_without_times_says_so() {
+    let content = "fio version 2 iolog\nf open\nf write 0 4000\nf write 4000 4000\n";
+    let [(severity, code, text)] = &notes(&spec("x"), content)[..] else { panic!() };
+    assert_eq!((*severity, *code), (Severity::Warning, "no-times"));
+    assert!(
+        text.contains("all requests arrive at once. A log of version 2") && text.contains("queue_depth"),
+        "{text}"
+    );
+    assert!(notes(&spec("x"), "fio version 2 iolog\nf write 0 4000\n").is_empty());
+    assert!(notes(&spec("x"), &content.replace("f write 4000", "f wait 5 0\nf write 4000")).is_empty());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Specs and readers used by several tests.
 #![allow(dead_code, unreachable_pub)]
 
+use nandlab_base::base::note::Note;
 use nandlab_base::base::request::{Op, Request};
 use nandlab_base::base::units::Time;
 use nandlab_base::workload::{DeviceChoice, TraceSpec};
@@ -56,8 +57,8 @@ pub fn read_all(spec: &TraceSpec, content: &[u8]) -> Result<(Vec<Request>, u64),
     Ok((requests, skipped))
 }
 
-/// What a source returns: its requests, the number of records skipped at each and at the end, devices and format.
-type Played = (Vec<Request>, Vec<u64>, u64, Vec<String>, Option<&'static str>);
+/// What a source returns: its requests, the number of records skipped at each and at the end, devices, format and notes.
+type Played = (Vec<Request>, Vec<u64>, u64, Vec<String>, Option<&'static str>, Vec<Note>);
 
 fn play(source: Result<Box<dyn Source>, TraceError>) -> Result<Played, TraceError> {
     let mut source = source?;
@@ -66,7 +67,7 @@ fn play(source: Result<Box<dyn Source>, TraceError>) -> Result<Played, TraceErro
         requests.push(request?);
         skipped.push(source.skipped());
     }
-    Ok((requests, skipped, source.skipped(), source.devices(), source.format()))
+    Ok((requests, skipped, source.skipped(), source.devices(), source.format(), source.notes()))
 }
 
 /// All of an error but the file.
