@@ -3,6 +3,7 @@
 import json
 import os
 import stat as stat_
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from nandlab.errors import OutputError, os_error_text, shown
 from nandlab.interruptible import interruptible
 from nandlab.whole import whole_file
 
-__all__ = ["KeptTraces", "convert", "formats", "kept", "profiles", "stat"]
+__all__ = ["KeptTraces", "convert", "formats", "kept", "profiles", "stat", "stat_by_device"]
 
 
 class KeptTraces(NamedTuple):
@@ -29,7 +30,9 @@ def stat(
     *,
     profile: str | None = None,
     format: str | None = None,
-    device: str | None = None,
+    device: str | Sequence[str] | None = None,
+    only: str | None = None,
+    window: tuple[str, str | None] | None = None,
     lenient: bool | float = False,
     time_unit: str | None = None,
     max_gap: str | None = None,
@@ -41,20 +44,49 @@ def stat(
 
     `path` is a trace file and `profile` the name of a profile; exactly one of them is given. `format` is one of
     `formats()`, by default detected from the content. `device` selects one device of a trace with several;
-    `"concatenate"` takes all devices, one after another. `lenient` skips and counts damaged records, at most 10 % of
-    all records, or the share that it gives (`0.3`). `time_unit` (`"ps"`, `"ns"`, `"us"`, `"ms"` or `"s"`) is for formats that do not define a unit. `max_gap` (such as `"30d"`, by
-    default a day) is the longest accepted time between two records. `requests` is the number of requests to read, by
-    default all. `logical_bytes` is the capacity of the drive to which a profile is scaled, `seed` the seed of the
-    generator.
+    `"concatenate"` takes all devices, one after another; a list of names takes these devices, in this order. `only` is
+    `"reads"` or `"writes"`. `window` is a pair of times since the first request, such as `("1h", "2h")`: requests
+    before the first time, or not before the second, are left out; if the second is `None`, the window has no end.
+    `lenient` skips and counts damaged records, at most 10 % of all records, or the share that it gives (`0.3`).
+    `time_unit` (`"ps"`, `"ns"`, `"us"`, `"ms"` or `"s"`) is for formats that do not define a unit. `max_gap` (such as
+    `"30d"`, by default a day) is the longest accepted time between two records. `requests` is the number of requests to
+    read, by default all. `logical_bytes` is the capacity of the drive to which a profile is scaled, `seed` the seed of
+    the generator.
 
     Raises `TraceError` for a trace that cannot be read, `OutputError` for wrong arguments and operating-system errors.
     """
-    options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
+    options = _options(
+        profile, format, device, only, window, lenient, time_unit, max_gap, requests, logical_bytes, seed
+    )
     source = _source(path, profile)
     try:
         found: dict[str, Any] = json.loads(interruptible(lambda: _core.trace_stat(source, options)))
     except OSError as error:
         raise OutputError(os_error_text("read", source or None, error)) from None
+    return found
+
+
+def stat_by_device(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    lenient: bool | float = False,
+    time_unit: str | None = None,
+    requests: int | None = None,
+) -> list[dict[str, Any]]:
+    """Statistics of every device of a trace file, the device with the most requests first.
+
+    A row has the number of requests, the share of reads, the bytes read and written, the footprint (bytes of the
+    distinct 4 KiB pages that are read or written), the working set (bytes of the most accessed 4 KiB pages that take
+    90 % of the page accesses), the highest address, and the mean rate over the duration of the whole file. The
+    arguments and errors are those of `stat`.
+    """
+    options = _options(None, format, None, None, None, lenient, time_unit, None, requests, None, None)
+    source = _source(path, None)
+    try:
+        found: list[dict[str, Any]] = json.loads(interruptible(lambda: _core.trace_stat_by_device(source, options)))
+    except OSError as error:
+        raise OutputError(os_error_text("read", source, error)) from None
     return found
 
 
@@ -65,7 +97,9 @@ def convert(
     to: str,
     profile: str | None = None,
     format: str | None = None,
-    device: str | None = None,
+    device: str | Sequence[str] | None = None,
+    only: str | None = None,
+    window: tuple[str, str | None] | None = None,
     lenient: bool | float = False,
     time_unit: str | None = None,
     max_gap: str | None = None,
@@ -83,7 +117,9 @@ def convert(
     properties that the format does not keep, and the notes on the reading of the source.
     """
     goal = Path(target)
-    options = _options(profile, format, device, lenient, time_unit, max_gap, requests, logical_bytes, seed)
+    options = _options(
+        profile, format, device, only, window, lenient, time_unit, max_gap, requests, logical_bytes, seed
+    )
     options["drop"] = drop
     origin = _source(source, profile)
     if goal.is_dir():
@@ -156,7 +192,9 @@ def _source(path: str | os.PathLike[str] | None, profile: str | None) -> str:
 def _options(
     profile: str | None,
     format: str | None,
-    device: str | None,
+    device: str | Sequence[str] | None,
+    only: str | None,
+    window: tuple[str, str | None] | None,
     lenient: bool | float,
     time_unit: str | None,
     max_gap: str | None,
@@ -167,7 +205,9 @@ def _options(
     given = {
         "profile": profile,
         "format": format,
-        "device": device,
+        "device": device if device is None or isinstance(device, str) else list(device),
+        "only": only,
+        "window": window,
         "lenient": lenient,
         "time_unit": time_unit,
         "max_gap": max_gap,

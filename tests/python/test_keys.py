@@ -222,6 +222,11 @@ CASES: dict[str, Case] = {
     "workload.synthetic": case("workload.synthetic.read_fraction=0.5"),
     "workload.format": case("workload.format=disksim", workload=TRACE, trace=MQSIM),
     "workload.device": case("workload.device=hm_0", workload=TRACE, trace=msr(TIMES) + msr([90_000], 1)),
+    "workload.devices": case(
+        "workload.devices=['hm_1', 'hm_0']", workload=TRACE, trace=msr(TIMES) + msr([90_000], 1)
+    ),
+    "workload.only": case("workload.only=writes", workload=TRACE, trace=FLUSHES),
+    "workload.window": case("workload.window={ to = '20ms' }", workload=TRACE, trace=msr(TIMES)),
     "workload.lenient": case("workload.lenient=true", workload=TRACE, trace=msr(TIMES) + "damaged\n"),
     "workload.time_unit": case("workload.time_unit=us", base=("workload.format=mqsim",), workload=TRACE, trace=MQSIM),
     "workload.requests": case("workload.requests=200", workload=PROFILE),
@@ -304,7 +309,9 @@ def test_another_value_of_a_key_gives_another_result_or_is_refused(tmp_path, key
     before = outcome(tmp_path / "before", of, of.base)
     after = outcome(tmp_path / "after", of, (*of.base, *of.changed))
     # Whether the drive is refused with the base of the case, and with the key changed.
-    refused = {"workload.beyond": (True, False), "workload.device": (True, False), "workload.lenient": (True, False)}
+    refused = dict.fromkeys(
+        ("workload.beyond", "workload.device", "workload.devices", "workload.lenient"), (True, False)
+    )
     refused["workload.max_gap"] = (False, True)
     assert (isinstance(before, str), isinstance(after, str)) == refused.get(key, (False, False)), (before, after)
     assert before != after, f"{key} acts on nothing"

@@ -3,8 +3,8 @@
 use crate::base::units::{DAY, SECOND, Span, Time};
 use crate::spec::{
     ANY_TIME, COUNT, Check, Choices, FACTOR, Follows, FromVal, Key, OneOf, Params, Policy, Resolved, Rule,
-    SHARE, SHARE_ABOVE_0, Section, Val, ValueKind, When, above_0, choices, int, key, param, params, plain,
-    show_num, value, with,
+    SHARE, SHARE_ABOVE_0, SOME_TIME, Section, Val, ValueKind, When, above_0, choices, int, key, param,
+    params, plain, show_num, value, with,
 };
 use std::path::PathBuf;
 
@@ -43,6 +43,27 @@ impl Section for Option<WorkloadSpec> {
             ValueKind::Text,
             "",
             "the device of the trace that is played, or \"concatenate\": all devices, one after another",
+        )
+        .when(TRACE),
+        key(
+            "workload.devices",
+            ValueKind::Texts(DEVICES_MAX),
+            "",
+            "the devices of the trace that are played, one after another in the address space, in this order",
+        )
+        .when(TRACE),
+        key(
+            "workload.only",
+            ValueKind::Slot(Only::CHOICES),
+            "",
+            "the operation of the trace that is played; when not given, all operations",
+        )
+        .when(TRACE),
+        key(
+            "workload.window",
+            ValueKind::Table(Window::PARAMS),
+            "",
+            "the part of the trace that is played, by the time since the trace's first request",
         )
         .when(TRACE),
         key(
@@ -128,17 +149,19 @@ fn source(values: &Resolved) -> Option<Source> {
     if let Some(path) = values.get("workload.trace") {
         return Some(Source::Trace(TraceSpec {
             format: values.get("workload.format").map(|val| val.tag().to_string()),
-            device: values.get("workload.device").map(|val| match val.text() {
-                "concatenate" => DeviceChoice::Concatenate,
-                name => DeviceChoice::One(name.to_string()),
-            }),
+            device: device(values),
             lenient: match values.val("workload.lenient") {
                 Val::Bool(lenient) => lenient.then_some(SKIPPED_MAX),
                 table => Some(table.read("at_most")),
             },
             time_unit_ns: values.get("workload.time_unit").map(|val| TimeUnit::from_val(val).ns()),
             max_gap_ns: values.read("workload.max_gap"),
-            uses_times: values.val("workload.arrival").tag() == "trace",
+            uses_times: values.val("workload.arrival").tag() == "trace"
+                || values.get("workload.window").is_some(),
+            part: Part {
+                only: values.get("workload.only").map(Only::from_val),
+                window: values.get("workload.window").map(Window::from_val),
+            },
             ..TraceSpec::new(values.file(path.text()))
         }));
     }
@@ -147,6 +170,17 @@ fn source(values: &Resolved) -> Option<Source> {
         return Some(Source::Profile(ProfileSpec { name: name.text().to_string(), requests }));
     }
     values.get("workload.synthetic").map(|synthetic| Source::Synthetic(SyntheticSpec::from_val(synthetic)))
+}
+
+/// The devices that are played; `None`: the only device.
+fn device(values: &Resolved) -> Option<DeviceChoice> {
+    if let Some(names) = values.get("workload.devices") {
+        return Some(DeviceChoice::These(names.list().iter().map(|name| name.text().to_string()).collect()));
+    }
+    values.get("workload.device").map(|val| match val.text() {
+        "concatenate" => DeviceChoice::Concatenate,
+        name => DeviceChoice::One(name.to_string()),
+    })
 }
 
 /// Section `[workload]` of the spec.
@@ -193,6 +227,8 @@ pub struct TraceSpec {
     pub max_gap_ns: Span,
     /// Whether the times of the records are used, and so checked. A closed loop, for example, needs no times.
     pub uses_times: bool,
+    /// The part of the trace that is played.
+    pub part: Part,
 }
 
 impl TraceSpec {
@@ -206,6 +242,7 @@ impl TraceSpec {
             time_unit_ns: None,
             max_gap_ns: DAY,
             uses_times: true,
+            part: Part::default(),
         }
     }
 }
@@ -215,7 +252,12 @@ pub const SKIPPED_MAX: f64 = 0.1;
 
 const LENIENT: ValueKind = ValueKind::Either(&[
     ValueKind::Bool,
-    ValueKind::Table(&[param("at_most", SHARE_ABOVE_0, "", "the largest share of the records that may be skipped")]),
+    ValueKind::Table(&[param(
+        "at_most",
+        SHARE_ABOVE_0,
+        "",
+        "the largest share of the records that may be skipped",
+    )]),
 ]);
 
 choices! {
@@ -280,7 +322,48 @@ pub enum DeviceChoice {
     /// All devices, one after another in the address space. A device is as large as its largest address, rounded up to
     /// 1 MiB.
     Concatenate,
+    /// These devices, one after another as with [`Self::Concatenate`], in this order.
+    These(Vec<String>),
 }
+
+/// The largest number of devices in `workload.devices`.
+const DEVICES_MAX: usize = 4096;
+
+/// The part of a trace that is played.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Part {
+    /// `workload.only`; `None`: all operations.
+    pub only: Option<Only>,
+    /// `workload.window`; `None`: from the first request to the last.
+    pub window: Option<Window>,
+}
+
+choices! {
+    /// `workload.only`: the operation of a trace that is played.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Only {
+        /// Only reads.
+        Reads = "reads": "only reads",
+        /// Only writes.
+        Writes = "writes": "only writes; TRIMs and flushes are left out too",
+    }
+}
+
+params! {
+    /// `workload.window`: the part of a trace that is played, by time since the trace's first request.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Window {
+        /// The start of the window.
+        pub from: Span = param("from", ANY_TIME, "\"0ns\"", "requests before this time are left out"),
+        /// The end of the window, which does not belong to it; `None`: the end of the trace.
+        pub to: Option<Span> =
+            param("to", TO, "\"end\"", "requests at this time and after it are left out")
+                => |val| (val.tag() != "end").then(|| val.span()),
+    }
+}
+
+const TO: ValueKind =
+    ValueKind::Either(&[SOME_TIME, ValueKind::Slot(&[plain("end", "the end of the trace")])]);
 
 /// A synthetic workload calibrated to a published or recorded trace.
 #[derive(Clone, Debug, PartialEq)]
@@ -468,7 +551,19 @@ choices! {
 }
 
 /// The rules over the keys of `[workload]`.
-pub const RULES: &[Rule] = &[synthetic, bursts, warm_up];
+pub const RULES: &[Rule] = &[synthetic, bursts, warm_up, window];
+
+/// The keys that exclude each other.
+pub const EXCLUSIVE: &[&str] = &["workload.device", "workload.devices"];
+
+fn window(check: &mut Check<'_>) -> Option<()> {
+    let Window { from, to } = Window::from_val(check.get("workload.window")?);
+    if from >= to? {
+        let remedy = "write a window such as { from = \"1h\", to = \"2h\" }";
+        check.error(&["workload.window"], "the window ends before it begins", remedy);
+    }
+    Some(())
+}
 
 fn synthetic(check: &mut Check<'_>) -> Option<()> {
     let synthetic = check.get("workload.synthetic")?;

@@ -42,6 +42,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parquet::parquet_file, module)?)?;
     module.add_function(wrap_pyfunction!(reliability::reliability, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_stat, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace_stat_by_device, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_convert, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_formats, module)?)?;
     module.add_function(wrap_pyfunction!(trace::profiles, module)?)?;

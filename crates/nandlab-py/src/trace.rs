@@ -3,8 +3,10 @@
 use crate::errors::{TraceError, trace_error};
 use nandlab::base::units::{DAY, Span};
 use nandlab::drive::spec::{
-    Arrival, Beyond, DeviceChoice, ProfileSpec, SKIPPED_MAX, Source, TraceSpec, WorkloadSpec,
+    Arrival, Beyond, DeviceChoice, Only, Part, ProfileSpec, SKIPPED_MAX, Source, TraceSpec, Window,
+    WorkloadSpec,
 };
+use nandlab::spec::Listed;
 use nandlab_trace::{ConvertOptions, KeptTraces};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,7 +21,8 @@ const AMPLE_BYTES: u64 = 1 << 42;
 #[derive(Default)]
 struct Options {
     format: Option<String>,
-    device: Option<String>,
+    device: Option<DeviceChoice>,
+    part: Part,
     lenient: Option<f64>,
     time_unit_ns: Option<f64>,
     max_gap_ns: Option<Span>,
@@ -40,10 +43,12 @@ impl Options {
             }
             match key.extract::<&str>()? {
                 "format" => options.format = value.extract()?,
-                "device" => options.device = value.extract()?,
+                "device" => options.device = Some(device(&value)?),
+                "only" => options.part.only = Some(only(value.extract()?)?),
+                "window" => options.part.window = Some(window(value.extract()?)?),
                 "lenient" => options.lenient = at_most(&value)?,
                 "time_unit" => options.time_unit_ns = Some(unit_ns(value.extract()?)?),
-                "max_gap" => options.max_gap_ns = Some(gap(value.extract()?)?),
+                "max_gap" => options.max_gap_ns = Some(span("max_gap", value.extract()?)?),
                 "profile" => options.profile = value.extract()?,
                 "requests" => options.requests = value.extract()?,
                 "logical_bytes" => options.logical_bytes = value.extract()?,
@@ -71,11 +76,40 @@ fn at_most(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     }
 }
 
-/// Parses a length of time, such as "30d".
-fn gap(text: &str) -> PyResult<Span> {
+/// The choice of devices: the name of one, `concatenate`, or a list of names.
+fn device(value: &Bound<'_, PyAny>) -> PyResult<DeviceChoice> {
+    Ok(match value.extract::<String>() {
+        Ok(name) if name == "concatenate" => DeviceChoice::Concatenate,
+        Ok(name) => DeviceChoice::One(name),
+        Err(_) => DeviceChoice::These(value.extract()?),
+    })
+}
+
+fn only(name: &str) -> PyResult<Only> {
+    Only::ALL.iter().copied().find(|only| only.choice().name == name).ok_or_else(|| {
+        let text =
+            format!("only: expected reads or writes, found {}\n  remedy: use reads or writes", quoted(name));
+        TraceError::new_err(text)
+    })
+}
+
+/// The window from one time to another; without the second, to the end of the trace.
+fn window((from, to): (String, Option<String>)) -> PyResult<Window> {
+    let from = span("window", &from)?;
+    let to = to.map(|to| span("window", &to)).transpose()?;
+    if to.is_some_and(|to| from >= to) {
+        return Err(TraceError::new_err(
+            "window: the window ends before it begins\n  remedy: give a window such as 1h..2h",
+        ));
+    }
+    Ok(Window { from, to })
+}
+
+/// Parses a length of time, such as "30d", of the option `name`.
+fn span(name: &str, text: &str) -> PyResult<Span> {
     nandlab::spec::span(text).ok_or_else(|| {
         TraceError::new_err(format!(
-            "max_gap: expected a length of time, found {}\n  remedy: give a number and its unit, such as 30d",
+            "{name}: expected a length of time, found {}\n  remedy: give a number and its unit, such as 30d",
             quoted(text)
         ))
     })
@@ -104,21 +138,24 @@ fn unit_ns(name: &str) -> PyResult<f64> {
     }
 }
 
+/// The trace file `name`.
+fn trace(name: &str, options: &Options) -> TraceSpec {
+    TraceSpec {
+        format: options.format.clone(),
+        device: options.device.clone(),
+        lenient: options.lenient,
+        time_unit_ns: options.time_unit_ns,
+        max_gap_ns: options.max_gap_ns.unwrap_or(DAY),
+        part: options.part,
+        ..TraceSpec::new(name)
+    }
+}
+
 fn open(name: &str, options: &Options) -> Result<Box<dyn nandlab_trace::Source>, nandlab_trace::TraceError> {
     let source = if let Some(profile) = &options.profile {
         Source::Profile(ProfileSpec { name: profile.clone(), requests: options.requests })
     } else {
-        Source::Trace(TraceSpec {
-            format: options.format.clone(),
-            device: options.device.as_deref().map(|device| match device {
-                "concatenate" => DeviceChoice::Concatenate,
-                one => DeviceChoice::One(one.to_owned()),
-            }),
-            lenient: options.lenient,
-            time_unit_ns: options.time_unit_ns,
-            max_gap_ns: options.max_gap_ns.unwrap_or(DAY),
-            ..TraceSpec::new(name)
-        })
+        Source::Trace(trace(name, options))
     };
     let workload = WorkloadSpec {
         requests_max: if options.profile.is_some() { 0 } else { options.requests.unwrap_or(0) },
@@ -143,6 +180,22 @@ pub(crate) fn trace_stat(py: Python<'_>, path: &str, options: &Bound<'_, PyDict>
     py.detach(|| {
         let mut source = open(path, &options)?;
         Ok(nandlab_trace::stat(&mut *source)?.to_json().to_string())
+    })
+    .map_err(|error| trace_error(&error))
+}
+
+/// Statistics of each device of a trace file.
+#[pyfunction]
+pub(crate) fn trace_stat_by_device(
+    py: Python<'_>,
+    path: &str,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<String> {
+    let options = Options::from_dict(options)?;
+    py.detach(|| {
+        let stats = nandlab_trace::stat_by_device(&trace(path, &options), options.requests.unwrap_or(0))?;
+        let rows: Vec<_> = stats.iter().map(nandlab_trace::DeviceStat::to_json).collect();
+        Ok(serde_json::Value::from(rows).to_string())
     })
     .map_err(|error| trace_error(&error))
 }

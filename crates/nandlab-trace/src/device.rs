@@ -8,10 +8,11 @@ use crate::input::Content;
 use crate::records::Records;
 use nandlab_base::base::request::Op;
 use nandlab_base::base::units::MIB;
+use nandlab_base::base::words::count;
 use nandlab_base::workload::{DeviceChoice, TraceSpec};
 use std::collections::BTreeMap;
 
-/// Number of device names that are collected for the list of an error message.
+/// Number of device names that are collected while a device is searched, for the list of an error message.
 const NAMES_MAX: usize = 32;
 /// Characters of one device name in the list; a longer name is cut.
 const NAME_LENGTH_MAX: usize = 40;
@@ -31,9 +32,9 @@ pub(crate) enum Selection {
     /// One device is chosen. `found` means that a request of this device has been read. `others` are the devices seen
     /// before this request.
     One { key: Vec<u8>, name: String, found: bool, others: BTreeMap<Vec<u8>, ()> },
-    /// All devices are read, each at its base address. `last` is the device of the last record, with the base of this
-    /// device. `hash` is that of the file from which the bases were computed, if it was hashed.
-    All { bases: Bases, last: (Vec<u8>, u64), hash: Option<u128> },
+    /// All devices with a base address are read, each at this address. `last` is the device of the last record, with the
+    /// base of this device. `hash` is that of the file from which the bases were computed, if it was hashed.
+    All { bases: Bases, last: (Vec<u8>, Option<u64>), hash: Option<u128> },
 }
 
 /// The result of [`Selection::pick`] for the device of a record.
@@ -61,20 +62,13 @@ impl Selection {
                 found: false,
                 others: BTreeMap::new(),
             }),
-            Some(DeviceChoice::Concatenate) => {
+            Some(DeviceChoice::Concatenate | DeviceChoice::These(_)) => {
                 let (bases, hash) = bases(spec, content, hash)?;
-                Ok(Self::All { bases, last: (Vec::new(), 0), hash }.with_last())
+                let last =
+                    bases.iter().next().map_or((Vec::new(), None), |(key, base)| (key.clone(), Some(*base)));
+                Ok(Self::All { bases, last, hash })
             }
         }
-    }
-
-    fn with_last(mut self) -> Self {
-        if let Self::All { bases, last, .. } = &mut self
-            && let Some((key, base)) = bases.iter().next()
-        {
-            *last = (key.clone(), *base);
-        }
-        self
     }
 
     #[inline]
@@ -98,10 +92,9 @@ impl Selection {
             }
             Self::All { bases, last, .. } => {
                 if last.0 != device {
-                    // A device that has only flushes has no base. A flush has no address, so any base will do.
-                    *last = (device.to_vec(), bases.get(device).copied().unwrap_or(0));
+                    *last = (device.to_vec(), bases.get(device).copied());
                 }
-                Picked::Base(last.1)
+                last.1.map_or(Picked::Other, Picked::Base)
             }
         }
     }
@@ -111,7 +104,7 @@ impl Selection {
         match self {
             Self::Only { key } => key.as_ref().is_none_or(|key| key == device),
             Self::One { key, .. } => key == device,
-            Self::All { .. } => true,
+            Self::All { bases, .. } => bases.contains_key(device),
         }
     }
 
@@ -122,8 +115,10 @@ impl Selection {
         if let Self::Only { key: Some(key) } = self {
             keys.insert(key.clone(), ());
         }
+        let mut has_ended = false;
         for _ in 0..LOOK_AHEAD {
-            if keys.len() > NAMES_MAX || !matches!(records.advance(), Ok(true)) {
+            has_ended = !matches!(records.advance(), Ok(true));
+            if has_ended {
                 break;
             }
             let number = records.input.number();
@@ -134,12 +129,17 @@ impl Selection {
             }
         }
         let (names, one) = listed(keys.keys(), records);
+        let at_least = if has_ended { "" } else { "at least " };
         TraceError::new(
             ErrorKind::Device,
-            format!("expected one device, found several: the file holds {names}"),
             format!(
-                "choose one device with workload.device = \"{one}\", or lay all devices out one after another with \
-                 workload.device = \"concatenate\""
+                "expected one device, found several: the file holds {at_least}{} devices: {names}",
+                count(keys.len() as u64)
+            ),
+            format!(
+                "choose one device with workload.device = \"{one}\", or some with workload.devices, or lay all devices \
+                 out one after another with workload.device = \"concatenate\"; `nandlab trace stat --by-device` lists \
+                 them"
             ),
         )
     }
@@ -213,8 +213,8 @@ fn sorted<'a>(keys: impl Iterator<Item = &'a Vec<u8>>) -> Vec<&'a Vec<u8>> {
     keys
 }
 
-/// Reads the whole file and returns the base address of each device, in bytes. The devices follow one another, each at
-/// a multiple of 1 MiB. With `hash` the hash of the file is returned too.
+/// Reads the whole file and returns the base address of each chosen device, in bytes. The devices follow one another,
+/// each at a multiple of 1 MiB. With `hash` the hash of the file is returned too.
 fn bases(
     spec: &TraceSpec,
     content: Option<&Content>,
@@ -226,9 +226,9 @@ fn bases(
         let number = records.input.number();
         match records.reader.parse(records.input.current(), number) {
             Ok(Parsed::End) => break,
-            Ok(Parsed::Request(raw)) if raw.op != Op::Flush => {
+            Ok(Parsed::Request(raw)) => {
                 // An address that overflows is reported when the file is read for its requests.
-                let end = raw.offset.saturating_add(raw.len);
+                let end = if raw.op == Op::Flush { 0 } else { raw.offset.saturating_add(raw.len) };
                 match ends.get_mut(raw.device) {
                     Some(last) => *last = end.max(*last),
                     None => {
@@ -241,12 +241,36 @@ fn bases(
             Err(error) => return Err(error.at(records.position(number)).in_file(&spec.path)),
         }
     }
-    let order: Vec<Vec<u8>> = sorted(ends.keys()).into_iter().cloned().collect();
-    let mut next = 0u64;
+    let order: Vec<Vec<u8>> = match &spec.device {
+        Some(DeviceChoice::These(names)) => {
+            names.iter().map(|name| found(name, &ends, &records, spec)).collect::<Result<_, _>>()?
+        }
+        _ => sorted(ends.keys()).into_iter().cloned().collect(),
+    };
+    let (mut bases, mut next) = (Bases::new(), 0u64);
     for key in order {
         let end = ends[&key];
-        ends.insert(key, next);
-        next = next.saturating_add(end).checked_next_multiple_of(MIB).unwrap_or(u64::MAX);
+        if !bases.contains_key(&key) {
+            bases.insert(key, next);
+            next = next.saturating_add(end).checked_next_multiple_of(MIB).unwrap_or(u64::MAX);
+        }
     }
-    Ok((ends, records.input.read_bytes().map(|read| read.hash)))
+    Ok((bases, records.input.read_bytes().map(|read| read.hash)))
+}
+
+/// The key of the device that the user calls `name`; an error if no record of the file is of this device.
+fn found(
+    name: &str,
+    ends: &BTreeMap<Vec<u8>, u64>,
+    records: &Records,
+    spec: &TraceSpec,
+) -> Result<Vec<u8>, TraceError> {
+    let key = records.reader.device_key(name);
+    if ends.contains_key(&key) {
+        return Ok(key);
+    }
+    let (names, _) = listed(ends.keys(), records);
+    let message = format!("device {} is not in the file, which holds {names}", quoted(name.as_bytes()));
+    let remedy = "name devices of the file in workload.devices; `nandlab trace stat --by-device` lists them";
+    Err(TraceError::new(ErrorKind::Device, message, remedy).in_file(&spec.path))
 }

@@ -15,6 +15,7 @@
 //! each request whichever thread parses. Repetitions of a trace and generators do not know of kept traces.
 
 mod batch;
+mod by_device;
 mod convert;
 mod detect;
 mod device;
@@ -26,6 +27,7 @@ mod kept;
 mod notes;
 mod order;
 mod parse;
+mod part;
 mod play;
 mod records;
 mod repeat;
@@ -35,6 +37,7 @@ mod stat;
 mod tally;
 mod trace;
 
+pub use by_device::{DeviceStat, stat_by_device};
 pub use convert::{Conversion, ConvertOptions, convert};
 pub use error::{ErrorKind, Position, TraceError};
 pub use format::{FormatInfo, formats};
@@ -58,9 +61,9 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// A file that cannot be opened; a trace that a setting reads again but that can be read only once; a file whose format
-/// is not recognized; an unknown format or profile; an impossible setting. With `workload.device = "concatenate"` the
-/// whole file is read once here, so a malformed record is an error too, unless `lenient` skips the record.
-/// [`Source::next_request`] returns all other errors inside a file.
+/// is not recognized; an unknown format or profile; an impossible setting. With `workload.device = "concatenate"` and with
+/// `workload.devices` the whole file is read once here, so a malformed record is an error too, unless `lenient` skips
+/// the record. [`Source::next_request`] returns all other errors inside a file.
 pub fn open(
     workload: &WorkloadSpec,
     logical_bytes: u64,
@@ -74,9 +77,13 @@ pub fn open(
     if workload.repeat <= 1 && workload.requests_max == 0 {
         return Ok(first);
     }
+    let lenient = match &workload.source {
+        spec::Source::Trace(trace) => trace.lenient.map(|at_most| (at_most, trace.path.clone())),
+        _ => None,
+    };
     let (source, kept) = (workload.source.clone(), kept.cloned());
     let reopen = Box::new(move || open_source(&source, logical_bytes, seed, kept.as_ref()));
-    Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max)))
+    Ok(Box::new(repeat::Repeat::new(first, reopen, workload.repeat.max(1), workload.requests_max, lenient)))
 }
 
 /// Refuses a trace that can be read only once, such as a pipe. `what` is the setting that reads the trace again, for
@@ -95,7 +102,7 @@ pub fn read_again(source: &spec::Source, what: &str) -> Result<(), TraceError> {
 /// # Errors
 /// As [`open`].
 pub fn open_trace(trace: &TraceSpec, kept: Option<&KeptTraces>) -> Result<Box<dyn Source>, TraceError> {
-    Ok(Box::new(play::Batches::open(trace, kept)?))
+    Ok(part::of(trace, play::Batches::open(trace, kept)?))
 }
 
 /// Reads `content` (compressed or not) as [`open_trace`] reads a file, but on the thread of the caller. The path of the
@@ -104,7 +111,7 @@ pub fn open_trace(trace: &TraceSpec, kept: Option<&KeptTraces>) -> Result<Box<dy
 /// # Errors
 /// As [`open`].
 pub fn open_bytes(trace: &TraceSpec, content: impl Into<Arc<[u8]>>) -> Result<Box<dyn Source>, TraceError> {
-    Ok(Box::new(trace::TraceSource::open(trace, Some(&content.into()), false)?))
+    Ok(part::of(trace, trace::TraceSource::open(trace, Some(&content.into()), false)?))
 }
 
 fn open_source(

@@ -31,6 +31,9 @@ pub(crate) struct Batches {
     /// Index in [`Batch::skips`] of the next entry, and the index of its request; `u64::MAX` without a next entry.
     next_skip: (usize, u64),
     tally: Tally,
+    /// Requests of the batches before, and requests up to that of `tally`.
+    before: u64,
+    at_tally: u64,
     /// Whether the times of the records are used, and all requests of the batches so far arrive at the start.
     has_one_time: bool,
     has_ended: bool,
@@ -72,6 +75,8 @@ impl Batches {
             at: 0,
             next_skip,
             tally: Tally::default(),
+            before: 0,
+            at_tally: 0,
             has_one_time: uses_times,
             has_ended: false,
         }
@@ -100,6 +105,7 @@ impl Batches {
             self.tally = end.tally;
             return end.error.map_or(Ok(false), Err);
         }
+        self.before += self.at as u64;
         self.at = 0;
         let next = match &mut self.feed {
             Feed::Parser(parser) => {
@@ -132,6 +138,7 @@ impl Source for Batches {
         loop {
             if let Some(&request) = self.batch.requests.get(self.at) {
                 if self.next_skip.1 == self.at as u64 {
+                    self.at_tally = self.before + self.at as u64 + 1;
                     self.tally = self.batch.skips[self.next_skip.0].1;
                     self.find_skip(self.next_skip.0 + 1);
                 }
@@ -147,8 +154,13 @@ impl Source for Batches {
     }
 
     fn tally(&self) -> Tally {
-        let at_once = self.has_one_time && !self.has_ended && self.batch.requests.len() > 1;
-        Tally { has_one_time: self.tally.has_one_time || at_once, ..self.tally }
+        if self.has_ended {
+            return self.tally;
+        }
+        // Each request since the last skipped record is of one record.
+        let since = self.before + self.at as u64 - self.at_tally;
+        let at_once = self.has_one_time && self.batch.requests.len() > 1;
+        Tally { records: self.tally.records + since, has_one_time: at_once, ..self.tally }
     }
 
     fn progress(&self) -> f64 {

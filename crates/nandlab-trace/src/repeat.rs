@@ -6,6 +6,7 @@ use crate::tally::Tally;
 use crate::{Source, TraceError};
 use nandlab_base::base::request::Request;
 use nandlab_base::base::units::{Time, US};
+use std::path::PathBuf;
 
 type Reopen = Box<dyn FnMut() -> Result<Box<dyn Source>, TraceError> + Send>;
 
@@ -23,10 +24,18 @@ pub(crate) struct Repeat {
     last: Time,
     tally_before: Tally,
     done: bool,
+    /// The largest share of damaged records (`workload.lenient`), and the file of the trace.
+    lenient: Option<(f64, PathBuf)>,
 }
 
 impl Repeat {
-    pub(crate) fn new(inner: Box<dyn Source>, reopen: Reopen, rounds: u32, requests_max: u64) -> Self {
+    pub(crate) fn new(
+        inner: Box<dyn Source>,
+        reopen: Reopen,
+        rounds: u32,
+        requests_max: u64,
+        lenient: Option<(f64, PathBuf)>,
+    ) -> Self {
         Self {
             inner,
             reopen,
@@ -39,14 +48,20 @@ impl Repeat {
             last: Time::START,
             tally_before: Tally::default(),
             done: false,
+            lenient,
         }
     }
 }
 
 impl Source for Repeat {
     fn next_request(&mut self) -> Option<Result<Request, TraceError>> {
-        if self.done || (self.requests_max > 0 && self.requests == self.requests_max) {
+        if self.done {
             return None;
+        }
+        if self.requests_max > 0 && self.requests == self.requests_max {
+            self.done = true;
+            let (at_most, path) = self.lenient.as_ref()?;
+            return self.inner.tally().check(*at_most).err().map(|error| Err(error.in_file(path)));
         }
         loop {
             match self.inner.next_request() {

@@ -14,7 +14,7 @@ use nandlab_base::base::request::Op;
 use nandlab_base::base::units::{Span, Time, US};
 use serde_json::{Value, json};
 
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 const SECTOR: u64 = 512;
 /// Upper bounds (inclusive) of the bins of the size histogram, in bytes. A last bin has the sizes above all bounds.
 const SIZE_BOUNDS: [u64; 12] =
@@ -151,7 +151,7 @@ fn size_bins() -> Vec<(u64, u64)> {
     SIZE_BOUNDS.iter().copied().chain([u64::MAX]).map(|bound| (bound, 0)).collect()
 }
 
-fn share(part: u64, whole: u64) -> f64 {
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
@@ -259,15 +259,17 @@ impl TraceStat {
 
 /// A slot of the page table. `key` is the page number plus one, or 0 in a free slot.
 #[derive(Clone, Copy, Default)]
-struct PageSlot {
+pub(crate) struct PageSlot {
     key: u64,
     written_ns: Time,
     writes: u32,
+    /// Reads and writes, in the statistics by device.
+    pub(crate) accesses: u32,
 }
 
 /// A hash table of pages, with open addressing. The map of the standard library needs twice the memory and time for
 /// this use.
-struct Pages {
+pub(crate) struct Pages {
     slots: Vec<PageSlot>,
     len: usize,
     shift: u32,
@@ -275,11 +277,25 @@ struct Pages {
 
 impl Pages {
     fn new() -> Self {
-        Self { slots: vec![PageSlot::default(); 1 << 12], len: 0, shift: 64 - 12 }
+        Self::of(12)
+    }
+
+    /// A table for few pages, of one of many devices.
+    pub(crate) fn few() -> Self {
+        Self::of(5)
+    }
+
+    fn of(bits: u32) -> Self {
+        Self { slots: vec![PageSlot::default(); 1 << bits], len: 0, shift: 64 - bits }
+    }
+
+    /// The reads and writes of each page.
+    pub(crate) fn accesses(&self) -> Vec<u32> {
+        self.slots.iter().filter(|slot| slot.key != 0).map(|slot| slot.accesses).collect()
     }
 
     #[inline]
-    fn slot(&mut self, page: u64) -> Result<&mut PageSlot, TraceError> {
+    pub(crate) fn slot(&mut self, page: u64) -> Result<&mut PageSlot, TraceError> {
         if self.len * 4 >= self.slots.len() * 3 {
             self.grow()?;
         }

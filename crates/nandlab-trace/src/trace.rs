@@ -56,8 +56,13 @@ pub(crate) struct TraceSource {
 impl TraceSource {
     /// Opens a file, or `content` instead of it. With `hash` the bytes of the file are hashed ([`Self::read_bytes`]).
     pub(crate) fn open(spec: &TraceSpec, content: Option<&Content>, hash: bool) -> Result<Self, TraceError> {
-        if content.is_none() && spec.device == Some(DeviceChoice::Concatenate) {
-            crate::source::trace_read_again(spec, "workload.device = \"concatenate\"")?;
+        let twice = match spec.device {
+            Some(DeviceChoice::Concatenate) => Some("workload.device = \"concatenate\""),
+            Some(DeviceChoice::These(_)) => Some("workload.devices"),
+            _ => None,
+        };
+        if let Some(key) = twice.filter(|_| content.is_none()) {
+            crate::source::trace_read_again(spec, key)?;
         }
         let records = Records::open(spec, content, hash)?;
         let selection = Selection::new(spec, &records, content, hash)?;
@@ -429,7 +434,7 @@ const DAY_NS: u64 = nandlab_base::base::units::DAY.ns();
 
 /// Checks length and address of a record. Returns the address plus `base`, or 0 for a flush.
 #[inline]
-fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
+pub(crate) fn checked_offset(raw: &crate::format::Raw<'_>, base: u64) -> Result<u64, TraceError> {
     if raw.op == Op::Flush {
         return Ok(0);
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nandlab import trace
+from nandlab import trace, units
 from nandlab._core import NandlabError
 from nandlab.cli.app import End, Parser
 from nandlab.cli.output import say, show_facts, show_pairs, show_rows
@@ -26,6 +26,8 @@ def add(parser: Parser) -> None:
         examples="""
 nandlab trace stat hm_0.csv.zst
 nandlab trace stat --profile msr/hm_0    a look-alike and its source
+nandlab trace stat volumes.csv --by-device
+nandlab trace stat volumes.csv --device 7 --device 9 --window 1h..2h
 """,
     )
     _add_source(
@@ -33,6 +35,11 @@ nandlab trace stat --profile msr/hm_0    a look-alike and its source
         profile="A workload profile instead of a file (see `nandlab trace profiles`).",
         format="The trace's format (see `nandlab trace formats`); detected from the content when absent.",
         requests="The number of requests to read; all when absent.",
+    )
+    stat.add_argument(
+        "--by-device",
+        action="store_true",
+        help="Print a line for each device of the trace, the device with the most requests first.",
     )
     stat.add_json()
 
@@ -96,8 +103,17 @@ def _add_source(parser: Parser, *, profile: str, format: str, requests: str) -> 
     parser.add_argument("--format", help=format)
     parser.add_argument(
         "--device",
+        action="append",
         metavar="NAME",
-        help="One device of a trace with several; concatenate: all devices, one after another.",
+        help="One device of a trace with several; given several times, these devices, one after another; concatenate: "
+        "all devices, one after another.",
+    )
+    parser.add_argument("--only", metavar="OPERATION", help="Only reads, or only writes.")
+    parser.add_argument(
+        "--window",
+        metavar="FROM..TO",
+        help="Only the requests from one time after the first request to another, such as 1h..2h; without TO, to the "
+        "end.",
     )
     parser.add_argument(
         "--lenient",
@@ -141,6 +157,8 @@ def _naming_options() -> Iterator[None]:
 
 @_naming_options()
 def _stat(options: argparse.Namespace) -> End:
+    if options.by_device:
+        return _stat_by_device(options)
     found = [(str(source or options.profile), trace.stat(source, **reading)) for source, reading in _sources(options)]
     if options.json:
         print(json.dumps(found[0][1] if len(found) == 1 else dict(found), indent=2))
@@ -148,6 +166,43 @@ def _stat(options: argparse.Namespace) -> End:
     for name, facts in found:
         _show(name, facts)
     return End()
+
+
+#: The most devices that a table shows; `--json` has all.
+_DEVICES_MAX = 50
+
+
+def _stat_by_device(options: argparse.Namespace) -> End:
+    found = {}
+    for source, reading in _sources(options):
+        for name in ("profile", "device", "only", "window", "max_gap", "logical_bytes", "seed"):
+            if reading.pop(name) is not None:
+                given = name.replace("_", "-")
+                raise OutputError(f"--by-device reads the whole of a trace file: leave --{given} out")
+        assert source is not None, "only a profile has no source"
+        found[str(source)] = trace.stat_by_device(source, **reading)
+    if options.json:
+        print(json.dumps(next(iter(found.values())) if len(found) == 1 else found, indent=2))
+        return End()
+    for name, rows in found.items():
+        say(f"{name}: {units.count(len(rows))} device{'' if len(rows) == 1 else 's'}")
+        show_rows([_device_row(row) for row in rows[:_DEVICES_MAX]], False)
+        if len(rows) > _DEVICES_MAX:
+            say(f"{units.count(len(rows) - _DEVICES_MAX)} further devices: --json lists all")
+    return End()
+
+
+def _device_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "device": row["device"],
+        "requests": row["requests"],
+        "reads": units.share(row["read_ratio"]),
+        "read": units.size(row["read_bytes"]),
+        "written": units.size(row["written_bytes"]),
+        "footprint": units.size(row["footprint_bytes"]),
+        "working set": units.size(row["working_set_bytes"]),
+        "IOPS": row["iops_mean"],
+    }
 
 
 def _show(name: str, facts: dict[str, Any]) -> None:
@@ -201,12 +256,33 @@ def _profiles(options: argparse.Namespace) -> End:
 
 
 #: The options that `nandlab.trace` reads a trace with.
-_READING = ("profile", "format", "device", "lenient", "time_unit", "max_gap", "requests", "logical_bytes", "seed")
+_READING = (
+    "profile",
+    "format",
+    "device",
+    "only",
+    "window",
+    "lenient",
+    "time_unit",
+    "max_gap",
+    "requests",
+    "logical_bytes",
+    "seed",
+)
 
 
 def _sources(options: argparse.Namespace) -> Iterator[tuple[Path | None, dict[str, Any]]]:
     """The traces that a command names, each with the options of the command."""
     reading = {name: getattr(options, name) for name in _READING}
+    if options.device is not None and len(options.device) == 1:
+        reading["device"] = options.device[0]
+    if options.window is not None:
+        start, dots, end = options.window.partition("..")
+        if not dots:
+            raise OutputError(
+                "--window: expected two times\n  remedy: give a window such as 1h..2h, or 1h.. to the end"
+            )
+        reading["window"] = (start or "0s", end or None)
     if options.at_most is not None:
         if not options.lenient:
             raise OutputError("--at-most is the share of records that --lenient may skip: give --lenient too")
@@ -226,6 +302,11 @@ def _as_options(text: str) -> str:
     text = re.sub(r"workload\.lenient = \{ at_most = (.*?) \}", r"--lenient --at-most \1", text)
     text = text.replace(" = true", "").replace("the path of workload.trace", "the path")
     text = re.sub(r'(workload\.(?:device|max_gap)) = "(.*?)"', r"\1 \2", text)
+    text = text.replace("some with workload.devices", "some with several --device").replace(
+        "workload.devices", "--device"
+    )
     return re.sub(
-        r"workload\.(format|device|lenient|time_unit|max_gap)", lambda key: "--" + key[1].replace("_", "-"), text
+        r"workload\.(format|device|only|window|lenient|time_unit|max_gap)",
+        lambda key: "--" + key[1].replace("_", "-"),
+        text,
     )

@@ -49,6 +49,8 @@ pub enum ValueKind {
     Table(&'static [Param]),
     /// A list of tables with these fields. The number is the largest length of the list.
     List(&'static [Param], usize),
+    /// A list of texts. The number is the largest length of the list.
+    Texts(usize),
     /// One size, or a table of at most `SIZES_MAX` sizes and their weights.
     Sizes,
     /// One of several kinds: the one that fits the shape of the value.
@@ -164,6 +166,7 @@ impl ValueKind {
             }
             ValueKind::Table(params) => form(params),
             ValueKind::List(params, _) => format!("a list of {}", form(params)),
+            ValueKind::Texts(_) => "a list of texts such as [\"NAME\", \"OTHER\"]".into(),
             ValueKind::Sizes => {
                 "a size such as \"4KiB\" or a table such as { \"4KiB\" = 0.5, \"16KiB\" = 0.5 }".into()
             }
@@ -189,6 +192,7 @@ impl ValueKind {
             }
             ValueKind::Table(params) => form(params),
             ValueKind::List(params, _) => format!("[{}]", form(params)),
+            ValueKind::Texts(_) => "[\"NAME\"]".into(),
             ValueKind::Either(kinds) => kinds[0].example(),
         }
     }

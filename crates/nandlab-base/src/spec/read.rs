@@ -94,6 +94,7 @@ impl Reader {
             }
             (ValueKind::Table(params), Raw::Table(fields)) => self.table(params, fields, node.line, path),
             (ValueKind::List(params, most), Raw::List(items)) => self.list(params, *most, items, node, path),
+            (ValueKind::Texts(most), Raw::List(items)) => self.texts(kind, *most, items, node, path),
             (ValueKind::Sizes, _) => self.sizes(node, path),
             (ValueKind::Either(kinds), _) => self.either(kind, kinds, node, path),
             _ => self.wrong(kind, node, path),
@@ -274,6 +275,29 @@ impl Reader {
         (self.issues.len() == before).then_some(Val::Table(values))
     }
 
+    fn texts(
+        &mut self,
+        kind: &ValueKind,
+        most: usize,
+        items: &[Node],
+        node: &Node,
+        path: &str,
+    ) -> Option<Val> {
+        if items.is_empty() || items.len() > most {
+            let message = if items.is_empty() { "an empty list" } else { "too long a list" };
+            return self.issue(path, node.line, message, format!("write {}, at most {most}", kind.wants()));
+        }
+        let of_item = |(i, item): (usize, &Node)| match &item.raw {
+            Raw::Text(text) if !text.is_empty() => Some(Val::Text(text.clone())),
+            _ => {
+                let message = expected(&ValueKind::Text.wants(), item);
+                self.issue(&format!("{path}[{i}]"), item.line, message, format!("write {}", kind.wants()))
+            }
+        };
+        let values: Vec<Val> = items.iter().enumerate().filter_map(of_item).collect();
+        (values.len() == items.len()).then_some(Val::List(values))
+    }
+
     fn list(
         &mut self,
         params: &'static [Param],
@@ -390,7 +414,7 @@ fn short_wants(kind: &ValueKind) -> String {
     match kind {
         ValueKind::Slot(_) | ValueKind::Registered(_) => "one of its choices".into(),
         ValueKind::Table(_) => "a table".into(),
-        ValueKind::List(..) => "a list".into(),
+        ValueKind::List(..) | ValueKind::Texts(_) => "a list".into(),
         ValueKind::Time { .. } => Dimension::Time.name().into(),
         ValueKind::Size { .. } => Dimension::Size.name().into(),
         ValueKind::Si(dimension) => dimension.name().into(),

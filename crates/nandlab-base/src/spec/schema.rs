@@ -79,6 +79,9 @@ fn of_kind(kind: &ValueKind) -> Json {
         ValueKind::List(params, most) => {
             json!({ "type": "array", "minItems": 1, "maxItems": most, "items": of_params(params) })
         }
+        ValueKind::Texts(most) => {
+            json!({ "type": "array", "minItems": 1, "maxItems": most, "items": of_kind(&ValueKind::Text) })
+        }
         ValueKind::Sizes => json!({ "anyOf": [quantity(Dimension::Size), {
             "type": "object",
             "minProperties": 1,

@@ -134,6 +134,18 @@ fn rwbs(value: &[u8]) -> Result<(bool, Option<Op>, bool), TraceError> {
     Ok((flush, op, fua && op == Some(Op::Write)))
 }
 
+/// Another event is ignored if its neighbouring columns are as expected. In an event without one of its columns a later
+/// column, such as RWBS, stands in the place of the action.
+fn other_event<'a>(pid: &[u8], words: &mut Words<'_>) -> Result<Parsed<'a>, TraceError> {
+    if !pid.iter().all(u8::is_ascii_digit) {
+        return Err(bad("pid", pid, "a process id"));
+    }
+    match words.optional() {
+        Some(word) if word[0].is_ascii_digit() => Err(bad("RWBS", word, "letters")),
+        _ => Ok(Parsed::Nothing),
+    }
+}
+
 impl Reader for Blkparse {
     #[inline]
     fn parse<'a>(&mut self, line: &'a [u8], _: u64) -> Result<Parsed<'a>, TraceError> {
@@ -149,11 +161,11 @@ impl Reader for Blkparse {
         words.next("cpu")?;
         words.next("sequence")?;
         let stamp = words.next("time")?;
-        words.next("pid")?;
+        let pid = words.next("pid")?;
         let action = words.next("action")?;
         if action != [self.action] {
             return match action {
-                [b'A'..=b'Z' | b'm'] => Ok(Parsed::Nothing),
+                [b'A'..=b'Z' | b'm'] => other_event(pid, &mut words),
                 _ => Err(bad("action", action, "an action letter")),
             };
         }
@@ -279,6 +291,8 @@ mod tests {
             ("8,0 0 1 0.5 1 D R 8 +", "count"),
             ("8,0 0 1 0.5 1 D Q 8 + 8", "RWBS"),
             ("8,0 0 1 0.5 1 ?? R 8 + 8", "action"),
+            ("8,0 0 1 1 D R 8 + 8", "pid"),
+            ("8,0 0 1 0.5 1 R 8 + 8", "RWBS"),
         ] {
             assert_eq!(error("blkparse", line.as_bytes()).0, field, "{line}");
         }

@@ -37,7 +37,7 @@ use crate::stamp::{ReadBytes, Stamp, is_older, now};
 use crate::tally::Tally;
 use crate::trace::TraceSource;
 use file::Writer;
-use nandlab_base::workload::TraceSpec;
+use nandlab_base::workload::{Part, TraceSpec};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
@@ -302,9 +302,11 @@ impl Keeper {
     }
 }
 
-/// The hash of all that changes the parse of a content: the keys of the trace without its path, and the version.
+/// The hash of all that changes the parse of a content: the keys of the trace without its path and part, and the
+/// version.
 fn keys_hash(trace: &TraceSpec) -> u128 {
-    let keys = TraceSpec { path: PathBuf::new(), ..trace.clone() };
+    // A part of a trace is chosen from the requests of the whole trace.
+    let keys = TraceSpec { path: PathBuf::new(), part: Part::default(), ..trace.clone() };
     XxHash3_128::oneshot(format!("{VERSION} {keys:?}").as_bytes())
 }
 

@@ -3,6 +3,7 @@
 mod any_bytes;
 mod common;
 mod compressed;
+mod damaged_field;
 mod distributed;
 mod profiles;
 mod real_traces;

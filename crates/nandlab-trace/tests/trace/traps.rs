@@ -3,11 +3,25 @@
 use crate::common::*;
 use nandlab_base::base::note::Severity;
 use nandlab_base::base::request::Op::{Flush, Read, Trim, Write};
+use nandlab_base::base::units::SECOND;
 use nandlab_base::workload::{Arrival, Beyond, Source, WorkloadSpec};
-use nandlab_base::workload::{DeviceChoice, TraceSpec};
-use nandlab_trace::{ErrorKind, Position, open, open_bytes};
+use nandlab_base::workload::{DeviceChoice, Only, Part, TraceSpec, Window};
+use nandlab_trace::{DeviceStat, ErrorKind, Position, open, open_bytes, stat_by_device};
 
 const S: u64 = 1_000_000_000;
+
+/// A workload that ends after `requests_max` requests of `trace`.
+fn workload(trace: TraceSpec, requests_max: u64) -> WorkloadSpec {
+    WorkloadSpec {
+        source: Source::Trace(trace),
+        arrival: Arrival::Trace { time_scale: 1.0 },
+        beyond: Beyond::Wrap,
+        whole_pages: false,
+        requests_max,
+        warm_up: 0,
+        repeat: 1,
+    }
+}
 
 /// The notes on the reading of `content`.
 fn notes(spec: &TraceSpec, content: &str) -> Vec<(Severity, &'static str, String)> {
@@ -93,6 +107,96 @@ fn several_devices_are_never_overlaid() {
     let e = error(&device(spec("Financial1.spc"), "7"), content);
     assert_eq!(e.kind(), ErrorKind::Device);
     assert!(e.message().contains("\"7\" is not in the file, which holds 0, 9, 10"), "{e}");
+}
+
+#[test]
+fn chosen_devices_are_laid_out_in_their_order() {
+    let content = "0,0,512,R,0.0\n0,1,512,R,0.1\n10,0,512,W,0.2\n9,0,4096,W,0.3\n";
+    let these = |names: &[&str]| TraceSpec {
+        device: Some(DeviceChoice::These(names.iter().map(ToString::to_string).collect())),
+        ..spec("x.spc")
+    };
+    let starts = |names| -> Vec<_> {
+        read(&these(names), content.as_bytes()).unwrap().iter().map(|r| (r.offset, r.len)).collect()
+    };
+    assert_eq!(starts(&["9", "0"]), [(1 << 20, 512), ((1 << 20) + 512, 512), (0, 4096)]);
+    assert_eq!(starts(&["0", "9"]), [(0, 512), (512, 512), (1 << 20, 4096)]);
+    assert_eq!(starts(&["9", "9"]), [(0, 4096)]);
+    let e = error(&these(&["9", "7"]), content);
+    assert_eq!(e.kind(), ErrorKind::Device);
+    assert!(e.message().contains("\"7\" is not in the file, which holds 0, 9, 10"), "{e}");
+}
+
+#[test]
+fn a_file_of_many_volumes_is_told_with_their_number() {
+    let content: String = (0..2000).map(|i| format!("{},0,512,R,{i}.0\n", 1000 + i)).collect();
+    let e = error(&spec("x.spc"), &content);
+    assert_eq!((e.kind(), e.line()), (ErrorKind::Device, Some(2)));
+    assert!(
+        e.message().contains("the file holds 2,000 devices: 1000, 1001, ") && e.message().ends_with(", ..."),
+        "{e}"
+    );
+    assert!(e.remedy().contains("`nandlab trace stat --by-device`"), "{e}");
+}
+
+#[test]
+fn a_part_of_a_trace_is_played() {
+    let part = |only, window: Option<(u64, Option<u64>)>| TraceSpec {
+        part: Part {
+            only,
+            window: window.map(|(from, to)| Window { from: from * SECOND, to: to.map(|to| to * SECOND) }),
+        },
+        ..spec_of("fio-iolog")
+    };
+    let lines = ["read 0", "write 1", "trim 2", "sync 3", "read 4", "write 5", "read 6"];
+    let times = [10, 20, 30, 40, 50, 60, 70];
+    let content: String = std::iter::once("fio version 3 iolog\n".to_owned())
+        .chain(times.iter().zip(lines).map(|(time, line)| format!("{time}000000 f {line}512 512\n")))
+        .collect();
+    let played = |spec| -> Vec<_> {
+        read(&spec, content.as_bytes())
+            .unwrap()
+            .iter()
+            .map(|r| (r.arrival.ns() / S, r.op, r.offset / 1000))
+            .collect()
+    };
+    assert_eq!(played(part(Some(Only::Reads), None)), [(0, Read, 0), (40, Read, 4), (60, Read, 6)]);
+    assert_eq!(played(part(Some(Only::Writes), None)), [(0, Write, 1), (40, Write, 5)]);
+    assert_eq!(played(part(None, Some((40, None)))), [(0, Read, 4), (10, Write, 5), (20, Read, 6)]);
+    assert_eq!(played(part(None, Some((10, Some(30))))), [(0, Write, 1), (10, Trim, 2)]);
+    assert_eq!(played(part(Some(Only::Reads), Some((10, Some(41))))), [(0, Read, 4)]);
+    let mut nothing = open_bytes(&part(Some(Only::Reads), Some((10, Some(20)))), content.as_bytes()).unwrap();
+    let e = drain(&mut *nothing).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Empty);
+    assert!(e.message().starts_with("expected requests, found no read in workload.window: "), "{e}");
+    assert!(e.to_string().starts_with("trace: "), "{e}");
+}
+
+#[test]
+fn each_device_has_its_statistics() {
+    let folder = std::env::temp_dir().join(format!("nandlab-by-device-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let trace = folder.join("x.spc");
+    let stat = |content: &str, lenient| {
+        std::fs::write(&trace, content).unwrap();
+        stat_by_device(&TraceSpec { lenient, ..TraceSpec::new(&trace) }, 0)
+    };
+    // Device 1: ten accesses, nine of them to one page.
+    let nine = "1,0,4096,W,1.0\n".repeat(9);
+    let content = format!("0,8,4096,R,0.0\n{nine}1,8,4096,R,1.0\n0,16,8192,W,10.0\n");
+    let rows = stat(&content, None).unwrap();
+    let seen: Vec<_> = rows.iter().map(|row| (row.device.as_str(), row.requests, row.read_ratio)).collect();
+    assert_eq!(seen, [("1", 10, 0.1), ("0", 2, 0.5)]);
+    let bytes =
+        |row: &DeviceStat| [row.read_bytes, row.written_bytes, row.footprint_bytes, row.working_set_bytes];
+    assert_eq!(bytes(&rows[0]), [4096, 9 * 4096, 8192, 4096]);
+    assert_eq!(bytes(&rows[1]), [4096, 8192, 3 * 4096, 3 * 4096]);
+    assert_eq!((rows[0].iops_mean, rows[1].address_max_bytes), (1.0, 16 * 512 + 8192));
+    let damaged = format!("{content}0,x,512,R,11.0\n");
+    assert_eq!(stat(&damaged, None).unwrap_err().line(), Some(13));
+    assert_eq!(stat(&damaged, Some(0.1)).unwrap().len(), 2);
+    assert!(stat(&damaged, Some(0.01)).unwrap_err().message().starts_with("1 of 13 records are damaged"));
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
@@ -268,6 +372,24 @@ fn what_lenient_skipped_is_told_by_reason_and_share() {
         ),
         "{}",
         many.text
+    );
+
+    // A workload that ends before its trace has the counts of the records that were read.
+    let played = |content: &str, requests_max| {
+        let folder = std::env::temp_dir().join(format!("nandlab-lenient-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let trace = TraceSpec { path: folder.join("x.spc"), ..tolerant(0.1) };
+        std::fs::write(&trace.path, content).unwrap();
+        let mut source = open(&workload(trace, requests_max), 1 << 30, 1, None).unwrap();
+        let requests = drain(&mut *source).map(|requests| requests.len());
+        std::fs::remove_dir_all(&folder).unwrap();
+        requests.map(|requests| (requests, source.notes())).map_err(|e| e.message().to_owned())
+    };
+    let (requests, noted) = played(&format!("x\n{}", of(&[], 20_000)), 1000).unwrap();
+    assert_eq!(requests, 1000);
+    assert_eq!(noted[0].text, "1 of the 1,002 records of the trace (0.1 %) were skipped: 1 malformed.");
+    assert!(
+        played(&format!("x\n{}", of(&[], 20_000)), 5).unwrap_err().starts_with("1 of 7 records are damaged")
     );
 
     let lost = of(&["x\n"; 3], 17);

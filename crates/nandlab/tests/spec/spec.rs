@@ -633,6 +633,35 @@ fn policies_are_listed_by_slot() {
 }
 
 #[test]
+fn a_trace_has_its_devices_and_its_part() {
+    let of = |text: &str| {
+        let workload = spec(&format!("[workload]\ntrace = \"a.csv\"\n{text}\n")).workload.unwrap();
+        let Source::Trace(trace) = workload.source else { panic!() };
+        trace
+    };
+    let these = Some(DeviceChoice::These(vec!["b".into(), "7,0".into()]));
+    assert_eq!(of("devices = [\"b\", \"7,0\"]").device, these);
+    assert_eq!(of("only = \"reads\"").part, Part { only: Some(Only::Reads), window: None });
+    let window = |from, to: Option<u64>| Some(Window { from: from * SECOND, to: to.map(|to| to * SECOND) });
+    assert_eq!(of("window = { from = \"1h\" }").part.window, window(3600, None));
+    assert_eq!(of("window = { from = \"1s\", to = \"2s\" }").part.window, window(1, Some(2)));
+    assert_eq!(of("window = { to = \"2s\" }").part.window, window(0, Some(2)));
+    assert!(of("").uses_times && !of("arrival = { queue_depth = 1 }").uses_times);
+    assert!(of("arrival = { queue_depth = 1 }\nwindow = { from = \"1s\" }").uses_times);
+    for (text, message) in [
+        ("devices = []", "workload.devices: an empty list"),
+        ("devices = [1]", "workload.devices[0]: expected text in quotes"),
+        ("device = \"a\"\ndevices = [\"b\"]", "workload.devices: conflicts with workload.device"),
+        ("only = \"trims\"", "workload.only"),
+        ("window = { from = \"2s\", to = \"1s\" }", "workload.window: the window ends before it begins"),
+    ] {
+        let text = format!("[workload]\ntrace = \"a.csv\"\n{text}\n");
+        let refused = load(&text, "s.toml", Path::new("."), &[]).unwrap_err().to_string();
+        assert!(refused.contains(message), "{refused}");
+    }
+}
+
+#[test]
 fn a_trace_has_its_options_and_a_path_relative_to_the_spec() {
     let text = "[workload]\ntrace = \"./a.csv\"\nformat = \"msr\"\ndevice = \"0\"\nlenient = true\n\
                 time_unit = \"us\"\ntime_scale = 0.5\n";

@@ -39,8 +39,8 @@ pub use crate::sched::{CommandTimes, OffChipRate, Scheduler, SuspendSpec, Suspen
 pub use crate::write_cache::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use energy::EnergySpec;
 pub use nandlab_base::workload::{
-    Address, Arrival, Beyond, DeviceChoice, ProfileSpec, SKIPPED_MAX, Source, SyntheticSpec, TraceSpec,
-    WorkloadSpec,
+    Address, Arrival, Beyond, DeviceChoice, Only, Part, ProfileSpec, SKIPPED_MAX, Source, SyntheticSpec,
+    TraceSpec, Window, WorkloadSpec,
 };
 pub use needs::{demands, fit_to_writes, op_for_waf, streams, superblock_needs};
 pub use output::OutputSpec;
@@ -153,7 +153,12 @@ static TABLE: Table = Table {
     keys: Spec::KEYS,
     preset: geometry::PRESET.path,
     presets: presets::PRESETS,
-    exclusive: &[nandlab_base::workload::SOURCES.keys, precondition::EXCLUSIVE, power_loss::spec::EXCLUSIVE],
+    exclusive: &[
+        nandlab_base::workload::SOURCES.keys,
+        nandlab_base::workload::EXCLUSIVE,
+        precondition::EXCLUSIVE,
+        power_loss::spec::EXCLUSIVE,
+    ],
     one_of: &[nandlab_base::workload::SOURCES],
     // The slots of these sections (cell type, preconditioning, workload) are not policies.
     without_policies: &["drive", "precondition", "workload"],
