@@ -1,6 +1,8 @@
 """Specs: TOML texts that describe a drive, its policies and a workload."""
 
+import contextlib
 import json
+import math
 import numbers
 import os
 import re
@@ -9,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from nandlab import _core
+from nandlab import _core, memory
 from nandlab._core import Spec
 from nandlab._types import PolicyRow
 from nandlab.errors import OutputError, os_error_text, shown
@@ -143,31 +145,57 @@ class Fit(NamedTuple):
 def fit(spec: Spec, times: float = 5.0) -> Fit:
     """Scale the drive of a spec to its workload, so that the workload writes the spare space at least `times` times.
 
-    Changes the number of blocks per plane, and `drive.op` so that the effective over-provisioning stays the same. Sets
-    `workload.beyond` to `wrap` if the workload has addresses beyond the scaled drive. Other keys, such as the sizes of
-    caches, are not changed. Reads the whole workload. Raises `OutputError` when the workload writes too
-    little for any drive or `times` is not above 0, `RunError` for a spec without a workload, `SpecError` when the
-    scaled drive is invalid for another reason.
+    Changes the number of blocks per plane, and `drive.op` so that the effective over-provisioning stays the same. If a
+    trace has addresses beyond this drive, the result is the smallest drive that has its addresses, with the `drive.op`
+    of the spec, and as many repetitions as write the spare space `times` times. If such a drive is invalid or does not
+    fit into memory, `workload.beyond` is set to `wrap` instead. With `workload.beyond = "wrap"` in the spec the
+    addresses of a trace do not matter. Other keys, such as the sizes of caches, are not changed.
+
+    Reads the whole workload. Raises `OutputError` when the workload writes too little for any drive or `times` is not
+    above 0, `RunError` for a spec without a workload, `SpecError` when the scaled drive is invalid for another reason.
     """
     if not times > 0:
         raise OutputError(f"times: expected a number above 0, found {times}")
     requests, written, end = _core.workload_facts(spec)
     fitted = _core.fit_to_writes(spec, written, times)
+    resolved = json.loads(spec.canonical_json())
+    wraps, is_trace = resolved["workload"]["beyond"] == "wrap", "trace" in resolved["workload"]
     if fitted is None:
+        if is_trace and not wraps and end > spec.logical_bytes:
+            return _grown(spec, (requests, written, end), times)
         raise OutputError(_too_little(spec, written, times))
     blocks, op, spare = fitted
-    resolved = json.loads(spec.canonical_json())
     sets: dict[str, object] = {}
     if blocks != resolved["drive"]["blocks_per_plane"]:
         sets = {"drive.blocks_per_plane": blocks, "drive.op": op}
-    scaled = spec
-    if sets:
+    scaled = spec.with_(sets) if sets else spec
+    if sets and not is_trace:
         # A generated workload uses the addresses of the scaled drive.
-        scaled = spec.with_(sets)
         _, _, end = _core.workload_facts(scaled)
-    if resolved["workload"]["beyond"] != "wrap" and end > scaled.logical_bytes:
+    if not wraps and end > scaled.logical_bytes:
+        if is_trace:
+            with contextlib.suppress(_core.SpecError, _core.RunError):
+                return _grown(spec, (requests, written, end), times)
         sets["workload.beyond"] = "wrap"
     return Fit(sets, requests, written, spare)
+
+
+def _grown(spec: Spec, facts: tuple[int, int, int], times: float) -> Fit:
+    """The smallest drive that has all addresses of a trace, given the facts of the workload."""
+    requests, written, end = facts
+    grown = spec.with_({"drive.capacity": f"{end}B"})
+    memory.check(grown)
+    resolved = json.loads(grown.canonical_json())
+    sets: dict[str, object] = {"drive.blocks_per_plane": resolved["drive"]["blocks_per_plane"]}
+    spare = grown.raw_bytes - grown.logical_bytes
+    rounds = math.ceil(times * spare / written) if written else 1
+    if rounds > 1:
+        sets["workload.repeat"] = rounds * resolved["workload"]["repeat"]
+        if resolved["workload"]["requests_max"]:
+            sets["workload.requests_max"] = requests * rounds
+    # Checks the number of repetitions.
+    spec.with_(sets)
+    return Fit(sets, requests * rounds, written * rounds, spare)
 
 
 def _too_little(spec: Spec, written: int, times: float) -> str:

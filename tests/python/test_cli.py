@@ -294,7 +294,7 @@ def test_a_report_of_a_directory_without_a_result_is_refused(command, spec_file,
 
 
 def test_spec_subcommands(command, spec_file):
-    assert "ok, 1.6 MiB drive (2 MiB raw)" in command("spec", "check", spec_file).stdout
+    assert "ok, 1.6 MiB drive (2 MiB raw; " in command("spec", "check", spec_file).stdout
     assert "requests = 3000" in command("spec", "show", spec_file).stdout
     assert json.loads(command("spec", "show", spec_file, "--json").stdout)["seed"] == 1
     assert json.loads(command("spec", "schema").stdout)["type"] == "object"

@@ -112,6 +112,7 @@ CASES: dict[str, Case] = {
     "drive.dies_per_chip": case("drive.dies_per_chip=2"),
     "drive.planes_per_die": case("drive.planes_per_die=1"),
     "drive.blocks_per_plane": case("drive.blocks_per_plane=32"),
+    "drive.capacity": case("drive.capacity=6MB"),
     "drive.pages_per_block": case("drive.pages_per_block=32"),
     "drive.page_size": case("drive.page_size=8KiB"),
     "drive.cell": case("drive.cell=tlc", base=BY_KIND),

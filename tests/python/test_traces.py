@@ -95,3 +95,40 @@ def test_the_loss_of_records_has_a_limit(lab, command):
     with pytest.raises(nandlab.NandlabError, match="lenient: expected True, False or a share"):
         trace.stat("t.csv", lenient=3.0)
     assert command("trace", "stat", "t.csv", "--at-most", "0.2").returncode == 2
+
+
+def test_a_drive_grows_to_its_trace(lab, command):
+    # 4,000 writes of 4 KiB to addresses up to 256 MiB; the drive has 24 MiB.
+    (lab / "t.csv").write_text(
+        msr([(at, 0, "Write", 7919 * at % 65_536) for at in range(4000)] + [(4000, 0, "Write", 65_535)])
+    )
+    spec = nandlab.load("spec.toml")
+    assert spec.logical_bytes < 1 << 28
+    found = nandlab.spec.fit(spec)
+    assert "workload.beyond" not in found.sets
+    grown = spec.with_(found.sets)
+    assert 1 << 28 <= grown.logical_bytes < (1 << 28) + (1 << 20)
+    assert found.written_bytes >= 5 * found.spare_bytes == 5 * (grown.raw_bytes - grown.logical_bytes)
+    assert found.written_bytes == 4001 * 4096 * found.sets["workload.repeat"]
+    played = command(
+        "run", "spec.toml", "--json", "--set", f"drive.blocks_per_plane={found.sets['drive.blocks_per_plane']}"
+    )
+    assert json.loads(played.stdout)["requests_wrapped"] == 0, played.stderr
+
+    wrapped = nandlab.run("spec.toml", sets={"workload.beyond": "wrap"})
+    assert wrapped is not None
+    (note,) = (note for note in wrapped.summary.notes if note.code == "wrapped")
+    share = 100 * wrapped.summary.requests_wrapped / 4001
+    assert f"{wrapped.summary.requests_wrapped:,} of 4,001 requests ({share:.1f} %) end beyond" in note.text
+    assert "drive.capacity" in note.text
+    # A spec that wraps is scaled as before.
+    assert nandlab.spec.fit(spec.with_({"workload.beyond": "wrap"})).spare_bytes * 5 <= 4001 * 4096
+
+
+def test_a_capacity_sets_the_blocks(lab, command):
+    shown = command("spec", "check", "spec.toml", "--set", "drive.capacity=1GB")
+    blocks = json.loads(nandlab.load("spec.toml", ["drive.capacity=1GB"]).canonical_json())["drive"]["blocks_per_plane"]
+    assert f"1 GB, {blocks:,} blocks per plane)" in shown.stdout, shown.stdout
+    (lab / "both.toml").write_text(DRIVE.replace("op = 0.3", 'op = 0.3\ncapacity = "1GB"'))
+    refused = command("spec", "check", "both.toml")
+    assert refused.returncode == 2 and "conflicts with drive.blocks_per_plane" in refused.stderr

@@ -230,6 +230,7 @@ impl Run {
             complete: is_done,
             spec_hash: self.spec.loaded.hash(),
             wrapped: self.runner.wrapped,
+            fetched: self.runner.fetched(),
             skipped: self.runner.source().skipped(),
             notes: self.runner.source().notes(),
         };

@@ -38,8 +38,9 @@ nandlab spec show examples/demo.toml --set drive.op=0.28 > my.toml
     fit.define(
         _fit,
         "The scaled drive has fewer blocks per plane, and the over-provisioning that gives the same write "
-        "amplification. The workload then writes the spare space several times, so that GC matters. The sizes of "
-        "caches are not scaled.",
+        "amplification. The workload then writes the spare space several times, so that GC matters. A trace with "
+        "addresses beyond this drive gets the smallest drive that has them, which may be larger, and is repeated. The "
+        "sizes of caches are not scaled.",
         examples="""
 nandlab spec fit my.toml
 nandlab run my.toml $(nandlab spec fit my.toml)
@@ -80,6 +81,7 @@ def _check(options: argparse.Namespace) -> End:
         except nandlab.NandlabError as error:
             problems.append(str(error))
             continue
+        blocks = json.loads(checked.canonical_json())["drive"]["blocks_per_plane"]
         rows.append(
             {
                 "spec": str(file),
@@ -87,10 +89,14 @@ def _check(options: argparse.Namespace) -> End:
                 "logical_bytes": checked.logical_bytes,
                 "raw_bytes": checked.raw_bytes,
                 "page_bytes": checked.page_bytes,
+                "blocks_per_plane": blocks,
             }
         )
         capacity, raw = units.size(checked.logical_bytes), units.size(checked.raw_bytes)
-        lines.append(f"{file}: ok, {capacity} drive ({raw} raw), hash {checked.hash}")
+        # `drive.capacity` is decimal, and its blocks are rounded up.
+        decimal = f"{units.number(checked.logical_bytes * 1e-9)} GB"
+        drive = f"{capacity} drive ({raw} raw; {decimal}, {units.count(blocks)} blocks per plane)"
+        lines.append(f"{file}: ok, {drive}, hash {checked.hash}")
     if options.json:
         print(json.dumps(rows, indent=2))
     else:

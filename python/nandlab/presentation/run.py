@@ -112,7 +112,6 @@ def _failures(summary: Summary) -> Iterable[Note]:
         yield Note("warning", "lost-acknowledged", f"{lost} lost that no completed flush or FUA covers")
     for found, what, happening in (
         (summary.requests_unfinished, "request", "had not completed when the run ended"),
-        (summary.requests_wrapped, "request", "beyond the logical capacity wrapped"),
         (summary.blocks_retired, "block", "retired"),
     ):
         if found:

@@ -54,7 +54,7 @@ pub enum Follows {
         otherwise: &'static str,
     },
     /// A quantity that another key states in other terms: the default is [`Key::default`], or `by` of the resolved
-    /// values if `key` is set.
+    /// values if `key` is set. If the two keys exclude each other, the resolved spec has only the value of this one.
     Derived {
         /// The path of the other key.
         key: &'static str,

@@ -2,7 +2,7 @@
 //! other keys make meaningless.
 
 use super::error::SpecError;
-use super::key::{Content, Follows, Key, OneOf, When};
+use super::key::{Content, Follows, Key, OneOf, Table, When};
 use super::kind::Val;
 use super::layers::{KeyValue, Layers, Location};
 use super::node::parse_value;
@@ -139,15 +139,25 @@ pub(super) fn resolve(layers: &mut Layers, dir: &Path) -> Resolved {
     }
     for key in table.keys() {
         if let Follows::Derived { key: other, by } = key.follows
-            && layers.entries.contains_key(other)
+            && let Some(entry) = layers.entries.get(other)
             && !layers.entries.contains_key(key.path)
             && resolved.items.contains_key(key.path)
             && let Some(val) = by(&resolved)
         {
-            resolved.items.insert(key.path, Item { val: Some(val), location: None });
+            // Of two exclusive keys only the derived one remains, so that the resolved spec can be read again.
+            let location = excludes(table, key.path, other).then(|| {
+                resolved.items.remove(other);
+                entry.location.clone()
+            });
+            resolved.items.insert(key.path, Item { val: Some(val), location });
         }
     }
     resolved
+}
+
+/// Whether a layer may set only one of two keys.
+fn excludes(table: &Table, one: &str, other: &str) -> bool {
+    table.exclusive.iter().any(|group| group.contains(&one) && group.contains(&other))
 }
 
 enum Meaning {
@@ -166,7 +176,10 @@ fn meaning(key: &Key, layers: &Layers) -> Meaning {
     // their defaults.
     let groups = table.exclusive.iter().filter(|group| group.contains(&key.path));
     let mut others = groups.copied().flatten().filter(|other| **other != key.path);
-    if let Some(other) = others.find_map(|other| layers.entries.get(other)) {
+    let follows = |other: &str| matches!(key.follows, Follows::Derived { key, .. } if key == other);
+    if let Some(other) = others.find(|other| layers.entries.contains_key(*other) && !follows(other))
+        && let Some(other) = layers.entries.get(other)
+    {
         return Meaning::No { rank: other.location.rank, message: String::new(), remedy: String::new() };
     }
     match key.when {

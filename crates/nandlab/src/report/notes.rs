@@ -7,7 +7,7 @@ use super::RunFacts;
 use crate::base::geometry::Geometry;
 use crate::base::note::Note;
 use crate::base::policy::PolicySlot;
-use crate::base::words::{count, duration, number, part, several};
+use crate::base::words::{count, duration, number, part, several, size};
 use crate::drive::notes::{
     background, capacitor, demand_map, migration, power_loss, read_levels, reclaim, refresh, write_cache,
 };
@@ -64,6 +64,7 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     add(read_levels::uncorrectable(&stats.ecc, failed(FailReason::Uncorrectable), has_lost_power));
     add(worn_out(failed(FailReason::WornOut), spec));
     add(power_loss::outstanding(failed(FailReason::PowerLost)));
+    add(wrapped(run, drive.geometry().logical_bytes()));
     add(unmapped(drive));
     if has_written {
         add(little_spare(drive));
@@ -158,6 +159,25 @@ fn worn_out(requests: u64, spec: &Spec) -> Option<Note> {
              percent_used in the SMART log. Remedy: a higher drive.endurance or drive.op, or fewer writes.",
             several(requests, "request"),
             count(spec.drive.endurance.into())
+        ),
+    )
+}
+
+/// Requests end beyond the logical capacity, and were wrapped (`workload.beyond = "wrap"`).
+fn wrapped(run: &RunFacts, logical_bytes: u64) -> Option<Note> {
+    if run.wrapped == 0 {
+        return None;
+    }
+    Note::warning(
+        "wrapped",
+        format!(
+            "{} of {} ({}) end beyond the logical capacity of {} and were wrapped: their addresses were taken modulo the \
+             capacity, so data that the workload keeps apart shares addresses. Remedy: a drive that has all addresses of \
+             the workload; drive.capacity sets its size, and `nandlab spec fit` proposes one.",
+            count(run.wrapped),
+            several(run.fetched, "request"),
+            part(run.wrapped as f64, run.fetched as f64),
+            size(logical_bytes)
         ),
     )
 }

@@ -32,6 +32,8 @@ pub struct RunFacts {
     pub spec_hash: String,
     /// Requests whose address was taken modulo the logical capacity.
     pub wrapped: u64,
+    /// Requests that were taken out of the source.
+    pub fetched: u64,
     /// Records of the trace that were skipped.
     pub skipped: u64,
     /// Notes on the source of the requests.

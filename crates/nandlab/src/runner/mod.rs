@@ -120,6 +120,11 @@ impl<S: Source> Runner<S> {
         &self.source
     }
 
+    /// Number of requests that have been taken out of the source so far.
+    pub fn fetched(&self) -> u64 {
+        self.fetched
+    }
+
     /// Number of requests that have completed so far, failed ones included.
     pub fn completed(&self) -> u64 {
         self.completed

@@ -633,6 +633,50 @@ fn policies_are_listed_by_slot() {
 }
 
 #[test]
+fn a_capacity_gives_the_least_number_of_blocks() {
+    let logical = |spec: &Spec| spec.geometry().logical_bytes();
+    let small = "[drive]\npages_per_block = 16\nop = 0.3\n";
+    for (wanted, bytes) in [("300MB", 300_000_000), ("1GiB", 1 << 30), ("1GB", 1_000_000_000)] {
+        let found = spec(&format!("{small}capacity = \"{wanted}\"\n"));
+        assert!(logical(&found) >= bytes, "{wanted}");
+        let blocks = found.drive.blocks_per_plane - 1;
+        let fewer = spec(&format!("{small}blocks_per_plane = {blocks}\n"));
+        assert!(logical(&fewer) < bytes, "{wanted}");
+    }
+    let of_units = "capacity = \"1GB\"\npage_size = \"16KiB\"\n[ftl]\nmapping_unit = \"4KiB\"\nsuperblock = \"die\"\n[timing]\nmulti_plane = true\n";
+    assert!(logical(&spec(&format!("{small}{of_units}"))) >= 1_000_000_000);
+
+    // The resolved spec has the blocks, with the line of the capacity.
+    let loaded = load(&format!("{small}capacity = \"1GB\"\n"), "s.toml", Path::new("."), &[]).unwrap();
+    let shown = loaded.to_toml();
+    assert!(
+        shown.contains(&format!("blocks_per_plane = {}  #", loaded.spec.drive.blocks_per_plane)),
+        "{shown}"
+    );
+    assert!(shown.contains("(s.toml:4)") && shown.contains("# capacity =  #"), "{shown}");
+    let again = load(&shown, "again.toml", Path::new("."), &[]).unwrap();
+    assert_eq!((again.hash(), &again.spec), (loaded.hash(), &loaded.spec));
+
+    // It wins over a preset's blocks, and over those of a file if `--set` names it; the other way round too.
+    let preset = spec("[drive]\npreset = \"rcopyback-64g\"\ncapacity = \"20GB\"\n");
+    assert!((20_000_000_000..21_000_000_000).contains(&logical(&preset)), "{}", logical(&preset));
+    let by_set = spec_with("[drive]\nblocks_per_plane = 100\n", &["drive.capacity=2GB"]);
+    assert!(logical(&by_set) >= 2_000_000_000);
+    let by_set = spec_with("[drive]\ncapacity = \"2GB\"\n", &["drive.blocks_per_plane=100"]);
+    assert_eq!(by_set.drive.blocks_per_plane, 100);
+
+    let refused = |text: &str| load(text, "s.toml", Path::new("."), &[]).unwrap_err().to_string();
+    let both = refused("[drive]\nblocks_per_plane = 100\ncapacity = \"2GB\"\n");
+    assert!(both.starts_with("s.toml:3: drive.capacity: conflicts with drive.blocks_per_plane"), "{both}");
+    let tiny = "[drive]\nchannels = 1\nchips_per_channel = 1\nplanes_per_die = 1\npages_per_block = 16\n";
+    let large = refused(&format!("{tiny}capacity = \"90GB\"\n"));
+    assert!(
+        large.contains("s.toml:6: drive.blocks_per_plane: drive.capacity needs more than 1048576 blocks"),
+        "{large}"
+    );
+}
+
+#[test]
 fn a_trace_has_its_devices_and_its_part() {
     let of = |text: &str| {
         let workload = spec(&format!("[workload]\ntrace = \"a.csv\"\n{text}\n")).workload.unwrap();

@@ -4,19 +4,49 @@
 //! The errors are written for the default drive: they call a lane a plane, a superblock a block, and a unit a page. A
 //! lane has as many superblocks, those included that bad blocks cost, as a plane has blocks.
 
+use super::geometry::{BLOCKS_MAX, CAPACITY};
 use super::least;
 use super::streams::StreamSettings;
 use crate::base::geometry::logical_units;
 use crate::ftl::needs::{Demands, GAIN_SUPERBLOCKS, Need, SuperblockNeeds};
 use crate::ftl::streams::StreamSpec;
 use crate::migration::spec::MigrationPolicySpec;
-use crate::spec::{Check, FromVal, Rule, Val};
+use crate::spec::{Check, FromVal, Resolved, Rule, Val};
 
 /// The largest number of units of a drive. A PPN has 32 bits; the two highest values are no PPNs, so that PPN + 1, as
 /// in a map entry, has 32 bits too.
 const UNITS_MAX: u64 = (1 << 32) - 2;
 
-pub(super) const RULES: &[Rule] = &[capacity];
+pub(super) const RULES: &[Rule] = &[blocks, capacity];
+
+/// The least `drive.blocks_per_plane` at which the drive has the logical size `drive.capacity`; one more than the largest
+/// number of blocks if no number is enough. `None` if a value on which the size depends could not be read.
+pub(super) fn blocks_for_capacity(values: &Resolved) -> Option<Val> {
+    let int = |key: &str| values.get(key).map(Val::int);
+    let wanted = int(CAPACITY.path)?;
+    let page_bytes = int("drive.page_size")?;
+    let units_per_page = super::units::units_per_page(page_bytes, values.get(super::units::PATH)?);
+    let counts = ["pages_per_block", "channels", "chips_per_channel", "dies_per_chip", "planes_per_die"];
+    let counts = counts.iter().map(|name| int(&format!("drive.{name}")));
+    let units: u64 = counts.product::<Option<u64>>()?.checked_mul(units_per_page)?;
+    let (op, unit_bytes) = (values.get("drive.op")?.num(), page_bytes / units_per_page);
+    let is_enough = |blocks: u64| {
+        let logical = logical_units(blocks.saturating_mul(units), op);
+        u128::from(logical) * u128::from(unit_bytes) >= u128::from(wanted)
+    };
+    Some(Val::Int(least(1, BLOCKS_MAX, is_enough).unwrap_or(BLOCKS_MAX + 1)))
+}
+
+/// Only a number that follows from `drive.capacity` may be above the range of `drive.blocks_per_plane`.
+fn blocks(check: &mut Check<'_>) -> Option<()> {
+    if check.int("drive.blocks_per_plane")? > BLOCKS_MAX {
+        let message = format!("drive.capacity needs more than {BLOCKS_MAX} blocks per plane");
+        let remedy = "set more planes (drive.channels, chips_per_channel, dies_per_chip, planes_per_die), or larger \
+                      blocks (drive.pages_per_block, drive.page_size)";
+        check.error(&["drive.blocks_per_plane"], message, remedy);
+    }
+    Some(())
+}
 
 fn capacity(check: &mut Check<'_>) -> Option<()> {
     let capacity = units_fit(check)?;

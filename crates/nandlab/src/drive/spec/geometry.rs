@@ -2,19 +2,34 @@
 
 use crate::base::geometry::{Cell, DriveSpec, ProgramOrder};
 use crate::spec::{
-    Check, Choices, Key, Rule, Val, ValueKind, When, choices, int, key, num, section, show_size,
+    Check, Choices, Follows, Key, Rule, Val, ValueKind, When, choices, int, key, num, section, show_size,
 };
 
 /// `drive.preset`: the preset on which the spec is based.
 pub(super) const PRESET: Key =
     key("drive.preset", ValueKind::Text, "", "a preset to start from; other keys of the spec override it");
 
+/// The largest number of blocks in a plane.
+pub(super) const BLOCKS_MAX: u64 = 1 << 20;
+
+/// `drive.capacity`: another way to state `drive.blocks_per_plane`.
+pub(super) const CAPACITY: Key = key(
+    "drive.capacity",
+    ValueKind::Size { min: 512, max: 1 << 60, step: 1 },
+    "",
+    "least logical size, such as \"960GB\" (GB: 10^9 bytes), instead of blocks_per_plane, which is rounded up",
+);
+
+/// The keys that exclude each other.
+pub(super) const EXCLUSIVE: &[&str] = &["drive.blocks_per_plane", CAPACITY.path];
+
 section! { for DriveSpec {
     channels = key("drive.channels", int(1, 64), "4", "number of channels"),
     chips_per_channel = key("drive.chips_per_channel", int(1, 64), "4", "chips on a channel"),
     dies_per_chip = key("drive.dies_per_chip", int(1, 32), "1", "dies in a chip"),
     planes_per_die = key("drive.planes_per_die", int(1, 32), "2", "planes in a die"),
-    blocks_per_plane = key("drive.blocks_per_plane", int(1, 1 << 20), "256", "blocks in a plane"),
+    blocks_per_plane = key("drive.blocks_per_plane", int(1, BLOCKS_MAX), "256", "blocks in a plane")
+        .follows(Follows::Derived { key: CAPACITY.path, by: super::capacity::blocks_for_capacity }),
     pages_per_block = key("drive.pages_per_block", int(1, 1 << 15), "64", "pages in a block"),
     page_size_bytes = key(
         "drive.page_size",

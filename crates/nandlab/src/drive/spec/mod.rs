@@ -73,7 +73,7 @@ macro_rules! sections {
 
         impl Spec {
             /// The keys, by section.
-            const KEYS: &[&[Key]] = &[&[SEED], &[geometry::PRESET], $(<$Section>::KEYS),+];
+            const KEYS: &[&[Key]] = &[&[SEED], &[geometry::PRESET, geometry::CAPACITY], $(<$Section>::KEYS),+];
 
             fn of(values: &Resolved) -> Self {
                 Self {
@@ -156,6 +156,7 @@ static TABLE: Table = Table {
     exclusive: &[
         nandlab_base::workload::SOURCES.keys,
         nandlab_base::workload::EXCLUSIVE,
+        geometry::EXCLUSIVE,
         precondition::EXCLUSIVE,
         power_loss::spec::EXCLUSIVE,
     ],

@@ -35,7 +35,7 @@ impl FromVal for MappingUnit {
     }
 }
 
-const PATH: &str = "ftl.mapping_unit";
+pub(super) const PATH: &str = "ftl.mapping_unit";
 
 /// The largest number of units of a page.
 const UNITS_MAX: u64 = 64;
@@ -101,10 +101,14 @@ fn bits(check: &Check<'_>) -> Option<u64> {
 
 /// The units of a page that a spec's values give, before they are checked: at least 1.
 pub(super) fn per_page(check: &Check<'_>) -> Option<u64> {
-    let page = check.int("drive.page_size")?;
-    match check.get(PATH)? {
-        Val::Size(bytes) => Some((page / bytes).max(1)),
-        _ => Some(1),
+    Some(units_per_page(check.int("drive.page_size")?, check.get(PATH)?))
+}
+
+/// The units of a page of `page` bytes with the value `unit` of [`PATH`].
+pub(super) fn units_per_page(page: u64, unit: &Val) -> u64 {
+    match unit {
+        Val::Size(bytes) => (page / bytes).max(1),
+        _ => 1,
     }
 }
 
