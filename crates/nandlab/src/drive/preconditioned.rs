@@ -68,8 +68,10 @@ impl<P: Probe> Drive<P> {
         if self.shape() != of.shape {
             return false;
         }
-        self.core.array = of.array.clone();
-        self.core.ftl = of.ftl.clone();
+        // The times of flash operations may differ.
+        let shapes = self.core.array.shapes().clone();
+        self.core.array = of.array.clone().with_shapes(shapes.clone());
+        self.core.ftl = of.ftl.clone().with_shapes(shapes);
         self.core.sequence = of.sequence;
         self.preconditioned_mechanisms().expect("a fresh map has nothing to write");
         true

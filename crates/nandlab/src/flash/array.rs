@@ -118,6 +118,12 @@ impl Array {
         &mut self.superblocks[superblock.index()]
     }
 
+    /// The array of a drive whose shapes differ from those of this array in their times only.
+    pub(crate) fn with_shapes(mut self, shapes: Shapes) -> Self {
+        self.shapes = shapes;
+        self
+    }
+
     /// The shapes of the drive.
     #[inline(always)]
     pub fn shapes(&self) -> &Shapes {

@@ -104,6 +104,12 @@ pub struct Ftl {
 const FLUSH_KEEPS_SUPERBLOCKS: u32 = 1;
 
 impl Ftl {
+    /// The FTL of a drive whose shapes differ from those of this FTL in their times only.
+    pub(crate) fn with_shapes(mut self, shapes: Shapes) -> Self {
+        self.shapes = shapes;
+        self
+    }
+
     /// Creates the FTL of an erased drive.
     pub fn new(config: Config, geometry: &Geometry, array: &Array) -> Self {
         let shapes = array.shapes().clone();

@@ -914,8 +914,8 @@ fn the_hash_depends_only_on_the_values() {
     let json = load_with("", &[]).unwrap().canonical_json();
     assert!(
         json.starts_with(
-            "{\"cache\":{\"access\":1000,\"dirty_budget\":1.0,\"flush_to\":\"cache\",\"read_room\":\"skip\",\"size\":0,\
-             \"sync\":\"none\"},\"capacitor\""
+            "{\"cache\":{\"access\":1000,\"dirty_budget\":1.0,\"eviction\":\"lru\",\"flush_to\":\"cache\",\
+             \"read_room\":\"skip\",\"size\":0,\"sync\":\"none\"},\"capacitor\""
         ),
         "{json}"
     );
