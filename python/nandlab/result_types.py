@@ -956,7 +956,9 @@ class Summary(Record, frozen=True):
     requests_wrapped: int
     """Requests whose address exceeded the logical capacity and was taken modulo it."""
     records_skipped: int
-    """Malformed records of the trace that were skipped."""
+    """Records of the trace that were skipped: damaged ones (`workload.lenient`), and those that state no request. A
+    note gives their reasons and share.
+    """
     duration_s: float
     """Simulated time of the run after its warm-up, outages included. In seconds."""
     host: HostRequests

@@ -91,7 +91,7 @@ PYTHON_TOKEN = re.compile(
 )
 TYPE = re.compile(r"\b(?:struct|enum|trait|union|type|mod|impl|for)\b([^{;=(]*)")
 DEFINED = re.compile(
-    r"\b(?:fn|const|static|type|mod|struct|enum|trait)\s+(\w+)|\b(\w+)\s*:(?!:)|^\s*([A-Z]\w*)\b", re.M
+    r"\b(?:(?:const\s+)?fn|const|static|type|mod|struct|enum|trait)\s+(\w+)|\b(\w+)\s*:(?!:)|^\s*([A-Z]\w*)\b", re.M
 )
 
 

@@ -34,6 +34,7 @@ WRAPPED = {
     "Drive": "Drive",
     "reliability": "reliability",
     "trace_stat": "trace.stat",
+    "trace_stat_by_device": "trace.stat_by_device",
     "trace_convert": "trace.convert",
     "trace_formats": "trace.formats",
     "profiles": "trace.profiles",

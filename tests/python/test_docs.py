@@ -233,5 +233,6 @@ def test_the_reference_has_every_key_policy_command_name_and_note():
     names = docs_reference.python_part()
     assert all(f"`nandlab.{name}`" in names for name in nandlab.__all__ if not name.startswith("__"))
     codes = {note.code for note in docs_reference.notes()}
-    sources = "".join(path.read_text() for path in (ROOT / "crates" / "nandlab" / "src").rglob("*.rs"))
+    folders = (ROOT / "crates" / crate / "src" for crate in ("nandlab", "nandlab-trace"))
+    sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.rs"))
     assert codes == set(re.findall(r'Note::(?:error|warning|info)\(\s*"([a-z0-9-]+)"', sources))

@@ -128,7 +128,7 @@ def test_a_drive_grows_to_its_trace(lab, command):
 def test_a_capacity_sets_the_blocks(lab, command):
     shown = command("spec", "check", "spec.toml", "--set", "drive.capacity=1GB")
     blocks = json.loads(nandlab.load("spec.toml", ["drive.capacity=1GB"]).canonical_json())["drive"]["blocks_per_plane"]
-    assert f"1 GB, {blocks:,} blocks per plane)" in shown.stdout, shown.stdout
+    assert f"1.00 GB, {blocks:,} blocks per plane)" in shown.stdout, shown.stdout
     (lab / "both.toml").write_text(DRIVE.replace("op = 0.3", 'op = 0.3\ncapacity = "1GB"'))
     refused = command("spec", "check", "both.toml")
     assert refused.returncode == 2 and "conflicts with drive.blocks_per_plane" in refused.stderr
