@@ -117,9 +117,9 @@ class Drive:
 
         `op` is `"read"`, `"write"`, `"trim"` or `"flush"`; `offset` and `length` are bytes. With `fua` a write
         completes only when it is in flash, or in a write cache that a charged capacitor backs up
-        (`cache.flush_to`). Results are kept by `queue` and by `placement`, numbers up to 65,535, once one of them is not
-        0; writes with different placements go to different open blocks. Raises `ValueError` for an unknown `op` and
-        `RunError` for a request that the drive refuses.
+        (`cache.flush_to`). Results are kept by `queue` and by `placement`, numbers up to 65,535, once one of them is
+        not 0; writes with different placements go to different open blocks. Raises `ValueError` for an unknown `op`
+        and `RunError` for a request that the drive refuses.
         """
         return self._core.submit(op, offset, length, fua, (queue, placement))
 
