@@ -250,10 +250,11 @@ fn bases(
     let (mut bases, mut next) = (Bases::new(), 0u64);
     for key in order {
         let end = ends[&key];
-        if !bases.contains_key(&key) {
-            bases.insert(key, next);
+        bases.entry(key).or_insert_with(|| {
+            let base = next;
             next = next.saturating_add(end).checked_next_multiple_of(MIB).unwrap_or(u64::MAX);
-        }
+            base
+        });
     }
     Ok((bases, records.input.read_bytes().map(|read| read.hash)))
 }
