@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
         _ => Some(DeviceChoice::Concatenate),
     };
     let spec =
-        TraceSpec { path: "fuzz".into(), format, device, lenient: choice & 1 == 1, time_unit_ns: None, max_gap_ns: nandlab::base::units::DAY };
+        TraceSpec { format, device, lenient: (choice & 1 == 1).then_some(1.0), ..TraceSpec::new("fuzz") };
     let Ok(mut source) = open_bytes(&spec, content) else { return };
     let mut last = Time::START;
     // A limit, because a short input may decompress to a very long trace.
