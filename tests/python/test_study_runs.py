@@ -11,7 +11,20 @@ from collections import deque
 from pathlib import Path
 
 import pytest
-from study_lab import BASE, SLOW, STUDY, TRACED, command, finished, outcome, start, traced, wait_for_runs
+from study_lab import (
+    BASE,
+    SLOW,
+    STUDY,
+    TRACED,
+    command,
+    finished,
+    outcome,
+    processor_s,
+    start,
+    traced,
+    wait_for,
+    wait_for_runs,
+)
 
 
 def test_a_study_writes_figures_verdicts_and_a_report(here):
@@ -186,12 +199,21 @@ def children(pid):
     return [int(line) for line in found.split()]
 
 
+def busy(pids):
+    """The processes that are at work: a worker that waits for its next run has no run to lose."""
+    before = {pid: processor_s(pid) for pid in pids}
+    time.sleep(0.05)
+    return [pid for pid in pids if processor_s(pid) > before[pid]]
+
+
 @pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
 def test_the_run_of_a_killed_worker_is_done_again(here, undisturbed):
     (here / "s.toml").write_text(STUDY.replace('set = { "gc.victim" = "fifo" }', SLOW))
     process = start("study", "s.toml", "--out", "hurt", "--workers", "2", cwd=here, pictures=True)
     wait_for_runs(here / "hurt", 1)
-    os.kill(children(process.pid)[0], signal.SIGKILL)
+    at_work = []
+    wait_for(lambda: at_work.extend(busy(children(process.pid))) or at_work, process=process)
+    os.kill(at_work[0], signal.SIGKILL)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert "lost and repeated" in out
