@@ -28,7 +28,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 RUST := $(shell find crates presets -type f 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
-.PHONY: help demo picture build dev docs result-types test test-programs check bench instructions crash soak mutants journeys inputs steady
+.PHONY: help demo picture build dev docs result-types test test-programs test-rust test-python check bench instructions crash soak mutants journeys inputs steady
 .PHONY: fuzz-smoke
 .DEFAULT_GOAL := help
 
@@ -76,9 +76,15 @@ result-types: $(VENV)/.stamp-built
 	$(BIN)/python tools/result_types.py
 
 # The extension module and the Rust test programs are compiled in parallel, because each uses only one core for long.
+# Both suites run in parallel, because the tests of Python wait for a sixth of their time.
 test: $(VENV)/.stamp-dev
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.stamp-built test-programs
-	cargo test --workspace
+	@$(MAKE) --no-print-directory -j2 test-rust test-python
+
+test-rust:
+	cargo test --workspace -- --test-threads 1
+
+test-python:
 	$(BIN)/python -m pytest -n 2
 
 test-programs:

@@ -32,6 +32,9 @@ address = "uniform"
 # The tests neither use nor change the kept traces of the user.
 os.environ.setdefault("NANDLAB_CACHE", str(Path(tempfile.gettempdir()) / f"nandlab-tests-{os.getuid()}"))
 
+# The threads of the library of linear algebra, which nandlab does not use, wait actively at each start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 #: Files whose tests share what is dear to make: pages in a browser, runs with a timeline, a wheel. One process runs all
 #: tests of such a file.
 TOGETHER = ("test_report_browser.py", "test_timeline.py", "test_shipped.py")

@@ -207,6 +207,7 @@ def test_impossible_lives_are_refused(spec, tmp_path):
         nandlab.life(spec, sets={"reliability.pe_cycles": 2999}, requests=20_000)
     hopeless = {
         "drive.channels": 1,
+        "drive.blocks_per_plane": 18,
         "reliability.clock_scale": 1e7,
         "refresh.interval": '[{ pe = 1000, every = "1d" }]',
     }

@@ -8,6 +8,7 @@ number: `at(ecc.levels, 1)` is one entry (0 when it is missing; the number may b
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import warnings
@@ -85,6 +86,7 @@ class Expression:
     _tree: ast.expr
 
     @staticmethod
+    @functools.lru_cache(maxsize=1024)  # a study fills the same expressions in every one of its runs
     def parse(text: str) -> Expression:
         """Parse an expression; raises `ExpressionError`."""
         text = text.strip()

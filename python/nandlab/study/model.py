@@ -37,7 +37,7 @@ def without(row: Mapping[str, Any], column: str) -> tuple[tuple[str, Any], ...]:
 def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The dotted names of all values in a table, with the values; an empty table is a value."""
     for key, value in table.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, dict) and value:
             yield from leaves(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value

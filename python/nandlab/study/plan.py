@@ -378,7 +378,8 @@ def _check_measures(study: Definition, runs: list[PlannedRun]) -> None:
                 text = f"expected one run, found {count}"
                 remedy = f'narrow the {what}\'s `where`, or set reduce = "mean"'
                 found.append(problem(study.path, line, key, text, remedy))
-    known = {name for run in runs for name, _ in leaves(json.loads(run.spec.canonical_json()))}
+    specs = {run.identity: run.spec for run in runs}.values()
+    known = {name for spec in specs for name, _ in leaves(json.loads(spec.canonical_json()))}
     for key, parameter in study.parameters.items():
         if (
             not parameter.is_inherited

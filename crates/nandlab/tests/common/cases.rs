@@ -430,11 +430,12 @@ fn read_all(drive: &mut Drive<Oracle>) {
 /// Returns two sums: pages programmed for the host and by refresh (without pages reprogrammed in place, which take no
 /// free page); and the same plus the programs of GC and of translation pages.
 fn amplification(drive: &Drive<Oracle>) -> [u64; 2] {
+    let stats = drive.stats();
     let count = |cause: Cause| {
-        let of = |kind: FlashOp| drive.stats().flash[kind as usize][cause as usize];
+        let of = |kind: FlashOp| stats.flash[kind as usize][cause as usize];
         of(FlashOp::Program) + of(FlashOp::Copyback)
     };
-    let refreshed = count(Cause::Refresh).saturating_sub(drive.stats().refresh.pages_in_place);
+    let refreshed = count(Cause::Refresh).saturating_sub(stats.refresh.pages_in_place);
     let written = count(Cause::Host) + count(Cause::Sync) + refreshed;
     [written, written + count(Cause::Gc) + count(Cause::Mapping)]
 }
