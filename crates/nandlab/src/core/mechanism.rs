@@ -1,6 +1,6 @@
 //! The life cycle of a mechanism: what a drive calls in the same way for each of its mechanisms.
 
-use super::{Core, NextJob, Offline};
+use super::{Core, NextJob, Offline, Section, SectionKind, SnapshotError};
 use crate::base::geometry::{LaneId, Lpn, UnitId};
 use crate::ftl::UnitMap;
 use crate::probe::Probe;
@@ -8,6 +8,10 @@ use crate::probe::Probe;
 /// A mechanism of the controller. By default a method does nothing. The drive calls each method for all its mechanisms,
 /// in the order of its list (`drive/mechanisms.rs`).
 pub(crate) trait Mechanism<P: Probe> {
+    /// The section of a saved drive with the state of the mechanism; `None`: the state is not saved, and a loaded drive
+    /// begins with the state of a fresh one.
+    const SECTION: Option<SectionKind> = None;
+
     /// The page of a unit has been sensed at a read level, and the read has been counted for its superblock. The read
     /// may fail to decode and be tried again.
     #[inline(always)]
@@ -40,6 +44,24 @@ pub(crate) trait Mechanism<P: Probe> {
 
     /// Time has been skipped while nothing was under way.
     fn skipped(&mut self, _offline: &mut Offline<'_, P>, _skipped: &Skipped<'_>) {}
+
+    /// Writes the state of a drive at rest to the mechanism's section. `None` if there is nothing to save.
+    fn save(&self, _core: &Core<P>) -> Option<Section> {
+        None
+    }
+
+    /// A fresh drive is about to be loaded: takes the state from the mechanism's section. `None`: the file has no such
+    /// section, and the mechanism begins empty. The flash is loaded afterwards ([`Mechanism::loaded`]).
+    ///
+    /// # Errors
+    /// If the state does not fit the drive, or there is none and the mechanism cannot begin empty.
+    fn load(&mut self, _core: &Core<P>, _from: Option<&mut Section>) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+
+    /// The flash and the map have been loaded, or taken over from a preconditioned drive: rebuilds the state that
+    /// follows from them.
+    fn loaded(&mut self, _offline: &mut Offline<'_, P>) {}
 
     /// Checks that the mechanism agrees with the core. If the drive is at rest, also checks that the mechanism has
     /// nothing under way.
@@ -92,6 +114,8 @@ pub(crate) struct Skipped<'a> {
 }
 
 impl<P: Probe, M: Mechanism<P>> Mechanism<P> for Option<M> {
+    const SECTION: Option<SectionKind> = M::SECTION;
+
     #[inline(always)]
     fn on_read(&mut self, core: &mut Core<P>, unit: UnitId, level: u8) {
         if let Some(mechanism) = self {
@@ -129,6 +153,25 @@ impl<P: Probe, M: Mechanism<P>> Mechanism<P> for Option<M> {
     fn skipped(&mut self, offline: &mut Offline<'_, P>, skipped: &Skipped<'_>) {
         if let Some(mechanism) = self {
             mechanism.skipped(offline, skipped);
+        }
+    }
+
+    fn save(&self, core: &Core<P>) -> Option<Section> {
+        self.as_ref()?.save(core)
+    }
+
+    /// Refuses the section of a mechanism that the drive does not have.
+    fn load(&mut self, core: &Core<P>, from: Option<&mut Section>) -> Result<(), SnapshotError> {
+        match (self, M::SECTION) {
+            (Some(mechanism), _) => mechanism.load(core, from),
+            (None, Some(kind)) if from.is_some() => Err(SnapshotError::Unused(kind.name)),
+            (None, _) => Ok(()),
+        }
+    }
+
+    fn loaded(&mut self, offline: &mut Offline<'_, P>) {
+        if let Some(mechanism) = self {
+            mechanism.loaded(offline);
         }
     }
 

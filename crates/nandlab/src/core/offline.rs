@@ -1,9 +1,10 @@
 //! The core outside simulated time: preconditioning, power loss, recovery, skipped time, and saved drives.
 
 use super::Core;
-use crate::base::geometry::{LaneId, Lpn};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
-use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
+use crate::base::units::Time;
+use crate::flash::{AgeStamp, DEAD_LPN, ShapeId, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, Ftl, StreamId};
 use crate::probe::Probe;
 use crate::sched::NEVER;
@@ -12,6 +13,17 @@ use std::ops::Deref;
 /// The most victims without invalid units that the policy may pick in succession outside simulated time, for each
 /// superblock of the lane.
 const FULLY_VALID_MAX: u32 = 16;
+
+/// A superblock of a saved drive.
+pub(crate) struct SavedSuperblock {
+    pub(crate) pe_cycles: u32,
+    /// The mark of the stream that filled it, from which its consecutive copybacks follow.
+    pub(crate) mark: u8,
+    pub(crate) state: SuperblockState,
+    pub(crate) shape: ShapeId,
+    /// The number of its units, the first ones, that have been programmed or skipped.
+    pub(crate) used: u32,
+}
 
 /// The core while no simulated time passes. Only the drive makes one: it gives it to its mechanisms for what happens
 /// outside simulated time.
@@ -73,6 +85,45 @@ impl<'a, P: Probe> Offline<'a, P> {
         core.levels.forget();
         core.state.is_idle = false;
         std::mem::replace(&mut core.ftl, fresh)
+    }
+
+    /// Gives a superblock of a fresh drive the state that it had when the drive was saved. Its first `used` units have
+    /// been programmed or skipped. Returns the age stamp of its data; `None` if the superblock is bad in one of the
+    /// drives only, or has been loaded already.
+    pub(crate) fn load_superblock(&mut self, id: SuperblockId, saved: &SavedSuperblock) -> Option<AgeStamp> {
+        let superblock = self.0.array.superblock_mut(id);
+        let is_loaded = superblock.programmed > 0;
+        if is_loaded || (saved.state == SuperblockState::Bad) != (superblock.state == SuperblockState::Bad) {
+            return None;
+        }
+        superblock.pe_cycles = saved.pe_cycles;
+        superblock.mark = saved.mark;
+        superblock.state = saved.state;
+        self.0.array.reshape(id, saved.shape);
+        self.0.array.skip_to(id, saved.used);
+        Some(self.0.physics.initial_ages.of(id))
+    }
+
+    /// Gives a unit of a loaded superblock its LPN ([`DEAD_LPN`]: the unit is invalid) and the age stamp of its data.
+    /// Returns `false` if the LPN is out of range or mapped already.
+    #[inline]
+    pub(crate) fn load_unit(&mut self, unit: UnitId, lpn: Lpn, corrected: AgeStamp) -> bool {
+        let core = &mut *self.0;
+        core.array.stage(unit, lpn, Stamp { sequence: 0, corrected });
+        if lpn.0 == DEAD_LPN {
+            return true;
+        }
+        if lpn.0 >= core.ftl.map.len() || core.ftl.map.get(lpn).is_some() {
+            return false;
+        }
+        core.ftl.remap(&core.geometry, &mut core.array, lpn, unit);
+        true
+    }
+
+    /// Closes a loaded superblock.
+    pub(crate) fn close(&mut self, superblock: SuperblockId) {
+        let core = &mut *self.0;
+        core.ftl.close(&core.geometry, &mut core.array, superblock, Time::START);
     }
 
     /// By superblock, adds P/E cycles without an erase.

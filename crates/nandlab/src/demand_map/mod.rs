@@ -36,7 +36,7 @@ use crate::base::geometry::{Geometry, LaneId, Lpn, MissId, UnitId};
 use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{
     BeforeLoss, Component, Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Read, Rest,
-    STILL_WAITS, Waiter, WaiterId, Wake, Wants,
+    STILL_WAITS, Section, SectionKind, SnapshotError, Waiter, WaiterId, Wake, Wants,
 };
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, Owner, Start, Transaction};
@@ -553,6 +553,8 @@ impl Mapping {
 }
 
 impl<P: Probe> Mechanism<P> for Mapping {
+    const SECTION: Option<SectionKind> = Some(SectionKind { name: "demand map", version: 1 });
+
     fn preconditioned(&mut self, offline: &mut Offline<'_, P>) -> Result<(), LaneId> {
         self.settle(offline)
     }
@@ -574,6 +576,26 @@ impl<P: Probe> Mechanism<P> for Mapping {
 
     fn recovered(&mut self, offline: &mut Offline<'_, P>, before: &BeforeLoss<'_>) {
         self.find_stale_pages(offline.core(), before);
+    }
+
+    /// The number of translation pages. Which of them are in flash is in the map.
+    fn save(&self, _core: &Core<P>) -> Option<Section> {
+        let mut section = Section::new(<Self as Mechanism<P>>::SECTION?);
+        section.put(self.demand.pages.len() as u64);
+        Some(section)
+    }
+
+    /// The map in flash cannot begin empty.
+    fn load(&mut self, _core: &Core<P>, from: Option<&mut Section>) -> Result<(), SnapshotError> {
+        let (pages, mine) = (from.map_or(Ok(0), Section::get)?, self.demand.pages.len() as u64);
+        if pages != mine {
+            return Err(SnapshotError::Mismatch("translation pages (ftl.map)", pages, mine));
+        }
+        Ok(())
+    }
+
+    fn loaded(&mut self, offline: &mut Offline<'_, P>) {
+        self.demand.trust_flash(&offline.ftl.map);
     }
 
     fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {

@@ -74,6 +74,12 @@ impl Schemes {
 }
 
 impl<P: Probe> Drive<P> {
+    /// The flash and the map have been loaded or taken over; see [`Mechanism::loaded`].
+    pub(super) fn loaded(&mut self) {
+        let mut offline = Offline::new(&mut self.core);
+        each_mechanism!(&mut self, |mechanism| mechanism.loaded(&mut offline));
+    }
+
     /// The drive begins to work at the present time; see [`Mechanism::began`].
     pub(super) fn began(&mut self) {
         let mut offline = Offline::new(&mut self.core);

@@ -65,7 +65,7 @@ impl<P: Probe> Drive<P> {
     ///
     /// # Errors
     /// A lane without room.
-    pub(super) fn preconditioned_mechanisms(&mut self) -> Result<(), LaneId> {
+    fn preconditioned_mechanisms(&mut self) -> Result<(), LaneId> {
         let mut offline = Offline::new(&mut self.core);
         each_mechanism!(&mut self, |mechanism| mechanism.preconditioned(&mut offline)?);
         Ok(())

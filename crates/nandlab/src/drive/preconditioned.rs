@@ -73,7 +73,7 @@ impl<P: Probe> Drive<P> {
         self.core.array = of.array.clone().with_shapes(shapes.clone());
         self.core.ftl = of.ftl.clone().with_shapes(shapes);
         self.core.sequence = of.sequence;
-        self.preconditioned_mechanisms().expect("a fresh map has nothing to write");
+        self.loaded();
         true
     }
 

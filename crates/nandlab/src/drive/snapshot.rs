@@ -1,15 +1,30 @@
 //! Saves and loads preconditioned drives.
 //!
 //! A snapshot contains the state that preconditioning makes: the LPN of every valid unit; of every superblock its P/E
-//! cycles, its state, its mark, which has its consecutive copybacks, and how many of its units have been programmed or skipped; the next
-//! unit of each open superblock of every lane; and the sequence number of the newest write. The file is little-endian;
-//! it begins with a magic number, the geometry and the settings on which the state depends, and ends with a checksum. A
-//! drive with another geometry or another such setting refuses to load the snapshot.
+//! cycles, its state, the number of its shape, the mark of its stream, from which its consecutive copybacks follow, and
+//! how many of its units have been programmed or skipped; the next unit of each open superblock of every lane, by the
+//! numbers of the streams; and the sequence number of the newest write.
+//!
+//! `core/sections.rs` has the format of the file. The sections, in this order:
+//!
+//! | section | content |
+//! |---|---|
+//! | `drive` | the geometry and the settings on which the state depends; the sequence number |
+//! | those of mechanisms | see [`Mechanism::save`]; in the order of the list of mechanisms |
+//! | `superblocks` | the superblocks and their units |
+//! | `lanes` | the open superblocks |
+//!
+//! A drive with another geometry or another such setting refuses to load the snapshot. A mechanism without a section
+//! begins empty, unless it cannot; a section that no mechanism of the drive loads is refused.
 
 use super::Drive;
+use super::mechanisms::each_mechanism;
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
-use crate::base::units::Time;
-use crate::flash::{DEAD_LPN, Stamp, SuperblockState};
+pub use crate::core::SnapshotError;
+use crate::core::{
+    Core, Mechanism, Offline, SavedSuperblock, Section, SectionKind, SectionReader, SectionWriter,
+};
+use crate::flash::{DEAD_LPN, ShapeId, SuperblockState};
 use crate::ftl::streams::FIXED_NUMBERS;
 use crate::ftl::{COPYBACKS_MAX, STREAMS_MAX, StreamId};
 use crate::probe::Probe;
@@ -18,43 +33,9 @@ use std::io::{self, Read, Write};
 /// The largest number of units of a superblock whose count of programmed or skipped units takes 16 bits.
 const SMALL_SUPERBLOCK: u32 = 0xffff;
 
-const MAGIC: [u8; 8] = *b"nandlab7";
-
-/// Why a snapshot could not be loaded.
-#[derive(Debug)]
-pub enum SnapshotError {
-    /// Reading failed.
-    Io(io::Error),
-    /// The file is not a snapshot, or is damaged.
-    Damaged(&'static str),
-    /// The snapshot is of another drive: the property that differs, its value in the snapshot, and its value in this
-    /// drive.
-    Mismatch(&'static str, u64, u64),
-}
-
-impl std::fmt::Display for SnapshotError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "{error}"),
-            Self::Damaged(what) => write!(f, "the file is not a complete saved drive: {what}"),
-            Self::Mismatch(what, theirs, mine) => {
-                write!(f, "the file was saved from a drive with {what} = {theirs}, but this drive has {mine}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SnapshotError {}
-
-impl From<io::Error> for SnapshotError {
-    fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::UnexpectedEof {
-            Self::Damaged("it ends too early")
-        } else {
-            Self::Io(error)
-        }
-    }
-}
+const DRIVE: SectionKind = SectionKind { name: "drive", version: 1 };
+const SUPERBLOCKS: SectionKind = SectionKind { name: "superblocks", version: 1 };
+const LANES: SectionKind = SectionKind { name: "lanes", version: 1 };
 
 /// Why a drive could not be saved.
 #[derive(Debug)]
@@ -91,57 +72,23 @@ impl From<io::Error> for SaveError {
     }
 }
 
-/// Reads or writes numbers with a running checksum (FNV-1a over words).
-struct Numbers<T> {
-    inner: T,
-    sum: u64,
-}
-
-impl<T> Numbers<T> {
-    fn new(inner: T) -> Self {
-        Self { inner, sum: 0xcbf2_9ce4_8422_2325 }
-    }
-
-    fn add(&mut self, value: u64) {
-        self.sum = (self.sum ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
-    }
-}
-
-impl<W: Write> Numbers<W> {
-    fn put(&mut self, value: u64) -> io::Result<()> {
-        self.add(value);
-        self.inner.write_all(&value.to_le_bytes())
-    }
-
-    fn put_u32(&mut self, value: u32) -> io::Result<()> {
-        self.add(u64::from(value));
-        self.inner.write_all(&value.to_le_bytes())
-    }
-}
-
-impl<R: Read> Numbers<R> {
-    fn get(&mut self) -> io::Result<u64> {
-        let mut bytes = [0; 8];
-        self.inner.read_exact(&mut bytes)?;
-        let value = u64::from_le_bytes(bytes);
-        self.add(value);
-        Ok(value)
-    }
-
-    fn get_u32(&mut self) -> io::Result<u32> {
-        let mut bytes = [0; 4];
-        self.inner.read_exact(&mut bytes)?;
-        let value = u32::from_le_bytes(bytes);
-        self.add(u64::from(value));
-        Ok(value)
-    }
+/// The section of a mechanism, if the file has one: gives it to the mechanism.
+fn load_mechanism<P: Probe, M: Mechanism<P>>(
+    mechanism: &mut M,
+    core: &Core<P>,
+    sections: &mut Vec<Section>,
+) -> Result<(), SnapshotError> {
+    let Some(kind) = M::SECTION else { return Ok(()) };
+    let mut section = Section::take(sections, kind)?;
+    mechanism.load(core, section.as_mut())?;
+    section.as_ref().map_or(Ok(()), Section::end)
 }
 
 impl<P: Probe> Drive<P> {
     /// The properties in which a saved drive and the drive that loads it must agree, by the names that errors show. A
     /// superblock has one block of each plane of its lane. So the blocks of a plane, bad ones included, are the
     /// superblocks of a lane, missing ones included; and the pages of a block are the rows of a superblock.
-    fn fingerprint(&self) -> [(&'static str, u64); 16] {
+    fn fingerprint(&self) -> [(&'static str, u64); 15] {
         let (g, shape) = (&self.core.geometry, self.core.first_shape());
         [
             ("drive.chips_per_channel", g.chips_per_channel.into()),
@@ -157,7 +104,6 @@ impl<P: Probe> Drive<P> {
             ("drive.pages_per_block", shape.rows.into()),
             ("drive.page_size (bytes)", g.page_bytes().into()),
             ("logical units", g.logical_units.into()),
-            ("translation pages (ftl.map)", self.demand_map().map_or(0, |demand| demand.pages.len() as u64)),
             ("drive.channels", g.channels.into()),
             ("static allocation order", self.core.ftl.allocator.order_hash()),
         ]
@@ -191,26 +137,35 @@ impl<P: Probe> Drive<P> {
     /// When writing fails, while operations are under way, and while the write cache has dirty units.
     pub fn save(&self, out: impl Write) -> Result<(), SaveError> {
         self.may_save()?;
-        let mut out = Numbers::new(io::BufWriter::with_capacity(1 << 20, out));
-        out.inner.write_all(&MAGIC)?;
-        for (_, value) in self.fingerprint() {
+        let mut sections = Vec::new();
+        each_mechanism!(&self, |mechanism| sections.extend(mechanism.save(&self.core)));
+        let mut out = SectionWriter::new(out, sections.len() + 3)?;
+        let fingerprint = self.fingerprint();
+        out.begin(DRIVE, 8 * (fingerprint.len() as u64 + 1))?;
+        for (_, value) in fingerprint {
             out.put(value)?;
         }
         out.put(self.core.sequence)?;
+        sections.iter().try_for_each(|section| out.write(section))?;
         // Some policies depend on the order in which superblocks were closed. So superblocks are saved in the order of
         // the times at which they were last closed, and of their numbers if the times are equal, as in preconditioning.
         let mut order: Vec<u32> = (0..self.core.geometry.superblocks).collect();
         order.sort_by_key(|&superblock| {
             (self.core.array.superblocks[superblock as usize].closed_at, superblock)
         });
+        let is_small = self.core.first_shape().units <= SMALL_SUPERBLOCK;
+        let of_superblock = if is_small { 12 } else { 16 };
+        let used = order.iter().map(|&id| u64::from(self.units_before_next(SuperblockId(id)))).sum::<u64>();
+        out.begin(SUPERBLOCKS, of_superblock * order.len() as u64 + 4 * used)?;
         for id in order {
             let superblock = self.core.array.superblock(SuperblockId(id));
             out.put_u32(id)?;
             out.put_u32(superblock.pe_cycles)?;
-            let mark = u32::from(superblock.mark) << 24;
+            let (mark, shape) = (superblock.mark, self.core.array.shape_id(SuperblockId(id)).number());
             let used = self.units_before_next(SuperblockId(id));
-            out.put_u32(mark | (used & 0xffff) << 8 | superblock.state as u32)?;
-            if self.core.first_shape().units > SMALL_SUPERBLOCK {
+            let state = u32::from(shape) << 4 | superblock.state as u32;
+            out.put_u32(u32::from(mark) << 24 | (used & 0xffff) << 8 | state)?;
+            if !is_small {
                 out.put_u32(used >> 16)?;
             }
             for index in 0..used {
@@ -223,15 +178,15 @@ impl<P: Probe> Drive<P> {
             }
         }
         let streams = &self.core.ftl.streams;
+        let saved_streams = self.saved_streams();
+        out.begin(LANES, 8 * self.core.ftl.lanes.len() as u64 * saved_streams as u64)?;
         for lane in self.core.ftl.lanes.iter() {
             let open = lane.open_superblocks();
-            for number in 0..self.saved_streams() {
+            for number in 0..saved_streams {
                 out.put(streams.numbered(number).map_or(0, |stream| open[stream.index()]))?;
             }
         }
-        let sum = out.sum;
-        out.inner.write_all(&sum.to_le_bytes())?;
-        Ok(out.inner.flush()?)
+        Ok(out.finish()?)
     }
 
     /// The number of units of a superblock, the first ones, that have been programmed or skipped. In an open superblock
@@ -260,31 +215,32 @@ impl<P: Probe> Drive<P> {
     /// On a drive that has been written.
     pub fn load(&mut self, input: impl Read) -> Result<(), SnapshotError> {
         assert!(self.is_fresh(), "only a fresh drive can be loaded");
-        let mut input = Numbers::new(io::BufReader::with_capacity(1 << 20, input));
-        let mut magic = [0; 8];
-        input.inner.read_exact(&mut magic)?;
-        if magic != MAGIC {
-            return Err(SnapshotError::Damaged("it does not begin with the magic number"));
-        }
+        let mut input = SectionReader::new(input)?;
+        input.begin(DRIVE)?;
         for (what, mine) in self.fingerprint() {
             let theirs = input.get()?;
             if theirs != mine {
                 return Err(SnapshotError::Mismatch(what, theirs, mine));
             }
         }
-        self.core.sequence = input.get()?;
+        let sequence = input.get()?;
+        let mut sections = input.before(SUPERBLOCKS)?;
+        each_mechanism!(&mut self, |mechanism| load_mechanism(mechanism, &self.core, &mut sections)?);
+        if let Some(section) = sections.first() {
+            return Err(SnapshotError::UnknownSection(section.name()));
+        }
+        self.core.sequence = sequence;
+        input.begin(SUPERBLOCKS)?;
         let mut closed = Vec::new();
         for _ in 0..self.core.geometry.superblocks {
             let (id, pe_cycles, packed) = (input.get_u32()?, input.get_u32()?, input.get_u32()?);
-            let (mark, mut used, state) = ((packed >> 24) as u8, packed >> 8 & 0xffff, packed & 0xff);
+            let (mark, mut used) = ((packed >> 24) as u8, packed >> 8 & 0xffff);
+            let (shape, state) = ((packed >> 4 & 0xf) as u8, packed & 0xf);
             if self.core.first_shape().units > SMALL_SUPERBLOCK {
                 used |= input.get_u32()? << 16;
             }
             let is_mark = mark <= COPYBACKS_MAX || self.core.ftl.streams.marked(mark).is_some();
             let is_in_range = id < self.core.geometry.superblocks && is_mark;
-            if !is_in_range || used > self.core.first_shape().units {
-                return Err(SnapshotError::Damaged("a superblock is out of range"));
-            }
             let state = match state {
                 0 => SuperblockState::Free,
                 1 => SuperblockState::Open,
@@ -293,34 +249,33 @@ impl<P: Probe> Drive<P> {
                 5 => SuperblockState::Bad,
                 _ => return Err(SnapshotError::Damaged("a superblock is in an impossible state")),
             };
+            let shapes = self.core.array.shapes();
+            let fits = |&shape: &ShapeId| {
+                used <= shapes[shape].units && (shape == ShapeId::FIRST || state != SuperblockState::Free)
+            };
+            let (true, Some(shape)) = (is_in_range, shapes.numbered(shape).filter(fits)) else {
+                return Err(SnapshotError::Damaged("a superblock is out of range"));
+            };
             let id = SuperblockId(id);
-            let superblock = self.core.array.superblock_mut(id);
-            if (state == SuperblockState::Bad) != (superblock.state == SuperblockState::Bad) {
-                return Err(SnapshotError::Damaged("it has other superblocks than this drive"));
-            }
-            superblock.pe_cycles = pe_cycles;
-            superblock.mark = mark;
-            superblock.state = state;
-            self.core.array.skip_to(id, used);
-            let corrected = self.core.physics.initial_ages.of(id);
+            let mut offline = Offline::new(&mut self.core);
+            let saved = SavedSuperblock { pe_cycles, mark, state, shape, used };
+            let corrected = offline
+                .load_superblock(id, &saved)
+                .ok_or(SnapshotError::Damaged("it has other superblocks than this drive"))?;
             for index in 0..used {
-                let (lpn, unit) = (Lpn(input.get_u32()?), self.core.geometry.unit(id, index));
-                self.core.array.stage(unit, lpn, Stamp { sequence: 0, corrected });
-                if lpn.0 == DEAD_LPN {
-                    continue;
-                }
-                if lpn.0 >= self.core.ftl.map.len() || self.core.ftl.map.get(lpn).is_some() {
+                let (lpn, unit) = (Lpn(input.get_u32()?), offline.geometry.unit(id, index));
+                if !offline.load_unit(unit, lpn, corrected) {
                     return Err(SnapshotError::Damaged("an LPN is out of range or mapped twice"));
                 }
-                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, unit);
             }
             if state == SuperblockState::Full {
                 closed.push(id);
             }
         }
+        input.begin(LANES)?;
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             // By the number of the stream, as in `Lane::open_superblocks`: 1 + the next unit, or 0.
-            let open: Vec<u64> = (0..self.saved_streams()).map(|_| input.get()).collect::<io::Result<_>>()?;
+            let open: Vec<u64> = (0..self.saved_streams()).map(|_| input.get()).collect::<Result<_, _>>()?;
             let geometry = &self.core.geometry;
             let first = geometry.first_superblock(lane);
             let end = SuperblockId(first.0 + geometry.superblocks_per_lane);
@@ -345,23 +300,134 @@ impl<P: Probe> Drive<P> {
             }
             self.core.ftl.restore_lane(&self.core.geometry, &self.core.array, lane, nexts);
         }
-        let sum = input.sum;
-        let mut end = [0; 8];
-        input.inner.read_exact(&mut end)?;
-        if u64::from_le_bytes(end) != sum {
-            return Err(SnapshotError::Damaged("the checksum is wrong"));
-        }
-        if io::copy(&mut input.inner.take(1), &mut io::sink())? > 0 {
-            return Err(SnapshotError::Damaged("bytes follow its end"));
-        }
+        input.finish()?;
+        let mut offline = Offline::new(&mut self.core);
         for superblock in closed {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, Time::START);
+            offline.close(superblock);
         }
-        if let Some(mapping) = &mut self.path.map {
-            mapping.demand.trust_flash(&self.core.ftl.map);
-        }
-        self.preconditioned_mechanisms().expect("the map of a loaded drive has nothing to write");
+        self.loaded();
         // A file that was not written by `save` may have a correct checksum.
         self.audit().map_err(|_| SnapshotError::Damaged("it does not pass the audit"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::geometry::{Cell, KindTimes, ProgramOrder};
+    use crate::base::units::{MS, US};
+    use crate::core::testing::Setup;
+    use crate::drive::spec;
+    use crate::flash::{CellTimes, EccSpec, ProgramTime, Retry, Shape, StartLevel};
+    use crate::probe::NoProbe;
+
+    /// A mechanism whose state is a number, and which can begin with 0.
+    #[derive(Debug, Default, PartialEq)]
+    struct Number(u64);
+
+    const NUMBER: SectionKind = SectionKind { name: "number", version: 4 };
+
+    impl Mechanism<NoProbe> for Number {
+        const SECTION: Option<SectionKind> = Some(NUMBER);
+
+        fn save(&self, _core: &Core<NoProbe>) -> Option<Section> {
+            let mut section = Section::new(NUMBER);
+            section.put(self.0);
+            (self.0 > 0).then_some(section)
+        }
+
+        fn load(&mut self, _core: &Core<NoProbe>, from: Option<&mut Section>) -> Result<(), SnapshotError> {
+            self.0 = from.map_or(Ok(0), Section::get)?;
+            Ok(())
+        }
+    }
+
+    /// A fresh drive with a second shape: the cells of a block hold one bit.
+    fn with_two_shapes() -> Drive<NoProbe> {
+        let text = "[drive]\nchannels = 1\nchips_per_channel = 1\ndies_per_chip = 1\nplanes_per_die = 1\n\
+                    blocks_per_plane = 16\npages_per_block = 8\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.9\n";
+        let spec = spec::load(text, "test.toml", std::path::Path::new("."), &[]).unwrap().spec;
+        let mut drive = Drive::new(&spec);
+        let mut shapes = drive.core.array.shapes().clone();
+        let times = CellTimes {
+            read: Some(KindTimes::uniform(20 * US)),
+            transfer_ns: 10 * US,
+            decode_ns: Some(US),
+            erase_ns: MS,
+        };
+        let steps = ProgramTime::Uniform(100 * US).steps(Cell::Slc, 4, 1, 1);
+        let ecc = EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full };
+        shapes.add(Shape::new(&drive.core.geometry, Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc));
+        drive.core.array = drive.core.array.clone().with_shapes(shapes.clone());
+        drive.core.ftl = drive.core.ftl.clone().with_shapes(shapes);
+        drive
+    }
+
+    #[test]
+    fn a_loaded_superblock_has_the_shape_of_the_saved_one() {
+        let mut drive = with_two_shapes();
+        let slc = drive.core.array.shapes().numbered(1).expect("a second shape");
+        let superblocks = [(ShapeId::FIRST, 8), (slc, 4), (slc, 3)].into_iter().zip(0..);
+        let mut nexts = [None; STREAMS_MAX];
+        let mut offline = Offline::new(&mut drive.core);
+        for ((shape, used), id) in superblocks {
+            let (id, is_full) = (SuperblockId(id), used == offline.array.shapes()[shape].units);
+            let state = if is_full { SuperblockState::Full } else { SuperblockState::Open };
+            let saved = SavedSuperblock { pe_cycles: 7, mark: 0, state, shape, used };
+            let corrected = offline.load_superblock(id, &saved).expect("no superblock is bad");
+            for index in 0..used {
+                let unit = offline.geometry.unit(id, index);
+                assert!(offline.load_unit(unit, Lpn(unit.0), corrected));
+            }
+            if is_full {
+                offline.close(id);
+            } else {
+                nexts[StreamId::HOST.index()] = Some(offline.geometry.unit(id, used));
+            }
+        }
+        let Core { ftl, geometry, array, .. } = &mut drive.core;
+        ftl.restore_lane(geometry, array, LaneId(0), nexts);
+        drive.audit().unwrap();
+        let mut bytes = Vec::new();
+        drive.save(&mut bytes).unwrap();
+        let mut loaded = with_two_shapes();
+        loaded.load(bytes.as_slice()).unwrap();
+        let shapes = |drive: &Drive<NoProbe>| {
+            (0..16).map(|id| drive.core.array.shape_id(SuperblockId(id))).collect::<Vec<_>>()
+        };
+        assert_eq!(shapes(&loaded), shapes(&drive));
+        assert_eq!(shapes(&loaded)[..4], [ShapeId::FIRST, slc, slc, ShapeId::FIRST]);
+        let mut again = Vec::new();
+        loaded.save(&mut again).unwrap();
+        assert!(again == bytes, "the loaded drive is saved as a different file");
+        // A drive that has no such shape refuses the file.
+        let mut other = Drive::new(&drive.spec);
+        let error = other.load(bytes.as_slice()).unwrap_err();
+        assert!(matches!(error, SnapshotError::Damaged("a superblock is out of range")), "{error}");
+    }
+
+    #[test]
+    fn a_mechanism_gets_its_section_and_begins_empty_without_one() {
+        let core = Setup::default().core();
+        for number in [0, 7] {
+            let mut sections: Vec<Section> = Some(Number(number)).save(&core).into_iter().collect();
+            assert_eq!(sections.len() as u64, number.min(1));
+            let mut loaded = Some(Number::default());
+            load_mechanism(&mut loaded, &core, &mut sections).unwrap();
+            assert_eq!((loaded, sections.len()), (Some(Number(number)), 0));
+        }
+        let mut section = Number(7).save(&core).unwrap();
+        section.put(8);
+        let error = load_mechanism(&mut Number::default(), &core, &mut vec![section]).unwrap_err();
+        assert!(matches!(error, SnapshotError::Damaged("a section is too long")), "{error}");
+    }
+
+    #[test]
+    fn the_section_of_a_mechanism_that_the_drive_does_not_have_is_refused() {
+        let core = Setup::default().core();
+        let mut sections = vec![Number(7).save(&core).unwrap()];
+        let error = load_mechanism(&mut None::<Number>, &core, &mut sections).unwrap_err();
+        assert!(matches!(error, SnapshotError::Unused("number")), "{error}");
+        load_mechanism(&mut None::<Number>, &core, &mut Vec::new()).unwrap();
     }
 }

@@ -369,7 +369,8 @@ impl ShapeId {
     /// The shape that every superblock has at the start, and every free superblock.
     pub const FIRST: Self = Self(0);
 
-    pub(super) fn number(self) -> u8 {
+    /// The number, below [`SHAPES_MAX`].
+    pub fn number(self) -> u8 {
         self.0
     }
 
@@ -414,6 +415,11 @@ impl Shapes {
     #[inline(always)]
     pub fn first(&self) -> &Shape {
         &self.all[0]
+    }
+
+    /// The shape with a number; `None` if the drive has none.
+    pub fn numbered(&self, number: u8) -> Option<ShapeId> {
+        (usize::from(number) < self.count).then_some(ShapeId(number))
     }
 
     /// The shapes in the order of their numbers.

@@ -75,13 +75,17 @@ pub(crate) struct Host {
 }
 
 impl<P: Probe> Mechanism<P> for Host {
-    /// Notes in the record of promises the LPNs that have data at rest.
     fn preconditioned(&mut self, offline: &mut Offline<'_, P>) -> Result<(), LaneId> {
+        self.loaded(offline);
+        Ok(())
+    }
+
+    /// Notes in the record of promises the LPNs that have data at rest.
+    fn loaded(&mut self, offline: &mut Offline<'_, P>) {
         if let Some(promises) = &mut self.promises {
             let Core { ftl, array, .. } = &**offline;
             promises.note_at_rest(&ftl.map, |unit| array.stamp(unit).sequence);
         }
-        Ok(())
     }
 
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {

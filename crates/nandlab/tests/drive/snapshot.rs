@@ -5,11 +5,13 @@ use crate::common::{TINY, request, settle, spec, summary_at_the_end, wait_for_fe
 use nandlab::base::geometry::Lpn;
 use nandlab::base::rng::Stream;
 use nandlab::base::units::Time;
-use nandlab::drive::{Drive, SnapshotError};
+use nandlab::drive::{Drive, IDLE_LIMIT, SnapshotError};
 use nandlab::flash::SuperblockState;
 use nandlab::ftl::streams::FIXED_NUMBERS;
 use nandlab::host::{Op, Oracle, Request};
 use nandlab::probe::Probe;
+use nandlab::sched::Cause;
+use std::path::PathBuf;
 
 const FILL: &str = "[precondition]\nused = 0.7\nvalid = 0.8\n";
 const PTS: &str = "[precondition]\nmethod = 'pts'\nrounds_max = 6\n";
@@ -280,8 +282,11 @@ fn wrong_content_with_a_correct_checksum_is_an_error_or_passes_the_audit() {
     };
     let drive = preconditioned(FILL, &[]);
     let bytes = saved(&drive);
-    let lanes = drive.geometry().lanes as usize;
-    let (middle, open) = (8 + 8 * 17, bytes.len() - 8 - lanes * usize::from(FIXED_NUMBERS) * 8);
+    let parts = sections(&bytes);
+    let [(_, _, head), (_, _, superblocks), (_, _, lanes)] = &parts[..] else { panic!("{parts:?}") };
+    assert_eq!(lanes.len(), drive.geometry().lanes as usize * usize::from(FIXED_NUMBERS) * 8);
+    let middle = 16 + 32 + head.len() + 32;
+    let open = middle + superblocks.len();
     let sum = |bytes: &[u8]| {
         let long = |range: std::ops::Range<usize>| {
             bytes[range].chunks(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>()
@@ -406,12 +411,209 @@ fn other_files_are_refused_with_a_reason() {
     for (bytes, says) in [
         (&b""[..], "it ends too early"),
         (b"nandlab", "it ends too early"),
-        (b"nandlab7", "it ends too early"),
-        (b"nandlab2 and more", "it does not begin with the magic number"),
+        (b"nandlab8", "it ends too early"),
+        (
+            b"nandlab7 and more",
+            "saved in format 7, but this version of nandlab reads format 8: save the drive again",
+        ),
+        (b"nandlab9", "saved in format 9, but this version of nandlab reads format 8: save the drive again"),
+        (b"nandlab and more", "it does not begin with the magic number"),
         (b"PK\x03\x04 a zip file", "it does not begin with the magic number"),
     ] {
         let error = load(bytes, &[]).expect_err("it is no snapshot");
         assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+/// The sections of a file: name, version and content.
+fn sections(bytes: &[u8]) -> Vec<(String, u64, Vec<u8>)> {
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let mut at = 16;
+    let mut sections = Vec::new();
+    for _ in 0..number(8) {
+        let name = String::from_utf8(bytes[at..at + 16].to_vec()).unwrap();
+        let (version, len) = (number(at + 16), number(at + 24) as usize);
+        sections.push((
+            name.trim_end_matches('\0').to_owned(),
+            version,
+            bytes[at + 32..at + 32 + len].to_vec(),
+        ));
+        at += 32 + len;
+    }
+    assert_eq!(at + 8, bytes.len(), "a checksum of eight bytes follows the sections");
+    sections
+}
+
+/// The file with these sections and the right checksum.
+fn with_sections(sections: &[(String, u64, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = b"nandlab8".to_vec();
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    let mut put = |number: u64, content: &[u8]| {
+        sum = (sum ^ number).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17);
+        bytes.extend(content);
+    };
+    let long = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let short = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap()).into();
+    let count = sections.len() as u64;
+    put(count, &count.to_le_bytes());
+    for (name, version, content) in sections {
+        let mut head = format!("{name:\0<16}").into_bytes();
+        head.extend([version.to_le_bytes(), (content.len() as u64).to_le_bytes()].concat());
+        head.chunks(8).for_each(|number| put(long(number), number));
+        // Only the superblocks have numbers of four bytes.
+        if name == "superblocks" {
+            content.chunks(4).for_each(|number| put(short(number), number));
+        } else {
+            content.chunks(8).for_each(|number| put(long(number), number));
+        }
+    }
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+const LARGER: &str = "drive.blocks_per_plane=64";
+/// A drive with two translation pages.
+const DEMAND_MAP: [&str; 2] = ["ftl.map.demand={ cache = '256B' }", LARGER];
+
+#[test]
+fn a_drive_has_three_sections_and_a_mechanism_with_a_state_one_more() {
+    for (sets, names) in [
+        (&[][..], &["drive", "superblocks", "lanes"][..]),
+        (&DEMAND_MAP, &["drive", "demand map", "superblocks", "lanes"]),
+        (&["cache.size=64KiB"], &["drive", "superblocks", "lanes"]),
+    ] {
+        let bytes = saved(&preconditioned(FILL, sets));
+        let found = sections(&bytes);
+        assert_eq!(found.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>(), names);
+        assert!(with_sections(&found) == bytes, "the test writes another file than the drive");
+    }
+}
+
+#[test]
+fn a_missing_section_is_refused_unless_the_mechanism_can_begin_empty() {
+    let sets = DEMAND_MAP;
+    let whole = sections(&saved(&preconditioned(FILL, &sets)));
+    for (missing, says) in [
+        ("drive", "it has no section \"drive\""),
+        // The translation pages are in flash: a map without any would lose data.
+        ("demand map", "translation pages (ftl.map) = 0, but this drive has 2"),
+        ("superblocks", "it has no section \"superblocks\""),
+        ("lanes", "it has no section \"lanes\""),
+    ] {
+        let mut rest = whole.clone();
+        rest.retain(|(name, ..)| name != missing);
+        assert_eq!(rest.len() + 1, whole.len());
+        let error = load(&with_sections(&rest), &sets).err().unwrap_or_else(|| panic!("without {missing}"));
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    // The write cache saves nothing, so a drive with one also loads a file without.
+    load(&saved(&preconditioned(FILL, &[])), &["cache.size=64KiB"]).unwrap();
+}
+
+#[test]
+fn an_unknown_section_is_refused_with_the_remedy() {
+    let whole = sections(&saved(&preconditioned(FILL, &[])));
+    for content in [vec![], vec![1; 8], vec![7; 4096]] {
+        let mut more = whole.clone();
+        more.insert(1, ("a new mechanism".to_owned(), 1, content));
+        let error = load(&with_sections(&more), &[]).expect_err("nothing loads the section");
+        assert!(matches!(&error, SnapshotError::UnknownSection(name) if name == "a new mechanism"));
+        assert!(error.to_string().ends_with("or save the drive again with this version"), "{error}");
+    }
+    // A section that is known, but not after the last one.
+    let mut more = whole.clone();
+    more.push(whole[2].clone());
+    let error = load(&with_sections(&more), &[]).unwrap_err();
+    assert!(matches!(error, SnapshotError::Damaged("a section follows the last one")), "{error}");
+    // A section of a mechanism that this drive does not have.
+    let error = load(&saved(&preconditioned(FILL, &DEMAND_MAP)), &[LARGER]).unwrap_err();
+    assert!(error.to_string().contains("a drive with a demand map, but this drive has none"), "{error}");
+}
+
+#[test]
+fn a_section_of_another_version_is_refused_with_the_remedy() {
+    let sets = DEMAND_MAP;
+    let whole = sections(&saved(&preconditioned(FILL, &sets)));
+    load(&with_sections(&whole), &sets).unwrap();
+    for at in 0..whole.len() {
+        let mut other = whole.clone();
+        other[at].1 = 2;
+        let name = whole[at].0.as_str();
+        let error = load(&with_sections(&other), &sets).expect_err(name);
+        assert!(matches!(error, SnapshotError::SectionVersion(of, 2, 1) if of == name), "{name}: {error}");
+        assert!(error.to_string().ends_with("reads version 1: save the drive again with this version"));
+    }
+}
+
+#[test]
+fn a_section_of_another_length_is_damaged() {
+    let sets = DEMAND_MAP;
+    let whole = sections(&saved(&preconditioned(FILL, &sets)));
+    for at in 0..whole.len() {
+        let len = whole[at].2.len();
+        for other in [len - 8, len + 8] {
+            let mut changed = whole.clone();
+            changed[at].2.resize(other, 0);
+            let error = load(&with_sections(&changed), &sets).expect_err(&whole[at].0);
+            assert!(matches!(error, SnapshotError::Damaged(_)), "{}: {error}", whole[at].0);
+        }
+    }
+}
+
+/// The settings of the drive in `tests/data/mechanisms.drive`, which has every mechanism.
+const MECHANISMS: [&str; 13] = [
+    "drive.blocks_per_plane=64",
+    "ftl.map.demand={ cache = '256B' }",
+    "ftl.wear_levelling=static",
+    "cache.size='64KiB'",
+    "cache.flush_to=flash",
+    "capacitor.capacitance='20uF'",
+    "ecc.levels='laldpc'",
+    "reliability.rber='vth'",
+    "reliability.pe_cycles=8000",
+    "reliability.clock_scale=300000",
+    "migration.policy.rcopyback-greedy={ limit = 2 }",
+    "reclaim.policy=reads",
+    "refresh.policy.partial={ min_free_blocks = 0.0 }",
+];
+
+/// A drive that an earlier revision has saved. With the environment variable `NANDLAB_KEEP_DRIVE` the test saves it
+/// anew, which only a change of the format, of a section, or of the settings above needs.
+#[test]
+fn a_kept_file() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/mechanisms.drive");
+    if std::env::var_os("NANDLAB_KEEP_DRIVE").is_some() {
+        let mut drive = preconditioned(FILL, &MECHANISMS);
+        continue_with(&mut drive);
+        drive.submit(&request(&drive, Op::Flush, 0, 0)).unwrap();
+        drive.run_until_idle(IDLE_LIMIT).unwrap();
+        // A loaded drive saves its superblocks in the order of their numbers.
+        let loaded = load(&saved(&drive), &MECHANISMS).unwrap();
+        std::fs::write(&file, saved(&loaded)).unwrap();
+    }
+    let bytes = std::fs::read(&file).unwrap();
+    let mut drive = load(&bytes, &MECHANISMS).unwrap();
+    drive.audit().unwrap();
+    let sum =
+        |of: fn(&(u32, u32, u32, SuperblockState)) -> u32| superblocks(&drive).iter().map(of).sum::<u32>();
+    let copied_back =
+        drive.array().superblocks.iter().filter(|superblock| superblock.copybacks() > 0).count();
+    let (pe_cycles, programmed, valid) = (sum(|b| b.0), sum(|b| b.1), sum(|b| b.2));
+    let mapped = map(&drive).iter().flatten().count();
+    assert_eq!(
+        (mapped, pe_cycles, programmed, valid, copied_back),
+        (1247, 2_048_783, 1772, 1247 + 2, 37),
+        "LPNs with data, P/E cycles, units programmed, valid units, and superblocks of copied-back units"
+    );
+    assert!(saved(&drive) == bytes, "the loaded drive is saved as a different file");
+    let mut again = load(&saved(&drive), &MECHANISMS).unwrap();
+    assert_eq!(continue_with(&mut drive), continue_with(&mut again));
+    assert_eq!((map(&drive), superblocks(&drive)), (map(&again), superblocks(&again)));
+    // Every mechanism goes on working.
+    let stats = drive.stats();
+    let operations = |cause: Cause| stats.flash.iter().map(|of| of[cause as usize]).sum::<u64>();
+    for cause in [Cause::Host, Cause::Gc, Cause::Mapping, Cause::Sync, Cause::Refresh] {
+        assert!(operations(cause) > 0, "no operation of cause {cause:?}");
     }
 }
 
