@@ -110,7 +110,7 @@ impl Background {
         let is_urgent = is_background && is_hurried || is_paced;
         let gains = core.gains(victim);
         if !stays {
-            core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
+            core.ftl.begin_emptying(&mut core.array, victim);
         }
         self.jobs[lane.index()] =
             Job { cause: Some(cause), class, is_urgent, is_paced, stays, start, gains, ..Job::default() };
@@ -259,7 +259,7 @@ impl Background {
             }
             job.rest = Range::default();
         }
-        if let Some(destination) = core.ftl.next_unit(&core.geometry, lane, stream)
+        if let Some(destination) = core.ftl.next_unit(lane, stream)
             && let Some(sources) = waiting.take(&core.geometry, core.first_shape(), destination)
         {
             // Pages that have waited have grown older, and units of them may have become invalid.

@@ -392,7 +392,7 @@ impl Background {
         if f64::from(valid) > valid_max * f64::from(units) {
             return false;
         }
-        let least = core.ftl.least_valid(&core.geometry, &core.array, lane, core.now);
+        let least = core.ftl.least_valid(&core.array, lane, core.now);
         self.stats.victims += 1;
         self.stats.victims_not_greedy += u64::from(least != Some(victim));
         self.stats.victim_valid_pages += u64::from(valid);
@@ -536,7 +536,7 @@ impl Background {
         state.erases_unchecked = 0;
         let Some(policy) = &mut self.wear else { return false };
         let policy = policy.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let candidates = core.ftl.candidates(&core.geometry, &core.array, lane, core.now);
+        let candidates = core.ftl.candidates(&core.array, lane, core.now);
         let within = match candidates.picked_by(&mut **policy) {
             Ok(Some(within)) => within,
             Ok(None) => return false,

@@ -139,7 +139,7 @@ impl Bench {
                 Event::Wake(Wake::JobOver(_)) => {}
                 other => unreachable!("{other:?}"),
             }
-            core.ftl.audit(&core.geometry, &core.array).unwrap();
+            core.ftl.audit(&core.array).unwrap();
         }
     }
 
@@ -238,11 +238,11 @@ fn static_wear_levelling_moves_a_lagging_superblock_to_the_most_worn_free_superb
         let mut pe_cycles = [5, 5, 5, 5, 5, 5, 5 + lag, 5];
         let laggard = bench.superblock_of(0).unwrap();
         pe_cycles[laggard.index()] -= lag;
-        let Core { array, ftl, geometry, .. } = &mut bench.core;
+        let Core { array, ftl, .. } = &mut bench.core;
         for (superblock, cycles) in (0..).map(SuperblockId).zip(pe_cycles) {
             array.superblock_mut(superblock).pe_cycles = cycles;
         }
-        ftl.on_worn(geometry, array);
+        ftl.on_worn(array);
         ftl.lanes[0].erases_unchecked = 1;
         bench.continue_background();
         assert_eq!(

@@ -74,8 +74,7 @@ impl PowerBackup {
         // A detection writes as a flush does that finds only its reserved superblocks. All free superblocks layer by
         // layer would leave the drive without free superblocks.
         let together = Some(core.ftl.flush_room_superblocks() * core.geometry.lanes_per_die);
-        let (method, geometry) = (self.spec.flush, &core.geometry);
-        self.drain.units = Some(FlushPrograms::new(method, geometry, &core.ftl, units, together));
+        self.drain.units = Some(FlushPrograms::new(self.spec.flush, &core.ftl, units, together));
         self.drain.next_slot = 0;
         self.rewrite_more(core, backed);
         self.set_clock(core);
@@ -86,10 +85,10 @@ impl PowerBackup {
         while self.is_draining() && self.drain.under_way < self.concurrency {
             // A programming unit is allocated as a whole.
             core.close_programs_of_host();
-            let Core { geometry, array, ftl, .. } = core;
+            let Core { array, ftl, .. } = core;
             let Some(units) = &mut self.drain.units else { return };
             let by_die = &self.drain.by_die;
-            let place = units.next(geometry, array, ftl, |die: DieId| by_die[die.index()] > 0);
+            let place = units.next(array, ftl, |die: DieId| by_die[die.index()] > 0);
             match place {
                 Some(place) => self.rewrite(core, backed, place),
                 // Under `plain` GC will free units. Under `csw` the dies of the programs under way may have units left.

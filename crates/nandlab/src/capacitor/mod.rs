@@ -362,7 +362,7 @@ impl PowerBackup {
                 read_j,
                 erase_j,
                 levels: core.physics.ecc.levels(),
-                gain: core.ftl.garbage_per_superblock(&core.geometry, core.room.foreground_free),
+                gain: core.ftl.garbage_per_superblock(core.room.foreground_free),
             });
             let conditions = Conditions {
                 method: self.spec.flush,

@@ -383,8 +383,7 @@ fn the_controller_takes_energy_at_least_for_the_time_that_a_flush_would_need() {
 fn a_superblock_that_is_closed_without_a_programmed_unit_is_free() {
     let mut core = Setup::default().core();
     let free = core.ftl.lanes[0].free.len();
-    let superblock =
-        core.ftl.take_flush_superblock(&core.geometry, &mut core.array, DieId(0)).expect("a free superblock");
+    let superblock = core.ftl.take_flush_superblock(&mut core.array, DieId(0)).expect("a free superblock");
     assert_eq!(
         (core.ftl.lanes[0].free.len(), core.array.superblock(superblock).state),
         (free - 1, SuperblockState::Open)
@@ -394,5 +393,5 @@ fn a_superblock_that_is_closed_without_a_programmed_unit_is_free() {
         (core.ftl.lanes[0].free.len(), core.array.superblock(superblock).state),
         (free, SuperblockState::Free)
     );
-    core.ftl.audit(&core.geometry, &core.array).unwrap();
+    core.ftl.audit(&core.array).unwrap();
 }

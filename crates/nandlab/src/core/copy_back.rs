@@ -40,7 +40,7 @@ impl<P: Probe> Core<P> {
                 };
                 let lpn = self.array.lpn(source);
                 self.array.stage(unit, lpn, self.array.stamp(source));
-                let is_valid = self.ftl.is_valid(&self.geometry, source);
+                let is_valid = self.ftl.is_valid(source);
                 let owner = if is_valid { Owner::Job(lane) } else { Owner::Padding };
                 let mut transaction =
                     self.transaction(FlashOp::Copyback, unit, lpn, owner, cause, Class::Background);

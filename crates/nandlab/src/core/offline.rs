@@ -116,14 +116,14 @@ impl<'a, P: Probe> Offline<'a, P> {
         if lpn.0 >= core.ftl.map.len() || core.ftl.map.get(lpn).is_some() {
             return false;
         }
-        core.ftl.remap(&core.geometry, &mut core.array, lpn, unit);
+        core.ftl.remap(&mut core.array, lpn, unit);
         true
     }
 
     /// Closes a loaded superblock.
     pub(crate) fn close(&mut self, superblock: SuperblockId) {
         let core = &mut *self.0;
-        core.ftl.close(&core.geometry, &mut core.array, superblock, Time::START);
+        core.ftl.close(&mut core.array, superblock, Time::START);
     }
 
     /// By superblock, adds P/E cycles without an erase.
@@ -132,7 +132,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         for (superblock, more) in core.array.superblocks.iter_mut().zip(cycles) {
             superblock.pe_cycles += more;
         }
-        core.ftl.on_worn(&core.geometry, &core.array);
+        core.ftl.on_worn(&core.array);
     }
 
     /// Programs a unit without simulated time, and calls `on_mapped` if the unit has an LPN. Returns whether the
@@ -156,11 +156,11 @@ impl<'a, P: Probe> Offline<'a, P> {
         );
         let is_closed = core.array.program(superblock, index) == core.shape(superblock).units;
         if lpn.0 != DEAD_LPN {
-            core.ftl.remap(&core.geometry, &mut core.array, lpn, unit);
+            core.ftl.remap(&mut core.array, lpn, unit);
             on_mapped(lpn);
         }
         if is_closed {
-            core.ftl.close(&core.geometry, &mut core.array, superblock, core.now);
+            core.ftl.close(&mut core.array, superblock, core.now);
         }
         opened
     }
@@ -186,7 +186,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         if moved > core.stream_room(lane, stream) {
             return None;
         }
-        core.ftl.begin_emptying(&core.geometry, &mut core.array, victim);
+        core.ftl.begin_emptying(&mut core.array, victim);
         let mut index = 0;
         while let Some(next) = self.ftl.next_valid(victim, index) {
             index = next + 1;
@@ -197,7 +197,7 @@ impl<'a, P: Probe> Offline<'a, P> {
         let core = &mut *self.0;
         debug_assert!(core.array.superblock(victim).state == SuperblockState::Victim);
         core.array.erase(&core.geometry, victim);
-        core.ftl.release(&core.geometry, &mut core.array, victim, core.room.endurance);
+        core.ftl.release(&mut core.array, victim, core.room.endurance);
         Some(u64::from(moved))
     }
 }

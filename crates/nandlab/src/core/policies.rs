@@ -10,7 +10,7 @@ impl<P: Probe> Core<P> {
     /// or it fails; then the drive fails.
     #[inline]
     pub(crate) fn pick_victim(&mut self, lane: LaneId) -> Option<SuperblockId> {
-        match self.ftl.pick_victim(&self.geometry, &self.array, lane, self.now) {
+        match self.ftl.pick_victim(&self.array, lane, self.now) {
             Ok(victim) => victim,
             Err(error) => {
                 self.fail_policy(PolicyFault { slot: PolicySlot::Victim, lane: Some(lane), error });

@@ -81,7 +81,7 @@ impl<P: Probe> Core<P> {
             self.array.stage(unit, lpn, stamp);
         }
         if maps == Maps::Now {
-            replaces = self.ftl.remap(&self.geometry, &mut self.array, lpn, unit);
+            replaces = self.ftl.remap(&mut self.array, lpn, unit);
         }
         if let Some(old) = replaces {
             self.pin(old);
@@ -155,7 +155,7 @@ impl<P: Probe> Core<P> {
                 );
                 let units = self.geometry.units_per_page;
                 if self.array.skip(superblock, index, units) == self.shape(superblock).units {
-                    self.ftl.close(&self.geometry, &mut self.array, superblock, self.now);
+                    self.ftl.close(&mut self.array, superblock, self.now);
                     self.wake(Wake::Space(lane));
                     self.look_if_dead(superblock);
                 }
@@ -166,7 +166,7 @@ impl<P: Probe> Core<P> {
     /// Allocates the next unit of `stream` in `lane`; `None` without room.
     #[inline(always)]
     pub(crate) fn allocate(&mut self, lane: LaneId, stream: StreamId) -> Option<AllocatedUnit> {
-        self.ftl.allocate(&self.geometry, &mut self.array, lane, stream)
+        self.ftl.allocate(&mut self.array, lane, stream)
     }
 
     /// Queues a transaction of the pool on its die. [`Core::start_dies`] starts the die.
@@ -293,7 +293,7 @@ impl<P: Probe> Core<P> {
         let is_erased = self.array.erase_on_die(superblock, index);
         if is_erased {
             self.array.erase(&self.geometry, superblock);
-            self.ftl.release(&self.geometry, &mut self.array, superblock, self.room.endurance);
+            self.ftl.release(&mut self.array, superblock, self.room.endurance);
         }
         is_erased
     }

@@ -228,7 +228,7 @@ impl<P: Probe> Core<P> {
     /// Number of units of the host's open superblocks that are allocated and whose programs have not ended.
     pub(crate) fn host_units_queued(&self, lane: LaneId) -> u32 {
         let of_stream = |&stream: &StreamId| {
-            self.ftl.latest_superblock(&self.geometry, lane, stream).map_or(0, |(superblock, allocated)| {
+            self.ftl.latest_superblock(lane, stream).map_or(0, |(superblock, allocated)| {
                 allocated.saturating_sub(self.array.superblock(superblock).programmed)
             })
         };
@@ -337,7 +337,7 @@ impl<P: Probe> Core<P> {
     /// Number of valid units of the page that begins with `first`.
     pub(crate) fn valid_in_page(&self, first: UnitId) -> u32 {
         let units = self.geometry.units_of_page(first);
-        units.filter(|&unit| self.ftl.is_valid(&self.geometry, unit)).count() as u32
+        units.filter(|&unit| self.ftl.is_valid(unit)).count() as u32
     }
 
     /// The superblock with the fewest valid units of a lane, among the full superblocks that a job may empty with a
@@ -411,7 +411,7 @@ impl<P: Probe> Core<P> {
     #[inline(never)]
     fn found_dead(&mut self, superblock: SuperblockId) {
         let lane = self.geometry.lane_of(superblock);
-        self.ftl.begin_emptying(&self.geometry, &mut self.array, superblock);
+        self.ftl.begin_emptying(&mut self.array, superblock);
         let soon_free = u32::from(!self.retires(superblock));
         let space = &mut self.room.spaces[lane.index()];
         space.dead += 1;
@@ -426,7 +426,7 @@ impl<P: Probe> Core<P> {
 
     /// The stream to which a job writes the units of a superblock when it moves them off-chip.
     pub(crate) fn emptying_stream(&self, superblock: SuperblockId, is_wear: bool) -> StreamId {
-        self.ftl.emptying_stream(&self.geometry, &self.array, superblock, is_wear)
+        self.ftl.emptying_stream(&self.array, superblock, is_wear)
     }
 
     /// Number of units that the job of `lane` still has to move to `stream`, the stream of translation pages or of
@@ -477,7 +477,7 @@ impl<P: Probe> Core<P> {
     /// under way. Only for a lane without a job.
     pub(crate) fn close_open(&mut self, lane: LaneId, superblock: SuperblockId) -> bool {
         let programmed = self.array.superblock(superblock).programmed;
-        let is_left = self.ftl.leave_open_superblock(&self.geometry, lane, superblock, programmed);
+        let is_left = self.ftl.leave_open_superblock(lane, superblock, programmed);
         if is_left {
             self.close_early(superblock);
         } else if self
@@ -495,10 +495,10 @@ impl<P: Probe> Core<P> {
         let programmed = self.array.superblock(superblock).programmed;
         let left = self.shape(superblock).units - programmed;
         if programmed == 0 {
-            self.ftl.give_back(&self.geometry, &mut self.array, superblock);
+            self.ftl.give_back(&mut self.array, superblock);
         } else if left > 0 {
             self.array.skip_to(superblock, self.array.shape(superblock).units);
-            self.ftl.close(&self.geometry, &mut self.array, superblock, self.now);
+            self.ftl.close(&mut self.array, superblock, self.now);
             self.wake(Wake::Space(self.geometry.lane_of(superblock)));
             self.look_if_dead(superblock);
         }

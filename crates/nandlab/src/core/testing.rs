@@ -303,7 +303,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
     if let (FlashOp::Copyback, Some(source)) = (done.kind, done.replaces)
         && core.ftl.map.get(done.lpn) == Some(source)
     {
-        core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.unit);
+        core.ftl.remap(&mut core.array, done.lpn, done.unit);
     }
     let programmed = core.array.program(superblock, done.index);
     let programmed = if done.skips > 0 {
@@ -312,7 +312,7 @@ fn end(core: &mut Core<NoProbe>, done: &Transaction) {
         programmed
     };
     if programmed == core.shape(superblock).units {
-        core.ftl.close(&core.geometry, &mut core.array, superblock, core.now);
+        core.ftl.close(&mut core.array, superblock, core.now);
         core.wake(Wake::Space(core.geometry.lane_of(superblock)));
     }
     if let Some(old) = done.replaces {
@@ -348,7 +348,7 @@ pub(crate) fn fill(
 
 /// Deallocates an LPN. Returns the unit to which the LPN was mapped.
 pub(crate) fn unmap(core: &mut Core<NoProbe>, lpn: u32) -> Option<UnitId> {
-    core.ftl.unmap(&core.geometry, &mut core.array, Lpn(lpn))
+    core.ftl.unmap(&mut core.array, Lpn(lpn))
 }
 
 /// Deallocates all units of a full superblock, and erases the superblock without simulated time.
@@ -358,7 +358,7 @@ pub(crate) fn clear(core: &mut Core<NoProbe>, superblock: SuperblockId) {
         let lpn = core.array.lpn(core.geometry.unit(superblock, index));
         unmap(core, lpn.0);
     }
-    core.ftl.begin_emptying(&core.geometry, &mut core.array, superblock);
+    core.ftl.begin_emptying(&mut core.array, superblock);
     core.end_erase(core.geometry.unit(superblock, 0), crate::sched::Cause::Gc);
 }
 

@@ -14,7 +14,7 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// The first inconsistency found.
     pub fn audit(&self) -> Result<(), String> {
-        self.core.ftl.audit(&self.core.geometry, &self.core.array)?;
+        self.core.ftl.audit(&self.core.array)?;
         self.core.device.audit(&self.core.pool)?;
         if self.core.array.keeps_sequences() {
             for lpn in (0..self.core.geometry.logical_units).map(Lpn) {

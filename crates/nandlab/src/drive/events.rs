@@ -398,7 +398,7 @@ impl<P: Probe> Drive<P> {
         }
         let is_closed = programmed == self.core.shape(superblock).units;
         if is_closed {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, self.core.now);
+            self.core.ftl.close(&mut self.core.array, superblock, self.core.now);
         }
         self.core.read_counts.reset(done.unit);
         if let Some(partial) = &mut self.schemes.refreshing.partial {

@@ -100,8 +100,8 @@ impl<P: Probe> Drive<P> {
         let gc = self.spec.power.gc_in_flush.then(|| {
             // An erase makes older deallocations durable.
             self.path.host.trims.make_durable();
-            let Core { ftl, geometry, room, .. } = &self.core;
-            let gain_min = ftl.garbage_per_superblock(geometry, room.foreground_free);
+            let Core { ftl, room, .. } = &self.core;
+            let gain_min = ftl.garbage_per_superblock(room.foreground_free);
             let EnergySpec { read_j, erase_j, .. } = self.spec.energy;
             GcMeans { read_j, erase_j, gain_min }
         });

@@ -206,7 +206,7 @@ impl<P: Probe> Drive<P> {
         debug_assert!(self.core.pool.live() == 0, "write_if_room needs a drive without operations under way");
         let mut moved = 0;
         let lane = loop {
-            let lane = self.core.ftl.choose_lane(&self.core.geometry, &self.core.device, lpn, StreamId::HOST);
+            let lane = self.core.ftl.choose_lane(&self.core.device, lpn, StreamId::HOST);
             if let Some(lane) = lane.filter(|&lane| self.core.ftl.has_room(lane, StreamId::HOST)) {
                 break lane;
             }

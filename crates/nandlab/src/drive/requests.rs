@@ -255,7 +255,7 @@ impl<P: Probe> Drive<P> {
         for lpn in (first..end).map(Lpn) {
             let host = &mut self.path.host;
             let was_cached = self.caching.as_mut().is_some_and(|cache| cache.trim(&mut self.core, host, lpn));
-            let old = self.core.ftl.unmap(&self.core.geometry, &mut self.core.array, lpn);
+            let old = self.core.ftl.unmap(&mut self.core.array, lpn);
             if let Some(old) = old {
                 self.schemes.refreshing.on_unit_obsolete(&mut self.core, old);
                 self.core.look_if_dead(self.core.geometry.superblock_of(old));

@@ -172,8 +172,8 @@ impl<P: Probe> Drive<P> {
                 let unit = self.core.geometry.unit(SuperblockId(id), index);
                 // Combination pages have no data of the host. Links to them are not saved, so combination pages are
                 // saved as invalid.
-                let is_valid = self.core.ftl.is_valid(&self.core.geometry, unit)
-                    && !self.core.ftl.is_combination(self.core.array.lpn(unit));
+                let is_valid =
+                    self.core.ftl.is_valid(unit) && !self.core.ftl.is_combination(self.core.array.lpn(unit));
                 out.put_u32(if is_valid { self.core.array.lpn(unit).0 } else { DEAD_LPN })?;
             }
         }
@@ -298,7 +298,7 @@ impl<P: Probe> Drive<P> {
                     }
                 }
             }
-            self.core.ftl.restore_lane(&self.core.geometry, &self.core.array, lane, nexts);
+            self.core.ftl.restore_lane(&self.core.array, lane, nexts);
         }
         input.finish()?;
         let mut offline = Offline::new(&mut self.core);

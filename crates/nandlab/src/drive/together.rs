@@ -598,7 +598,7 @@ impl<P: Probe> Drive<P> {
         core.take_over_errors(source, done.unit);
         // If the host has written the LPN meanwhile, or had done so before, the copy is invalid.
         if done.owner != Owner::Padding && core.ftl.map.get(done.lpn) == Some(source) {
-            core.ftl.remap(&core.geometry, &mut core.array, done.lpn, done.unit);
+            core.ftl.remap(&mut core.array, done.lpn, done.unit);
             let lane = core.geometry.lane_of(from);
             path.map.on_moved(core, lane, done.lpn, false);
             if let Some(cache) = &mut schemes.refreshing.error_cache {

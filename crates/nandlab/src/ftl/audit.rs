@@ -1,7 +1,7 @@
 //! The audit of the FTL's state.
 
 use super::Ftl;
-use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId};
 use crate::flash::{Array, SuperblockState};
 
 impl Ftl {
@@ -10,7 +10,7 @@ impl Ftl {
     ///
     /// # Errors
     /// The first contradiction found.
-    pub fn audit(&self, geometry: &Geometry, array: &Array) -> Result<(), String> {
+    pub fn audit(&self, array: &Array) -> Result<(), String> {
         let mut mapped = 0;
         for lpn in (0..self.map.len()).map(Lpn) {
             let Some(unit) = self.map.get(lpn) else { continue };
@@ -19,12 +19,12 @@ impl Ftl {
                 return Err(format!(
                     "LPN {} maps to {}, whose OOB has LPN {}",
                     lpn.0,
-                    geometry.show(unit),
+                    self.geometry.show(unit),
                     array.lpn(unit).0
                 ));
             }
-            if !self.is_valid(geometry, unit) {
-                return Err(format!("LPN {} maps to {}, which is invalid", lpn.0, geometry.show(unit)));
+            if !self.is_valid(unit) {
+                return Err(format!("LPN {} maps to {}, which is invalid", lpn.0, self.geometry.show(unit)));
             }
         }
         if mapped != self.map.mapped() {
@@ -32,8 +32,8 @@ impl Ftl {
         }
         let mut valid_in_drive = 0;
         for (lane, state) in self.lanes.iter().enumerate() {
-            let first = geometry.first_superblock(LaneId(lane as u32)).index();
-            let superblocks = &array.superblocks[first..first + geometry.superblocks_per_lane as usize];
+            let first = self.geometry.first_superblock(LaneId(lane as u32)).index();
+            let superblocks = &array.superblocks[first..first + self.geometry.superblocks_per_lane as usize];
             let mut in_list = vec![false; superblocks.len()];
             for superblock in state.free.iter() {
                 if std::mem::replace(&mut in_list[superblock as usize], true) {
@@ -53,7 +53,7 @@ impl Ftl {
                 ));
             }
             let is_bad = |within: &usize| superblocks[*within].state == SuperblockState::Bad;
-            let good = geometry.superblocks_in(LaneId(lane as u32)) as usize;
+            let good = self.geometry.superblocks_in(LaneId(lane as u32)) as usize;
             if (0..superblocks.len()).any(|within| is_bad(&within) != (within >= good)) {
                 return Err(format!(
                     "lane {lane} has {good} superblocks, which the states of its superblocks contradict"

@@ -24,7 +24,7 @@
 //! the others, because the controller takes more power than the programs of a die.
 
 use super::{AllocatedUnit, Ftl};
-use crate::base::geometry::{Cell, DieId, Geometry, SuperblockId};
+use crate::base::geometry::{Cell, DieId, SuperblockId};
 use crate::flash::Array;
 use crate::spec::choices;
 
@@ -84,13 +84,8 @@ impl FlushPrograms {
     /// Prepares a flush of about `units` units on the drive in its present state. On 3D cells `csw` writes at most
     /// `together` superblocks of a die layer by layer, before it takes the next superblocks; `None`: all free
     /// superblocks.
-    pub fn new(
-        method: FlushMethod,
-        geometry: &Geometry,
-        ftl: &Ftl,
-        units: u32,
-        together: Option<u32>,
-    ) -> Self {
+    pub fn new(method: FlushMethod, ftl: &Ftl, units: u32, together: Option<u32>) -> Self {
+        let geometry = &ftl.geometry;
         let die = |turn: u32| match method {
             FlushMethod::Plain => DieId(turn),
             // The channel varies fastest, then the die, then the chip.
@@ -102,7 +97,7 @@ impl FlushPrograms {
         };
         // The flush takes free superblocks, which have the first shape.
         let shape = ftl.shapes.first();
-        let required = required_programs(geometry, ftl, units.div_ceil(shape.units_per_program));
+        let required = required_programs(ftl, units.div_ceil(shape.units_per_program));
         let (programs_on_die, programs_per_row) = (shape.programs_on_die(), shape.programs_per_row());
         let (lsb_only, set_max) = match shape.cell {
             Cell::Slc => (0, 1),
@@ -169,7 +164,6 @@ impl FlushPrograms {
     /// programming unit left. `None` if there is no such die.
     pub fn next(
         &mut self,
-        geometry: &Geometry,
         array: &mut Array,
         ftl: &mut Ftl,
         busy: impl Fn(DieId) -> bool,
@@ -181,9 +175,9 @@ impl FlushPrograms {
                 continue;
             }
             let allocated = if self.is_by_die {
-                self.program_of_die(die, geometry, array, ftl)
+                self.program_of_die(die, array, ftl)
             } else {
-                ftl.allocate_for_flush(geometry, array, die)
+                ftl.allocate_for_flush(array, die)
             };
             if allocated.is_some() {
                 self.turn = turn + 1;
@@ -195,13 +189,7 @@ impl FlushPrograms {
 
     /// The next programming unit of a die in the superblocks that the flush takes for itself, by its first unit. `None`
     /// if none is left.
-    fn program_of_die(
-        &mut self,
-        die: DieId,
-        geometry: &Geometry,
-        array: &mut Array,
-        ftl: &mut Ftl,
-    ) -> Option<AllocatedUnit> {
+    fn program_of_die(&mut self, die: DieId, array: &mut Array, ftl: &mut Ftl) -> Option<AllocatedUnit> {
         let (end, units) = (self.programs_on_die, self.units_per_program);
         let skipped_after = self.skipped_after();
         let on_die = &mut self.dies[die.index()];
@@ -210,10 +198,10 @@ impl FlushPrograms {
             let taken = on_die.at - on_die.set_start;
             if on_die.program == 0 && taken < self.set_max {
                 let shared = self.shared.get(on_die.superblocks.len()).copied();
-                match shared.or_else(|| ftl.take_flush_superblock(geometry, array, die)) {
+                match shared.or_else(|| ftl.take_flush_superblock(array, die)) {
                     Some(superblock) => {
                         on_die.superblocks.push(superblock);
-                        if geometry.dies_per_lane > 1 && shared.is_none() {
+                        if ftl.geometry.dies_per_lane > 1 && shared.is_none() {
                             self.shared.push(superblock);
                         }
                     }
@@ -232,8 +220,8 @@ impl FlushPrograms {
         }
         let (superblock, program) = (on_die.superblocks[on_die.at], on_die.program);
         on_die.at += 1;
-        let index = geometry.stripes.unit(geometry.die_in_lane(die), program * units);
-        let unit = geometry.unit(superblock, index);
+        let index = ftl.geometry.stripes.unit(ftl.geometry.die_in_lane(die), program * units);
+        let unit = ftl.geometry.unit(superblock, index);
         // Each die of a superblock on several dies counts as opening the superblock.
         Some(AllocatedUnit { unit, opened: program == 0, skips: (skipped_after(program) * units) as u16 })
     }
@@ -274,7 +262,8 @@ pub fn lsb_only_wordlines(rows: u64, rows_per_wordline: u64, required: u64) -> u
 /// Eq. 6: the number of programming units required of each free superblock on each of its dies, for a flush of
 /// `programs` programming units in all, if each die provides as many superblocks as the die with the fewest free
 /// superblocks. Dies without free superblocks are left out.
-fn required_programs(geometry: &Geometry, ftl: &Ftl, programs: u32) -> u32 {
+fn required_programs(ftl: &Ftl, programs: u32) -> u32 {
+    let geometry = &ftl.geometry;
     let superblocks =
         |die: u32| -> u32 { geometry.lanes_of(DieId(die)).map(|lane| ftl.flush_superblocks(lane)).sum() };
     let free: Vec<u32> = (0..geometry.dies).map(superblocks).filter(|&superblocks| superblocks > 0).collect();
@@ -287,8 +276,7 @@ fn required_programs(geometry: &Geometry, ftl: &Ftl, programs: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::geometry::LaneId;
-    use crate::base::geometry::{DriveSpec, Layout, Superblock};
+    use crate::base::geometry::{DriveSpec, Geometry, LaneId, Layout, Superblock};
     use crate::base::policy::PolicyError;
     use crate::core::testing::shapes;
     use crate::flash::Keeps;
@@ -362,7 +350,7 @@ mod tests {
         let mut ftl = Ftl::new(config, &geometry, &array);
         for (lane, free) in (0..4).map(LaneId).zip(free) {
             while ftl.flush_superblocks(lane) > free {
-                ftl.take_flush_superblock(&geometry, &mut array, DieId(lane.0));
+                ftl.take_flush_superblock(&mut array, DieId(lane.0));
             }
         }
         Bench { geometry, array, ftl }
@@ -374,11 +362,10 @@ mod tests {
         let Bench { geometry, array, ftl } = bench;
         // The last page has one unit of data.
         let units = geometry.units_per_page;
-        let mut places =
-            FlushPrograms::new(FlushMethod::Csw, geometry, ftl, (count - 1) * units + 1, together);
+        let mut places = FlushPrograms::new(FlushMethod::Csw, ftl, (count - 1) * units + 1, together);
         let mut by_die = <[Vec<u32>; 4]>::default();
         for _ in 0..count {
-            let place = places.next(geometry, array, ftl, |_| false).expect("a page is free");
+            let place = places.next(array, ftl, |_| false).expect("a page is free");
             let (superblock, index) = geometry.split(place.unit);
             assert_eq!((index % units, u32::from(place.skips) % units), (0, 0));
             by_die[geometry.die_of(geometry.lane_of(superblock)).index()].push(index / units);

@@ -77,6 +77,7 @@ pub struct Ftl {
     /// By unit, one bit: whether the unit is valid. Every superblock starts a new word.
     valid: Huge<u64>,
     words_per_superblock: usize,
+    geometry: Geometry,
     /// The shapes of the drive. Free superblocks have the first one.
     shapes: Shapes,
     levelling: WearLevelling,
@@ -151,6 +152,7 @@ impl Ftl {
             valid: Huge::zeroed(words_per_superblock * geometry.superblocks as usize),
             words_per_superblock,
             shapes,
+            geometry: geometry.clone(),
             levelling,
             shares_first_superblock: streams.spec(StreamId::GC).need.open == 0,
             reserve_superblocks: needs.free() as u32,
@@ -178,13 +180,7 @@ impl Ftl {
     /// leaves the lane its reserve and, in a superblock shared with GC, the units for copies ([`Lane::has_room`]).
     /// `None` if the stream has no unit left that it may take, and may not take a free superblock.
     #[inline]
-    pub fn allocate(
-        &mut self,
-        geometry: &Geometry,
-        array: &mut Array,
-        lane: LaneId,
-        stream: StreamId,
-    ) -> Option<AllocatedUnit> {
+    pub fn allocate(&mut self, array: &mut Array, lane: LaneId, stream: StreamId) -> Option<AllocatedUnit> {
         let state = &self.lanes[lane.index()];
         let mut keep = 0;
         if self.streams.is_host(stream) {
@@ -193,14 +189,13 @@ impl Ftl {
             }
             keep = self.reserve_superblocks + state.promised_superblocks;
         }
-        self.allocate_keeping(geometry, array, lane, stream, keep)
+        self.allocate_keeping(array, lane, stream, keep)
     }
 
     /// Allocates the next unit of `stream` in `lane`, and leaves the lane at least `keep` free superblocks.
     #[inline]
     fn allocate_keeping(
         &mut self,
-        geometry: &Geometry,
         array: &mut Array,
         lane: LaneId,
         stream: StreamId,
@@ -216,20 +211,20 @@ impl Ftl {
             let spec = self.streams.spec(stream);
             let superblock =
                 if spec.opens_most_worn { state.free.pop_most_worn() } else { state.free.pop() }?;
-            let superblock = SuperblockId(geometry.first_superblock(lane).0 + superblock);
+            let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + superblock);
             let of_superblock = array.superblock_mut(superblock);
             (of_superblock.state, of_superblock.mark) = (SuperblockState::Open, spec.mark);
             let shape = array.shape_id(superblock);
-            state.begin(at, geometry.unit(superblock, 0), shape, &self.shapes);
+            state.begin(at, self.geometry.unit(superblock, 0), shape, &self.shapes);
         }
-        Some(AllocatedUnit { opened, ..state.take(at, geometry) })
+        Some(AllocatedUnit { opened, ..state.take(at, &self.geometry) })
     }
 
     /// At power failure, takes back the units allocated to programs that will never begin, in the streams to which the
     /// flush writes: dirty units to the host's, lines of the VSM to that of combination pages ([`Writer::Internal`]),
     /// and the copies of GC to that of GC. `programmed` returns the number of units of a superblock, the first ones, that will have been
     /// programmed or skipped.
-    pub fn take_back_queued(&mut self, geometry: &Geometry, programmed: impl Fn(SuperblockId) -> u32) {
+    pub fn take_back_queued(&mut self, programmed: impl Fn(SuperblockId) -> u32) {
         let streams = &self.streams;
         let is_written = |&stream: &StreamId| {
             stream == StreamId::GC
@@ -242,7 +237,7 @@ impl Ftl {
                 // A superblock whose units are all allocated may have been erased and opened for another stream by now.
                 if !open.is_full() {
                     let first = open.end - self.shapes[open.shape].units;
-                    let next = first + programmed(geometry.superblock_of(UnitId(first)));
+                    let next = first + programmed(self.geometry.superblock_of(UnitId(first)));
                     lane.free_units += open.next.saturating_sub(next);
                     open.next = open.next.min(next);
                 }
@@ -251,9 +246,9 @@ impl Ftl {
     }
 
     /// The lane of `die` to which a plain emergency flush writes next: the one with the most room.
-    pub fn flush_lane(&self, geometry: &Geometry, die: DieId) -> Option<LaneId> {
+    pub fn flush_lane(&self, die: DieId) -> Option<LaneId> {
         let room = |lane: &LaneId| self.flush_room(*lane);
-        geometry.lanes_of(die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
+        self.geometry.lanes_of(die).reduce(|a, b| if room(&b) > room(&a) { b } else { a })
     }
 
     /// The units of a lane that a plain emergency flush can write.
@@ -266,17 +261,12 @@ impl Ftl {
     /// Allocates a programming unit for an emergency flush from the host's stream, in [`Ftl::flush_lane`] of `die`, as
     /// [`Ftl::allocate_program`] does. `None` also if the next programming unit of a superblock on several dies is on
     /// another die.
-    pub fn allocate_for_flush(
-        &mut self,
-        geometry: &Geometry,
-        array: &mut Array,
-        die: DieId,
-    ) -> Option<AllocatedUnit> {
-        let lane = self.flush_lane(geometry, die)?;
-        if self.next_die(geometry, lane, StreamId::HOST)? != die {
+    pub fn allocate_for_flush(&mut self, array: &mut Array, die: DieId) -> Option<AllocatedUnit> {
+        let lane = self.flush_lane(die)?;
+        if self.next_die(lane, StreamId::HOST)? != die {
             return None;
         }
-        self.allocate_program(geometry, array, (lane, StreamId::HOST), FLUSH_KEEPS_SUPERBLOCKS)
+        self.allocate_program(array, (lane, StreamId::HOST), FLUSH_KEEPS_SUPERBLOCKS)
     }
 
     /// Allocates a programming unit, and leaves the lane at least `keep` free superblocks. Returns its first unit with
@@ -284,53 +274,43 @@ impl Ftl {
     /// stream must not be amid a programming unit.
     pub fn allocate_program(
         &mut self,
-        geometry: &Geometry,
         array: &mut Array,
         (lane, stream): (LaneId, StreamId),
         keep: u32,
     ) -> Option<AllocatedUnit> {
-        let mut first = self.allocate_keeping(geometry, array, lane, stream, keep)?;
+        let mut first = self.allocate_keeping(array, lane, stream, keep)?;
         let at = self.open_of(stream);
         let shape = &self.shapes[self.lanes[lane.index()].open[at].shape];
         debug_assert!(shape.place_in_program(first.unit) == 0, "the stream is amid a programming unit");
         for _ in 1..shape.units_per_program {
-            first.skips = self.lanes[lane.index()].take(at, geometry).skips;
+            first.skips = self.lanes[lane.index()].take(at, &self.geometry).skips;
         }
         Some(first)
     }
 
     /// Takes a free superblock for an emergency flush, from the lane of `die` that has the most superblocks which the
     /// flush may take ([`Ftl::flush_superblocks`]); `None` if no lane has one.
-    pub fn take_flush_superblock(
-        &mut self,
-        geometry: &Geometry,
-        array: &mut Array,
-        die: DieId,
-    ) -> Option<SuperblockId> {
+    pub fn take_flush_superblock(&mut self, array: &mut Array, die: DieId) -> Option<SuperblockId> {
         let superblocks = |lane: &LaneId| self.flush_superblocks(*lane);
-        let lane =
-            geometry.lanes_of(die).reduce(|a, b| if superblocks(&b) > superblocks(&a) { b } else { a })?;
+        let lane = self
+            .geometry
+            .lanes_of(die)
+            .reduce(|a, b| if superblocks(&b) > superblocks(&a) { b } else { a })?;
         if self.flush_superblocks(lane) == 0 {
             return None;
         }
         let state = &mut self.lanes[lane.index()];
         let within = state.free.pop()?;
         state.free_units -= self.shapes.first().units;
-        let superblock = SuperblockId(geometry.first_superblock(lane).0 + within);
+        let superblock = SuperblockId(self.geometry.first_superblock(lane).0 + within);
         array.superblock_mut(superblock).state = SuperblockState::Open;
         Some(superblock)
     }
 
     /// Makes the stream that fills `superblock` continue in another superblock, if exactly the first `programmed` units
     /// of `superblock` are allocated or skipped. Returns whether the stream has left the superblock.
-    pub fn leave_open_superblock(
-        &mut self,
-        geometry: &Geometry,
-        lane: LaneId,
-        superblock: SuperblockId,
-        programmed: u32,
-    ) -> bool {
-        let first = geometry.unit(superblock, 0).0;
+    pub fn leave_open_superblock(&mut self, lane: LaneId, superblock: SuperblockId, programmed: u32) -> bool {
+        let first = self.geometry.unit(superblock, 0).0;
         let Self { lanes, shapes, .. } = self;
         let state = &mut lanes[lane.index()];
         let fills = |open: &OpenSuperblock| !open.is_full() && open.end == first + shapes[open.shape].units;
@@ -347,11 +327,11 @@ impl Ftl {
 
     /// Returns a superblock from [`Ftl::take_flush_superblock`] to the free superblocks. No unit of the superblock may
     /// be programmed.
-    pub fn give_back(&mut self, geometry: &Geometry, array: &mut Array, superblock: SuperblockId) {
-        let lane = geometry.lane_of(superblock);
+    pub fn give_back(&mut self, array: &mut Array, superblock: SuperblockId) {
+        let lane = self.geometry.lane_of(superblock);
         let of_superblock = array.superblock_mut(superblock);
         (of_superblock.state, of_superblock.mark) = (SuperblockState::Free, 0);
-        let within = superblock.0 - geometry.first_superblock(lane).0;
+        let within = superblock.0 - self.geometry.first_superblock(lane).0;
         let state = &mut self.lanes[lane.index()];
         state.free.push(self.levelling, within, of_superblock.pe_cycles);
         state.free_units += self.shapes.first().units;
@@ -414,15 +394,9 @@ impl Ftl {
 
     /// The stream to which a job moves the units of `superblock` off-chip. It follows from one unit, because data,
     /// translation pages and combination pages never share a superblock.
-    pub fn emptying_stream(
-        &self,
-        geometry: &Geometry,
-        array: &Array,
-        superblock: SuperblockId,
-        is_wear: bool,
-    ) -> StreamId {
+    pub fn emptying_stream(&self, array: &Array, superblock: SuperblockId, is_wear: bool) -> StreamId {
         let index = self.next_valid(superblock, 0);
-        let lpn = index.map_or(Lpn(0), |index| array.lpn(geometry.unit(superblock, index)));
+        let lpn = index.map_or(Lpn(0), |index| array.lpn(self.geometry.unit(superblock, index)));
         self.copy_stream(lpn, is_wear)
     }
 
@@ -446,8 +420,8 @@ impl Ftl {
 
     /// Whether a unit is valid.
     #[inline(always)]
-    pub fn is_valid(&self, geometry: &Geometry, unit: UnitId) -> bool {
-        let (superblock, index) = geometry.split(unit);
+    pub fn is_valid(&self, unit: UnitId) -> bool {
+        let (superblock, index) = self.geometry.split(unit);
         let (word, bit) = self.bit(superblock, index);
         self.valid[word] & bit != 0
     }
@@ -469,32 +443,26 @@ impl Ftl {
     /// Maps `lpn` to `unit`, which becomes valid. Returns the unit to which `lpn` was mapped before; this unit is now
     /// invalid.
     #[inline]
-    pub fn remap(
-        &mut self,
-        geometry: &Geometry,
-        array: &mut Array,
-        lpn: Lpn,
-        unit: UnitId,
-    ) -> Option<UnitId> {
+    pub fn remap(&mut self, array: &mut Array, lpn: Lpn, unit: UnitId) -> Option<UnitId> {
         let old = self.map.set(lpn, unit);
-        let (superblock, index) = geometry.split(unit);
+        let (superblock, index) = self.geometry.split(unit);
         let (word, bit) = self.bit(superblock, index);
         self.valid[word] |= bit;
         array.superblock_mut(superblock).valid += 1;
-        self.lanes[geometry.lane_of(superblock).index()].valid += 1;
+        self.lanes[self.geometry.lane_of(superblock).index()].valid += 1;
         if let Some(old) = old {
-            self.invalidate(geometry, array, old);
+            self.invalidate(array, old);
         }
         if self.is_combination(lpn) {
-            self.count_combination(geometry, Some(unit), old);
+            self.count_combination(Some(unit), old);
         }
         old
     }
 
     /// Counts a combination page as valid at `now`, and no longer as valid at `before`.
     #[cold]
-    fn count_combination(&mut self, geometry: &Geometry, now: Option<UnitId>, before: Option<UnitId>) {
-        let lane = |unit: UnitId| geometry.lane_of(geometry.superblock_of(unit)).index();
+    fn count_combination(&mut self, now: Option<UnitId>, before: Option<UnitId>) {
+        let lane = |unit: UnitId| self.geometry.lane_of(self.geometry.superblock_of(unit)).index();
         if let Some(unit) = now {
             self.lanes[lane(unit)].combinations += 1;
         }
@@ -505,39 +473,39 @@ impl Ftl {
 
     /// Unmaps `lpn`. Returns the unit to which `lpn` was mapped; this unit is now invalid.
     #[inline]
-    pub fn unmap(&mut self, geometry: &Geometry, array: &mut Array, lpn: Lpn) -> Option<UnitId> {
+    pub fn unmap(&mut self, array: &mut Array, lpn: Lpn) -> Option<UnitId> {
         let old = self.map.clear(lpn)?;
-        self.invalidate(geometry, array, old);
+        self.invalidate(array, old);
         if self.is_combination(lpn) {
-            self.count_combination(geometry, None, Some(old));
+            self.count_combination(None, Some(old));
         }
         Some(old)
     }
 
     #[inline]
-    fn invalidate(&mut self, geometry: &Geometry, array: &mut Array, unit: UnitId) -> SuperblockId {
-        let (superblock, index) = geometry.split(unit);
+    fn invalidate(&mut self, array: &mut Array, unit: UnitId) -> SuperblockId {
+        let (superblock, index) = self.geometry.split(unit);
         let (word, bit) = self.bit(superblock, index);
         debug_assert!(
             self.valid[word] & bit != 0,
             "unit {} to be invalidated is invalid already",
-            geometry.show(unit)
+            self.geometry.show(unit)
         );
         self.valid[word] &= !bit;
-        let lane = geometry.lane_of(superblock);
+        let lane = self.geometry.lane_of(superblock);
         self.lanes[lane.index()].valid -= 1;
         let state = array.superblock_mut(superblock);
         state.valid -= 1;
         if state.state == SuperblockState::Full {
-            self.index.lower(lane, superblock.0 - geometry.first_superblock(lane).0, state.valid);
+            self.index.lower(lane, superblock.0 - self.geometry.first_superblock(lane).0, state.valid);
         }
         superblock
     }
 
     /// Closes `superblock`: the superblock becomes full, a candidate for GC.
-    pub fn close(&mut self, geometry: &Geometry, array: &mut Array, superblock: SuperblockId, now: Time) {
-        let lane = geometry.lane_of(superblock);
-        let within = superblock.0 - geometry.first_superblock(lane).0;
+    pub fn close(&mut self, array: &mut Array, superblock: SuperblockId, now: Time) {
+        let lane = self.geometry.lane_of(superblock);
+        let within = superblock.0 - self.geometry.first_superblock(lane).0;
         let state = array.superblock_mut(superblock);
         state.state = SuperblockState::Full;
         state.closed_at = now;
@@ -559,7 +527,6 @@ impl Ftl {
     /// When the policy fails or picks a superblock that is not full.
     pub fn pick_victim(
         &mut self,
-        geometry: &Geometry,
         array: &Array,
         lane: LaneId,
         now: Time,
@@ -567,66 +534,37 @@ impl Ftl {
         if !self.has_garbage(lane) {
             return Ok(None);
         }
-        let candidates = Self::candidates_of(geometry, array, lane, now, &self.index);
+        let of_lane = self.geometry.superblocks_of(lane);
+        let candidates = Candidates::new(array, lane, of_lane, now, &self.index);
         let within = self.picks.pick(&candidates)?;
-        Ok(within.map(|within| SuperblockId(geometry.first_superblock(lane).0 + within)))
+        Ok(within.map(|within| SuperblockId(self.geometry.first_superblock(lane).0 + within)))
     }
 
     /// The full superblock with the fewest valid units, which the policy `greedy` picks; `None` without full
     /// superblocks.
-    pub fn least_valid(
-        &self,
-        geometry: &Geometry,
-        array: &Array,
-        lane: LaneId,
-        now: Time,
-    ) -> Option<SuperblockId> {
-        let within = self.candidates(geometry, array, lane, now).least_valid()?;
-        Some(SuperblockId(geometry.first_superblock(lane).0 + within))
+    pub fn least_valid(&self, array: &Array, lane: LaneId, now: Time) -> Option<SuperblockId> {
+        let within = self.candidates(array, lane, now).least_valid()?;
+        Some(SuperblockId(self.geometry.first_superblock(lane).0 + within))
     }
 
     /// The input of a policy that picks superblocks of `lane`.
-    pub(crate) fn candidates<'a>(
-        &'a self,
-        geometry: &Geometry,
-        array: &'a Array,
-        lane: LaneId,
-        now: Time,
-    ) -> Candidates<'a> {
-        Self::candidates_of(geometry, array, lane, now, &self.index)
-    }
-
-    fn candidates_of<'a>(
-        geometry: &Geometry,
-        array: &'a Array,
-        lane: LaneId,
-        now: Time,
-        index: &'a LeastValid,
-    ) -> Candidates<'a> {
-        let of_lane = geometry.superblocks_of(lane);
-        let shapes = array.shapes_of(of_lane.clone());
-        Candidates { lane, superblocks: &array.superblocks[of_lane], shapes, now, index }
+    pub(crate) fn candidates<'a>(&'a self, array: &'a Array, lane: LaneId, now: Time) -> Candidates<'a> {
+        Candidates::new(array, lane, self.geometry.superblocks_of(lane), now, &self.index)
     }
 
     /// Makes `superblock` a victim: it is no longer a candidate.
-    pub fn begin_emptying(&mut self, geometry: &Geometry, array: &mut Array, superblock: SuperblockId) {
+    pub fn begin_emptying(&mut self, array: &mut Array, superblock: SuperblockId) {
         array.superblock_mut(superblock).state = SuperblockState::Victim;
-        let lane = geometry.lane_of(superblock);
-        let first = geometry.first_superblock(lane);
-        let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
+        let lane = self.geometry.lane_of(superblock);
+        let first = self.geometry.first_superblock(lane);
+        let superblocks = &array.superblocks[self.geometry.superblocks_of(lane)];
         self.index.leave(lane, superblock.0 - first.0, superblocks);
     }
 
     /// Makes `superblock`, which has been erased, free. Retires it instead if it has reached `endurance` P/E cycles.
-    pub fn release(
-        &mut self,
-        geometry: &Geometry,
-        array: &mut Array,
-        superblock: SuperblockId,
-        endurance: u32,
-    ) {
-        let lane = geometry.lane_of(superblock);
-        let within = superblock.0 - geometry.first_superblock(lane).0;
+    pub fn release(&mut self, array: &mut Array, superblock: SuperblockId, endurance: u32) {
+        let lane = self.geometry.lane_of(superblock);
+        let within = superblock.0 - self.geometry.first_superblock(lane).0;
         let state = &mut self.lanes[lane.index()];
         state.erases_unchecked += 1;
         let superblock = array.superblock_mut(superblock);
@@ -642,23 +580,17 @@ impl Ftl {
     }
 
     /// Updates the order of the free superblocks after their P/E cycles have risen without an erase.
-    pub fn on_worn(&mut self, geometry: &Geometry, array: &Array) {
-        for (lane, state) in (0..geometry.lanes).map(LaneId).zip(&mut self.lanes) {
-            let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
+    pub fn on_worn(&mut self, array: &Array) {
+        for (lane, state) in (0..self.geometry.lanes).map(LaneId).zip(&mut self.lanes) {
+            let superblocks = &array.superblocks[self.geometry.superblocks_of(lane)];
             state.free.on_worn(self.levelling, |within| superblocks[within as usize].pe_cycles);
         }
     }
 
     /// Rebuilds a lane's free list from the states of its superblocks, for a loaded drive, and sets its open
     /// superblocks. `open` has the next unit of each stream; `None` for a stream without an open superblock.
-    pub fn restore_lane(
-        &mut self,
-        geometry: &Geometry,
-        array: &Array,
-        lane: LaneId,
-        open: [Option<UnitId>; STREAMS_MAX],
-    ) {
-        let superblocks = &array.superblocks[geometry.superblocks_of(lane)];
+    pub fn restore_lane(&mut self, array: &Array, lane: LaneId, open: [Option<UnitId>; STREAMS_MAX]) {
+        let superblocks = &array.superblocks[self.geometry.superblocks_of(lane)];
         let state = &mut self.lanes[lane.index()];
         state.free = FreeSuperblocks::default();
         for (within, superblock) in superblocks.iter().enumerate() {
@@ -669,9 +601,9 @@ impl Ftl {
         state.usable_superblocks = superblocks.iter().filter(|b| b.state.is_usable()).count() as u32;
         state.open = open.map(|next| {
             next.map_or(OpenSuperblock::default(), |next| {
-                let superblock = geometry.superblock_of(next);
+                let superblock = self.geometry.superblock_of(next);
                 let shape = array.shape_id(superblock);
-                let end = geometry.unit(superblock, 0).0 + array.shapes()[shape].units;
+                let end = self.geometry.unit(superblock, 0).0 + array.shapes()[shape].units;
                 OpenSuperblock { next: next.0, end, shape, ..OpenSuperblock::default() }
             })
         });

@@ -7,7 +7,7 @@ use super::allocation::Allocator;
 use super::lane::{Lane, OpenSuperblock};
 use super::streams::Writer;
 use super::{FLUSH_KEEPS_SUPERBLOCKS, Ftl, StreamId};
-use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::sched::Device;
 use std::cell::OnceCell;
 
@@ -42,8 +42,9 @@ impl Ftl {
     /// The invalid units that a full superblock has on average, at least, in a lane of superblocks that are not
     /// retired, when less than `foreground_free` of the units that can become free for the host is free; at least 1. A
     /// superblock's worth of garbage may be in the victim of a job and another one in open superblocks.
-    pub fn garbage_per_superblock(&self, geometry: &Geometry, foreground_free: f64) -> u32 {
-        let (superblocks, units_per_superblock) = (geometry.fewest_superblocks(), self.shapes.first().units);
+    pub fn garbage_per_superblock(&self, foreground_free: f64) -> u32 {
+        let (superblocks, units_per_superblock) =
+            (self.geometry.fewest_superblocks(), self.shapes.first().units);
         let spare = self.needs.usable_units(superblocks.into()).saturating_sub(self.needs.valid_units());
         let garbage = spare as f64 * (1.0 - foreground_free) - 2.0 * f64::from(units_per_superblock);
         ((garbage / f64::from(superblocks)) as u32).clamp(1, units_per_superblock)
@@ -104,28 +105,23 @@ impl Ftl {
 
     /// The lane for a host write of `lpn` to `stream`; `None` if dynamic allocation finds no lane with room.
     #[inline]
-    pub fn choose_lane(
-        &mut self,
-        geometry: &Geometry,
-        device: &Device,
-        lpn: Lpn,
-        stream: StreamId,
-    ) -> Option<LaneId> {
+    pub fn choose_lane(&mut self, device: &Device, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
         if self.allocator.is_static() {
-            return Some(self.allocator.home(lpn, geometry));
+            return Some(self.allocator.home(lpn, &self.geometry));
         }
-        self.choose_any_lane(geometry, device, stream)
+        self.choose_any_lane(device, stream)
     }
 
     /// The lane for a host write under dynamic allocation.
     #[inline(never)]
-    fn choose_any_lane(&mut self, geometry: &Geometry, device: &Device, stream: StreamId) -> Option<LaneId> {
+    fn choose_any_lane(&mut self, device: &Device, stream: StreamId) -> Option<LaneId> {
         if let Allocator::Dynamic { lane: Some(lane), .. } = self.allocator
             && self.is_amid_program(lane, stream)
         {
             return Some(lane);
         }
         let Self {
+            geometry,
             allocator,
             lanes,
             shapes,
@@ -173,20 +169,20 @@ impl Ftl {
     }
 
     /// The unit that `stream` would allocate now in `lane`; `None` if there is no such unit.
-    pub fn next_unit(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> Option<UnitId> {
+    pub fn next_unit(&self, lane: LaneId, stream: StreamId) -> Option<UnitId> {
         let state = &self.lanes[lane.index()];
         let open = state.open[self.open_of(stream)];
         if !open.is_full() {
             return Some(UnitId(open.next));
         }
-        let first = geometry.first_superblock(lane).0;
-        state.free.next().map(|within| geometry.unit(SuperblockId(first + within), 0))
+        let first = self.geometry.first_superblock(lane).0;
+        state.free.next().map(|within| self.geometry.unit(SuperblockId(first + within), 0))
     }
 
     /// The die of the unit that `stream` would allocate now in `lane`; `None` if there is no such unit.
-    pub fn next_die(&self, geometry: &Geometry, lane: LaneId, stream: StreamId) -> Option<DieId> {
-        let (superblock, index) = geometry.split(self.next_unit(geometry, lane, stream)?);
-        Some(geometry.die_of_unit(superblock, index))
+    pub fn next_die(&self, lane: LaneId, stream: StreamId) -> Option<DieId> {
+        let (superblock, index) = self.geometry.split(self.next_unit(lane, stream)?);
+        Some(self.geometry.die_of_unit(superblock, index))
     }
 
     /// The number of free superblocks that `stream` must open in `lane` for `units` units.
@@ -227,15 +223,10 @@ impl Ftl {
     }
 
     /// The latest superblock of `stream` in a lane, and the number of its units that are allocated.
-    pub fn latest_superblock(
-        &self,
-        geometry: &Geometry,
-        lane: LaneId,
-        stream: StreamId,
-    ) -> Option<(SuperblockId, u32)> {
+    pub fn latest_superblock(&self, lane: LaneId, stream: StreamId) -> Option<(SuperblockId, u32)> {
         let open = self.lanes[lane.index()].open[stream.index()];
         let last = UnitId(open.end.checked_sub(1)?);
-        Some((geometry.superblock_of(last), self.shapes[open.shape].units - open.left()))
+        Some((self.geometry.superblock_of(last), self.shapes[open.shape].units - open.left()))
     }
 
     /// The number of units that can be allocated in the open superblocks for GC, wear levelling and copybacks.

@@ -4,7 +4,8 @@
 use crate::base::geometry::LaneId;
 use crate::base::policy::PolicyError;
 use crate::base::units::Time;
-use crate::flash::{ShapesOf, Superblock, SuperblockState};
+use crate::flash::{Array, ShapesOf, Superblock, SuperblockState};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// A policy that picks victims. One object serves all lanes of a drive.
@@ -179,7 +180,19 @@ pub struct Candidates<'a> {
     pub(crate) index: &'a LeastValid,
 }
 
-impl Candidates<'_> {
+impl<'a> Candidates<'a> {
+    /// The superblocks of `lane`, whose ids as array indices are `of_lane`.
+    pub(super) fn new(
+        array: &'a Array,
+        lane: LaneId,
+        of_lane: Range<usize>,
+        now: Time,
+        index: &'a LeastValid,
+    ) -> Self {
+        let shapes = array.shapes_of(of_lane.clone());
+        Self { lane, superblocks: &array.superblocks[of_lane], shapes, now, index }
+    }
+
     /// Whether `superblock` exists and may be picked.
     #[inline(always)]
     pub fn is_full(&self, superblock: u32) -> bool {

@@ -138,7 +138,7 @@ impl Writes {
     /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.
     #[inline(always)]
     fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
-        let lane = core.ftl.choose_lane(&core.geometry, &core.device, lpn, stream)?;
+        let lane = core.ftl.choose_lane(&core.device, lpn, stream)?;
         if core.room.has_displaced && !core.ftl.has_room(lane, stream) {
             return Some(core.lane_in_place_of(lane, |core, lane| core.ftl.has_room(lane, stream)));
         }

@@ -181,7 +181,7 @@ impl Migration {
             self.stats.too_few_valid += 1;
             return false;
         }
-        let next = core.ftl.next_unit(&core.geometry, lane, stream);
+        let next = core.ftl.next_unit(lane, stream);
         let copybacks = core.ftl.streams.spec(stream).copybacks();
         let may = next.is_some_and(|next| self.limit_allows(core, first, next, copybacks));
         self.stats.refused += u64::from(!may);
@@ -230,8 +230,7 @@ impl Migration {
             sources.flat_map(|source| (0..rows).map(move |row| (source, index + row * units_per_row)));
         pairs.all(|(source, index)| {
             let kind = core.shape(superblock).kind(index);
-            !core.ftl.is_valid(&core.geometry, source)
-                || self.allows(core, source, superblock, kind, copybacks)
+            !core.ftl.is_valid(source) || self.allows(core, source, superblock, kind, copybacks)
         })
     }
 

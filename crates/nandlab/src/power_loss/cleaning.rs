@@ -116,7 +116,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 let lpn = array.lpn(unit);
                 if lpn.0 < geometry.logical_units && ftl.map.get(lpn) == Some(unit) && !begun.contains(&unit)
                 {
-                    ftl.unmap(geometry, array, lpn);
+                    ftl.unmap(array, lpn);
                 }
             }
         }
@@ -124,8 +124,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// Maps an LPN to the unit that the flush or its GC has programmed.
     pub(super) fn remap(&mut self, lpn: Lpn, unit: UnitId) {
-        let Core { geometry, array, ftl, .. } = &mut *self.core;
-        ftl.remap(geometry, array, lpn, unit);
+        let Core { array, ftl, .. } = &mut *self.core;
+        ftl.remap(array, lpn, unit);
         self.remapped.push(lpn);
     }
 
@@ -148,14 +148,14 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if self.core.device.phase(die) != Phase::Idle || flush.cleanings.is_at(die) {
                 continue;
             }
-            let Some(lane) = self.core.ftl.flush_lane(&self.core.geometry, die) else { continue };
+            let Some(lane) = self.core.ftl.flush_lane(die) else { continue };
             let is_full = self.core.ftl.flush_room(lane) == 0;
             if flush.cleanings.gained[lane.index()] > 0 || !is_full && !self.core.is_short(lane) {
                 continue;
             }
             let Some(victim) = self.victim(lane, gc.gain_min) else { continue };
             let Core { geometry, array, ftl, .. } = &mut *self.core;
-            ftl.begin_emptying(geometry, array, victim);
+            ftl.begin_emptying(array, victim);
             flush.cleanings.gained[lane.index()] = array.shape(victim).units - array.superblock(victim).valid;
             let source = geometry.unit(victim, 0);
             flush.cleanings.by_die.insert(die, Cleaning { lane, victim, next_unit: 0, source });

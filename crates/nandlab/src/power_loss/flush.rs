@@ -152,9 +152,9 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if geometry.dies_per_lane == 1 {
             let of_superblock =
                 |superblock| programmed(superblock, geometry.die_of(geometry.lane_of(superblock)));
-            ftl.take_back_queued(geometry, of_superblock);
+            ftl.take_back_queued(of_superblock);
         }
-        let mut units = FlushPrograms::new(method, geometry, ftl, dirty, None);
+        let mut units = FlushPrograms::new(method, ftl, dirty, None);
         if geometry.dies_per_lane > 1 && method == FlushMethod::Plain {
             let next_ppn_plus_1 = ftl.lanes[0].open_superblocks()[StreamId::HOST.index()];
             let open = next_ppn_plus_1.checked_sub(1).map(|ppn| geometry.superblock_of(UnitId(ppn as u32)));
@@ -341,7 +341,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 self.schemes.on_erased(self.core, superblock);
                 let Core { geometry, array, ftl, room, .. } = &mut *self.core;
                 array.erase(geometry, superblock);
-                ftl.release(geometry, array, superblock, room.endurance);
+                ftl.release(array, superblock, room.endurance);
             }
         } else {
             self.end_program(done);
@@ -391,10 +391,10 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             && flush.next + flush.cleanings.under_way() < dirty.len()
             && flush.under_way + (flush.cleanings.under_way() as u32) < means.at_a_time
         {
-            let Core { geometry, array, ftl, device, .. } = &mut *self.core;
+            let Core { array, ftl, device, .. } = &mut *self.core;
             let cleanings = &flush.cleanings;
             let is_busy = |die| device.phase(die) != Phase::Idle || cleanings.is_at(die);
-            let Some(program) = flush.units.next(geometry, array, ftl, is_busy) else {
+            let Some(program) = flush.units.next(array, ftl, is_busy) else {
                 return;
             };
             if !self.take_energy_for(means, flush, loss, program.unit) {

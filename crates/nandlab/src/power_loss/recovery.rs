@@ -290,17 +290,17 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
         for (lpn, newest) in (0..).map(Lpn).zip(found.units.iter()) {
             if let Some(unit) = newest.checked_sub(1) {
-                self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, UnitId(unit));
+                self.core.ftl.remap(&mut self.core.array, lpn, UnitId(unit));
             }
         }
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             let open = self.resume_streams(lane, &mut full);
-            self.core.ftl.restore_lane(&self.core.geometry, &self.core.array, lane, open);
+            self.core.ftl.restore_lane(&self.core.array, lane, open);
         }
         full.sort_by_key(|&superblock| (self.core.array.superblock(superblock).closed_at, superblock.0));
         for superblock in full {
             let closed_at = self.core.array.superblock(superblock).closed_at;
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, closed_at);
+            self.core.ftl.close(&mut self.core.array, superblock, closed_at);
         }
     }
 
@@ -421,7 +421,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             self.schemes.on_first_program(self.core, superblock);
         }
         self.core.array.program(superblock, index);
-        if let Some(old) = self.core.ftl.remap(&self.core.geometry, &mut self.core.array, lpn, place.unit) {
+        if let Some(old) = self.core.ftl.remap(&mut self.core.array, lpn, place.unit) {
             self.schemes.on_unit_obsolete(self.core, old);
         }
         if place_in_program == 0 {
@@ -453,7 +453,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// superblock if no unit is left.
     fn skip_in_recovery(&mut self, superblock: SuperblockId, index: u32, count: u32) {
         if self.core.array.skip_after(superblock, index, count) == self.core.shape(superblock).units {
-            self.core.ftl.close(&self.core.geometry, &mut self.core.array, superblock, self.core.now);
+            self.core.ftl.close(&mut self.core.array, superblock, self.core.now);
         }
     }
 
@@ -465,7 +465,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         loop {
             let Core { ftl, geometry, array, .. } = &mut *self.core;
             let mut dies = (0..geometry.dies).map(|step| DieId((home + step) % geometry.dies));
-            if let Some(place) = dies.find_map(|die| ftl.allocate_for_flush(geometry, array, die)) {
+            if let Some(place) = dies.find_map(|die| ftl.allocate_for_flush(array, die)) {
                 return Some(place);
             }
             let lane = (0..self.core.geometry.lanes)
@@ -488,7 +488,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if padded == self.core.shape(victim).units || valid > self.core.stream_room(lane, stream) {
             return None;
         }
-        self.core.ftl.begin_emptying(&self.core.geometry, &mut self.core.array, victim);
+        self.core.ftl.begin_emptying(&mut self.core.array, victim);
         let (mut next, mut sensed, mut next_place) = (0, None, None);
         while let Some(index) = self.core.ftl.next_valid(victim, next) {
             next = index + 1;
@@ -513,7 +513,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         }
         self.erase_dies(victim);
         self.core.array.erase(&self.core.geometry, victim);
-        self.core.ftl.release(&self.core.geometry, &mut self.core.array, victim, self.core.room.endurance);
+        self.core.ftl.release(&mut self.core.array, victim, self.core.room.endurance);
         self.schemes.on_erased(self.core, victim);
         Some(())
     }

@@ -103,7 +103,7 @@ fn recover_with(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims, schemes:
     power.core.ftl = ftl;
     power.rebuild_map(&found);
     assert!(power.merge_partial_units(&found).is_empty());
-    core.ftl.audit(&core.geometry, &core.array).unwrap();
+    core.ftl.audit(&core.array).unwrap();
     recovery
 }
 
@@ -346,7 +346,7 @@ fn recovery_knows_the_open_superblock_of_a_stream_by_its_mark_or_its_lpns() {
         fill(&mut core, stream, [lpn]);
     }
     recover(&mut core, &setup, &Trims::default());
-    let next = |stream| core.ftl.next_unit(&core.geometry, LANE, stream);
+    let next = |stream| core.ftl.next_unit(LANE, stream);
     let [_, placed, copyback, mapping] = streams;
     let found = [StreamId::GC, placed, copyback, mapping].map(next);
     assert_eq!(found, [1, 5, 9, 13].map(|unit| Some(UnitId(unit))));
@@ -422,7 +422,7 @@ fn a_superblock_whose_erase_is_torn_is_erased_again() {
     let setup = Setup::default();
     let mut core = setup.core();
     fill(&mut core, StreamId::HOST, [0, 1, 2, 3, 0, 1, 2, 3]);
-    core.ftl.begin_emptying(&core.geometry, &mut core.array, SuperblockId(0));
+    core.ftl.begin_emptying(&mut core.array, SuperblockId(0));
     core.erase(SuperblockId(0), Owner::Job(LANE), Cause::Gc, Class::Background);
     reach_array(&mut core);
     let mut loss = PowerLoss::default();

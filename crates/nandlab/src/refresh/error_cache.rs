@@ -218,7 +218,7 @@ impl ErrorCache {
             // An invalid unit keeps its entry, and its superblock a pin, until the program that replaces the unit has
             // ended.
             let is_pinned = core.array.superblock(core.geometry.superblock_of(unit)).pins > 0;
-            if entry.unit != unit || !is_pinned && !core.ftl.is_valid(&core.geometry, unit) {
+            if entry.unit != unit || !is_pinned && !core.ftl.is_valid(unit) {
                 return Err(format!(
                     "the error cache has an entry of {}, but the unit is invalid or the entry is of another unit",
                     core.geometry.show(unit)

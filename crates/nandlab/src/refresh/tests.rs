@@ -85,7 +85,7 @@ fn the_hurry_alarm_of_a_due_superblock_strikes_at_half_of_its_grace_and_repeats_
     assert!(refreshing.next_job(&mut core, LANE).is_some_and(|job| job.is_urgent));
     // The data of the superblock is moved to another superblock.
     fill(&mut core, StreamId::GC, 0..4);
-    core.ftl.begin_emptying(&core.geometry, &mut core.array, SUPERBLOCK);
+    core.ftl.begin_emptying(&mut core.array, SUPERBLOCK);
     core.end_erase(core.geometry.unit(SUPERBLOCK, 0), Cause::Refresh);
     refreshing.refresh.on_erased(&mut core, SUPERBLOCK);
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());

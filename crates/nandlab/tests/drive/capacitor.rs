@@ -191,10 +191,9 @@ fn csw_takes_the_first_page_of_every_free_block_of_stacked_cells_before_the_seco
         (3, [0, 0, 0, 1, 1, 1, 2, 2], 6 * 300_000 + 2 * 400_000),
     ] {
         let mut drive = drive(&csw);
-        let geometry = drive.geometry().clone();
         let (array, ftl) = drive.parts_mut();
         while ftl.flush_superblocks(LaneId(0)) > free {
-            ftl.take_flush_superblock(&geometry, array, DieId(0)).expect("a block is free");
+            ftl.take_flush_superblock(array, DieId(0)).expect("a block is free");
         }
         for lpn in 0..8 {
             one(&mut drive, Op::Write, lpn * PAGE, PAGE);

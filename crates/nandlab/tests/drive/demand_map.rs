@@ -745,13 +745,13 @@ fn the_audit_detects_a_missing_dirty_bit() {
     let is_settled = |lpn: &Lpn| drive.demand_map().unwrap().in_flash(*lpn).flatten().is_some();
     let lpn = (0..geometry.logical_units).map(Lpn).find(is_settled).unwrap();
     let (array, ftl) = drive.parts_mut();
-    let unit = ftl.allocate(&geometry, array, LaneId(0), StreamId::GC).unwrap().unit;
+    let unit = ftl.allocate(array, LaneId(0), StreamId::GC).unwrap().unit;
     array.stage(unit, lpn, Stamp { sequence: 1, ..Stamp::default() });
     let (superblock, index) = geometry.split(unit);
     if array.program(superblock, index) == geometry.units_per_superblock {
-        ftl.close(&geometry, array, superblock, Time::START);
+        ftl.close(array, superblock, Time::START);
     }
-    ftl.remap(&geometry, array, lpn, unit);
+    ftl.remap(array, lpn, unit);
     let error = drive.audit().unwrap_err();
     assert!(error.contains("its translation page in flash has"), "{error}");
 }
@@ -797,13 +797,13 @@ fn a_worn_out_drive_gives_up_a_write_back_and_continues() {
     for superblock in (0..geometry.superblocks).map(SuperblockId) {
         array.superblock_mut(superblock).pe_cycles = 9;
     }
-    ftl.on_worn(&geometry, array);
+    ftl.on_worn(array);
     // Blocks that are never filled take up all free blocks but GC's.
     while ftl.lanes[0].free.len() > ftl.kept_superblocks() {
-        ftl.allocate(&geometry, array, LaneId(0), StreamId::GC).expect("a block is free");
+        ftl.allocate(array, LaneId(0), StreamId::GC).expect("a block is free");
     }
     while ftl.job_units_open(LaneId(0)) > 0 {
-        ftl.allocate(&geometry, array, LaneId(0), StreamId::GC).expect("the block has pages");
+        ftl.allocate(array, LaneId(0), StreamId::GC).expect("the block has pages");
     }
     for lpn in 0..2 {
         let trim = request(&drive, Op::Trim, lpn * PAGE, PAGE);

@@ -64,9 +64,8 @@ fn full_drive(sets: &[&str]) -> Drive<Oracle> {
         [0, 1, 2, 3, 4, 5, 6].map(|superblock| drive.array().superblock(SuperblockId(superblock)).valid);
     assert_eq!(valid, [5, 5, 6, 8, 8, 8, 8]);
     // One free block less, as while a job is under way.
-    let geometry = drive.geometry().clone();
     let (array, ftl) = drive.parts_mut();
-    ftl.take_flush_superblock(&geometry, array, DieId(0)).expect("a block is free");
+    ftl.take_flush_superblock(array, DieId(0)).expect("a block is free");
     assert_eq!(drive.ftl().lanes[0].free_superblocks(), 4);
     drive
 }

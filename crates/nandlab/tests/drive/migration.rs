@@ -410,7 +410,7 @@ fn host_requests_during_a_copyback_use_the_source_page() {
         }
         // The copy is programmed in every case. It is valid only if the host has not replaced or deallocated the page.
         assert_eq!(hand.drive.stats().migration.by_count[0], 4);
-        assert_eq!(hand.drive.ftl().is_valid(hand.drive.geometry(), copy), what == "read");
+        assert_eq!(hand.drive.ftl().is_valid(copy), what == "read");
         for lpn in 4..8 {
             one(&mut hand.drive, Op::Read, lpn * PAGE, PAGE);
         }
@@ -590,7 +590,7 @@ fn the_measured_limit_knows_the_kind_of_the_page_it_writes() {
                 continue;
             }
             let g = drive.geometry();
-            for unit in (0..g.units).map(UnitId).filter(|&unit| drive.ftl().is_valid(g, unit)) {
+            for unit in (0..g.units).map(UnitId).filter(|&unit| drive.ftl().is_valid(unit)) {
                 let Some(copied) = drive.array().copied(unit) else { continue };
                 let (superblock, page) = g.split(unit);
                 let cells =

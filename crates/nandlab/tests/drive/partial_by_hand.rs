@@ -856,20 +856,16 @@ fn the_audit_detects_wrong_links() {
         ("a unit is linked twice", "its count of links is 17, found 16", |_, inner, number| {
             inner.links.unwrap().link(number, 2);
         }),
-        ("a combination page is not mapped", "has lost its combination page", |geometry, inner, number| {
-            inner.ftl.unmap(geometry, inner.array, number);
+        ("a combination page is not mapped", "has lost its combination page", |_, inner, number| {
+            inner.ftl.unmap(inner.array, number);
         }),
         ("a combination page has other contents", "whose entries are", |_, inner, number| {
             let apn = inner.ftl.map.get(number).unwrap();
             inner.links.unwrap().stage(apn, [].into());
         }),
-        (
-            "a link remains after its unit was unmapped",
-            "is not the newest page of LPN 4",
-            |geometry, inner, _| {
-                inner.ftl.unmap(geometry, inner.array, Lpn(4));
-            },
-        ),
+        ("a link remains after its unit was unmapped", "is not the newest page of LPN 4", |_, inner, _| {
+            inner.ftl.unmap(inner.array, Lpn(4));
+        }),
         ("a link is missing", "is 16, but 15 units of the superblock are linked", |_, inner, number| {
             inner.links.unwrap().unlink(number);
             inner.parts.clear(base(inner.ftl));

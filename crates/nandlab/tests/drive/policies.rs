@@ -138,7 +138,7 @@ fn a_pick_that_is_not_a_full_superblock_ends_the_run() {
                 let full =
                     |superblock: &SuperblockId| array.superblock(*superblock).state == SuperblockState::Full;
                 let superblock = geometry.superblock_ids_of(lane).find(full).unwrap();
-                ftl.begin_emptying(&geometry, array, superblock);
+                ftl.begin_emptying(array, superblock);
             }
         }
         mixed(&mut drive, 2000, geometry.logical_units.into(), 0);

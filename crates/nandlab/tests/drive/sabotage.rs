@@ -394,7 +394,7 @@ fn the_audit_detects_inconsistent_state() {
             ftl.map.clear(Lpn(5));
         }),
         ("an LPN maps to an invalid unit", |geometry, _, ftl| {
-            let unit = (0..geometry.units).map(UnitId).find(|&unit| !ftl.is_valid(geometry, unit)).unwrap();
+            let unit = (0..geometry.units).map(UnitId).find(|&unit| !ftl.is_valid(unit)).unwrap();
             ftl.map.set(Lpn(0), unit);
         }),
         ("a superblock counts a valid unit too many", |_, array, _| {

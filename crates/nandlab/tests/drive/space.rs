@@ -53,19 +53,19 @@ fn without_spare_units(spec: &Spec, needs: &SuperblockNeeds) -> Drive<Oracle> {
     assert_eq!(streams.len() as u64, needs.open());
     let (lane, stamp) = (LaneId(0), Stamp::default());
     for stream in streams {
-        let place = ftl.allocate(&geometry, array, lane, stream).expect("there are free superblocks");
+        let place = ftl.allocate(array, lane, stream).expect("there are free superblocks");
         let (superblock, index) = geometry.split(place.unit);
         array.stage(place.unit, Lpn(DEAD_LPN), stamp);
         array.program(superblock, index);
     }
     let map_units = needs.of("mapping").valid_units as u32;
     for lpn in (0..geometry.logical_units + map_units).map(Lpn) {
-        let place = ftl.allocate(&geometry, array, lane, StreamId::HOST).expect("the host has room");
+        let place = ftl.allocate(array, lane, StreamId::HOST).expect("the host has room");
         let (superblock, index) = geometry.split(place.unit);
         array.stage(place.unit, lpn, stamp);
-        ftl.remap(&geometry, array, lpn, place.unit);
+        ftl.remap(array, lpn, place.unit);
         if array.program(superblock, index) == geometry.units_per_superblock {
-            ftl.close(&geometry, array, superblock, Time::START);
+            ftl.close(array, superblock, Time::START);
         }
     }
     let inner = drive.inner_mut();
@@ -174,18 +174,17 @@ fn a_dead_superblock_is_erased_without_a_job() {
 fn a_superblock_promised_to_a_job_is_not_allocated_to_others() {
     let (spec, _) = drive(&["ftl.map.demand={ cache = '64B' }"], 8);
     let mut drive: Drive = Drive::new(&spec);
-    let geometry = drive.geometry().clone();
     let lane = LaneId(0);
     let (array, ftl) = drive.parts_mut();
     while ftl.lanes[0].free.len() > ftl.reserve_superblocks + 1 {
-        ftl.allocate(&geometry, array, lane, StreamId::GC).unwrap();
+        ftl.allocate(array, lane, StreamId::GC).unwrap();
     }
     assert!(ftl.has_room(lane, StreamId::HOST) && ftl.has_mapping_room(lane));
     ftl.lanes[0].promised_superblocks = 1;
     assert!(!ftl.has_room(lane, StreamId::HOST));
-    assert_eq!(ftl.allocate(&geometry, array, lane, StreamId::HOST), None);
+    assert_eq!(ftl.allocate(array, lane, StreamId::HOST), None);
     while ftl.lanes[0].free.len() > 2 {
-        ftl.allocate(&geometry, array, lane, StreamId::GC).unwrap();
+        ftl.allocate(array, lane, StreamId::GC).unwrap();
     }
     assert!(!ftl.has_mapping_room(lane));
     ftl.lanes[0].promised_superblocks = 0;
@@ -193,10 +192,10 @@ fn a_superblock_promised_to_a_job_is_not_allocated_to_others() {
     let state = &mut ftl.lanes[0];
     state.promised_superblocks = 1;
     while ftl.lanes[0].free.len() > 1 {
-        ftl.allocate(&geometry, array, lane, StreamId::GC).unwrap();
+        ftl.allocate(array, lane, StreamId::GC).unwrap();
     }
     assert!(
-        ftl.allocate(&geometry, array, lane, StreamId::GC).is_some(),
+        ftl.allocate(array, lane, StreamId::GC).is_some(),
         "the job does not get the promised superblock"
     );
 }

@@ -47,7 +47,7 @@ fn writes_with_two_placements_go_to_two_open_superblocks() {
         let mark = |superblock: SuperblockId| drive.array().superblock(superblock).mark;
         assert_eq!([a, b].map(mark), [0, COPYBACKS_MAX + 1]);
         let open = [0, 1].map(|placement| {
-            let next = ftl.next_unit(geometry, LaneId(0), ftl.streams.host(placement).unwrap());
+            let next = ftl.next_unit(LaneId(0), ftl.streams.host(placement).unwrap());
             geometry.superblock_of(next.unwrap())
         });
         assert_eq!(open, [a, b], "{settings:?}");
@@ -65,7 +65,7 @@ fn without_a_tag_all_writes_go_to_the_first_stream() {
     finish(&mut drive);
     let open = |placement| {
         let stream = drive.ftl().streams.host(placement).unwrap();
-        drive.ftl().latest_superblock(drive.geometry(), LaneId(0), stream)
+        drive.ftl().latest_superblock(LaneId(0), stream)
     };
     assert_eq!((open(0).map(|(_, allocated)| allocated), open(1)), (Some(3), None));
     assert_eq!(drive.ftl().streams.host(0), Some(StreamId::HOST));

@@ -46,7 +46,7 @@ fn places(drive: &Drive<Oracle>, lpns: impl IntoIterator<Item = u32>) -> Vec<Opt
 
 /// The unit at which the open superblock of lane 0 continues; after recovery the superblock is GC's.
 fn continues_at(drive: &Drive<Oracle>) -> Option<UnitId> {
-    drive.ftl().next_unit(drive.geometry(), LaneId(0), StreamId::GC)
+    drive.ftl().next_unit(LaneId(0), StreamId::GC)
 }
 
 /// Two units and two units of padding are being programmed to the second page of a block.

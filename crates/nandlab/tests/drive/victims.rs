@@ -71,20 +71,18 @@ impl Table {
         let Some(unit) = self.pending.pop_front() else { return };
         let (superblock, index) = self.geometry.split(unit);
         if self.array.program(superblock, index) == self.geometry.units_per_superblock {
-            self.ftl.close(&self.geometry, &mut self.array, superblock, self.now);
+            self.ftl.close(&mut self.array, superblock, self.now);
             let lane = self.geometry.lane_of(superblock);
             self.filled[lane.index()].push(superblock.0 - self.geometry.first_superblock(lane).0);
         }
     }
 
     fn program(&mut self, lane: LaneId, stream: StreamId, lpn: Lpn) -> bool {
-        let Some(AllocatedUnit { unit, .. }) =
-            self.ftl.allocate(&self.geometry, &mut self.array, lane, stream)
-        else {
+        let Some(AllocatedUnit { unit, .. }) = self.ftl.allocate(&mut self.array, lane, stream) else {
             return false;
         };
         self.array.stage(unit, lpn, nandlab::flash::Stamp::default());
-        self.ftl.remap(&self.geometry, &mut self.array, lpn, unit);
+        self.ftl.remap(&mut self.array, lpn, unit);
         self.pending.push_back(unit);
         true
     }
@@ -95,13 +93,13 @@ impl Table {
             return;
         }
         self.filled[lane.index()].retain(|&other| other != within);
-        self.ftl.begin_emptying(&self.geometry, &mut self.array, superblock);
+        self.ftl.begin_emptying(&mut self.array, superblock);
         while let Some(index) = self.ftl.next_valid(superblock, 0) {
             let lpn = self.array.lpn(self.geometry.unit(superblock, index));
             assert!(self.program(lane, stream, lpn));
         }
         self.array.erase(&self.geometry, superblock);
-        self.ftl.release(&self.geometry, &mut self.array, superblock, u32::MAX);
+        self.ftl.release(&mut self.array, superblock, u32::MAX);
     }
 
     /// Executes a random operation.
@@ -110,7 +108,7 @@ impl Table {
         let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_units)) as u32);
         let lane = self.ftl.allocator.home(lpn, &self.geometry);
         match self.stream.below(16) {
-            0 => drop(self.ftl.unmap(&self.geometry, &mut self.array, lpn)),
+            0 => drop(self.ftl.unmap(&mut self.array, lpn)),
             // Empties a random full superblock, as static wear levelling may do.
             1 => {
                 let full: Vec<u32> = (0..self.geometry.superblocks_per_lane)
@@ -124,7 +122,7 @@ impl Table {
             }
             _ => {
                 if !self.program(lane, StreamId::HOST, lpn) {
-                    let victim = self.ftl.pick_victim(&self.geometry, &self.array, lane, self.now).unwrap();
+                    let victim = self.ftl.pick_victim(&self.array, lane, self.now).unwrap();
                     if let Some(victim) = victim {
                         self.empty(lane, victim.0 - self.geometry.first_superblock(lane).0, StreamId::GC);
                     }
@@ -138,10 +136,7 @@ impl Table {
 
     fn pick(&mut self, lane: LaneId) -> Option<u32> {
         let first = self.geometry.first_superblock(lane).0;
-        self.ftl
-            .pick_victim(&self.geometry, &self.array, lane, self.now)
-            .unwrap()
-            .map(|superblock| superblock.0 - first)
+        self.ftl.pick_victim(&self.array, lane, self.now).unwrap().map(|superblock| superblock.0 - first)
     }
 
     /// Returns (superblock, valid units) of every full superblock.
@@ -186,7 +181,7 @@ fn for_tables(victim: &str, mut check: impl FnMut(&mut Table, LaneId, Option<u32
                 while !table.pending.is_empty() {
                     table.end_program();
                 }
-                table.ftl.audit(&table.geometry, &table.array).unwrap();
+                table.ftl.audit(&table.array).unwrap();
             }
         }
     }

@@ -139,7 +139,7 @@ impl Partial {
             }
             core.parts.clear(entry.base);
             let superblock = core.geometry.superblock_of(entry.base);
-            if core.ftl.is_valid(&core.geometry, entry.base) {
+            if core.ftl.is_valid(entry.base) {
                 self.link(core, done.lpn, index);
                 map.on_corrected(core, entry.lpn);
             }
@@ -168,7 +168,7 @@ impl Partial {
                 return;
             }
             self.waiting_for_room.pop_front();
-            if !core.ftl.is_valid(&core.geometry, read.unit) {
+            if !core.ftl.is_valid(read.unit) {
                 core.wake(Wake::UnitDone(lane));
                 continue;
             }
@@ -198,11 +198,11 @@ impl Partial {
     pub(crate) fn place_lines_at_power_loss<P: Probe>(&self, core: &mut Core<P>) -> Option<AllocatedUnit> {
         let (stream, Core { geometry, array, ftl, device, .. }) = (self.stream, core);
         let is_idle = |&lane: &LaneId| {
-            let die = ftl.next_die(geometry, lane, stream);
+            let die = ftl.next_die(lane, stream);
             die.is_some_and(|die| device.phase(die) == Phase::Idle)
         };
         let lanes = (0..geometry.lanes).map(LaneId);
         let lane = lanes.filter(|&lane| ftl.has_combination_room(lane, stream)).find(is_idle)?;
-        ftl.allocate_program(geometry, array, (lane, stream), 0)
+        ftl.allocate_program(array, (lane, stream), 0)
     }
 }

@@ -370,7 +370,7 @@ impl Partial {
     fn free_if_unlinked<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if self.links.live(lpn) == 0 {
             self.links.free(lpn);
-            if let Some(old) = core.ftl.unmap(&core.geometry, &mut core.array, lpn) {
+            if let Some(old) = core.ftl.unmap(&mut core.array, lpn) {
                 core.look_if_dead(core.geometry.superblock_of(old));
             }
         }
