@@ -99,15 +99,15 @@ impl Background {
         );
         let (Some(before), job) = (core.emptied(lane), &self.jobs[lane.index()]) else { return false };
         // Without a further unit, the job waits for nothing.
-        let Some(next) = core.ftl.next_valid(victim, job.next_unit) else { return false };
+        let Some(next) = core.next_valid(victim, job.next_unit) else { return false };
         let next = core.geometry.unit(victim, next);
         job.class != Class::Background
             || core.ends_wordlines() && !before.is_erasing
             || job.copies + before.copies >= self.copies_max
                 && page != Some(core.geometry.first_of_page(next))
             || {
-                let stream = core.ftl.copy_stream(core.array.lpn(next), job.cause == Some(Cause::Wear));
-                job.reads >= core.ftl.units_open(lane, stream)
+                let stream = core.ftl().copy_stream(core.flash().lpn(next), job.cause == Some(Cause::Wear));
+                job.reads >= core.ftl().units_open(lane, stream)
             }
     }
 
@@ -118,7 +118,7 @@ impl Background {
         let job = &self.jobs[lane.index()];
         job.is_ahead && core.would_lack_superblocks(lane) && self.has_more(core, lane, victim) && {
             let stream = core.emptying_stream(victim, false);
-            job.reads >= core.ftl.units_open(lane, stream)
+            job.reads >= core.ftl().units_open(lane, stream)
         }
     }
 
@@ -210,22 +210,16 @@ impl Background {
         lane: LaneId,
     ) {
         let ends_wordlines = core.ends_wordlines();
-        let Some(emptied) = &mut core.room.spaces[lane.index()].emptied else { return };
-        let superblock = core.array.superblock(emptied.superblock);
-        debug_assert!(superblock.valid == 0, "all units of an emptied superblock have been copied");
-        if emptied.is_erasing || superblock.pins > 0 {
+        let Some(&Emptied { superblock, is_erasing, .. }) = core.emptied(lane) else { return };
+        let state = core.superblock(superblock);
+        debug_assert!(state.valid == 0, "all units of an emptied superblock have been copied");
+        if is_erasing || state.pins > 0 {
             return;
         }
         if ends_wordlines && self.jobs[lane.index()].copies > 0 {
             return core.close_programs_of_job(lane);
         }
-        emptied.is_erasing = true;
-        emptied.times.begin_erase(core.now);
-        let superblock = emptied.superblock;
-        let soon_free = u32::from(!core.retires(superblock));
-        let space = &mut core.room.spaces[lane.index()];
-        space.dead += 1;
-        space.soon_free += soon_free;
+        core.begin_erase_of_emptied(lane);
         core.end_wordlines(lane);
         Self::erase_beside(core, path, superblock);
     }
@@ -266,7 +260,7 @@ impl Background {
             if emptied.copies == 0 {
                 emptied.times.end_copies(*now);
                 let superblock = emptied.superblock;
-                if core.array.superblock(superblock).pins > 0 {
+                if core.superblock(superblock).pins > 0 {
                     core.close_replacing(superblock);
                 }
             }
@@ -282,7 +276,7 @@ impl Background {
     pub(super) fn audit_emptied<P: Probe>(&self, core: &Core<P>) -> Result<(), String> {
         for lane in (0..core.geometry.lanes).map(LaneId) {
             let Some(emptied) = core.emptied(lane) else { continue };
-            let superblock = core.array.superblock(emptied.superblock);
+            let superblock = core.superblock(emptied.superblock);
             let is_empty = superblock.state == SuperblockState::Victim && superblock.valid == 0;
             if !is_empty || superblock.pins < emptied.copies || emptied.is_erasing && superblock.pins > 0 {
                 return Err(format!("lane {} erases a victim that is not empty: {emptied:?}", lane.0));

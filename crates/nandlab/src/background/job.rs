@@ -18,7 +18,6 @@ use super::{Background, Job, JobSchemes, PREFETCH_UNITS};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::core::{
     Component, CopyBack, Core, Destination, Map, Maps, NextJob, Program, Read, Refreshed, VictimTimes, Wake,
-    Work,
 };
 use crate::ftl::StreamId;
 use crate::ftl::streams::Writer;
@@ -44,14 +43,14 @@ impl Job {
     #[inline(always)]
     fn prefetch<P: Probe>(&mut self, core: &Core<P>, map: &impl Map<P>, victim: SuperblockId) {
         if core.has_unit_state
-            && let Some(index) = core.ftl.next_valid(victim, self.next_unit)
+            && let Some(index) = core.next_valid(victim, self.next_unit)
         {
             // The jobs of many lanes take turns, so what `prefetch_next` has prefetched for this unit has left the
             // nearest cache.
             let unit = core.geometry.unit(victim, index);
             core.prefetch_state(unit);
             if !self.stays {
-                map.prefetch_move(core.array.lpn(unit));
+                map.prefetch_move(core.flash().lpn(unit));
             }
         }
         if self.next_unit > self.prefetch_at {
@@ -73,19 +72,19 @@ impl Job {
             return;
         }
         while count < PREFETCH_UNITS
-            && let Some(index) = core.ftl.next_valid(victim, from)
+            && let Some(index) = core.next_valid(victim, from)
         {
             self.prefetch_at = self.prefetch_at.min(index);
             from = index + 1;
             let unit = core.geometry.unit(victim, index);
             // A line of the CPU's cache has the LPNs of 16 units. Those behind the superblock are not needed.
-            core.array.prefetch_lpn(UnitId(unit.0 + 16));
-            lpns[count] = core.array.lpn(unit);
+            core.flash().prefetch_lpn(UnitId(unit.0 + 16));
+            lpns[count] = core.flash().lpn(unit);
             count += 1;
         }
         self.prefetched = from;
         let lpns = &lpns[..count];
-        lpns.iter().for_each(|&lpn| core.ftl.map.prefetch(lpn));
+        lpns.iter().for_each(|&lpn| core.ftl().map.prefetch(lpn));
         lpns.iter().for_each(|&lpn| map.prefetch_move(lpn));
     }
 }
@@ -109,17 +108,10 @@ impl Background {
             is_background && self.pacing.is_some() && core.is_short(lane) && !(corrects && is_hurried);
         let is_urgent = is_background && is_hurried || is_paced;
         let gains = core.gains(victim);
-        if !stays {
-            core.ftl.begin_emptying(&mut core.array, victim);
-        }
+        core.begin_work(lane, victim, stays);
         self.jobs[lane.index()] =
             Job { cause: Some(cause), class, is_urgent, is_paced, stays, start, gains, ..Job::default() };
         self.jobs[lane.index()].times = VictimTimes::new(core.now);
-        core.room.works[lane.index()] = Work { victim: Some(victim), superblocks_taken: 0 };
-        // A job whose superblock stays takes free superblocks and returns none by an erase, so these superblocks are
-        // promised to the job.
-        core.ftl.lanes[lane.index()].promised_superblocks =
-            if stays { core.superblocks_to_empty(lane, victim, false) } else { 0 };
         let copyback =
             schemes.copyback_stream(core, &mut path.host, lane, victim, &NextJob { is_urgent, ..job });
         let stream = core.emptying_stream(victim, cause == Cause::Wear);
@@ -127,7 +119,7 @@ impl Background {
             core.close_programs_of_job(lane);
         }
         let job = &mut self.jobs[lane.index()];
-        job.is_of_map = Some(stream) == core.ftl.streams.map();
+        job.is_of_map = Some(stream) == core.streams().map();
         (job.copyback, job.promises) = (copyback, copyback.is_none() && stream == StreamId::GC);
         self.promise(core, lane);
         if is_urgent {
@@ -143,12 +135,12 @@ impl Background {
     /// the units that the job of a lane still has to move off-chip. Lets the writes that wait for room continue if the
     /// job needs less room than before.
     fn promise<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId) {
-        if core.ftl.shares_first_superblock {
+        if core.ftl().shares_first_superblock {
             let units = match core.victim(lane) {
                 Some(victim) if self.jobs[lane.index()].promises => core.valid_units(victim),
                 _ => 0,
             };
-            let before = std::mem::replace(&mut core.ftl.lanes[lane.index()].promised_units, units);
+            let before = core.promise_units(lane, units);
             core.wake(if units < before { Wake::Resume(lane) } else { Wake::Space(lane) });
         }
     }
@@ -200,7 +192,7 @@ impl Background {
             let (cause, start, class) = (job.cause(), job.start, job.class);
             let unit = core.geometry.unit(victim, index);
             page = Some(core.geometry.first_of_page(unit));
-            let lpn = core.array.lpn(unit);
+            let lpn = core.flash().lpn(unit);
             let owner = Owner::Job(lane);
             let unit_level = if start == Start::Policy { core.unit_level(&path.map, lpn) } else { 0 };
             core.read(Read { unit, lpn, owner, cause, class, start, unit_level });
@@ -230,7 +222,7 @@ impl Background {
         if let Some(stream) = job.copyback {
             return self.next_step_of_copybacks(core, map, schemes, lane, victim, stream);
         }
-        match core.ftl.next_valid(victim, job.next_unit) {
+        match core.next_valid(victim, job.next_unit) {
             Some(index) => {
                 job.next_unit = index + 1;
                 Step::Read(index)
@@ -252,14 +244,14 @@ impl Background {
     ) -> Step {
         let (job, waiting) = (&mut self.jobs[lane.index()], &mut self.waiting[lane.index()]);
         if !job.rest.is_empty() {
-            let index = core.ftl.next_valid(victim, job.rest.start);
+            let index = core.next_valid(victim, job.rest.start);
             if let Some(index) = index.filter(|index| job.rest.contains(index)) {
                 job.rest.start = index + 1;
                 return Step::Read(index);
             }
             job.rest = Range::default();
         }
-        if let Some(destination) = core.ftl.next_unit(lane, stream)
+        if let Some(destination) = core.ftl().next_unit(lane, stream)
             && let Some(sources) = waiting.take(&core.geometry, core.first_shape(), destination)
         {
             // Pages that have waited have grown older, and units of them may have become invalid.
@@ -273,11 +265,10 @@ impl Background {
             // The invalid units of the pages are copied too, but do not count as copies of the job.
             job.copies += sources.iter().map(|&first| core.valid_in_page(first)).sum::<u32>();
             let queued = schemes.copy_back(core, CopyBack { lane, stream, sources, cause: job.cause() });
-            // None of the superblocks is a promised one: a job whose superblock stays copies nothing back.
-            core.room.works[lane.index()].superblocks_taken += u32::from(queued.opened);
+            core.on_job_queued(lane, queued);
             return Step::NoRead;
         }
-        let Some(index) = core.ftl.next_valid(victim, job.next_unit) else {
+        let Some(index) = core.next_valid(victim, job.next_unit) else {
             let Some(first) = waiting.pop() else { return Step::Over };
             job.rest = numbers(&core.geometry, first);
             schemes.on_left_over();
@@ -316,7 +307,7 @@ impl Background {
     ) -> bool {
         let job = &self.jobs[lane.index()];
         core.geometry.units_per_page > 1 && page.is_some() && job.copyback.is_none() && {
-            let next = core.ftl.next_valid(victim, job.next_unit);
+            let next = core.next_valid(victim, job.next_unit);
             next.map(|index| core.geometry.first_of_page(core.geometry.unit(victim, index))) == page
         }
     }
@@ -326,7 +317,7 @@ impl Background {
     pub(super) fn has_more<P: Probe>(&self, core: &Core<P>, lane: LaneId, victim: SuperblockId) -> bool {
         let job = &self.jobs[lane.index()];
         let waits = self.waiting.get(lane.index()).is_some_and(|waiting| !waiting.is_empty());
-        let next = core.ftl.next_valid(victim, job.next_unit);
+        let next = core.next_valid(victim, job.next_unit);
         waits || !job.rest.is_empty() || next.is_some()
     }
 
@@ -364,7 +355,7 @@ impl Background {
             && job.is_urgent
             && !job.is_of_map
         {
-            job.blocks_from = Some(kept_from.unwrap_or(core.pool.next_order()));
+            job.blocks_from = Some(kept_from.unwrap_or(core.next_order()));
             self.update_blocking(core, lane);
         }
     }
@@ -414,8 +405,7 @@ impl Background {
                 core.device.end_cleaning(die);
             }
         }
-        core.room.works[lane.index()] = Work::default();
-        core.ftl.lanes[lane.index()].promised_superblocks = 0;
+        core.end_work(lane);
         self.promise(core, lane);
         if job.is_urgent {
             core.demote(lane);
@@ -445,7 +435,7 @@ impl Background {
         read: &Transaction,
     ) {
         let _inside = core.inside.enter(Component::Background);
-        let is_valid = core.ftl.map.get(read.lpn) == Some(read.unit);
+        let is_valid = core.is_newest(read.lpn, read.unit);
         if is_valid && !self.jobs[lane.index()].stays {
             return self.write_elsewhere(core, path, schemes, lane, read);
         }
@@ -519,17 +509,14 @@ impl Background {
         read: &Transaction,
     ) {
         let (lpn, cause) = (read.lpn, read.cause);
-        let stream = core.ftl.copy_stream(lpn, cause == Cause::Wear);
+        let stream = core.ftl().copy_stream(lpn, cause == Cause::Wear);
         let stamp = core.stamp_of_copy(read);
         let class = core.class_of(stream, self.jobs[lane.index()].class);
         let (to, maps, owner) = (Destination::Stream(lane, stream), Maps::Now, Owner::Job(lane));
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
         let queued = queued.expect("a job starts only if its stream has room for all units that it moves");
-        core.room.works[lane.index()].superblocks_taken += u32::from(queued.opened);
-        // A job whose superblock stays takes the superblocks that are promised to it.
-        let state = &mut core.ftl.lanes[lane.index()];
-        state.promised_superblocks = state.promised_superblocks.saturating_sub(u32::from(queued.opened));
-        if core.ftl.streams.spec(stream).writer == Writer::Internal {
+        core.on_job_queued(lane, queued);
+        if core.streams().spec(stream).writer == Writer::Internal {
             schemes.on_moved(core, lpn, queued.unit);
         }
         path.map.on_moved(core, lane, lpn, !read.is_uncorrectable());
@@ -609,7 +596,7 @@ impl Background {
     ) {
         let Some(victim) = core.victim(lane) else { return };
         let job = &mut self.jobs[lane.index()];
-        let superblock = core.array.superblock(victim);
+        let superblock = core.superblock(victim);
         if job.is_erasing || job.stays || job.copies > 0 || superblock.valid > 0 || superblock.pins > 0 {
             if !job.is_erasing && !job.stays && job.copies == 0 && superblock.valid == 0 {
                 job.times.end_copies(core.now);

@@ -40,10 +40,9 @@ pub(crate) use wear::Laggard;
 pub use stats::{GcStats, VictimMs, VictimStats};
 
 use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
-use crate::base::policy::{PolicyFault, PolicySlot};
+use crate::base::policy::PolicySlot;
 use crate::core::{
-    Component, CopyBack, Core, Map, Mechanism, NextJob, Offline, Queued, Refreshed, Rest, Space, VictimTimes,
-    Work,
+    Component, CopyBack, Core, Map, Mechanism, NextJob, Offline, Queued, Refreshed, Rest, VictimTimes,
 };
 use crate::ftl::{StreamId, VictimPolicy};
 use crate::host::{DataPath, Host};
@@ -224,18 +223,12 @@ impl Background {
 impl<P: Probe> Mechanism<P> for Background {
     /// Drops all jobs.
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
-        let core = offline.core();
         self.jobs.fill(Job::default());
         self.waiting.iter_mut().for_each(Waiting::clear);
         if let Some(pacing) = &mut self.pacing {
             pacing.forget();
         }
-        core.room.works.fill(Work::default());
-        for state in &mut core.ftl.lanes {
-            (state.promised_superblocks, state.promised_units) = (0, 0);
-        }
-        core.room.spaces.fill(Space::default());
-        core.room.kept_from.fill(None);
+        offline.forget_jobs();
     }
 
     fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
@@ -392,7 +385,7 @@ impl Background {
         if f64::from(valid) > valid_max * f64::from(units) {
             return false;
         }
-        let least = core.ftl.least_valid(&core.array, lane, core.now);
+        let least = core.least_valid(lane);
         self.stats.victims += 1;
         self.stats.victims_not_greedy += u64::from(least != Some(victim));
         self.stats.victim_valid_pages += u64::from(valid);
@@ -419,8 +412,7 @@ impl Background {
         // allowed only so that the policy can proceed to other superblocks: while space is short and the host is busy,
         // or while a write waits, and for at most as many such victims in a row as the lane has superblocks.
         let is_whole = core.valid_units(named) == core.shape(named).units;
-        let may_lose =
-            core.ftl.streams.map().is_none() && is_urgent && !core.state.is_idle || path.is_stuck();
+        let may_lose = core.streams().map().is_none() && is_urgent && !core.state.is_idle || path.is_stuck();
         let whole = &mut core.room.spaces[lane.index()].fully_valid_victims;
         *whole = if is_whole { *whole + 1 } else { 0 };
         let lets_policy_proceed =
@@ -439,8 +431,7 @@ impl Background {
     /// room in a lane whose free superblocks are all kept superblocks, or when more erases in vain than the drive has
     /// superblocks have given no write a unit. It ends when the host's stream may open a superblock.
     fn forces_victim<P: Probe>(core: &mut Core<P>, path: &DataPath<impl Map<P>>, lane: LaneId) -> bool {
-        let has_kept_superblocks_only =
-            core.ftl.lanes[lane.index()].free.len() <= core.ftl.kept_superblocks();
+        let has_kept_superblocks_only = core.lane(lane).free.len() <= core.ftl().kept_superblocks();
         let is_in_vain = path.writes.erases_in_vain > u64::from(core.geometry.good_superblocks());
         let is_at_reserve = core.is_at_reserve(lane);
         let forced = &mut core.room.spaces[lane.index()].takes_fewest_valid;
@@ -525,27 +516,15 @@ impl Background {
         lane: LaneId,
         is_urgent: bool,
     ) -> bool {
-        let state = &mut core.ftl.lanes[lane.index()];
         // The search runs once per n / 8 erases of a lane of n superblocks: often enough for the wear that these erases
         // cause, at little cost.
-        if state.erases_unchecked < core.geometry.superblocks_in(lane).div_ceil(8)
-            || state.free.len() < core.ftl.reserve_superblocks
-        {
+        let every = core.geometry.superblocks_in(lane).div_ceil(8);
+        if core.lane(lane).free.len() < core.ftl().reserve_superblocks || !core.were_erased(lane, every) {
             return false;
         }
-        state.erases_unchecked = 0;
         let Some(policy) = &mut self.wear else { return false };
         let policy = policy.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let candidates = core.ftl.candidates(&core.array, lane, core.now);
-        let within = match candidates.picked_by(&mut **policy) {
-            Ok(Some(within)) => within,
-            Ok(None) => return false,
-            Err(error) => {
-                core.fail_policy(PolicyFault { slot: PolicySlot::Wear, lane: Some(lane), error });
-                return false;
-            }
-        };
-        let victim = SuperblockId(core.geometry.first_superblock(lane).0 + within);
+        let Some(victim) = core.pick_by(&mut **policy, PolicySlot::Wear, lane) else { return false };
         if !core.may_empty(lane, victim, true) {
             return false;
         }

@@ -139,17 +139,17 @@ impl Bench {
                 Event::Wake(Wake::JobOver(_)) => {}
                 other => unreachable!("{other:?}"),
             }
-            core.ftl.audit(&core.array).unwrap();
+            core.audit().unwrap();
         }
     }
 
     /// The superblock of the unit of an LPN; `None` if the LPN is not mapped.
     fn superblock_of(&self, lpn: u32) -> Option<SuperblockId> {
-        self.core.ftl.map.get(Lpn(lpn)).map(|unit| self.core.geometry.superblock_of(unit))
+        self.core.unit_of(Lpn(lpn)).map(|unit| self.core.geometry.superblock_of(unit))
     }
 
     fn pe_cycles(&self, superblock: u32) -> u32 {
-        self.core.array.superblock(SuperblockId(superblock)).pe_cycles
+        self.core.superblock(SuperblockId(superblock)).pe_cycles
     }
 }
 
@@ -165,7 +165,7 @@ fn short_of_space(foreground: GcForeground, endurance: u32) -> Bench {
 #[test]
 fn a_gc_job_copies_the_valid_units_of_its_victim_erases_it_and_ends() {
     let mut bench = short_of_space(GcForeground::Interleaved, 1000);
-    let sequence = bench.core.array.stamp(UnitId(3)).sequence;
+    let sequence = bench.core.sequence_of(UnitId(3));
     bench.check_space();
     assert_eq!(
         (bench.core.victim(LANE), bench.jobs.causes(&bench.core)),
@@ -174,10 +174,10 @@ fn a_gc_job_copies_the_valid_units_of_its_victim_erases_it_and_ends() {
     bench.run();
     assert_eq!(bench.log, [FlashOp::Read, FlashOp::Program, FlashOp::Erase].map(|kind| (kind, Cause::Gc)));
     assert_eq!((bench.superblock_of(3), bench.pe_cycles(0)), (Some(SuperblockId(3)), 1));
-    assert_eq!(bench.core.array.stamp(bench.core.ftl.map.get(Lpn(3)).unwrap()).sequence, sequence);
+    assert_eq!(bench.core.flash().stamp(bench.core.unit_of(Lpn(3)).unwrap()).sequence, sequence);
     assert_eq!((bench.path.map.moved, bench.path.map.jobs_ended), (vec![(3, true)], 1));
     assert_eq!((bench.jobs.stats.victims, bench.jobs.stats.victim_valid_pages), (1, 1));
-    assert!(!bench.core.has_job(LANE) && bench.core.ftl.lanes[0].free.len() == 1);
+    assert!(!bench.core.has_job(LANE) && bench.core.lane(LaneId(0)).free.len() == 1);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_unit_invalidated_during_its_read_is_not_copied() {
     unmap(&mut bench.core, 3);
     bench.run();
     assert_eq!(bench.log, [FlashOp::Read, FlashOp::Erase].map(|kind| (kind, Cause::Gc)));
-    assert_eq!((bench.pe_cycles(0), bench.core.ftl.lanes[0].free.len()), (1, 2));
+    assert_eq!((bench.pe_cycles(0), bench.core.lane(LaneId(0)).free.len()), (1, 2));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn static_wear_levelling_moves_a_lagging_superblock_to_the_most_worn_free_superb
         let mut pe_cycles = [5, 5, 5, 5, 5, 5, 5 + lag, 5];
         let laggard = bench.superblock_of(0).unwrap();
         pe_cycles[laggard.index()] -= lag;
-        let Core { array, ftl, .. } = &mut bench.core;
+        let (array, ftl, _) = bench.core.inner_mut();
         for (superblock, cycles) in (0..).map(SuperblockId).zip(pe_cycles) {
             array.superblock_mut(superblock).pe_cycles = cycles;
         }
@@ -270,7 +270,7 @@ fn a_blocking_gc_job_cleans_its_victim_without_interruption_by_host_reads() {
         // The read of the job is under way when the host read arrives.
         crate::core::testing::start(&mut bench.core);
         let (lpn, owner) = (Lpn(5), Owner::Request(RequestId(0)));
-        let (unit, cause, class) = (bench.core.ftl.map.get(lpn).unwrap(), Cause::Host, Class::HostRead);
+        let (unit, cause, class) = (bench.core.unit_of(lpn).unwrap(), Cause::Host, Class::HostRead);
         bench.core.read(Read { unit, lpn, owner, cause, class, start: Start::Policy, unit_level: 0 });
         bench.run();
         assert_eq!(bench.log, order, "{foreground:?}");
@@ -290,7 +290,8 @@ fn a_job_whose_superblock_stays_moves_only_units_that_cannot_be_refreshed_in_pla
     bench.others.refreshed = [Refreshed::Now, Refreshed::Later, Refreshed::Not, Refreshed::Now].into();
     bench.jobs.on_due(&mut bench.core, &mut bench.path, &mut bench.others, LANE);
     assert_eq!(
-        bench.core.ftl.lanes[0].promised_superblocks, 1,
+        bench.core.lane(LaneId(0)).promised_superblocks,
+        1,
         "no erase returns the superblock that the job takes, so the superblock is promised"
     );
     bench.run();
@@ -300,7 +301,7 @@ fn a_job_whose_superblock_stays_moves_only_units_that_cannot_be_refreshed_in_pla
     );
     bench.core.wake(Wake::UnitDone(LANE));
     bench.run();
-    assert!(!bench.core.has_job(LANE) && bench.core.ftl.lanes[0].promised_superblocks == 0);
+    assert!(!bench.core.has_job(LANE) && bench.core.lane(LaneId(0)).promised_superblocks == 0);
     assert_eq!(bench.others.stayed, [superblock]);
     let stays = [0, 1, 2, 3].map(|lpn| bench.superblock_of(lpn) == Some(superblock));
     assert_eq!((stays, bench.path.map.moved), ([true, true, false, true], vec![(2, true)]));
@@ -369,14 +370,14 @@ fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_super
         writes: Writes::new(true, &core.geometry),
     };
     // The reserve is a superblock for GC, which is kept, and a superblock for translation pages.
-    assert_eq!((core.ftl.kept_superblocks(), core.ftl.reserve_superblocks), (1, 2));
+    assert_eq!((core.ftl().kept_superblocks(), core.ftl().reserve_superblocks), (1, 2));
     fill(&mut core, StreamId::GC, 0..32);
     assert!(!Background::forces_victim(&mut core, &path, LANE), "no translation page waits");
     // The write-back needs a superblock beyond the kept one.
     path.map.as_mut().expect("a demand map").write_back(&mut core, Tvpn(0));
     assert!(Map::<NoProbe>::waits_in(&path.map, LANE));
     let forces_with_free = |core: &mut Core<NoProbe>, free: u32| {
-        assert_eq!(core.ftl.lanes[0].free.len(), free);
+        assert_eq!(core.lane(LaneId(0)).free.len(), free);
         Background::forces_victim(core, &path, LANE)
     };
     clear(&mut core, SuperblockId(0));

@@ -20,7 +20,7 @@
 //! job needs their free units.
 
 use super::{BackedSchemes, Detection, FlushMethod, PowerBackup, Stage};
-use crate::base::geometry::{DieId, LaneId};
+use crate::base::geometry::LaneId;
 use crate::base::units::Span;
 use crate::core::{Component, Core, Destination, Maps, Program, Wake};
 use crate::flash::Stamp;
@@ -67,14 +67,14 @@ impl PowerBackup {
     ) {
         let units = backed.cache_units();
         self.enter_stage(core, Stage::Draining);
-        core.room.has_displaced |= core.ftl.allocator.is_static();
+        core.room.has_displaced |= core.has_home_lanes();
         self.now.drained_from = core.now;
         self.now.energy_j = self.capacitor.as_ref().map_or(0.0, |c| c.energy_j(self.age_s(core.now)));
         (self.drain.program_ns, self.drain.with_transfers_ns) = (Span::ZERO, Span::ZERO);
         // A detection writes as a flush does that finds only its reserved superblocks. All free superblocks layer by
         // layer would leave the drive without free superblocks.
-        let together = Some(core.ftl.flush_room_superblocks() * core.geometry.lanes_per_die);
-        self.drain.units = Some(FlushPrograms::new(self.spec.flush, &core.ftl, units, together));
+        let together = Some(core.ftl().flush_room_superblocks() * core.geometry.lanes_per_die);
+        self.drain.units = Some(FlushPrograms::new(self.spec.flush, core.ftl(), units, together));
         self.drain.next_slot = 0;
         self.rewrite_more(core, backed);
         self.set_clock(core);
@@ -85,10 +85,9 @@ impl PowerBackup {
         while self.is_draining() && self.drain.under_way < self.concurrency {
             // A programming unit is allocated as a whole.
             core.close_programs_of_host();
-            let Core { array, ftl, .. } = core;
             let Some(units) = &mut self.drain.units else { return };
             let by_die = &self.drain.by_die;
-            let place = units.next(array, ftl, |die: DieId| by_die[die.index()] > 0);
+            let place = core.next_of_flush(units, |_, die| by_die[die.index()] > 0);
             match place {
                 Some(place) => self.rewrite(core, backed, place),
                 // Under `plain` GC will free units. Under `csw` the dies of the programs under way may have units left.
@@ -183,7 +182,7 @@ impl PowerBackup {
         }
         if let Some(slot) = rewritten {
             if core.probe.needs_sequences() {
-                core.probe.on_write_durable(done.lpn, core.array.stamp(done.unit).sequence);
+                core.probe.on_write_durable(done.lpn, core.sequence_of(done.unit));
             }
             backed.end_rewrite(core, slot);
         }
@@ -205,7 +204,7 @@ impl PowerBackup {
         core.look_for_dead();
         self.guard.lanes_left = 0;
         self.guard.from = 0;
-        if core.array.shapes().have_dependent_pages() {
+        if core.flash().shapes().have_dependent_pages() {
             for lane in (0..core.geometry.lanes).map(LaneId) {
                 self.guard(core, lane);
             }
@@ -226,13 +225,13 @@ impl PowerBackup {
         let has_job = core.has_job(lane) || core.emptied(lane).is_some();
         self.guard.lanes_left += u32::from(has_job);
         self.guard.done[lane.index()] = !has_job;
-        for stream in core.ftl.streams.ids() {
-            if !has_job || core.ftl.streams.is_host(stream) {
+        for stream in core.streams().ids() {
+            if !has_job || core.streams().is_host(stream) {
                 self.pad(core, lane, stream);
             }
         }
-        core.ftl.set_host_lsb_only(lane, true);
-        self.guard.from = core.pool.next_order();
+        core.set_host_lsb_only(lane, true);
+        self.guard.from = core.next_order();
     }
 
     /// Fills the open programming unit and the open wordline of a stream with padding units.
@@ -241,7 +240,7 @@ impl PowerBackup {
         // Padding has the class of the stream's other programs, so that the units of the superblock are programmed in
         // order. Before the programs of a later job it needs the class of refresh, the first in which jobs program.
         let class = core.class_of(stream, core.refresh_class);
-        while core.ftl.is_amid_wordline(lane, stream) {
+        while core.ftl().is_amid_wordline(lane, stream) {
             let to = Destination::Stream(lane, stream);
             let padding = Program::nothing(to, Owner::Padding, Cause::Flush, class);
             core.program(padding).expect("the open superblock has a unit left in its wordline");
@@ -281,7 +280,7 @@ impl PowerBackup {
                 core.close_early(superblock);
             }
         }
-        if self.guard.lanes_left > 0 || core.device.has_program_before(&core.pool, self.guard.from) {
+        if self.guard.lanes_left > 0 || core.has_program_before(self.guard.from) {
             return;
         }
         let capacitor = self.capacitor.as_mut().expect("a detection needs a capacitor");
@@ -295,7 +294,7 @@ impl PowerBackup {
     pub(super) fn end_recharge<P: Probe>(&mut self, core: &mut Core<P>, backed: &mut impl BackedSchemes<P>) {
         self.enter_stage(core, Stage::Charged);
         for lane in (0..core.geometry.lanes).map(LaneId) {
-            core.ftl.set_host_lsb_only(lane, false);
+            core.set_host_lsb_only(lane, false);
         }
         if let Some(detection) = self.found.take() {
             if self.is_measured {

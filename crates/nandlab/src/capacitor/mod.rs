@@ -179,12 +179,12 @@ struct Guard {
 
 impl<P: Probe> Mechanism<P> for PowerBackup {
     fn began(&mut self, offline: &mut Offline<'_, P>) {
-        self.set_clock(offline.core());
+        self.set_clock(offline);
     }
 
     /// Drops the detection under way without a result.
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
-        self.enter_stage(offline.core(), Stage::Charged);
+        self.enter_stage(offline, Stage::Charged);
         (self.now, self.found, self.drain.units) = (Detection::default(), None, None);
         (self.is_overdue, self.wants_room) = (false, false);
         self.drain.by_die.fill(0);
@@ -362,12 +362,12 @@ impl PowerBackup {
                 read_j,
                 erase_j,
                 levels: core.physics.ecc.levels(),
-                gain: core.ftl.garbage_per_superblock(core.room.foreground_free),
+                gain: core.garbage_per_superblock(),
             });
             let conditions = Conditions {
                 method: self.spec.flush,
                 at_a_time: self.concurrency,
-                superblocks: core.ftl.flush_room_superblocks(),
+                superblocks: core.ftl().flush_room_superblocks(),
                 vsm_programs: self.vsm_programs,
                 gc,
             };
@@ -449,7 +449,7 @@ impl PowerBackup {
         };
         let has_room = self.capacitor.is_none()
             || (0..core.geometry.lanes)
-                .all(|lane| core.ftl.has_flush_reserve(LaneId(lane), core.superblocks_taken(LaneId(lane))));
+                .all(|lane| core.ftl().has_flush_reserve(LaneId(lane), core.superblocks_taken(LaneId(lane))));
         self.wants_room = !has_room;
         self.set_budget(core, backed, if has_room { units } else { 0 });
     }

@@ -286,7 +286,7 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     bench.detect();
     bench.run_to(Stage::Recharging);
     assert_eq!(bench.power.stage, Stage::Settling, "the stream of the job is not padded before the job ends");
-    let is_amid = |core: &Core<NoProbe>, stream| core.ftl.is_amid_wordline(LANE, stream);
+    let is_amid = |core: &Core<NoProbe>, stream| core.ftl().is_amid_wordline(LANE, stream);
     assert!(is_amid(&bench.core, StreamId::GC) && !is_amid(&bench.core, StreamId::HOST));
     // The job ends while a unit is being programmed in place.
     (bench.core.room.works[0].victim, bench.cache.is_reprogramming) = (None, true);
@@ -297,9 +297,9 @@ fn the_recharge_begins_only_when_no_torn_program_can_destroy_older_data() {
     bench.core.wake(Wake::Detection);
     bench.run_to(Stage::Recharging);
     assert!(bench.power.stage == Stage::Recharging && !is_amid(&bench.core, StreamId::GC));
-    assert!(bench.core.ftl.is_lsb_only(LANE, StreamId::HOST) && bench.core.state.is_guarded);
+    assert!(bench.core.ftl().is_lsb_only(LANE, StreamId::HOST) && bench.core.state.is_guarded);
     bench.run_to(Stage::Charged);
-    assert!(!bench.core.ftl.is_lsb_only(LANE, StreamId::HOST) && !bench.core.state.is_guarded);
+    assert!(!bench.core.ftl().is_lsb_only(LANE, StreamId::HOST) && !bench.core.state.is_guarded);
 }
 
 #[test]
@@ -382,16 +382,16 @@ fn the_controller_takes_energy_at_least_for_the_time_that_a_flush_would_need() {
 #[test]
 fn a_superblock_that_is_closed_without_a_programmed_unit_is_free() {
     let mut core = Setup::default().core();
-    let free = core.ftl.lanes[0].free.len();
-    let superblock = core.ftl.take_flush_superblock(&mut core.array, DieId(0)).expect("a free superblock");
+    let free = core.lane(LaneId(0)).free.len();
+    let superblock = core.take_flush_superblock(DieId(0)).expect("a free superblock");
     assert_eq!(
-        (core.ftl.lanes[0].free.len(), core.array.superblock(superblock).state),
+        (core.lane(LaneId(0)).free.len(), core.superblock(superblock).state),
         (free - 1, SuperblockState::Open)
     );
     core.close_early(superblock);
     assert_eq!(
-        (core.ftl.lanes[0].free.len(), core.array.superblock(superblock).state),
+        (core.lane(LaneId(0)).free.len(), core.superblock(superblock).state),
         (free, SuperblockState::Free)
     );
-    core.ftl.audit(&core.array).unwrap();
+    core.audit().unwrap();
 }

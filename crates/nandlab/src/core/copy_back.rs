@@ -5,7 +5,7 @@ use crate::base::geometry::{LaneId, UnitId};
 use crate::base::units::Span;
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, FlashOp, Owner, Slot};
+use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
 
 /// A copyback, which fills the next programming unit of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,22 @@ impl<P: Probe> Core<P> {
         self.pool[lead].extent = u32::try_from(self.sense_ns(sources).ns()).unwrap_or(u32::MAX);
         self.enqueue(lead);
         Ok(queued)
+    }
+
+    /// Ends the copyback of a unit in flash: counts the sensing of its page, and takes over its errors. If the source
+    /// still has the newest data of its LPN, maps the LPN to the copy and returns `true`. If the host has written the
+    /// LPN meanwhile, or had done so before, the copy is invalid.
+    pub(crate) fn end_copyback(&mut self, done: &Transaction, source: UnitId) -> bool {
+        if self.geometry.first_of_page(done.unit) == done.unit {
+            let (from, index) = self.geometry.split(source);
+            self.count_sensed(from, index);
+        }
+        self.take_over_errors(source, done.unit);
+        let is_valid = done.owner != Owner::Padding && self.is_newest(done.lpn, source);
+        if is_valid {
+            self.ftl.remap(&mut self.array, done.lpn, done.unit);
+        }
+        is_valid
     }
 
     /// Whether two units are in the same plane.

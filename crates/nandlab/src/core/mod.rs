@@ -2,8 +2,9 @@
 //!
 //! The core holds the flash array, the FTL's state, the dies with their queues, the ages of the data, the sequence
 //! numbers of writes, the clocks, the wakes, and the state that mechanisms share with each other. A mechanism keeps its
-//! own state and counters, takes the core by reference, and changes flash only through the verbs of the core: `read`,
-//! `program`, `copy_back`, `erase`.
+//! own state and counters, takes the core by reference, reads it through the views of `core/view.rs`, and changes flash
+//! only through the verbs of the core: `read`, `program`, `copy_back`, `erase`. Array, FTL and operations are private to
+//! the core. What happens outside simulated time goes through [`Offline`].
 //!
 //! The verbs:
 //!
@@ -38,6 +39,7 @@ mod space;
 #[cfg(test)]
 pub(crate) mod testing;
 mod victim_times;
+mod view;
 mod waiters;
 mod wake;
 
@@ -50,10 +52,10 @@ pub(crate) use known::KnownErrors;
 pub use levels::ReadLevels;
 pub(crate) use map::Map;
 pub(crate) use mechanism::{BeforeLoss, Mechanism, Rest, STILL_WAITS, Skipped};
-pub(crate) use offline::{Offline, SavedSuperblock};
+pub(crate) use offline::{FlashState, Offline, SavedSuperblock};
 pub use operations::Operations;
 pub use parts::Parts;
-pub(crate) use program::{Destination, Maps, Program, Queued};
+pub(crate) use program::{Destination, Maps, Program, Programmed, Queued};
 pub(crate) use read::Read;
 pub(crate) use read_counts::ReadCounts;
 pub use sections::SnapshotError;
@@ -152,11 +154,11 @@ pub(crate) struct Core<P: Probe> {
     pub(crate) now: Time,
     /// The last time that can be simulated.
     pub(crate) end: Time,
-    pub(crate) array: Array,
-    pub(crate) ftl: Ftl,
+    array: Array,
+    ftl: Ftl,
     pub(crate) device: Device,
     /// Flash transactions that are queued or under way.
-    pub(crate) pool: Transactions,
+    pool: Transactions,
     pub(crate) agenda: Agenda,
     pub(crate) gathering: Gathering,
     /// Units of requests and of the write cache that wait for a map entry, room, a slot or the dirty budget.

@@ -1,14 +1,14 @@
 //! The core outside simulated time: preconditioning, power loss, recovery, skipped time, and saved drives.
 
-use super::Core;
-use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
+use super::{Core, Space, Work};
+use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::policy::{PolicyError, PolicyFault, PolicySlot};
 use crate::base::units::Time;
-use crate::flash::{AgeStamp, DEAD_LPN, ShapeId, Stamp, SuperblockState};
-use crate::ftl::{AllocatedUnit, Ftl, StreamId};
+use crate::flash::{AgeStamp, Array, DEAD_LPN, ShapeId, Stamp, SuperblockState};
+use crate::ftl::{AllocatedUnit, Ftl, STREAMS_MAX, StreamId};
 use crate::probe::Probe;
-use crate::sched::NEVER;
-use std::ops::Deref;
+use crate::sched::{Cause, FlashOp, NEVER, Slot, Transaction};
+use std::ops::{Deref, DerefMut};
 
 /// The most victims without invalid units that the policy may pick in succession outside simulated time, for each
 /// superblock of the lane.
@@ -38,16 +38,216 @@ impl<P: Probe> Deref for Offline<'_, P> {
     }
 }
 
+impl<P: Probe> DerefMut for Offline<'_, P> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Core<P> {
+        self.0
+    }
+}
+
+/// The state of the flash and of the FTL of a drive at rest, to be taken over by others.
+#[derive(Clone, Debug)]
+pub(crate) struct FlashState {
+    array: Array,
+    ftl: Ftl,
+    sequence: u64,
+}
+
+impl<P: Probe> Core<P> {
+    /// A copy of the state of flash and FTL.
+    pub(crate) fn flash_state(&self) -> FlashState {
+        FlashState { array: self.array.clone(), ftl: self.ftl.clone(), sequence: self.sequence }
+    }
+}
+
 impl<'a, P: Probe> Offline<'a, P> {
     #[inline(always)]
     pub(crate) fn new(core: &'a mut Core<P>) -> Self {
         Self(core)
     }
 
-    /// The core, mutable.
-    #[inline(always)]
-    pub(crate) fn core(&mut self) -> &mut Core<P> {
-        self.0
+    // ---------------------------------------------------------------------------------------------- while power fails
+
+    /// At power failure, takes back the units allocated to programs that will never begin, in superblocks on one die.
+    /// `programmed` returns the number of units of a superblock on its die, the first ones, that will have been programmed
+    /// or skipped. See [`Ftl::take_back_queued`].
+    pub(crate) fn take_back_queued(&mut self, programmed: impl Fn(&Array, SuperblockId, DieId) -> u32) {
+        let Core { ftl, array, geometry, .. } = &mut *self.0;
+        let die = |superblock| geometry.die_of(geometry.lane_of(superblock));
+        ftl.take_back_queued(|superblock| programmed(array, superblock, die(superblock)));
+    }
+
+    /// Jobs, and erases of dead superblocks, that have not begun will not begin any more.
+    pub(crate) fn drop_promises(&mut self) {
+        self.0.room.spaces.iter_mut().for_each(|space| space.soon_free = 0);
+        self.0.ftl.lanes.iter_mut().for_each(|lane| lane.promised_superblocks = 0);
+    }
+
+    /// All jobs are gone, with what they have taken.
+    pub(crate) fn forget_jobs(&mut self) {
+        let core = &mut *self.0;
+        core.room.works.fill(Work::default());
+        for lane in &mut core.ftl.lanes {
+            (lane.promised_superblocks, lane.promised_units) = (0, 0);
+        }
+        core.room.spaces.fill(Space::default());
+        core.room.kept_from.fill(None);
+    }
+
+    /// A program or copyback has ended, or is torn: the unit is no longer erased. A superblock whose last unit it is
+    /// stays open: recovery finds out what it has.
+    pub(crate) fn settle_program(&mut self, done: &Transaction) {
+        let core = &mut *self.0;
+        let superblock = core.geometry.superblock_of(done.unit);
+        core.array.program(superblock, done.index);
+        let programmed = core.array.skip_after(superblock, done.index, u32::from(done.skips));
+        if programmed == core.shape(superblock).units {
+            core.array.superblock_mut(superblock).closed_at = core.now;
+        }
+    }
+
+    /// The erase of a superblock has ended on the die of its unit `first`. Returns whether this was the last of its dies.
+    pub(crate) fn end_erase_on_die(&mut self, first: UnitId) -> bool {
+        let (superblock, index) = self.geometry.split(first);
+        self.0.array.erase_on_die(superblock, index)
+    }
+
+    /// Tears a unit: it is programmed, and its data and its OOB are lost.
+    pub(crate) fn tear(&mut self, unit: UnitId) {
+        self.0.array.tear(unit);
+    }
+
+    /// Ends the read of a job after its last try.
+    pub(crate) fn end_read(&mut self, slot: Slot) -> Transaction {
+        let core = &mut *self.0;
+        let read = core.pool.remove(slot);
+        let superblock = core.geometry.superblock_of(read.unit);
+        core.array.superblock_mut(superblock).pins -= 1;
+        core.count_ended(FlashOp::Read, Cause::Gc, read.shape);
+        core.count_sensed(superblock, read.index);
+        read
+    }
+
+    // ------------------------------------------------------------------------------------------------ what flash takes
+
+    /// Maps an LPN to a unit, whose program has ended. Returns the unit that had its data before.
+    #[inline]
+    pub(crate) fn remap(&mut self, lpn: Lpn, unit: UnitId) -> Option<UnitId> {
+        self.0.ftl.remap(&mut self.0.array, lpn, unit)
+    }
+
+    /// Programs an allocated unit and maps its LPN to it, without simulated time. Returns the unit that had the data
+    /// before.
+    pub(crate) fn program_allocated(&mut self, unit: UnitId, lpn: Lpn, stamp: Stamp) -> Option<UnitId> {
+        let core = &mut *self.0;
+        let (superblock, index) = core.geometry.split(unit);
+        core.array.stage(unit, lpn, stamp);
+        core.array.program(superblock, index);
+        core.ftl.remap(&mut core.array, lpn, unit)
+    }
+
+    /// Skips the next `count` units after the unit with number `index` in a superblock on its die, and closes the
+    /// superblock if no unit is left.
+    pub(crate) fn skip_after(&mut self, superblock: SuperblockId, index: u32, count: u32) {
+        let core = &mut *self.0;
+        if core.array.skip_after(superblock, index, count) == core.shape(superblock).units {
+            core.ftl.close(&mut core.array, superblock, core.now);
+        }
+    }
+
+    /// Skips the units of an open superblock up to number `end`.
+    pub(crate) fn skip_to(&mut self, superblock: SuperblockId, end: u32) {
+        self.0.array.skip_to(superblock, end);
+    }
+
+    /// Counts units that are programmed without data.
+    pub(crate) fn count_padding(&mut self, units: u32) {
+        self.0.gathering.stats.padding += u64::from(units);
+    }
+
+    /// Allocates a programming unit on a die for an emergency flush ([`Ftl::allocate_for_flush`]).
+    pub(crate) fn allocate_for_flush(&mut self, die: DieId) -> Option<AllocatedUnit> {
+        self.0.ftl.allocate_for_flush(&mut self.0.array, die)
+    }
+
+    /// Erases a superblock without simulated time: it becomes free, or retires.
+    pub(crate) fn erase_now(&mut self, superblock: SuperblockId) {
+        let core = &mut *self.0;
+        core.array.erase(&core.geometry, superblock);
+        core.ftl.release(&mut core.array, superblock, core.room.endurance);
+    }
+
+    // ---------------------------------------------------------------------------------------------- when power is back
+
+    /// Erases a superblock whose lane has no list of free superblocks yet: it becomes free, or retires, when the lists
+    /// are rebuilt.
+    pub(crate) fn erase_unlisted(&mut self, superblock: SuperblockId) {
+        let core = &mut *self.0;
+        core.array.erase(&core.geometry, superblock);
+        let state = core.array.superblock_mut(superblock);
+        let is_worn_out = state.pe_cycles >= core.room.endurance;
+        state.state = if is_worn_out { SuperblockState::Retired } else { SuperblockState::Free };
+    }
+
+    /// Gives a superblock the state that follows from its programmed units, and forgets what the OOB of the others had.
+    pub(crate) fn find_state(&mut self, superblock: SuperblockId) -> SuperblockState {
+        let core = &mut *self.0;
+        core.array.blank_unprogrammed(&core.geometry, superblock);
+        let units = core.shape(superblock).units;
+        let state = core.array.superblock_mut(superblock);
+        state.state = match state.programmed {
+            0 if !state.state.is_usable() => state.state,
+            0 => {
+                // The superblock may have been opened for programs that had not begun when power failed.
+                state.mark = 0;
+                SuperblockState::Free
+            }
+            programmed if programmed == units => SuperblockState::Full,
+            _ => SuperblockState::Open,
+        };
+        state.state
+    }
+
+    /// Makes an open superblock full from now on: the rest of its units stay erased. The lists of its lane are rebuilt
+    /// later.
+    pub(crate) fn fill_up(&mut self, superblock: SuperblockId) {
+        let core = &mut *self.0;
+        let units = core.shape(superblock).units;
+        core.array.skip_to(superblock, units);
+        let state = core.array.superblock_mut(superblock);
+        (state.state, state.closed_at) = (SuperblockState::Full, core.now);
+    }
+
+    /// Rebuilds the lists of a lane from the states of its superblocks. `open` has the next unit of each stream; `None`
+    /// for a stream without an open superblock.
+    pub(crate) fn restore_lane(&mut self, lane: LaneId, open: [Option<UnitId>; STREAMS_MAX]) {
+        self.0.ftl.restore_lane(&self.0.array, lane, open);
+    }
+
+    /// Closes an open superblock at `time`: the rest of its units stay erased.
+    pub(crate) fn close(&mut self, superblock: SuperblockId, time: Time) {
+        let core = &mut *self.0;
+        core.ftl.close(&mut core.array, superblock, time);
+    }
+
+    // ------------------------------------------------------------------------------------ skipped time and other drives
+
+    /// The data of a unit was last corrected at `since`.
+    pub(crate) fn correct_since(&mut self, unit: UnitId, since: AgeStamp) {
+        self.0.array.correct_since(unit, since);
+    }
+
+    /// Sets the sequence number of the newest write.
+    pub(crate) fn set_sequence(&mut self, sequence: u64) {
+        self.0.sequence = sequence;
+    }
+
+    /// Takes over the state of another drive, whose shapes may differ in their times.
+    pub(crate) fn take_over(&mut self, of: &FlashState) {
+        let shapes = self.0.array.shapes().clone();
+        self.0.array = of.array.clone().with_shapes(shapes.clone());
+        self.0.ftl = of.ftl.clone().with_shapes(shapes);
+        self.0.sequence = of.sequence;
     }
 
     /// Power fails: drops the operations that no die has begun, and stops the clocks of everything but the dies.
@@ -120,12 +320,6 @@ impl<'a, P: Probe> Offline<'a, P> {
         true
     }
 
-    /// Closes a loaded superblock.
-    pub(crate) fn close(&mut self, superblock: SuperblockId) {
-        let core = &mut *self.0;
-        core.ftl.close(&mut core.array, superblock, Time::START);
-    }
-
     /// By superblock, adds P/E cycles without an erase.
     pub(crate) fn wear(&mut self, cycles: &[u32]) {
         let core = &mut *self.0;
@@ -194,10 +388,8 @@ impl<'a, P: Probe> Offline<'a, P> {
             let (lpn, sequence) = (self.array.lpn(unit), self.array.stamp(unit).sequence);
             self.program_now(lane, stream, lpn, sequence, &mut on_mapped);
         }
-        let core = &mut *self.0;
-        debug_assert!(core.array.superblock(victim).state == SuperblockState::Victim);
-        core.array.erase(&core.geometry, victim);
-        core.ftl.release(&mut core.array, victim, core.room.endurance);
+        debug_assert!(self.array.superblock(victim).state == SuperblockState::Victim);
+        self.erase_now(victim);
         Some(u64::from(moved))
     }
 }

@@ -1,7 +1,9 @@
 //! Units with part of their data in another unit: a read needs both units.
 
+use super::Core;
 use crate::base::geometry::{Lpn, UnitId};
 use crate::base::huge::Huge;
+use crate::probe::Probe;
 
 /// The mark of a unit while part of its data is on its way to another unit, and not yet there.
 const PENDING: u64 = 1;
@@ -72,5 +74,26 @@ impl Parts {
         for mark in self.0.iter_mut().filter(|mark| **mark != 0) {
             *mark = 0;
         }
+    }
+}
+
+impl<P: Probe> Core<P> {
+    /// Part of the data of a unit, `bytes` bytes, is in the unit of `lpn` from now on. The errors that the data had
+    /// before, of `rber`, are known.
+    pub(crate) fn link(&mut self, unit: UnitId, lpn: Lpn, bytes: u32, rber: f64) {
+        self.parts.set(unit, lpn, bytes);
+        self.physics.known.set(unit, rber);
+        self.array.superblock_mut(self.geometry.superblock_of(unit)).linked += 1;
+    }
+
+    /// The data of a marked unit is in one unit again, or is invalid. Returns the LPN that had part of it; `None` if
+    /// that part was still on its way.
+    pub(crate) fn unlink(&mut self, unit: UnitId) -> Option<Lpn> {
+        let part = self.parts.of(unit);
+        self.parts.clear(unit);
+        self.physics.known.set(unit, 0.0);
+        let (lpn, _) = part?;
+        self.array.superblock_mut(self.geometry.superblock_of(unit)).linked -= 1;
+        Some(lpn)
     }
 }

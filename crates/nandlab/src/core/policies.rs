@@ -3,6 +3,7 @@
 use super::{Core, Wake};
 use crate::base::geometry::{LaneId, SuperblockId};
 use crate::base::policy::{PolicyFault, PolicySlot};
+use crate::ftl::VictimPolicy;
 use crate::probe::Probe;
 
 impl<P: Probe> Core<P> {
@@ -17,6 +18,38 @@ impl<P: Probe> Core<P> {
                 None
             }
         }
+    }
+
+    /// The superblock that another policy, that of `slot`, picks in a lane. `None` if it picks none, or fails; then the
+    /// drive fails.
+    pub(crate) fn pick_by(
+        &mut self,
+        policy: &mut dyn VictimPolicy,
+        slot: PolicySlot,
+        lane: LaneId,
+    ) -> Option<SuperblockId> {
+        match self.ftl.candidates(&self.array, lane, self.now).picked_by(policy) {
+            Ok(within) => within.map(|within| SuperblockId(self.geometry.first_superblock(lane).0 + within)),
+            Err(error) => {
+                self.fail_policy(PolicyFault { slot, lane: Some(lane), error });
+                None
+            }
+        }
+    }
+
+    /// The full superblock of a lane with the fewest valid units, which the policy `greedy` picks.
+    pub(crate) fn least_valid(&self, lane: LaneId) -> Option<SuperblockId> {
+        self.ftl.least_valid(&self.array, lane, self.now)
+    }
+
+    /// Whether at least `every` erases of superblocks of a lane have followed the last call that returned `true`.
+    pub(crate) fn were_erased(&mut self, lane: LaneId, every: u32) -> bool {
+        let erases = &mut self.ftl.lanes[lane.index()].erases_unchecked;
+        let is_due = *erases >= every;
+        if is_due {
+            *erases = 0;
+        }
+        is_due
     }
 
     /// A policy has failed, or has made a decision that cannot be carried out: the drive fails when it serves the wakes.

@@ -2,13 +2,13 @@
 
 use super::copy_back::NoRoom;
 use super::{Component, Core, Wake};
-use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::slab::Node;
 use crate::flash::{DEAD_LPN, ShapeId, Stamp, SuperblockState};
 use crate::ftl::streams::Writer;
-use crate::ftl::{AllocatedUnit, StreamId};
+use crate::ftl::{AllocatedUnit, FlushPrograms, StreamId};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Transaction};
+use crate::sched::{Cause, Class, Device, Ended, FlashOp, Owner, Slot, Transaction};
 
 /// The unit that a program writes.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,15 @@ pub(crate) struct Queued {
     pub(crate) unit: UnitId,
     /// Whether the allocation of the unit has opened a superblock.
     pub(crate) opened: bool,
+}
+
+/// What the end of a program means for its superblock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Programmed {
+    /// Whether the unit is the first one since the superblock was erased.
+    pub(crate) is_first: bool,
+    /// Whether the superblock has become full.
+    pub(crate) is_closed: bool,
 }
 
 impl<P: Probe> Core<P> {
@@ -167,6 +176,11 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn allocate(&mut self, lane: LaneId, stream: StreamId) -> Option<AllocatedUnit> {
         self.ftl.allocate(&mut self.array, lane, stream)
+    }
+
+    /// Allocates the next programming unit of `stream` in `lane`; `None` without room.
+    pub(crate) fn allocate_program(&mut self, lane: LaneId, stream: StreamId) -> Option<AllocatedUnit> {
+        self.ftl.allocate_program(&mut self.array, (lane, stream), 0)
     }
 
     /// Queues a transaction of the pool on its die. [`Core::start_dies`] starts the die.
@@ -283,6 +297,93 @@ impl<P: Probe> Core<P> {
             FlashOp::Read => 1,
         };
         self.operations.on_ended(kind, cause, count);
+    }
+
+    /// Ends the program or the copyback of a unit in flash. The last unit of a superblock closes it.
+    #[inline(always)]
+    pub(crate) fn end_program(&mut self, done: &Transaction) -> Programmed {
+        let superblock = self.geometry.superblock_of(done.unit);
+        let mut programmed = self.array.program(superblock, done.index);
+        let is_first = programmed == 1;
+        if done.skips > 0 {
+            programmed = self.array.skip_after(superblock, done.index, u32::from(done.skips));
+        }
+        let is_closed = programmed == self.shape(superblock).units;
+        if is_closed {
+            self.ftl.close(&mut self.array, superblock, self.now);
+        }
+        self.read_counts.reset(done.unit);
+        Programmed { is_first, is_closed }
+    }
+
+    /// Ends the program of a unit in place: its data has been corrected now.
+    pub(crate) fn end_reprogram(&mut self, done: &Transaction) {
+        let superblock = self.geometry.superblock_of(done.unit);
+        self.array.reprogram(superblock, done.index, done.unit, self.age_stamp_now());
+    }
+
+    /// Replaces the data of a unit whose program has not begun by newer data of its LPN. Returns the stamp of the newer
+    /// data.
+    pub(crate) fn replace_staged(&mut self, unit: UnitId, lpn: Lpn) -> Stamp {
+        let stamp = self.next_stamp();
+        self.array.stage(unit, lpn, stamp);
+        stamp
+    }
+
+    /// Notes in the OOB of a unit that it has only the sectors that were dirty when power failed.
+    pub(crate) fn mark_partial(&mut self, unit: UnitId) {
+        self.array.mark_partial(unit);
+    }
+
+    /// Unmaps an LPN, whose data is no longer needed. Returns the unit that had it.
+    #[inline]
+    pub(crate) fn unmap(&mut self, lpn: Lpn) -> Option<UnitId> {
+        self.ftl.unmap(&mut self.array, lpn)
+    }
+
+    /// The lane for a host write of `lpn` to `stream`; `None` if dynamic allocation finds no lane with room.
+    #[inline]
+    pub(crate) fn choose_lane(&mut self, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
+        self.ftl.choose_lane(&self.device, lpn, stream)
+    }
+
+    /// Makes the host's streams of a lane use only LSB pages, or all pages again.
+    pub(crate) fn set_host_lsb_only(&mut self, lane: LaneId, is_on: bool) {
+        self.ftl.set_host_lsb_only(lane, is_on);
+    }
+
+    /// The next programming unit of an emergency flush, or of a detection, which writes like one: on a die that is not
+    /// busy.
+    pub(crate) fn next_of_flush(
+        &mut self,
+        units: &mut FlushPrograms,
+        is_busy: impl Fn(&Device, DieId) -> bool,
+    ) -> Option<AllocatedUnit> {
+        units.next(&mut self.array, &mut self.ftl, |die| is_busy(&self.device, die))
+    }
+
+    /// Whether a program that was queued before the operation with number `order` has not ended.
+    pub(crate) fn has_program_before(&mut self, order: u64) -> bool {
+        self.device.has_program_before(&self.pool, order)
+    }
+
+    /// Ends the phase of a die whose clock has struck. The operations that have ended are still in the pool
+    /// ([`Core::end_operation`]).
+    #[inline(always)]
+    pub(crate) fn on_die(&mut self, die: DieId) -> Ended {
+        self.device.on_clock(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, die)
+    }
+
+    /// A die whose operation has ended takes the next one.
+    #[inline(always)]
+    pub(crate) fn start_next(&mut self, die: DieId) {
+        self.device.start_next(&mut self.pool, &mut self.agenda, &mut self.probe, self.now, die);
+    }
+
+    /// Removes an operation that has ended.
+    #[inline(always)]
+    pub(crate) fn end_operation(&mut self, slot: Slot) -> Transaction {
+        self.pool.remove(slot)
     }
 
     /// Ends the erase of a superblock on the die of its unit `first`. After the last of its dies the superblock becomes

@@ -1,7 +1,8 @@
 //! The verb that reads flash, and the choice of read levels.
 
 use super::{Core, Map};
-use crate::base::geometry::{Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{DieId, Lpn, SuperblockId, UnitId};
+use crate::base::units::Time;
 use crate::flash::{AgeStamp, Condition, Copied, Hints, RBER_MAX, Reliability, Stamp};
 use crate::probe::Probe;
 use crate::sched::{Cause, Class, FlashOp, Owner, Slot, Start, Transaction};
@@ -229,6 +230,25 @@ impl<P: Probe> Core<P> {
         self.enqueue(part);
     }
 
+    /// Counts that the page of unit `index` of a superblock has been sensed, which disturbs its block.
+    #[inline(always)]
+    pub(crate) fn count_sensed(&mut self, superblock: SuperblockId, index: u32) {
+        self.array.read(&self.geometry, superblock, index);
+    }
+
+    /// Reports to the probe that decoding of a try at `level` begins now and ends at `end`.
+    #[inline(always)]
+    pub(crate) fn tell_decode(&mut self, end: Time, die: DieId, level: u8, slot: Slot) {
+        let channel = self.geometry.channel_of(die);
+        self.probe.on_decode(self.now, end, channel, level, &self.pool[slot]);
+    }
+
+    /// Sets the levels and the tries of a read of a unit to those of the read that it went along with.
+    pub(crate) fn set_tries(&mut self, slot: Slot, like: &Transaction) {
+        let read = &mut self.pool[slot];
+        (read.level, read.tries) = (like.level, like.tries);
+    }
+
     /// Queues another try of a read that did not decode: one level higher, or from the last entry of a read-retry
     /// table on at its first, and at the front of its queue.
     #[inline(never)]
@@ -288,6 +308,16 @@ impl<P: Probe> Core<P> {
             Some(variation) => variation.rber(self.geometry.first_of_page(unit), mean),
         };
         (of_cells + f64::from(copied.rber)).min(RBER_MAX)
+    }
+
+    /// The share of the bits of a unit that are susceptible to errors now, by the model of bit errors; 0 if the model
+    /// has none.
+    pub(crate) fn susceptible_ratio(&mut self, unit: UnitId) -> f64 {
+        let (superblock, index) = self.geometry.split(unit);
+        let (shape, pe_cycles) = (self.array.shape(superblock), self.array.superblock(superblock).pe_cycles);
+        let now = self.physics.age_clock.at(self.now);
+        let age_s = if self.array.keeps_ages() { self.array.cells_since(unit).age_s(now) } else { 0 };
+        self.physics.reliability.susceptible_ratio(pe_cycles, age_s, shape.kind(index)).unwrap_or(0.0)
     }
 
     /// The RBER of the data that a copyback of `unit` would program now.
@@ -375,6 +405,13 @@ impl<P: Probe> Core<P> {
     #[inline(always)]
     pub(crate) fn age_stamp_now(&self) -> AgeStamp {
         if self.array.keeps_ages() { self.physics.age_clock.at(self.now) } else { AgeStamp::default() }
+    }
+
+    /// The sequence number of a new write or deallocation.
+    #[inline(always)]
+    pub(crate) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
     }
 
     /// The stamp of new data of the controller: the next sequence number and the present AgeStamp.

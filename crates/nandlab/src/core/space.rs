@@ -19,7 +19,7 @@
 //! (`Ftl::host_spare_units`): the units that are not valid, less the reserve and less one superblock for each internal
 //! stream.
 
-use super::{Core, VictimTimes, Wake};
+use super::{Core, Queued, VictimTimes, Wake};
 use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::flash::SuperblockState;
 use crate::ftl::StreamId;
@@ -135,6 +135,57 @@ impl<P: Probe> Core<P> {
         self.victim(lane).is_some()
     }
 
+    /// A background job of a lane begins: it empties `victim`, or refreshes its units where they are (`stays`).
+    pub(crate) fn begin_work(&mut self, lane: LaneId, victim: SuperblockId, stays: bool) {
+        if !stays {
+            self.begin_emptying(victim);
+        }
+        self.room.works[lane.index()] = Work { victim: Some(victim), superblocks_taken: 0 };
+        // A job whose superblock stays takes free superblocks and returns none by an erase, so these superblocks are
+        // promised to the job.
+        self.ftl.lanes[lane.index()].promised_superblocks =
+            if stays { self.superblocks_to_empty(lane, victim, false) } else { 0 };
+    }
+
+    /// The job of a lane has queued a program or a copyback. If this has opened a superblock, the job has taken one, of
+    /// those promised to it if there are some.
+    #[inline]
+    pub(crate) fn on_job_queued(&mut self, lane: LaneId, queued: Queued) {
+        let opened = u32::from(queued.opened);
+        self.room.works[lane.index()].superblocks_taken += opened;
+        let promised = &mut self.ftl.lanes[lane.index()].promised_superblocks;
+        *promised = promised.saturating_sub(opened);
+    }
+
+    /// The job of a lane ends.
+    pub(crate) fn end_work(&mut self, lane: LaneId) {
+        self.room.works[lane.index()] = Work::default();
+        self.ftl.lanes[lane.index()].promised_superblocks = 0;
+    }
+
+    /// In the open superblock that GC shares with the host, keeps room for `units` units that the job of a lane has to
+    /// move. Returns how many it has kept before.
+    pub(crate) fn promise_units(&mut self, lane: LaneId, units: u32) -> u32 {
+        std::mem::replace(&mut self.ftl.lanes[lane.index()].promised_units, units)
+    }
+
+    /// Makes a full superblock a victim: its valid units are going to be moved.
+    pub(crate) fn begin_emptying(&mut self, superblock: SuperblockId) {
+        self.ftl.begin_emptying(&mut self.array, superblock);
+    }
+
+    /// All valid units of a superblock have been programmed again in place. No read level is kept for it.
+    pub(crate) fn end_in_place(&mut self, superblock: SuperblockId) {
+        self.levels.set_superblock(superblock, 0);
+        self.array.superblock_mut(superblock).on_corrected();
+    }
+
+    /// A partial refresh has read all units of a superblock. The superblock counts as partially refreshed until it is
+    /// erased.
+    pub(crate) fn mark_partially_refreshed(&mut self, superblock: SuperblockId) {
+        self.array.rare_mut(superblock).is_refreshed_partially = true;
+    }
+
     /// Number of valid units of a superblock.
     #[inline]
     pub(crate) fn valid_units(&self, superblock: SuperblockId) -> u32 {
@@ -145,6 +196,19 @@ impl<P: Probe> Core<P> {
     #[inline]
     pub(crate) fn emptied(&self, lane: LaneId) -> Option<&Emptied> {
         self.room.spaces[lane.index()].emptied.as_ref()
+    }
+
+    /// The erase of the emptied superblock of a lane is going to be queued.
+    pub(crate) fn begin_erase_of_emptied(&mut self, lane: LaneId) {
+        let superblock = self.emptied(lane).expect("the lane has an emptied superblock").superblock;
+        let soon_free = u32::from(!self.retires(superblock));
+        let space = &mut self.room.spaces[lane.index()];
+        if let Some(emptied) = &mut space.emptied {
+            emptied.is_erasing = true;
+            emptied.times.begin_erase(self.now);
+        }
+        space.dead += 1;
+        space.soon_free += soon_free;
     }
 
     /// Number of free superblocks that the jobs of a lane have taken and not given back by an erase: the present job
@@ -277,6 +341,12 @@ impl<P: Probe> Core<P> {
     pub(crate) fn is_below(&self, lane: LaneId, share: f64) -> bool {
         let free = self.host_room(lane);
         f64::from(free) < share * f64::from(self.ftl.host_spare_units(lane))
+    }
+
+    /// The invalid units that a full superblock has on average, at least, when foreground GC starts
+    /// ([`Ftl::garbage_per_superblock`](crate::ftl::Ftl::garbage_per_superblock)).
+    pub(crate) fn garbage_per_superblock(&self) -> u32 {
+        self.ftl.garbage_per_superblock(self.room.foreground_free)
     }
 
     /// Whether a superblock retires with its next erase.

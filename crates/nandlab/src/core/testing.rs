@@ -413,3 +413,32 @@ impl Map<NoProbe> for MapInRam {
 
     fn prefetch_move(&self, _: Lpn) {}
 }
+
+impl Core<NoProbe> {
+    /// The flash array, for tests that set what a verb would change slowly.
+    pub(crate) fn flash_mut(&mut self) -> &mut Array {
+        &mut self.array
+    }
+
+    /// Gives a fresh drive further shapes.
+    pub(crate) fn set_shapes(&mut self, shapes: Shapes) {
+        self.array = self.array.clone().with_shapes(shapes.clone());
+        self.ftl = self.ftl.clone().with_shapes(shapes);
+    }
+
+    /// Takes a free superblock of a die, as a flush does.
+    pub(crate) fn take_flush_superblock(&mut self, die: DieId) -> Option<SuperblockId> {
+        self.ftl.take_flush_superblock(&mut self.array, die)
+    }
+
+    /// Drops the operations that no die has begun.
+    pub(crate) fn drop_device_queues(&mut self) {
+        self.device.drop_queues(&self.pool);
+    }
+
+    /// Drops all operations, and takes a fresh FTL.
+    pub(crate) fn forget_operations(&mut self, ftl: Ftl) {
+        self.pool.clear();
+        self.ftl = ftl;
+    }
+}

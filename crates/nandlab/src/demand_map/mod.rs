@@ -154,7 +154,7 @@ impl Mapping {
         if units {
             core.prefetch_unit(lpn, matches!(wants, Wants::Read | Wants::ReadSlot));
         } else {
-            core.ftl.map.prefetch(lpn);
+            core.ftl().map.prefetch(lpn);
             self.demand.cache.prefetch(lpn);
         }
     }
@@ -223,7 +223,7 @@ impl Mapping {
     /// translation page has never been written, or its program waits for room or has not ended.
     fn in_flash<P: Probe>(&self, core: &Core<P>, page: Tvpn) -> Option<UnitId> {
         let waits_for_room = self.demand.pages[page.index()].write_back == WriteBack::Room;
-        let unit = core.ftl.map.get(self.demand.lpn_of(page))?;
+        let unit = core.unit_of(self.demand.lpn_of(page))?;
         (!waits_for_room && !core.is_in_flight(unit)).then_some(unit)
     }
 
@@ -289,13 +289,13 @@ impl Mapping {
     /// translation page, and returns this write-back.
     #[inline(never)]
     fn bring_in<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) -> Option<Flush> {
-        let level = match core.ftl.map.get(lpn) {
+        let level = match core.unit_of(lpn) {
             Some(unit) => core.levels.superblock(core.geometry.superblock_of(unit)).max(1),
             None => 1,
         };
         if let Some(Some(in_flash)) = core.probe.needs_sequences().then(|| self.demand.in_flash(lpn)) {
             assert!(
-                in_flash == core.ftl.map.get(lpn),
+                in_flash == core.unit_of(lpn),
                 "LPN {}: the mapping in its translation page in flash is out of date and not marked",
                 lpn.0
             );
@@ -372,9 +372,9 @@ impl Mapping {
     #[inline(never)]
     fn program_translation_page<P: Probe>(&mut self, core: &mut Core<P>, page: Tvpn) {
         // By their numbers, translation pages are spread over the lanes as the first LPNs of the host are.
-        let mut lane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
+        let mut lane = core.home(Lpn(page.0));
         // A lane may be full because of displaced units, or because dynamic allocation has filled it.
-        let may_be_full = core.room.has_displaced || !core.ftl.allocator.is_static();
+        let may_be_full = core.room.has_displaced || !core.has_home_lanes();
         if may_be_full && !core.has_mapping_room(lane) {
             lane = core.lane_in_place_of(lane, Core::has_mapping_room);
         }
@@ -387,7 +387,7 @@ impl Mapping {
             core.wake(Wake::Space(lane));
             return;
         }
-        let entries = self.demand.write(page, &core.ftl.map);
+        let entries = self.demand.write(page, &core.ftl().map);
         self.demand.pages[page.index()].write_back = WriteBack::Program;
         self.stats.write_backs += 1;
         self.stats.written_entries += u64::from(entries);
@@ -395,7 +395,7 @@ impl Mapping {
         if core.keeps_level(lpn) {
             self.demand.set_level(lpn, 1);
         }
-        let stream = core.ftl.streams.map().expect("the demand map has declared its stream");
+        let stream = core.streams().map().expect("the demand map has declared its stream");
         let (to, owner) = (Destination::Stream(lane, stream), Owner::TranslationPage(page));
         let (maps, cause, class) = (Maps::Now, Cause::Mapping, Class::HostWrite);
         let queued = core.program(Program { to, lpn, stamp, maps, owner, cause, class });
@@ -480,22 +480,22 @@ impl Mapping {
                     continue;
                 }
                 let lpn = self.demand.lpn_of(page);
-                if core.ftl.map.get(lpn).is_none() && !self.demand.has_entries(page, &core.ftl.map) {
-                    self.demand.write(page, &core.ftl.map);
+                if core.unit_of(lpn).is_none() && !self.demand.has_entries(page, &core.ftl().map) {
+                    self.demand.write(page, &core.ftl().map);
                     continue;
                 }
                 is_settled = false;
                 // As in `program_translation_page`.
-                let lane = core.ftl.allocator.home(Lpn(page.0), &core.geometry);
+                let lane = core.home(Lpn(page.0));
                 while !core.has_mapping_room(lane) {
                     core.collect_now(lane, |lpn| self.demand.on_mapped_now(lpn)).ok_or(lane)?;
                 }
-                self.demand.write(page, &core.ftl.map);
+                self.demand.write(page, &core.ftl().map);
                 // A translation page may be written twice in this loop; the higher sequence number marks the newer
                 // version.
-                core.core().sequence += 1;
-                let stream = core.ftl.streams.map().expect("the demand map has declared its stream");
-                core.program_now(lane, stream, lpn, core.sequence, |_| ());
+                let sequence = core.next_sequence();
+                let stream = core.streams().map().expect("the demand map has declared its stream");
+                core.program_now(lane, stream, lpn, sequence, |_| ());
             }
         }
         Ok(())
@@ -530,10 +530,10 @@ impl Mapping {
     fn find_stale_pages<P: Probe>(&mut self, core: &Core<P>, before: &BeforeLoss<'_>) {
         let (demand, old) = (&mut self.demand, self.before_loss.take());
         let old = old.expect("power was lost");
-        demand.trust_flash(&core.ftl.map);
+        demand.trust_flash(&core.ftl().map);
         for tvpn in demand.numbers() {
             let lpn = demand.lpn_of(tvpn);
-            if old.has_changes(tvpn) || core.ftl.map.get(lpn) != before.map.get(lpn) {
+            if old.has_changes(tvpn) || core.unit_of(lpn) != before.map.get(lpn) {
                 demand.pages[tvpn.index()].is_stale = true;
             }
         }
@@ -543,7 +543,7 @@ impl Mapping {
             demand.pages[tvpn.index()].is_stale = true;
         }
         for lpn in (0..core.geometry.logical_units).map(Lpn) {
-            if core.ftl.map.get(lpn) != before.map.get(lpn) {
+            if core.unit_of(lpn) != before.map.get(lpn) {
                 let tvpn = demand.page_of(lpn);
                 demand.pages[tvpn.index()].is_stale = true;
             }
@@ -562,7 +562,7 @@ impl<P: Probe> Mechanism<P> for Mapping {
     /// Writes back the translation pages that recovery has found stale.
     fn began(&mut self, offline: &mut Offline<'_, P>) {
         for page in std::mem::take(&mut self.stale) {
-            self.write_back(offline.core(), page);
+            self.write_back(offline, page);
         }
     }
 
@@ -575,7 +575,7 @@ impl<P: Probe> Mechanism<P> for Mapping {
     }
 
     fn recovered(&mut self, offline: &mut Offline<'_, P>, before: &BeforeLoss<'_>) {
-        self.find_stale_pages(offline.core(), before);
+        self.find_stale_pages(offline, before);
     }
 
     /// The number of translation pages. Which of them are in flash is in the map.
@@ -595,11 +595,11 @@ impl<P: Probe> Mechanism<P> for Mapping {
     }
 
     fn loaded(&mut self, offline: &mut Offline<'_, P>) {
-        self.demand.trust_flash(&offline.ftl.map);
+        self.demand.trust_flash(&offline.ftl().map);
     }
 
     fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
-        self.demand.audit(&core.ftl.map)?;
+        self.demand.audit(&core.ftl().map)?;
         if rest == Rest::Full {
             if !self.is_idle() {
                 return Err(STILL_WAITS.to_owned());

@@ -42,7 +42,7 @@ fn mapping_with(core: &Core<NoProbe>, entries: u64, miss: Miss) -> Mapping {
 
 /// Programs a translation page without simulating time.
 fn put_in_flash(core: &mut Core<NoProbe>, mapping: &Mapping, page: u32) {
-    let stream = core.ftl.streams.named("mapping");
+    let stream = core.streams().named("mapping");
     fill(core, stream, [mapping.demand.lpn_of(Tvpn(page)).0]);
 }
 
@@ -91,7 +91,7 @@ fn one_read_of_a_translation_page_serves_all_misses_of_its_entries() {
     for lpn in [2, 0, 1] {
         assert!(!has_entry(&mut mapping, &mut core, lpn));
     }
-    assert_eq!(core.pool.live(), 1);
+    assert_eq!(core.live_operations(), 1);
     // A translation page that has never been written is not read.
     assert!(has_entry(&mut mapping, &mut core, ENTRIES));
     assert_eq!(run(&mut mapping, &mut core), [2, 0, 1], "units continue in the order of their misses");
@@ -118,9 +118,9 @@ fn with_each_every_miss_and_the_write_back_read_the_translation_page() {
     for lpn in [2, 0, 2] {
         assert!(!has_entry(&mut mapping, &mut core, lpn));
     }
-    assert_eq!(core.pool.live(), 3, "each miss has a read");
+    assert_eq!(core.live_operations(), 3, "each miss has a read");
     mapping.write_back(&mut core, Tvpn(0));
-    assert_eq!(core.pool.live(), 4, "the write-back has a read");
+    assert_eq!(core.live_operations(), 4, "the write-back has a read");
     // A translation page that has never been written is not read.
     assert!(has_entry(&mut mapping, &mut core, ENTRIES));
     assert_eq!(run(&mut mapping, &mut core), [2, 0, 2], "units continue in the order of their misses");
@@ -135,7 +135,7 @@ fn the_eviction_of_a_dirty_entry_writes_back_its_translation_page() {
     let mut mapping = Some(mapping(&core, 1));
     put_in_flash(&mut core, mapping.as_ref().unwrap(), 0);
     let lpn_of_page = mapping.as_ref().unwrap().demand.lpn_of(Tvpn(0));
-    let before = core.ftl.map.get(lpn_of_page);
+    let before = core.unit_of(lpn_of_page);
     Map::keep_entry(&mut mapping, &mut core, Lpn(0));
     Map::on_written(&mut mapping, &mut core, Lpn(0));
     assert!(mapping.as_ref().unwrap().demand.has_changes(Tvpn(0)));
@@ -146,7 +146,7 @@ fn the_eviction_of_a_dirty_entry_writes_back_its_translation_page() {
     run(&mut mapping, &mut core);
     assert_eq!(mapping_operations(&core), [1, 1]);
     assert!(!mapping.demand.has_changes(Tvpn(0)) && mapping.is_idle());
-    assert_ne!(core.ftl.map.get(lpn_of_page), before);
+    assert_ne!(core.unit_of(lpn_of_page), before);
     assert_eq!((mapping.stats.dirty_evictions, mapping.stats.write_backs), (1, 1));
     // The eviction of a clean entry causes no write-back.
     mapping.keep_entry(&mut core, Lpn(2 * ENTRIES));
@@ -170,7 +170,7 @@ fn without_room_a_write_back_waits_and_continues_when_there_is_room() {
     let mut inner = mapping.take().unwrap();
     inner.resume_write_backs(&mut core, LANE);
     assert!(
-        core.pool.live() == 0 && inner.waiting_for_room_count == 1,
+        core.live_operations() == 0 && inner.waiting_for_room_count == 1,
         "the write-back still waits, because no room has been gained"
     );
     clear(&mut core, SuperblockId(0));
@@ -216,7 +216,7 @@ fn map_changes_of_a_job_are_written_back_once_when_the_job_ends() {
     for lpn in [0, 3, 2 * ENTRIES, ENTRIES] {
         Map::on_moved(&mut mapping, &mut core, LANE, Lpn(lpn), true);
     }
-    assert_eq!(core.pool.live(), 0, "no write-back before the end of the job");
+    assert_eq!(core.live_operations(), 0, "no write-back before the end of the job");
     Map::end_job(&mut mapping, &mut core, LANE);
     let mut mapping = mapping.unwrap();
     run(&mut mapping, &mut core);
@@ -239,7 +239,7 @@ fn a_change_made_while_its_translation_page_is_programmed_is_written_back_again(
         let page = mapping.demand.on_changed(Lpn(1)).unwrap();
         mapping.write_back(&mut core, page);
     }
-    assert_eq!(core.pool.live(), 1);
+    assert_eq!(core.live_operations(), 1);
     run(&mut mapping, &mut core);
     // The second write-back reads the page that the first one has programmed.
     assert_eq!((mapping_operations(&core), mapping.stats.write_backs), ([1, 2], 2));
@@ -267,7 +267,7 @@ fn a_write_back_leaves_a_job_the_room_for_its_translation_pages() {
         put_in_flash(&mut core, &mapping, page);
     }
     fill(&mut core, StreamId::GC, 0..16);
-    assert_eq!((core.ftl.lanes[0].free.len(), core.valid_units(SuperblockId(0))), (0, 3));
+    assert_eq!((core.lane(LaneId(0)).free.len(), core.valid_units(SuperblockId(0))), (0, 3));
     assert!(core.has_mapping_room(LANE), "no job needs the three units");
     core.room.works[0].victim = Some(SuperblockId(0));
     assert!(!core.has_mapping_room(LANE), "the job needs all three units");

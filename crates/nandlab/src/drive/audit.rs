@@ -14,12 +14,11 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// The first inconsistency found.
     pub fn audit(&self) -> Result<(), String> {
-        self.core.ftl.audit(&self.core.array)?;
-        self.core.device.audit(&self.core.pool)?;
-        if self.core.array.keeps_sequences() {
+        self.core.audit()?;
+        if self.core.flash().keeps_sequences() {
             for lpn in (0..self.core.geometry.logical_units).map(Lpn) {
                 let stamp =
-                    self.core.ftl.map.get(lpn).map_or(Stamp::default(), |unit| self.core.array.stamp(unit));
+                    self.core.unit_of(lpn).map_or(Stamp::default(), |unit| self.core.flash().stamp(unit));
                 if stamp.sequence > self.core.sequence
                     || stamp.corrected > self.core.physics.age_clock.at(self.core.now)
                 {
@@ -30,13 +29,12 @@ impl<P: Probe> Drive<P> {
                 }
             }
         }
-        if self.core.array.keeps_copied() {
+        if self.core.flash().keeps_copied() {
             let now = self.core.age_stamp_now();
-            let mapped =
-                (0..self.core.geometry.logical_units).filter_map(|lpn| self.core.ftl.map.get(Lpn(lpn)));
+            let mapped = (0..self.core.geometry.logical_units).filter_map(|lpn| self.core.unit_of(Lpn(lpn)));
             for unit in mapped {
-                let Some(copied) = self.core.array.copied(unit) else { continue };
-                let corrected = self.core.array.stamp(unit).corrected;
+                let Some(copied) = self.core.flash().copied(unit) else { continue };
+                let corrected = self.core.flash().stamp(unit).corrected;
                 if !(0.0..=0.5).contains(&copied.rber) || !(corrected..=now).contains(&copied.programmed) {
                     let shown = self.core.geometry.show(unit);
                     return Err(format!(
@@ -46,7 +44,7 @@ impl<P: Probe> Drive<P> {
             }
         }
         let rest = self.rest();
-        let pinned = self.core.array.superblocks.iter().position(|superblock| superblock.pins > 0);
+        let pinned = self.core.flash().superblocks.iter().position(|superblock| superblock.pins > 0);
         if let Some(superblock) = pinned.filter(|_| rest.is_at_rest()) {
             return Err(format!("superblock {superblock} is pinned though no operation is under way"));
         }

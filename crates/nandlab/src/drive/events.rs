@@ -25,7 +25,7 @@ use crate::base::geometry::{DieId, LaneId, SuperblockId};
 use crate::base::steps::step;
 use crate::base::units::Time;
 use crate::capacitor::Stage;
-use crate::core::Wake;
+use crate::core::{Programmed, Wake};
 use crate::flash::SuperblockState;
 use crate::probe::Probe;
 use crate::sched::{Cause, Ended, FlashOp, NEVER, Owner, Slot, Transaction};
@@ -143,7 +143,7 @@ impl<P: Probe> Drive<P> {
         if !self.core.end_erase(done.unit, done.cause) {
             return;
         }
-        let is_retired = self.core.array.superblock(superblock).state == SuperblockState::Retired;
+        let is_retired = self.core.superblock(superblock).state == SuperblockState::Retired;
         let had_emptied = self.core.emptied(lane).is_some();
         self.background.end_dead(&mut self.core, superblock, is_retired);
         self.forget_superblock(superblock);
@@ -287,14 +287,7 @@ impl<P: Probe> Drive<P> {
 
     #[inline]
     fn on_die(&mut self, die: DieId) {
-        let ended = self.core.device.on_clock(
-            &mut self.core.pool,
-            &mut self.core.agenda,
-            &mut self.core.probe,
-            self.core.now,
-            die,
-        );
-        match ended {
+        match self.core.on_die(die) {
             Ended::Nothing => return,
             Ended::Sense(slot) => {
                 self.prefetch_sensed(slot);
@@ -304,14 +297,14 @@ impl<P: Probe> Drive<P> {
             Ended::Batch(first) => {
                 let mut rest = Some(first);
                 while let Some(slot) = rest {
-                    rest = self.core.pool[slot].next;
-                    let done = self.core.pool.remove(slot);
+                    rest = self.core.operation(slot).next;
+                    let done = self.core.end_operation(slot);
                     match (done.kind, done.owner) {
                         (FlashOp::Program | FlashOp::Copyback, _) => {
                             self.on_programmed(&done);
                             let mut more = done.more;
                             while let Some(slot) = more {
-                                let unit = self.core.pool.remove(slot);
+                                let unit = self.core.end_operation(slot);
                                 more = unit.more;
                                 self.on_unit_programmed(&unit);
                             }
@@ -325,13 +318,7 @@ impl<P: Probe> Drive<P> {
         }
         // The wakes may queue operations for this die, so the die starts its next operation after them.
         self.serve();
-        self.core.device.start_next(
-            &mut self.core.pool,
-            &mut self.core.agenda,
-            &mut self.core.probe,
-            self.core.now,
-            die,
-        );
+        self.core.start_next(die);
     }
 
     #[inline]
@@ -370,8 +357,8 @@ impl<P: Probe> Drive<P> {
     /// decoded.
     #[inline]
     fn prefetch_sensed(&self, slot: Slot) {
-        let read = &self.core.pool[slot];
-        self.core.ftl.map.prefetch(read.lpn);
+        let read = self.core.operation(slot);
+        self.core.ftl().map.prefetch(read.lpn);
         if self.core.has_unit_state {
             self.core.prefetch_state(read.unit);
         }
@@ -391,16 +378,7 @@ impl<P: Probe> Drive<P> {
         if done.kind == FlashOp::Copyback {
             self.on_copied_back(done);
         }
-        let mut programmed = self.core.array.program(superblock, done.index);
-        let is_first = programmed == 1;
-        if done.skips > 0 {
-            programmed = self.core.array.skip_after(superblock, done.index, u32::from(done.skips));
-        }
-        let is_closed = programmed == self.core.shape(superblock).units;
-        if is_closed {
-            self.core.ftl.close(&mut self.core.array, superblock, self.core.now);
-        }
-        self.core.read_counts.reset(done.unit);
+        let Programmed { is_first, is_closed } = self.core.end_program(done);
         if let Some(partial) = &mut self.schemes.refreshing.partial {
             partial.on_programmed(&mut self.core, &mut self.path.map, done);
         }

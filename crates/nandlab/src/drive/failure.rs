@@ -149,7 +149,7 @@ impl<P: Probe> Drive<P> {
     pub(super) fn wear_out(&mut self, lane: LaneId) {
         self.serve();
         let geometry = &self.core.geometry;
-        let of_lane = &self.core.array.superblocks[geometry.superblocks_of(lane)];
+        let of_lane = &self.core.flash().superblocks[geometry.superblocks_of(lane)];
         let in_state = |state| of_lane.iter().filter(|superblock| superblock.state == state).count() as u32;
         let failure = Failure::WornOut {
             lane,
@@ -166,7 +166,7 @@ impl<P: Probe> Drive<P> {
     pub(super) fn shortage(&self) -> Failure {
         let mut lanes = (0..self.core.geometry.lanes).map(LaneId);
         let lane = lanes.find(|&lane| self.path.waits_in::<P>(lane)).unwrap_or(LaneId(0));
-        let ftl = &self.core.ftl;
+        let ftl = self.core.ftl();
         let state = &ftl.lanes[lane.index()];
         let needed = ftl.needs.superblocks() * ftl.needs.units_per_superblock;
         Failure::Shortage {

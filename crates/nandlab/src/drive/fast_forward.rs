@@ -73,7 +73,7 @@ impl<P: Probe> Drive<P> {
 
     /// Sum of the P/E cycles of a lane's superblocks.
     fn cycles_of(&self, lane: LaneId) -> u64 {
-        self.core.array.superblocks[self.core.geometry.superblocks_of(lane)]
+        self.core.flash().superblocks[self.core.geometry.superblocks_of(lane)]
             .iter()
             .map(|superblock| u64::from(superblock.pe_cycles))
             .sum()
@@ -81,7 +81,7 @@ impl<P: Probe> Drive<P> {
 
     /// Whether no request, operation or waiting unit is left. Idle-time work may still begin.
     pub fn is_at_rest(&self) -> bool {
-        self.outstanding() == 0 && self.core.pool.live() == 0 && self.core.waiters.live() == 0
+        self.outstanding() == 0 && self.core.live_operations() == 0 && self.core.waiters.live() == 0
     }
 
     /// The largest number of windows to fast-forward after which every superblock still lasts [`WINDOWS_LEFT`] windows
@@ -92,7 +92,7 @@ impl<P: Probe> Drive<P> {
             let superblocks = self.active_superblocks(lane);
             let worst = superblocks
                 .iter()
-                .map(|&superblock| self.core.array.superblocks[superblock].pe_cycles)
+                .map(|&superblock| self.core.flash().superblocks[superblock].pe_cycles)
                 .max()
                 .unwrap_or(0);
             // One cycle less allows for rounding.
@@ -125,7 +125,7 @@ impl<P: Probe> Drive<P> {
         }
         let mut offline = Offline::new(&mut self.core);
         offline.wear(&gained);
-        for (pace, superblock) in self.pace.superblocks.iter_mut().zip(&*offline.array.superblocks) {
+        for (pace, superblock) in self.pace.superblocks.iter_mut().zip(&*offline.flash().superblocks) {
             pace.0 = superblock.pe_cycles;
         }
         let seconds = (until.seconds - then.seconds) * times;
@@ -145,7 +145,7 @@ impl<P: Probe> Drive<P> {
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             let range = self.core.geometry.superblocks_of(lane);
             let (superblocks, pace) =
-                (&self.core.array.superblocks[range.clone()], &mut self.pace.superblocks[range]);
+                (&self.core.flash().superblocks[range.clone()], &mut self.pace.superblocks[range]);
             // The superblocks of a loaded drive may have had other P/E cycles at the start than the spec gives.
             let more = |superblock: &Superblock, pace: &(u32, u64)| {
                 u64::from(superblock.pe_cycles.saturating_sub(pace.0))
@@ -168,7 +168,7 @@ impl<P: Probe> Drive<P> {
                 self.pace.superblocks[superblock].1
                     < COLD_AFTER * u64::from(self.core.geometry.superblocks_in(lane))
             };
-            self.core.array.superblocks[superblock].state != SuperblockState::Retired
+            self.core.flash().superblocks[superblock].state != SuperblockState::Retired
                 && (is_static || is_warm())
         };
         self.core.geometry.superblocks_of(lane).filter(is_active).collect()
@@ -179,7 +179,7 @@ impl<P: Probe> Drive<P> {
     fn share_cycles(&self, lane: LaneId, cycles: u64, gained: &mut [u32]) {
         let mut superblocks = self.active_superblocks(lane);
         superblocks
-            .sort_by_key(|&superblock| (self.core.array.superblocks[superblock].pe_cycles, superblock));
+            .sort_by_key(|&superblock| (self.core.flash().superblocks[superblock].pe_cycles, superblock));
         let count = superblocks.len().max(1) as u64;
         for (at, &superblock) in superblocks.iter().enumerate() {
             gained[superblock] = (cycles / count) as u32 + u32::from((at as u64) < cycles % count);

@@ -164,7 +164,8 @@ enum Next {
 impl<P: Probe> Drive<P> {
     /// Informs the oracle, which `of` returns from the probe, of the LPNs that preconditioning has mapped.
     pub fn expect_preconditioned(&mut self, of: impl FnOnce(&mut P) -> &mut Oracle) {
-        of(&mut self.core.probe).expect_preconditioned(&self.core.ftl.map);
+        let (probe, data) = self.core.probe_and_data();
+        of(probe).expect_preconditioned(data.map);
     }
 
     /// A fresh drive with a probe, from a validated spec, not yet preconditioned.
@@ -232,7 +233,7 @@ impl<P: Probe> Drive<P> {
                 host: Host {
                     buffer,
                     promises: core
-                        .array
+                        .flash()
                         .keeps_sequences()
                         .then(|| Box::new(Promises::new(geometry.logical_units))),
                     ..Host::new(
@@ -243,7 +244,7 @@ impl<P: Probe> Drive<P> {
                     )
                 },
                 map: build::mapping(spec, &policies, geometry, core.probe.needs_sequences()),
-                writes: Writes::new(core.ftl.allocator.is_static(), geometry),
+                writes: Writes::new(core.has_home_lanes(), geometry),
             },
             losses: Losses::default(),
             schemes,
@@ -290,7 +291,7 @@ impl<P: Probe> Drive<P> {
 
     /// The flash array.
     pub fn array(&self) -> &Array {
-        &self.core.array
+        self.core.flash()
     }
 
     /// The dies, channels and the off-chip path.
@@ -300,7 +301,7 @@ impl<P: Probe> Drive<P> {
 
     /// The FTL's state.
     pub fn ftl(&self) -> &Ftl {
-        &self.core.ftl
+        self.core.ftl()
     }
 
     /// The read levels.
@@ -311,7 +312,8 @@ impl<P: Probe> Drive<P> {
     /// Array and FTL, mutable, for tests that corrupt them.
     #[doc(hidden)]
     pub fn parts_mut(&mut self) -> (&mut Array, &mut Ftl) {
-        (&mut self.core.array, &mut self.core.ftl)
+        let (array, ftl, _) = self.core.inner_mut();
+        (array, ftl)
     }
 
     /// The demand map; `None` when the whole map is in RAM.
@@ -322,7 +324,7 @@ impl<P: Probe> Drive<P> {
     /// Array, FTL and the state of mechanisms that is not in flash, mutable, for tests that corrupt them.
     #[doc(hidden)]
     pub fn inner_mut(&mut self) -> Inner<'_> {
-        let Core { array, ftl, parts, .. } = &mut self.core;
+        let (array, ftl, parts) = self.core.inner_mut();
         let demand = self.path.map.as_mut().map(|mapping| &mut mapping.demand);
         let links = self.schemes.refreshing.partial.as_mut().map(|partial| &mut partial.links);
         Inner { array, ftl, parts, demand, links }
@@ -380,8 +382,8 @@ impl<P: Probe> Drive<P> {
             }
         }
         let placement = request.tag.placement;
-        if placement > 0 && self.core.ftl.streams.host(placement).is_none() {
-            return Err(Refused::Placement { placement, placements: self.core.ftl.streams.hosts().len() });
+        if placement > 0 && self.core.streams().host(placement).is_none() {
+            return Err(Refused::Placement { placement, placements: self.core.streams().hosts().len() });
         }
         if self.path.host.requests.live() == 0 {
             self.core.state.is_idle = false;
@@ -411,7 +413,7 @@ impl<P: Probe> Drive<P> {
                 if units {
                     core.prefetch_unit(lpn, request.op == Op::Read);
                 } else {
-                    core.ftl.map.prefetch(lpn);
+                    core.ftl().map.prefetch(lpn);
                 }
             }
         }

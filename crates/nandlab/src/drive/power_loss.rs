@@ -5,7 +5,7 @@ use super::Drive;
 use super::spec::EnergySpec;
 use crate::base::geometry::Lpn;
 use crate::base::units::Span;
-use crate::core::{Core, Offline};
+use crate::core::Offline;
 use crate::ftl::FlushMethod;
 use crate::host::{Completion, FailReason, Host, InFlight, InWork};
 use crate::power_loss::{AtRisk, Dirty, GcMeans, Means, PowerLoss};
@@ -38,7 +38,7 @@ impl<P: Probe> Drive<P> {
     /// If the drive keeps no sequence numbers (see [`Drive::cut_power`]), or power is off already.
     pub fn lose_power(&mut self) {
         assert!(
-            self.core.array.keeps_sequences(),
+            self.core.flash().keeps_sequences(),
             "the drive keeps no sequence numbers: its spec models no power loss"
         );
         assert!(!self.core.state.is_off, "power is off already");
@@ -100,8 +100,7 @@ impl<P: Probe> Drive<P> {
         let gc = self.spec.power.gc_in_flush.then(|| {
             // An erase makes older deallocations durable.
             self.path.host.trims.make_durable();
-            let Core { ftl, room, .. } = &self.core;
-            let gain_min = ftl.garbage_per_superblock(room.foreground_free);
+            let gain_min = self.core.garbage_per_superblock();
             let EnergySpec { read_j, erase_j, .. } = self.spec.energy;
             GcMeans { read_j, erase_j, gain_min }
         });

@@ -53,7 +53,7 @@ impl<P: Probe> Drive<P> {
 
     /// Whether the drive has never been written.
     pub(super) fn is_fresh(&self) -> bool {
-        self.core.sequence == 0 && self.core.ftl.map.mapped() == 0
+        self.core.sequence == 0 && self.core.ftl().map.mapped() == 0
     }
 
     /// The callback for units that are mapped outside simulated time.
@@ -81,8 +81,8 @@ impl<P: Probe> Drive<P> {
             return self.wear_out(lane);
         }
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
-            for stream in self.core.ftl.streams.ids() {
-                while self.core.ftl.is_amid_program(lane, stream) {
+            for stream in self.core.streams().ids() {
+                while self.core.ftl().is_amid_program(lane, stream) {
                     Offline::new(&mut self.core).program_now(lane, stream, Lpn(DEAD_LPN), 0, |_| ());
                 }
             }
@@ -104,8 +104,7 @@ impl<P: Probe> Drive<P> {
         let per_page = self.core.geometry.units_per_page;
         let mut residues = vec![0; lanes as usize];
         for residue in 0..lanes {
-            residues[self.core.ftl.allocator.home(Lpn(residue * per_page), &self.core.geometry).index()] =
-                residue;
+            residues[self.core.home(Lpn(residue * per_page)).index()] = residue;
         }
         let mut lpns: Vec<u32> = Vec::with_capacity(mapped.div_ceil(lanes) as usize + per_page as usize);
         for lane in (0..lanes).map(LaneId) {
@@ -140,7 +139,7 @@ impl<P: Probe> Drive<P> {
                     wanted -= 1;
                     // The map is accessed at random, so its entries are prefetched.
                     if let Some(ahead) = wanted.checked_sub(16) {
-                        self.core.ftl.map.prefetch(Lpn(lpns[ahead as usize]));
+                        self.core.ftl().map.prefetch(Lpn(lpns[ahead as usize]));
                     }
                     Lpn(lpns[wanted as usize])
                 } else {
@@ -203,16 +202,19 @@ impl<P: Probe> Drive<P> {
     /// out, and the result is `None`. So it is if the victim policy fails.
     #[inline]
     pub fn write_if_room(&mut self, lpn: Lpn) -> Option<u64> {
-        debug_assert!(self.core.pool.live() == 0, "write_if_room needs a drive without operations under way");
+        debug_assert!(
+            self.core.live_operations() == 0,
+            "write_if_room needs a drive without operations under way"
+        );
         let mut moved = 0;
         let lane = loop {
-            let lane = self.core.ftl.choose_lane(&self.core.device, lpn, StreamId::HOST);
-            if let Some(lane) = lane.filter(|&lane| self.core.ftl.has_room(lane, StreamId::HOST)) {
+            let lane = self.core.choose_lane(lpn, StreamId::HOST);
+            if let Some(lane) = lane.filter(|&lane| self.core.ftl().has_room(lane, StreamId::HOST)) {
                 break lane;
             }
             // Dynamic allocation may take any lane: the lane with the most garbage is collected.
             let garbage = |lane: &LaneId| {
-                let ftl = &self.core.ftl;
+                let ftl = self.core.ftl();
                 let units = ftl.spare_units(*lane) - ftl.free_units(*lane);
                 (!ftl.is_overfull(*lane), units)
             };

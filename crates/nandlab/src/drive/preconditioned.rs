@@ -11,8 +11,7 @@
 use super::Drive;
 use super::precondition::PtsOutcome;
 use crate::base::policy::PolicySlot;
-use crate::flash::Array;
-use crate::ftl::Ftl;
+use crate::core::{FlashState, Offline};
 use crate::probe::Probe;
 
 /// The state of a preconditioned drive: the array, the FTL, and the sequence number of the newest write. Everything else
@@ -22,9 +21,7 @@ pub struct Preconditioned {
     /// [`Drive::shape`] of the drive.
     shape: String,
     units: u32,
-    array: Array,
-    ftl: Ftl,
-    sequence: u64,
+    state: FlashState,
     outcome: Option<PtsOutcome>,
 }
 
@@ -50,9 +47,7 @@ impl<P: Probe> Drive<P> {
         Preconditioned {
             shape: self.shape(),
             units: self.core.geometry.units,
-            array: self.core.array.clone(),
-            ftl: self.core.ftl.clone(),
-            sequence: self.core.sequence,
+            state: self.core.flash_state(),
             outcome,
         }
     }
@@ -69,10 +64,7 @@ impl<P: Probe> Drive<P> {
             return false;
         }
         // The times of flash operations may differ.
-        let shapes = self.core.array.shapes().clone();
-        self.core.array = of.array.clone().with_shapes(shapes.clone());
-        self.core.ftl = of.ftl.clone().with_shapes(shapes);
-        self.core.sequence = of.sequence;
+        Offline::new(&mut self.core).take_over(&of.state);
         self.loaded();
         true
     }
@@ -82,6 +74,6 @@ impl<P: Probe> Drive<P> {
     fn shape(&self) -> String {
         let core = &self.core;
         let victim = self.policies.name(PolicySlot::Victim);
-        format!("{:?} {:?} {:?} {victim:?}", core.geometry, core.array.keeps(), core.ftl.fixed())
+        format!("{:?} {:?} {:?} {victim:?}", core.geometry, core.flash().keeps(), core.ftl().fixed())
     }
 }

@@ -11,7 +11,7 @@ impl<P: Probe> Drive<P> {
     /// The units of a read have been transferred out of their die: begins decoding.
     #[inline]
     pub(super) fn on_page_out(&mut self, slot: Slot) {
-        let Transaction { unit, level, owner, .. } = self.core.pool[slot];
+        let Transaction { unit, level, owner, .. } = *self.core.operation(slot);
         if let (Owner::TranslationPage(tvpn), Some(mapping)) = (owner, &self.path.map) {
             mapping.prefetch_waiting(&self.core, tvpn, true);
         }
@@ -28,13 +28,13 @@ impl<P: Probe> Drive<P> {
         if !self.reads.on_decoded(&mut self.core, &mut self.path.map, slot) {
             return;
         }
-        let read = self.core.pool.remove(slot);
+        let read = self.core.end_operation(slot);
         self.on_read(&read);
         let mut more = read.more;
         while let Some(slot) = more {
-            (self.core.pool[slot].level, self.core.pool[slot].tries) = (read.level, read.tries);
+            self.core.set_tries(slot, &read);
             Reads::remember(&mut self.core, &mut self.path.map, slot);
-            let unit = self.core.pool.remove(slot);
+            let unit = self.core.end_operation(slot);
             more = unit.more;
             self.on_read(&unit);
         }
@@ -62,7 +62,7 @@ impl<P: Probe> Drive<P> {
                 mapping.on_miss_read(&mut self.core, miss, read);
             }
             Owner::CacheUnit(slot) => {
-                let sequence = self.core.array.stamp(read.unit).sequence;
+                let sequence = self.core.sequence_of(read.unit);
                 self.with_cache(|cache, core, path| {
                     cache.on_fetched(core, path, slot, Some(sequence), read.is_uncorrectable());
                 });

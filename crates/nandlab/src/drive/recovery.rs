@@ -5,7 +5,7 @@ use super::{Drive, build};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId};
 use crate::base::lost::{Content, Recovered};
 use crate::base::units::Span;
-use crate::core::{BeforeLoss, Core, Mechanism, Offline, Wake};
+use crate::core::{BeforeLoss, Mechanism, Offline, Wake};
 use crate::demand_map::Mapping;
 use crate::ftl::Ftl;
 use crate::host::AfterLoss;
@@ -92,10 +92,11 @@ impl<P: Probe> Drive<P> {
     /// Lists the units about which the power loss has broken a promise to the host, and notifies the probe.
     fn record_losses(&mut self) {
         let Self { path, core, losses, caching, .. } = self;
-        let Core { ftl, array, probe, geometry, .. } = core;
+        let (logical_units, unit_bytes) = (core.geometry.logical_units, core.geometry.unit_bytes);
+        let (probe, data) = core.probe_and_data();
         let promises = path.host.promises.as_mut().expect("a drive with sequence numbers keeps promises");
         let AtRisk { in_ram, destroyed, trims, in_flight } = std::mem::take(&mut losses.at_risk);
-        let sequence = |lpn: Lpn| ftl.map.get(lpn).map(|unit| array.stamp(unit).sequence);
+        let sequence = |lpn: Lpn| data.sequence(lpn);
         let is_unreadable =
             |lpn: Lpn| caching.as_ref().is_some_and(|caching| caching.lost.contains_key(&lpn.0));
         let content = |lpn: Lpn| {
@@ -147,14 +148,14 @@ impl<P: Probe> Drive<P> {
                 promises.keep(Lpn(lpn), held);
             }
         }
-        let (units, unit_bytes) = (geometry.logical_units, geometry.unit_bytes);
-        let recovered = Recovered { units, unit_bytes, destroyed: &destroyed, content: &content };
+        let recovered =
+            Recovered { units: logical_units, unit_bytes, destroyed: &destroyed, content: &content };
         probe.on_power_loss(&loss.lost, &recovered);
     }
 
     /// Replaces the state in RAM that power loss destroys by fresh state. Returns the old FTL.
     fn start_afresh(&mut self) -> Ftl {
-        let fresh = build::ftl(&self.spec, &self.policies, &self.core.geometry, &self.core.array);
+        let fresh = build::ftl(&self.spec, &self.policies, &self.core.geometry, self.core.flash());
         let mut offline = Offline::new(&mut self.core);
         let before = offline.forget_ram(fresh);
         each_mechanism!(&mut self, |mechanism| mechanism.power_lost(&mut offline));
@@ -173,7 +174,7 @@ impl<P: Probe> Drive<P> {
     /// Restricts the host's streams to LSB pages, because programs may be torn while the capacitor is empty.
     fn use_lsb_pages_only(&mut self) {
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
-            self.core.ftl.set_host_lsb_only(lane, true);
+            self.core.set_host_lsb_only(lane, true);
         }
     }
 }

@@ -23,7 +23,7 @@ impl<P: Probe> Drive<P> {
         let slot = host.requests.insert(request);
         let id = host.requests.get(slot).id;
         host.record.on_submitted(self.core.now);
-        self.core.probe.on_submitted(slot, id, request, self.core.pool.next_order());
+        self.core.probe.on_submitted(slot, id, request, self.core.next_order());
         if host.link.is_some() {
             host.send_to_drive(&mut self.core, slot);
         } else {
@@ -121,18 +121,18 @@ impl<P: Probe> Drive<P> {
     /// Reads a unit whose map entry is available.
     #[inline]
     pub(crate) fn read_mapped(&mut self, id: RequestId, lpn: Lpn) {
-        let Some(unit) = self.core.ftl.map.get(lpn) else {
+        let Some(unit) = self.core.unit_of(lpn) else {
             self.path.host.record.counters.unmapped_reads += 1;
             self.core.probe.on_read_answered(id, lpn, None);
             return;
         };
         if self.core.is_in_flight(unit) {
-            if self.core.array.is_lost(unit) {
+            if self.core.flash().is_lost(unit) {
                 self.path.host.fail_unit(id);
                 self.core.probe.on_read_failed(id, lpn);
             } else {
                 self.path.host.record.counters.buffered_reads += 1;
-                self.core.probe.on_read_answered(id, lpn, Some(self.core.array.stamp(unit).sequence));
+                self.core.probe.on_read_answered(id, lpn, Some(self.core.sequence_of(unit)));
             }
             return;
         }
@@ -149,10 +149,10 @@ impl<P: Probe> Drive<P> {
             self.read_for_host(unit, lpn, Owner::CacheUnit(slot));
             return;
         }
-        let (map, counters) = (&self.core.ftl.map, &mut self.path.host.record.counters);
+        let (map, counters) = (&self.core.ftl().map, &mut self.path.host.record.counters);
         match map.get(lpn) {
             None => counters.unmapped_reads += 1,
-            Some(unit) => counters.buffered_reads += u64::from(!self.core.array.is_lost(unit)),
+            Some(unit) => counters.buffered_reads += u64::from(!self.core.flash().is_lost(unit)),
         }
     }
 
@@ -221,13 +221,13 @@ impl<P: Probe> Drive<P> {
         }
         if is_partial {
             self.path.host.record.counters.partial_writes += 1;
-            if let Some(unit) = self.core.ftl.map.get(lpn) {
+            if let Some(unit) = self.core.unit_of(lpn) {
                 if !self.core.is_in_flight(unit) {
                     self.path.host.merging.waiting.insert(lpn.0, VecDeque::new());
                     self.read_for_host(unit, lpn, Owner::Merge(request));
                     return;
                 }
-                if self.core.array.is_lost(unit) {
+                if self.core.flash().is_lost(unit) {
                     self.path.host.fail_merge(&mut self.core, request);
                     return;
                 }
@@ -255,7 +255,7 @@ impl<P: Probe> Drive<P> {
         for lpn in (first..end).map(Lpn) {
             let host = &mut self.path.host;
             let was_cached = self.caching.as_mut().is_some_and(|cache| cache.trim(&mut self.core, host, lpn));
-            let old = self.core.ftl.unmap(&mut self.core.array, lpn);
+            let old = self.core.unmap(lpn);
             if let Some(old) = old {
                 self.schemes.refreshing.on_unit_obsolete(&mut self.core, old);
                 self.core.look_if_dead(self.core.geometry.superblock_of(old));
@@ -265,7 +265,7 @@ impl<P: Probe> Drive<P> {
                 self.path.host.record.counters.trimmed_pages += 1;
                 self.path.host.on_admitted(id, lpn, self.core.sequence);
                 self.core.probe.on_trimmed(id, lpn, self.core.sequence);
-                if self.core.array.keeps_sequences() {
+                if self.core.flash().keeps_sequences() {
                     self.path.host.trims.add(lpn, self.core.sequence);
                 }
                 let tvpn = self.path.map.on_unmapped(&mut self.core, lpn);
@@ -331,11 +331,11 @@ impl<P: Probe> Drive<P> {
         } else if self.core.probe.needs_sequences() {
             // The OOB has the sequence number of the write that was read. An erased or torn unit must never be read.
             let core = &mut self.core;
-            let lpn = core.array.lpn(read.unit);
-            let sequence = (lpn == read.lpn).then(|| core.array.stamp(read.unit).sequence);
+            let lpn = core.flash().lpn(read.unit);
+            let sequence = (lpn == read.lpn).then(|| core.sequence_of(read.unit));
             let name = || core.geometry.show(read.unit);
             assert!(lpn.0 != DEAD_LPN, "a host read found the erased unit {}", name());
-            assert!(!core.array.is_torn(read.unit), "a host read found the torn unit {}", name());
+            assert!(!core.flash().is_torn(read.unit), "a host read found the torn unit {}", name());
             core.probe.on_read_answered(id, read.lpn, sequence);
         }
         if !read.is_uncorrectable() {

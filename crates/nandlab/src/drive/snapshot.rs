@@ -20,6 +20,7 @@
 use super::Drive;
 use super::mechanisms::each_mechanism;
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::units::Time;
 pub use crate::core::SnapshotError;
 use crate::core::{
     Core, Mechanism, Offline, SavedSuperblock, Section, SectionKind, SectionReader, SectionWriter,
@@ -105,13 +106,13 @@ impl<P: Probe> Drive<P> {
             ("drive.page_size (bytes)", g.page_bytes().into()),
             ("logical units", g.logical_units.into()),
             ("drive.channels", g.channels.into()),
-            ("static allocation order", self.core.ftl.allocator.order_hash()),
+            ("static allocation order", self.core.ftl().allocator.order_hash()),
         ]
     }
 
     /// The number of open superblocks of a lane in a file, by the numbers of the streams. Unused numbers are 0.
     fn saved_streams(&self) -> usize {
-        let streams = &self.core.ftl.streams;
+        let streams = &self.core.streams();
         let last = streams.ids().map(|stream| streams.spec(stream).number).max();
         usize::from(last.unwrap_or_default() + 1).max(FIXED_NUMBERS.into())
     }
@@ -151,17 +152,17 @@ impl<P: Probe> Drive<P> {
         // the times at which they were last closed, and of their numbers if the times are equal, as in preconditioning.
         let mut order: Vec<u32> = (0..self.core.geometry.superblocks).collect();
         order.sort_by_key(|&superblock| {
-            (self.core.array.superblocks[superblock as usize].closed_at, superblock)
+            (self.core.flash().superblocks[superblock as usize].closed_at, superblock)
         });
         let is_small = self.core.first_shape().units <= SMALL_SUPERBLOCK;
         let of_superblock = if is_small { 12 } else { 16 };
         let used = order.iter().map(|&id| u64::from(self.units_before_next(SuperblockId(id)))).sum::<u64>();
         out.begin(SUPERBLOCKS, of_superblock * order.len() as u64 + 4 * used)?;
         for id in order {
-            let superblock = self.core.array.superblock(SuperblockId(id));
+            let superblock = self.core.superblock(SuperblockId(id));
             out.put_u32(id)?;
             out.put_u32(superblock.pe_cycles)?;
-            let (mark, shape) = (superblock.mark, self.core.array.shape_id(SuperblockId(id)).number());
+            let (mark, shape) = (superblock.mark, self.core.flash().shape_id(SuperblockId(id)).number());
             let used = self.units_before_next(SuperblockId(id));
             let state = u32::from(shape) << 4 | superblock.state as u32;
             out.put_u32(u32::from(mark) << 24 | (used & 0xffff) << 8 | state)?;
@@ -173,14 +174,14 @@ impl<P: Probe> Drive<P> {
                 // Combination pages have no data of the host. Links to them are not saved, so combination pages are
                 // saved as invalid.
                 let is_valid =
-                    self.core.ftl.is_valid(unit) && !self.core.ftl.is_combination(self.core.array.lpn(unit));
-                out.put_u32(if is_valid { self.core.array.lpn(unit).0 } else { DEAD_LPN })?;
+                    self.core.is_valid(unit) && !self.core.ftl().is_combination(self.core.flash().lpn(unit));
+                out.put_u32(if is_valid { self.core.flash().lpn(unit).0 } else { DEAD_LPN })?;
             }
         }
-        let streams = &self.core.ftl.streams;
+        let streams = &self.core.streams();
         let saved_streams = self.saved_streams();
-        out.begin(LANES, 8 * self.core.ftl.lanes.len() as u64 * saved_streams as u64)?;
-        for lane in self.core.ftl.lanes.iter() {
+        out.begin(LANES, 8 * self.core.ftl().lanes.len() as u64 * saved_streams as u64)?;
+        for lane in self.core.ftl().lanes.iter() {
             let open = lane.open_superblocks();
             for number in 0..saved_streams {
                 out.put(streams.numbered(number).map_or(0, |stream| open[stream.index()]))?;
@@ -194,13 +195,11 @@ impl<P: Probe> Drive<P> {
     /// units before the next unit of the stream count.
     fn units_before_next(&self, superblock: SuperblockId) -> u32 {
         let Self { core, .. } = self;
-        let programmed = core.array.superblock(superblock).programmed;
-        if core.geometry.dies_per_lane == 1
-            || core.array.superblock(superblock).state != SuperblockState::Open
-        {
+        let programmed = core.superblock(superblock).programmed;
+        if core.geometry.dies_per_lane == 1 || core.superblock(superblock).state != SuperblockState::Open {
             return programmed;
         }
-        let open = core.ftl.lanes[core.geometry.lane_of(superblock).index()].open_superblocks();
+        let open = core.ftl().lanes[core.geometry.lane_of(superblock).index()].open_superblocks();
         let nexts = open.iter().filter_map(|&entry| entry.checked_sub(1)).map(|next| UnitId(next as u32));
         let mut nexts = nexts.map(|next| core.geometry.split(next));
         nexts.find(|&(of, _)| of == superblock).map_or(programmed, |(_, index)| index)
@@ -229,7 +228,7 @@ impl<P: Probe> Drive<P> {
         if let Some(section) = sections.first() {
             return Err(SnapshotError::UnknownSection(section.name()));
         }
-        self.core.sequence = sequence;
+        Offline::new(&mut self.core).set_sequence(sequence);
         input.begin(SUPERBLOCKS)?;
         let mut closed = Vec::new();
         for _ in 0..self.core.geometry.superblocks {
@@ -239,7 +238,7 @@ impl<P: Probe> Drive<P> {
             if self.core.first_shape().units > SMALL_SUPERBLOCK {
                 used |= input.get_u32()? << 16;
             }
-            let is_mark = mark <= COPYBACKS_MAX || self.core.ftl.streams.marked(mark).is_some();
+            let is_mark = mark <= COPYBACKS_MAX || self.core.streams().marked(mark).is_some();
             let is_in_range = id < self.core.geometry.superblocks && is_mark;
             let state = match state {
                 0 => SuperblockState::Free,
@@ -249,7 +248,7 @@ impl<P: Probe> Drive<P> {
                 5 => SuperblockState::Bad,
                 _ => return Err(SnapshotError::Damaged("a superblock is in an impossible state")),
             };
-            let shapes = self.core.array.shapes();
+            let shapes = self.core.flash().shapes();
             let fits = |&shape: &ShapeId| {
                 used <= shapes[shape].units && (shape == ShapeId::FIRST || state != SuperblockState::Free)
             };
@@ -286,24 +285,25 @@ impl<P: Probe> Drive<P> {
             let mut nexts = [None; STREAMS_MAX];
             for (number, entry) in open.into_iter().enumerate() {
                 let Some(next) = entry.checked_sub(1).map(|unit| UnitId(unit as u32)) else { continue };
-                let ftl = &self.core.ftl;
+                let ftl = self.core.ftl();
                 let is_used = |&stream: &StreamId| stream != StreamId::GC || !ftl.shares_first_superblock;
                 match ftl.streams.numbered(number).filter(is_used) {
                     Some(stream) => nexts[stream.index()] = Some(next),
                     // A superblock to which no unit will be written any more is closed.
                     None => {
                         let superblock = self.core.geometry.superblock_of(next);
-                        self.core.array.skip_to(superblock, self.core.shape(superblock).units);
+                        let units = self.core.shape(superblock).units;
+                        Offline::new(&mut self.core).skip_to(superblock, units);
                         closed.push(superblock);
                     }
                 }
             }
-            self.core.ftl.restore_lane(&self.core.array, lane, nexts);
+            Offline::new(&mut self.core).restore_lane(lane, nexts);
         }
         input.finish()?;
         let mut offline = Offline::new(&mut self.core);
         for superblock in closed {
-            offline.close(superblock);
+            offline.close(superblock, Time::START);
         }
         self.loaded();
         // A file that was not written by `save` may have a correct checksum.
@@ -348,7 +348,7 @@ mod tests {
                     blocks_per_plane = 16\npages_per_block = 8\npage_size = '4KiB'\ncell = 'mlc'\nop = 0.9\n";
         let spec = spec::load(text, "test.toml", std::path::Path::new("."), &[]).unwrap().spec;
         let mut drive = Drive::new(&spec);
-        let mut shapes = drive.core.array.shapes().clone();
+        let mut shapes = drive.core.flash().shapes().clone();
         let times = CellTimes {
             read: Some(KindTimes::uniform(20 * US)),
             transfer_ns: 10 * US,
@@ -358,20 +358,19 @@ mod tests {
         let steps = ProgramTime::Uniform(100 * US).steps(Cell::Slc, 4, 1, 1);
         let ecc = EccSpec { levels: Vec::new(), start: StartLevel::First, retry: Retry::Full };
         shapes.add(Shape::new(&drive.core.geometry, Cell::Slc, ProgramOrder::Page, &steps, &times, &ecc));
-        drive.core.array = drive.core.array.clone().with_shapes(shapes.clone());
-        drive.core.ftl = drive.core.ftl.clone().with_shapes(shapes);
+        drive.core.set_shapes(shapes);
         drive
     }
 
     #[test]
     fn a_loaded_superblock_has_the_shape_of_the_saved_one() {
         let mut drive = with_two_shapes();
-        let slc = drive.core.array.shapes().numbered(1).expect("a second shape");
+        let slc = drive.core.flash().shapes().numbered(1).expect("a second shape");
         let superblocks = [(ShapeId::FIRST, 8), (slc, 4), (slc, 3)].into_iter().zip(0..);
         let mut nexts = [None; STREAMS_MAX];
         let mut offline = Offline::new(&mut drive.core);
         for ((shape, used), id) in superblocks {
-            let (id, is_full) = (SuperblockId(id), used == offline.array.shapes()[shape].units);
+            let (id, is_full) = (SuperblockId(id), used == offline.flash().shapes()[shape].units);
             let state = if is_full { SuperblockState::Full } else { SuperblockState::Open };
             let saved = SavedSuperblock { pe_cycles: 7, mark: 0, state, shape, used };
             let corrected = offline.load_superblock(id, &saved).expect("no superblock is bad");
@@ -380,20 +379,19 @@ mod tests {
                 assert!(offline.load_unit(unit, Lpn(unit.0), corrected));
             }
             if is_full {
-                offline.close(id);
+                offline.close(id, Time::START);
             } else {
                 nexts[StreamId::HOST.index()] = Some(offline.geometry.unit(id, used));
             }
         }
-        let Core { ftl, geometry, array, .. } = &mut drive.core;
-        ftl.restore_lane(geometry, array, LaneId(0), nexts);
+        offline.restore_lane(LaneId(0), nexts);
         drive.audit().unwrap();
         let mut bytes = Vec::new();
         drive.save(&mut bytes).unwrap();
         let mut loaded = with_two_shapes();
         loaded.load(bytes.as_slice()).unwrap();
         let shapes = |drive: &Drive<NoProbe>| {
-            (0..16).map(|id| drive.core.array.shape_id(SuperblockId(id))).collect::<Vec<_>>()
+            (0..16).map(|id| drive.core.flash().shape_id(SuperblockId(id))).collect::<Vec<_>>()
         };
         assert_eq!(shapes(&loaded), shapes(&drive));
         assert_eq!(shapes(&loaded)[..4], [ShapeId::FIRST, slc, slc, ShapeId::FIRST]);

@@ -321,7 +321,7 @@ impl Sampled<'_> {
         let span = end - recorder.series.end_ns();
         let (mut sum, mut least) = (0.0, f64::INFINITY);
         for lane in (0..geometry.lanes).map(LaneId) {
-            let free = core.ftl.free_units(lane);
+            let free = core.ftl().free_units(lane);
             let units = geometry.superblocks_in(lane) * core.first_shape().units;
             let share = ratio(f64::from(free), f64::from(units));
             sum += share;

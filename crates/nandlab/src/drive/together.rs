@@ -186,7 +186,7 @@ use crate::background::{Background, JobSchemes};
 use crate::base::geometry::{CacheSlot, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::Span;
 use crate::capacitor::{BackedSchemes, PowerBackup};
-use crate::core::{CopyBack, Core, Map, NextJob, Queued, Refreshed};
+use crate::core::{CopyBack, Core, Map, NextJob, Offline, Queued, Refreshed};
 use crate::demand_map::Mapping;
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::host::{Buffer, DataPath, Host, Trims};
@@ -457,9 +457,8 @@ impl<P: Probe> Drive<P> {
     /// lost in the OOB are left out, because flash keeps the mark.
     pub(super) fn lost_earlier(&mut self) -> Vec<Lpn> {
         let Self { caching, core, .. } = self;
-        let Core { ftl, array, .. } = core;
         let lost = caching.as_mut().map(|caching| std::mem::take(&mut caching.lost));
-        let is_marked = |lpn: Lpn| ftl.map.get(lpn).is_some_and(|unit| array.is_lost(unit));
+        let is_marked = |lpn: Lpn| core.unit_of(lpn).is_some_and(|unit| core.flash().is_lost(unit));
         let lost = lost.into_iter().flatten().filter(|&(_, acknowledged)| acknowledged != 0);
         lost.map(|(lpn, _)| Lpn(lpn)).filter(|&lpn| !is_marked(lpn)).collect()
     }
@@ -494,7 +493,7 @@ impl<P: Probe> Drive<P> {
                 } else {
                     entry.unflushed() != 0
                 },
-                is_partial: entry.valid != caching.whole && self.core.ftl.map.get(entry.lpn).is_some(),
+                is_partial: entry.valid != caching.whole && self.core.unit_of(entry.lpn).is_some(),
                 is_lost: entry.lost != 0,
                 is_saved: false,
             }
@@ -510,7 +509,7 @@ impl<P: Probe> Drive<P> {
         let Some(buffer) = &self.path.host.buffer else { return Vec::new() };
         let unflushed = buffer.unflushed(&self.core);
         (loss.dirty_pages, loss.unflushed_pages) = (unflushed.len() as u32, unflushed.len() as u32);
-        let stamp = |unit| self.core.array.stamp(unit).sequence;
+        let stamp = |unit| self.core.sequence_of(unit);
         let under_way = if finishes { power_loss::under_way(&self.core) } else { Vec::new() };
         let programs = under_way.iter().filter(|transaction| transaction.kind == FlashOp::Program);
         let ending: BTreeSet<u64> = programs.map(|transaction| stamp(transaction.unit)).collect();
@@ -563,7 +562,7 @@ impl<P: Probe> Drive<P> {
     ) -> R {
         let Self { core, schemes, losses, recorder, path, caching, power, background, .. } = self;
         let remapped = Vec::new();
-        let mut outage = Outage { core, schemes: &mut AtPowerLoss { schemes }, remapped };
+        let mut outage = Outage { core: Offline::new(core), schemes: &mut AtPowerLoss { schemes }, remapped };
         let record = &mut path.host.record;
         let mut sampled = Sampled { recorder, record, caching, power, victims: &background.stats };
         let result = work(&mut outage, &mut sampled);
@@ -581,6 +580,7 @@ impl<P: Probe> Drive<P> {
         let Self { core, schemes, path, power, .. } = self;
         let is_guarded = power.capacitor.is_some();
         let schemes = &mut AtPowerLoss { schemes };
+        let core = Offline::new(core);
         work(&mut Return { core, schemes, is_guarded, busy_ns, recovery }, &path.host.trims)
     }
 
@@ -589,17 +589,12 @@ impl<P: Probe> Drive<P> {
     pub(super) fn on_copied_back(&mut self, done: &Transaction) {
         let Self { core, path, schemes, .. } = self;
         let source = done.replaces.expect("a copyback has a source");
-        let (from, index) = core.geometry.split(source);
-        let to = core.geometry.superblock_of(done.unit);
         if core.geometry.first_of_page(done.unit) == done.unit {
-            schemes.migration.stats.on_copyback(core.array.superblock(to).copybacks());
-            core.array.read(&core.geometry, from, index);
+            let to = core.geometry.superblock_of(done.unit);
+            schemes.migration.stats.on_copyback(core.superblock(to).copybacks());
         }
-        core.take_over_errors(source, done.unit);
-        // If the host has written the LPN meanwhile, or had done so before, the copy is invalid.
-        if done.owner != Owner::Padding && core.ftl.map.get(done.lpn) == Some(source) {
-            core.ftl.remap(&mut core.array, done.lpn, done.unit);
-            let lane = core.geometry.lane_of(from);
+        if core.end_copyback(done, source) {
+            let lane = core.geometry.lane_of(core.geometry.superblock_of(source));
             path.map.on_moved(core, lane, done.lpn, false);
             if let Some(cache) = &mut schemes.refreshing.error_cache {
                 cache.move_unit(&mut core.physics.known, source, done.unit);

@@ -171,7 +171,7 @@ impl<P: Probe> Drive<P> {
         self.recorder.beginning = Some(Box::new(beginning));
         let dies: Vec<Span> = self.busy_of_dies().collect();
         self.recorder.begin_again(now, self.core.end, last_row, dies.into_iter());
-        let submitted = self.core.pool.next_order();
+        let submitted = self.core.next_order();
         self.core.probe.on_results(submitted);
     }
 }

@@ -241,7 +241,7 @@ mod tests {
     /// The naive twin of the index looks at every superblock.
     #[test]
     fn the_index_finds_the_first_superblock_with_the_fewest_valid_units() {
-        let array = crate::core::testing::Setup::default().core().array;
+        let array = crate::core::testing::Setup::default().core().flash().clone();
         for superblocks_per_lane in [1, 63, 64, 65, 4096, 4097, 9000] {
             let mut stream = Stream::new(u64::from(superblocks_per_lane), "least valid");
             let mut superblocks = vec![Superblock::default(); 2 * superblocks_per_lane as usize];

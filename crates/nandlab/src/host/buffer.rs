@@ -216,8 +216,8 @@ impl Buffer {
         for &Transaction { owner, lpn, unit, .. } in core.units_to_program() {
             let Owner::Buffered(slot) = owner else { continue };
             let is_acknowledged = self.slots[Id::new(slot as usize)].writes.is_empty();
-            let sequence = core.array.stamp(unit).sequence;
-            let is_in_ram = core.ftl.map.get(lpn).is_some_and(|unit| core.is_in_flight(unit));
+            let sequence = core.sequence_of(unit);
+            let is_in_ram = core.unit_of(lpn).is_some_and(|unit| core.is_in_flight(unit));
             if is_in_ram && is_acknowledged {
                 let newest = newest.entry(lpn.0).or_insert(sequence);
                 *newest = sequence.max(*newest);
@@ -265,22 +265,21 @@ impl Host {
         if !self.is_buffered(id) {
             return false;
         }
-        let (Some(buffer), Some(unit)) = (&mut self.buffer, core.ftl.map.get(lpn)) else { return false };
+        let (Some(buffer), Some(unit)) = (&mut self.buffer, core.unit_of(lpn)) else { return false };
         let Some(&slot) = buffer.of.get(&unit.0) else { return false };
         if core.has_begun_program(unit) {
             return false;
         }
         // A write with another placement goes to another superblock.
-        if core.ftl.streams.hosts().len() > 1 {
+        if core.streams().hosts().len() > 1 {
             let placement = self.requests.request(id).tag.placement;
-            let mark = core.ftl.streams.host(placement).map(|stream| core.ftl.streams.spec(stream).mark);
-            if mark != Some(core.array.superblock(core.geometry.superblock_of(unit)).mark) {
+            let mark = core.streams().host(placement).map(|stream| core.streams().spec(stream).mark);
+            if mark != Some(core.superblock(core.geometry.superblock_of(unit)).mark) {
                 return false;
             }
         }
         buffer.stats.replaced += 1;
-        let stamp = core.next_stamp();
-        core.array.stage(unit, lpn, stamp);
+        let stamp = core.replace_staged(unit, lpn);
         let waits = !buffer.slots[slot].writes.is_empty();
         if waits {
             buffer.wait(slot, id, stamp.sequence);
@@ -341,7 +340,7 @@ impl Host {
         done: &Transaction,
     ) {
         if core.probe.needs_sequences() {
-            core.probe.on_write_durable(done.lpn, core.array.stamp(done.unit).sequence);
+            core.probe.on_write_durable(done.lpn, core.sequence_of(done.unit));
         }
         let buffer = self.buffer.as_mut().expect("the unit is in the write buffer");
         let buffered = buffer.slots[Id::new(slot as usize)];

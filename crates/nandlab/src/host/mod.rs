@@ -83,8 +83,7 @@ impl<P: Probe> Mechanism<P> for Host {
     /// Notes in the record of promises the LPNs that have data at rest.
     fn loaded(&mut self, offline: &mut Offline<'_, P>) {
         if let Some(promises) = &mut self.promises {
-            let Core { ftl, array, .. } = &**offline;
-            promises.note_at_rest(&ftl.map, |unit| array.stamp(unit).sequence);
+            promises.note_at_rest(&offline.ftl().map, |unit| offline.sequence_of(unit));
         }
     }
 

@@ -90,7 +90,7 @@ impl Writes {
         self.lists[list].push(&mut core.waiters, waiter);
         self.count += 1;
         self.counters.waiting_writes += 1;
-        if core.ftl.allocator.is_static() {
+        if core.has_home_lanes() {
             core.wakes.push_space(LaneId(list as u32));
         } else if is_first {
             for lane in (0..core.geometry.lanes).map(LaneId) {
@@ -124,7 +124,7 @@ impl Writes {
         cache: Option<&impl WriteBacks<P>>,
         owner: Owner,
     ) -> StreamId {
-        if core.ftl.streams.hosts().len() == 1 {
+        if core.streams().hosts().len() == 1 {
             return StreamId::HOST;
         }
         let placement = match owner {
@@ -132,15 +132,15 @@ impl Writes {
             Owner::CacheUnit(slot) => cache.map_or(0, |cache| cache.placement(slot)),
             _ => 0,
         };
-        core.ftl.streams.host(placement).expect("the drive has refused requests with other placements")
+        core.streams().host(placement).expect("the drive has refused requests with other placements")
     }
 
     /// The lane for a write of `lpn` to `stream`; `None` when dynamic allocation finds no lane with room.
     #[inline(always)]
     fn lane_for<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
-        let lane = core.ftl.choose_lane(&core.device, lpn, stream)?;
-        if core.room.has_displaced && !core.ftl.has_room(lane, stream) {
-            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl.has_room(lane, stream)));
+        let lane = core.choose_lane(lpn, stream)?;
+        if core.room.has_displaced && !core.ftl().has_room(lane, stream) {
+            return Some(core.lane_in_place_of(lane, |core, lane| core.ftl().has_room(lane, stream)));
         }
         Some(lane)
     }
@@ -148,7 +148,7 @@ impl Writes {
     /// The number of the list of writes that wait for room in `lane`.
     #[inline]
     fn list_of<P: Probe>(&self, core: &Core<P>, lane: Option<LaneId>) -> usize {
-        lane.filter(|_| core.ftl.allocator.is_static()).map_or(0, LaneId::index)
+        lane.filter(|_| core.has_home_lanes()).map_or(0, LaneId::index)
     }
 
     /// Maps the unit that has been allocated to a write, and queues its program.

@@ -101,12 +101,12 @@ impl Migration {
         if job.corrects {
             return None;
         }
-        let copybacks = core.array.superblock(victim).copybacks() + 1;
+        let copybacks = core.superblock(victim).copybacks() + 1;
         if copybacks > self.copybacks_max {
             return None;
         }
         let off_chip = core.emptying_stream(victim, job.cause == Cause::Wear);
-        if core.ftl.streams.spec(off_chip).lpns != OwnLpns::None {
+        if core.streams().spec(off_chip).lpns != OwnLpns::None {
             return None;
         }
         let view = VictimView { is_urgent: job.is_urgent, buffer: buffer(core) };
@@ -124,7 +124,7 @@ impl Migration {
         // Both streams need room: the stream of copybacks for all pages that may be copied back, the off-chip stream
         // for all valid units, because the limit may refuse every page. If the off-chip stream shares the open
         // superblock of the host, the room in it does not count: the host may use it up before the first refusal.
-        let stream = core.ftl.streams.marked(copybacks).expect("migration has declared a stream for it");
+        let stream = core.streams().marked(copybacks).expect("migration has declared a stream for it");
         let valid = core.valid_units(victim);
         let (copied, left) = self.units_to_copy_back(core, victim, valid);
         // Copybacks also copy units without valid data, which must not take all units that the erase gives.
@@ -133,14 +133,14 @@ impl Migration {
             self.stats.victims_without_gain += 1;
             return None;
         }
-        let free = core.ftl.lanes[lane.index()].free.len();
+        let free = core.lane(lane).free.len();
         let superblocks = |stream| {
             let units = if stream == off_chip { valid } else { copied };
-            core.ftl.superblocks_for(lane, stream, units)
+            core.ftl().superblocks_for(lane, stream, units)
         };
-        let is_shared = core.ftl.shares_first_superblock && off_chip == StreamId::GC;
+        let is_shared = core.ftl().shares_first_superblock && off_chip == StreamId::GC;
         let off_chip_superblocks = if is_shared { 1 } else { superblocks(off_chip) };
-        if superblocks(stream) + off_chip_superblocks + core.ftl.flush_reserve_superblocks() > free {
+        if superblocks(stream) + off_chip_superblocks + core.ftl().flush_reserve_superblocks() > free {
             self.stats.victims_without_room += 1;
             return None;
         }
@@ -181,8 +181,8 @@ impl Migration {
             self.stats.too_few_valid += 1;
             return false;
         }
-        let next = core.ftl.next_unit(lane, stream);
-        let copybacks = core.ftl.streams.spec(stream).copybacks();
+        let next = core.ftl().next_unit(lane, stream);
+        let copybacks = core.streams().spec(stream).copybacks();
         let may = next.is_some_and(|next| self.limit_allows(core, first, next, copybacks));
         self.stats.refused += u64::from(!may);
         may
@@ -196,11 +196,11 @@ impl Migration {
         let queued = core.copy_back(copyback);
         let queued = queued.expect("copyback_stream has found room for all units of the victim");
         let superblock = core.geometry.superblock_of(queued.unit);
-        let copybacks = core.ftl.streams.spec(stream).copybacks();
+        let copybacks = core.streams().spec(stream).copybacks();
         // This is also checked in release builds, because a unit copied back too often may be uncorrectable.
         for &source in sources {
             assert!(
-                core.array.superblock(superblock).copybacks() == copybacks
+                core.superblock(superblock).copybacks() == copybacks
                     && self.limit_allows(core, source, queued.unit, copybacks),
                 "{} is copied back beyond its limit",
                 core.geometry.show(source),
@@ -230,7 +230,7 @@ impl Migration {
             sources.flat_map(|source| (0..rows).map(move |row| (source, index + row * units_per_row)));
         pairs.all(|(source, index)| {
             let kind = core.shape(superblock).kind(index);
-            !core.ftl.is_valid(source) || self.allows(core, source, superblock, kind, copybacks)
+            !core.is_valid(source) || self.allows(core, source, superblock, kind, copybacks)
         })
     }
 
@@ -245,16 +245,16 @@ impl Migration {
         copybacks: u8,
     ) -> bool {
         let (from, of_source) = core.geometry.split(source);
-        let reads_from = core.array.reads_of(&core.geometry, from, of_source);
-        let Superblock { pe_cycles, reads, .. } = *core.array.superblock(superblock);
+        let reads_from = core.flash().reads_of(&core.geometry, from, of_source);
+        let Superblock { pe_cycles, reads, .. } = *core.superblock(superblock);
         let [reprograms_from, reprograms] =
-            [from, superblock].map(|superblock| core.array.rare(superblock).reprograms);
-        let (age_s, reads, carried) = if core.array.keeps_copied() {
+            [from, superblock].map(|superblock| core.flash().rare(superblock).reprograms);
+        let (age_s, reads, carried) = if core.flash().keeps_copied() {
             // The retention of the copy begins with the copyback.
             (0, reads, if self.limit.is_measured() { core.rber_sensed(source) } else { 0.0 })
         } else {
-            let corrected = core.array.stamp(source).corrected;
-            let knows_age = core.array.keeps_ages() && corrected != AgeStamp::LOST;
+            let corrected = core.flash().stamp(source).corrected;
+            let knows_age = core.flash().keeps_ages() && corrected != AgeStamp::LOST;
             let age_s = if knows_age { corrected.age_s(core.physics.age_clock.at(core.now)) } else { 0 };
             // The copy takes over the reads and the programs in place of its source (`Core::take_over_errors`).
             let reprograms = f64::from(reprograms.max(reprograms_from));

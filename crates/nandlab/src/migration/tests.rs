@@ -38,14 +38,14 @@ fn stream(migration: &mut Migration, core: &mut Core<NoProbe>, superblock: Super
 /// Copies a unit back and serves events until the copyback has ended. Returns the new PPN; `None` if the copyback was
 /// refused.
 fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: StreamId) -> Option<UnitId> {
-    let source = core.ftl.map.get(Lpn(lpn)).expect("the LPN is mapped");
+    let source = core.unit_of(Lpn(lpn)).expect("the LPN is mapped");
     if !migration.may_copy_back(core, LANE, stream, source) {
         return None;
     }
     let copyback = CopyBack { lane: LANE, stream, sources: &[source], cause: Cause::Gc };
     let queued = migration.copy_back(core, copyback);
-    assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(source), "the map changes at the end of the copyback");
-    assert!(core.array.superblock(core.geometry.superblock_of(source)).pins > 0);
+    assert_eq!(core.unit_of(Lpn(lpn)), Some(source), "the map changes at the end of the copyback");
+    assert!(core.superblock(core.geometry.superblock_of(source)).pins > 0);
     loop {
         match next(core).expect("a copyback is under way") {
             Event::Ended(done) => {
@@ -62,18 +62,18 @@ fn copy(migration: &mut Migration, core: &mut Core<NoProbe>, lpn: u32, stream: S
 fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
     let (mut core, mut migration) = (setup().core(), greedy());
     fill(&mut core, StreamId::HOST, 0..4);
-    let sequence = core.array.stamp(UnitId(0)).sequence;
+    let sequence = core.sequence_of(UnitId(0));
     let mut victim = SuperblockId(0);
     for in_a_row in 1..=2 {
         let found = stream(&mut migration, &mut core, victim);
-        let stream = core.ftl.streams.marked(in_a_row);
+        let stream = core.streams().marked(in_a_row);
         assert!(found.is_some() && found == stream);
         for lpn in 0..4 {
             let to = copy(&mut migration, &mut core, lpn, stream.unwrap()).unwrap();
-            assert_eq!(core.ftl.map.get(Lpn(lpn)), Some(to));
+            assert_eq!(core.unit_of(Lpn(lpn)), Some(to));
             victim = core.geometry.superblock_of(to);
         }
-        assert_eq!(core.array.superblock(victim).copybacks(), in_a_row);
+        assert_eq!(core.superblock(victim).copybacks(), in_a_row);
     }
     assert_eq!(
         stream(&mut migration, &mut core, victim),
@@ -81,12 +81,8 @@ fn each_number_of_copybacks_in_a_row_up_to_the_limit_has_its_own_stream() {
         "a third copyback in a row exceeds the limit"
     );
     assert_eq!(migration.stats.victims_copied_back, 2);
-    let unit = core.ftl.map.get(Lpn(0)).unwrap();
-    assert_eq!(
-        core.array.stamp(unit).sequence,
-        sequence,
-        "a copyback keeps the sequence number of the host write"
-    );
+    let unit = core.unit_of(Lpn(0)).unwrap();
+    assert_eq!(core.sequence_of(unit), sequence, "a copyback keeps the sequence number of the host write");
     assert_eq!(
         [FlashOp::Copyback, FlashOp::Program, FlashOp::Read].map(|kind| core.operations.total(kind)),
         [8, 0, 0]
@@ -101,13 +97,13 @@ fn a_copyback_beyond_the_limit_of_the_destination_is_refused_and_counted() {
         let mut migration = migration("rcopyback-greedy", table.clone());
         fill(&mut core, StreamId::HOST, 0..4);
         let found = [1, 2].map(|in_a_row| {
-            let stream = core.ftl.streams.marked(in_a_row).unwrap();
+            let stream = core.streams().marked(in_a_row).unwrap();
             copy(&mut migration, &mut core, 0, stream).is_some()
         });
         assert_eq!(found, allowed, "{pe_cycles} P/E cycles");
         let refused = allowed.iter().filter(|&&is_allowed| !is_allowed).count() as u64;
         assert_eq!(migration.stats.refused, refused, "{pe_cycles} P/E cycles");
-        assert_eq!(core.pool.live(), 0);
+        assert_eq!(core.live_operations(), 0);
     }
 }
 
@@ -119,10 +115,10 @@ fn a_measured_limit_allows_only_a_unit_that_still_decodes_at_its_level() {
     {
         let mut core = Setup { levels: 3, ..setup() }.core();
         fill(&mut core, StreamId::HOST, 0..4);
-        core.array.superblock_mut(SuperblockId(0)).reads = reads;
+        core.flash_mut().superblock_mut(SuperblockId(0)).reads = reads;
         let limit = CopybackLimitSpec::Measured { within_ns, level };
         let mut migration = migration("rcopyback-greedy", limit);
-        let stream = core.ftl.streams.named("copyback");
+        let stream = core.streams().named("copyback");
         let found = copy(&mut migration, &mut core, 0, stream);
         assert_eq!(found.is_some(), is_allowed, "{reads} reads, level {level}");
         assert_eq!(migration.stats.refused, u64::from(!is_allowed));
@@ -133,16 +129,16 @@ fn a_measured_limit_allows_only_a_unit_that_still_decodes_at_its_level() {
 fn translation_pages_refreshed_data_and_partially_refreshed_units_are_never_copied_back() {
     let mut core = Setup { has_demand_map: true, has_combinations: true, ..setup() }.core();
     let mut migration = greedy();
-    let stream_of_map = core.ftl.streams.named("mapping");
+    let stream_of_map = core.streams().named("mapping");
     fill(&mut core, stream_of_map, [16; 4]);
-    let mapping = core.geometry.superblock_of(core.ftl.map.get(Lpn(16)).unwrap());
+    let mapping = core.geometry.superblock_of(core.unit_of(Lpn(16)).unwrap());
     assert_eq!(stream(&mut migration, &mut core, mapping), None);
     let last = fill(&mut core, StreamId::HOST, 0..4);
     let data = core.geometry.superblock_of(last);
     let refresh = NextJob { corrects: true, ..NextJob::emptying(data, Cause::Refresh, true) };
     assert_eq!(migration.copyback_stream(&mut core, LANE, data, &refresh, |_| 1.0), None);
     let found = stream(&mut migration, &mut core, data);
-    assert_eq!(found, core.ftl.streams.marked(1));
+    assert_eq!(found, core.streams().marked(1));
     core.parts.set_pending(core.geometry.unit(data, 1));
     let copied = [0, 1].map(|lpn| copy(&mut migration, &mut core, lpn, found.unwrap()).is_some());
     assert_eq!(copied, [true, false]);

@@ -18,7 +18,7 @@ use super::flush::{Flush, Needed, under_way};
 use super::{Means, Outage, PowerLoss, Schemes};
 use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
-use crate::core::{Core, Destination, Maps, Program, Read};
+use crate::core::{Destination, Maps, Offline, Program, Read};
 use crate::flash::SuperblockState;
 use crate::ftl::StreamId;
 use crate::probe::Probe;
@@ -61,15 +61,13 @@ pub(super) struct Cleanings {
 }
 
 impl Cleanings {
-    pub(super) fn new<P: Probe>(gc: Option<GcMeans>, core: &mut Core<P>) -> Self {
+    pub(super) fn new<P: Probe>(gc: Option<GcMeans>, core: &mut Offline<'_, P>) -> Self {
         let Some(gc) = gc else { return Self::default() };
-        // Jobs and the erases of dead superblocks that have not begun are dropped.
-        core.room.spaces.iter_mut().for_each(|space| space.soon_free = 0);
-        core.ftl.lanes.iter_mut().for_each(|lane| lane.promised_superblocks = 0);
+        core.drop_promises();
         Self {
             gc: Some(gc),
             gained: vec![0; core.geometry.lanes as usize].into(),
-            from: core.pool.next_order(),
+            from: core.next_order(),
             ..Self::default()
         }
     }
@@ -103,20 +101,20 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// these units.
     pub(super) fn unmap_queued(&mut self) {
         let mut begun = BTreeSet::new();
-        for transaction in under_way(self.core) {
+        for transaction in under_way(&self.core) {
             begun.insert(transaction.unit);
         }
-        let Core { geometry, array, ftl, .. } = &mut *self.core;
-        for superblock in (0..geometry.superblocks).map(SuperblockId) {
-            if array.superblock(superblock).state != SuperblockState::Open {
+        let core = &mut self.core;
+        for superblock in (0..core.geometry.superblocks).map(SuperblockId) {
+            if core.superblock(superblock).state != SuperblockState::Open {
                 continue;
             }
-            for index in array.superblock(superblock).programmed..array.shape(superblock).units {
-                let unit = geometry.unit(superblock, index);
-                let lpn = array.lpn(unit);
-                if lpn.0 < geometry.logical_units && ftl.map.get(lpn) == Some(unit) && !begun.contains(&unit)
-                {
-                    ftl.unmap(array, lpn);
+            for index in core.superblock(superblock).programmed..core.shape(superblock).units {
+                let unit = core.geometry.unit(superblock, index);
+                let lpn = core.flash().lpn(unit);
+                let is_of_host = lpn.0 < core.geometry.logical_units;
+                if is_of_host && core.is_newest(lpn, unit) && !begun.contains(&unit) {
+                    core.unmap(lpn);
                 }
             }
         }
@@ -124,8 +122,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// Maps an LPN to the unit that the flush or its GC has programmed.
     pub(super) fn remap(&mut self, lpn: Lpn, unit: UnitId) {
-        let Core { array, ftl, .. } = &mut *self.core;
-        ftl.remap(array, lpn, unit);
+        self.core.remap(lpn, unit);
         self.remapped.push(lpn);
     }
 
@@ -148,16 +145,16 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if self.core.device.phase(die) != Phase::Idle || flush.cleanings.is_at(die) {
                 continue;
             }
-            let Some(lane) = self.core.ftl.flush_lane(die) else { continue };
-            let is_full = self.core.ftl.flush_room(lane) == 0;
+            let Some(lane) = self.core.ftl().flush_lane(die) else { continue };
+            let is_full = self.core.ftl().flush_room(lane) == 0;
             if flush.cleanings.gained[lane.index()] > 0 || !is_full && !self.core.is_short(lane) {
                 continue;
             }
             let Some(victim) = self.victim(lane, gc.gain_min) else { continue };
-            let Core { geometry, array, ftl, .. } = &mut *self.core;
-            ftl.begin_emptying(array, victim);
-            flush.cleanings.gained[lane.index()] = array.shape(victim).units - array.superblock(victim).valid;
-            let source = geometry.unit(victim, 0);
+            self.core.begin_emptying(victim);
+            flush.cleanings.gained[lane.index()] =
+                self.core.shape(victim).units - self.core.valid_units(victim);
+            let source = self.core.geometry.unit(victim, 0);
             flush.cleanings.by_die.insert(die, Cleaning { lane, victim, next_unit: 0, source });
             self.continue_cleaning(means, flush, units, loss, die);
         }
@@ -165,10 +162,10 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// The full superblock of a lane with the fewest valid units, among those that GC may clean during the flush.
     fn victim(&self, lane: LaneId, gain_min: u32) -> Option<SuperblockId> {
-        let core = &*self.core;
+        let core = &self.core;
         let room = core.stream_room(lane, StreamId::GC);
         let may_be = |&superblock: &SuperblockId| {
-            let state = core.array.superblock(superblock);
+            let state = core.superblock(superblock);
             let valid = state.valid;
             state.state == SuperblockState::Full
                 && (state.pins, state.linked) == (0, 0)
@@ -178,7 +175,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 && core.emptying_stream(superblock, false) == StreamId::GC
         };
         let superblocks = core.geometry.superblock_ids_of(lane).filter(may_be);
-        superblocks.min_by_key(|&superblock| (core.array.superblock(superblock).valid, superblock.0))
+        superblocks.min_by_key(|&superblock| (core.superblock(superblock).valid, superblock.0))
     }
 
     /// Begins the next operation of the cleaning on a die. The cleaning ends if no unit of the flush is left or the
@@ -195,7 +192,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             return;
         };
         let Cleaning { lane, victim, next_unit, .. } = cleaning;
-        let next = self.core.ftl.next_valid(victim, next_unit);
+        let next = self.core.next_valid(victim, next_unit);
         let timing = self.core.device.timing();
         let needed = match next {
             Some(_) => Needed::read(self.wait_ns(), timing.longest_try_ns(), gc.read_j),
@@ -213,7 +210,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 let unit = self.core.geometry.unit(victim, index);
                 let cleaning = Cleaning { next_unit: index + 1, source: unit, ..cleaning };
                 flush.cleanings.by_die.insert(die, cleaning);
-                let lpn = self.core.array.lpn(unit);
+                let lpn = self.core.flash().lpn(unit);
                 let start = Start::Policy;
                 self.core.read(Read { unit, lpn, owner, cause, class, start, unit_level: 0 });
             }
@@ -224,8 +221,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// A try of a read of a cleaning has left its die: decoding begins.
     pub(super) fn decode(&mut self, flush: &mut Flush, slot: Slot, loss: &mut PowerLoss) {
-        let read = self.core.pool[slot];
-        let shape = &self.core.array.shapes()[read.shape];
+        let read = *self.core.operation(slot);
+        let shape = &self.core.flash().shapes()[read.shape];
         let decode_ns = shape.read(read.index, read.level, read.tries > 0).decode_ns;
         flush.cleanings.decoding.insert((self.core.now + decode_ns, read.die), slot);
         loss.flush_ns = self.core.now - loss.at;
@@ -234,7 +231,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     fn set_decoder(&mut self, flush: &Flush) {
         let first = flush.cleanings.decoding.first_key_value().map_or(NEVER, |(&(time, _), _)| time);
-        self.core.set_clock(self.core.idle_clock(), first);
+        let clock = self.core.idle_clock();
+        self.core.set_clock(clock, first);
     }
 
     /// The decoding of a try has ended: reads the unit once more, or programs the unit in another superblock.
@@ -248,7 +246,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         let (_, slot) = flush.cleanings.decoding.pop_first().expect("a unit is being decoded");
         self.set_decoder(flush);
         loss.flush_ns = self.core.now - loss.at;
-        let read = self.core.pool[slot];
+        let read = *self.core.operation(slot);
         let is_failed = read.is_tried_again(self.core.physics.ecc.levels());
         if is_failed && !flush.is_over && flush.next < units {
             let gc = flush.cleanings.gc.expect("GC goes on");
@@ -260,14 +258,10 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 return;
             }
         }
-        self.core.pool.remove(slot);
-        let superblock = self.core.geometry.superblock_of(read.unit);
-        self.core.array.superblock_mut(superblock).pins -= 1;
-        self.core.count_ended(FlashOp::Read, Cause::Gc, read.shape);
-        self.core.array.read(&self.core.geometry, superblock, read.index);
+        self.core.end_read(slot);
         if flush.is_over || flush.next >= units {
             flush.cleanings.by_die.remove(&read.die);
-        } else if self.core.ftl.map.get(read.lpn) == Some(read.unit) {
+        } else if self.core.is_newest(read.lpn, read.unit) {
             self.copy(means, flush, loss, &read);
         } else {
             // The flush has written the unit meanwhile.
@@ -283,8 +277,8 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             flush.cleanings.by_die.remove(&read.die);
             return;
         }
-        if self.core.array.is_partial(read.unit) {
-            self.core.array.mark_partial(place.unit);
+        if self.core.flash().is_partial(read.unit) {
+            self.core.mark_partial(place.unit);
         }
         let stamp = self.core.stamp_of_copy(read);
         let (to, maps, owner) =
@@ -311,7 +305,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         }
         loss.gc_pages += 1;
         if let Some(cleaning) = flush.cleanings.by_die.get(&done.die)
-            && self.core.ftl.map.get(done.lpn) == Some(cleaning.source)
+            && self.core.is_newest(done.lpn, cleaning.source)
         {
             self.remap(done.lpn, done.unit);
         }

@@ -9,13 +9,13 @@
 
 use super::cleaning::{Cleanings, GcMeans};
 use super::{Outage, PowerLoss, Schemes};
-use crate::base::geometry::{Cell, DieId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{Cell, DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::units::{Span, Time};
 use crate::core::{Core, Destination, Maps, Program};
-use crate::flash::{AgeStamp, DEAD_LPN, Stamp};
+use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp};
 use crate::ftl::{AllocatedUnit, FlushMethod, FlushPrograms, StreamId};
 use crate::probe::Probe;
-use crate::sched::{Cause, Class, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
+use crate::sched::{Cause, Class, Device, Ended, FlashOp, NEVER, Owner, Phase, Transaction};
 use std::collections::BTreeMap;
 
 /// The data of one unit that the flush writes: a unit that was dirty at the time of power loss, or records of
@@ -61,13 +61,13 @@ pub(crate) fn under_way<P: Probe>(core: &Core<P>) -> Vec<Transaction> {
         for first in [core.device.suspended(die), core.device.under_way(die)] {
             let mut rest = first;
             while let Some(slot) = rest {
-                all.push(core.pool[slot]);
-                let mut more = core.pool[slot].more;
+                all.push(*core.operation(slot));
+                let mut more = core.operation(slot).more;
                 while let Some(slot) = more {
-                    all.push(core.pool[slot]);
-                    more = core.pool[slot].more;
+                    all.push(*core.operation(slot));
+                    more = core.operation(slot).more;
                 }
-                rest = core.pool[slot].next;
+                rest = core.operation(slot).next;
             }
         }
     }
@@ -137,28 +137,29 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         // By superblock and die, the number of units there that will have been programmed or skipped when the program
         // under way has ended.
         let mut ends = BTreeMap::new();
-        for transaction in under_way(self.core) {
+        for transaction in under_way(&self.core) {
             if transaction.kind == FlashOp::Program {
                 let superblock = self.core.geometry.superblock_of(transaction.unit);
                 let (_, on_die) = self.core.geometry.stripes.split(transaction.index);
                 ends.insert((superblock, transaction.die), on_die + 1 + u32::from(transaction.skips));
             }
         }
-        let Core { ftl, array, geometry, .. } = &mut *self.core;
-        let programmed = |superblock: SuperblockId, die: DieId| {
-            let now = || array.programmed_on(superblock, geometry.die_in_lane(die));
+        let dies_per_lane = self.core.geometry.dies_per_lane;
+        let programmed = |array: &Array, superblock: SuperblockId, die: DieId| {
+            // A superblock is on one die or on all.
+            let die_in_lane = if dies_per_lane == 1 { 0 } else { die.0 };
+            let now = || array.programmed_on(superblock, die_in_lane);
             ends.get(&(superblock, die)).copied().unwrap_or_else(now)
         };
-        if geometry.dies_per_lane == 1 {
-            let of_superblock =
-                |superblock| programmed(superblock, geometry.die_of(geometry.lane_of(superblock)));
-            ftl.take_back_queued(of_superblock);
+        if dies_per_lane == 1 {
+            self.core.take_back_queued(programmed);
         }
-        let mut units = FlushPrograms::new(method, ftl, dirty, None);
-        if geometry.dies_per_lane > 1 && method == FlushMethod::Plain {
-            let next_ppn_plus_1 = ftl.lanes[0].open_superblocks()[StreamId::HOST.index()];
-            let open = next_ppn_plus_1.checked_sub(1).map(|ppn| geometry.superblock_of(UnitId(ppn as u32)));
-            units.continue_by_die(open, programmed);
+        let mut units = FlushPrograms::new(method, self.core.ftl(), dirty, None);
+        if dies_per_lane > 1 && method == FlushMethod::Plain {
+            let next_ppn_plus_1 = self.core.lane(LaneId(0)).open_superblocks()[StreamId::HOST.index()];
+            let next = next_ppn_plus_1.checked_sub(1).map(|ppn| UnitId(ppn as u32));
+            let open = next.map(|next| self.core.geometry.superblock_of(next));
+            units.continue_by_die(open, |superblock, die| programmed(self.core.flash(), superblock, die));
         }
         units
     }
@@ -167,7 +168,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// whose erase was torn.
     pub(crate) fn tear(&mut self, loss: &mut PowerLoss) -> Vec<SuperblockId> {
         let mut torn_erases = Vec::new();
-        for transaction in under_way(self.core) {
+        for transaction in under_way(&self.core) {
             if !self.core.device.is_torn_now(transaction.die) {
                 continue;
             }
@@ -188,7 +189,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                         self.record_torn(transaction.unit, loss);
                     }
                     // The first unit of a programming unit always has a transaction: padding is at the end.
-                    if self.core.array.shapes()[transaction.shape].place_in_program(transaction.unit) == 0 {
+                    if self.core.flash().shapes()[transaction.shape].place_in_program(transaction.unit) == 0 {
                         self.tear_program(transaction.unit, loss);
                     }
                 }
@@ -204,7 +205,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     fn tear_program(&mut self, first: UnitId, loss: &mut PowerLoss) {
         let (superblock, index) = self.core.geometry.split(first);
         for number in 0..self.core.shape(superblock).units_per_program {
-            self.core.array.tear(UnitId(first.0 + number));
+            self.core.tear(UnitId(first.0 + number));
         }
         let shape = self.core.shape(superblock);
         let (pages, row) = (shape.depends_on(index), shape.units_per_full_row);
@@ -212,18 +213,18 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             let partner = UnitId(first.0 - before * row);
             for partner in self.core.geometry.units_of_page(partner) {
                 self.record_torn(partner, loss);
-                self.core.array.tear(partner);
+                self.core.tear(partner);
             }
         }
     }
 
     /// Records the data of a programmed unit that is going to be torn, if it is data of the host and not torn already.
     fn record_torn(&self, unit: UnitId, loss: &mut PowerLoss) {
-        let (lpn, sequence) = (self.core.array.lpn(unit), self.core.array.stamp(unit).sequence);
+        let (lpn, sequence) = (self.core.flash().lpn(unit), self.core.sequence_of(unit));
         // The others are no loss: a unit with `DEAD_LPN` has no data, a torn translation page is rebuilt from the OOB
         // of the data units, and a torn combination page costs only a repeated refresh.
         let is_of_host = lpn.0 < self.core.geometry.logical_units;
-        if !self.core.array.is_torn(unit) && is_of_host {
+        if !self.core.flash().is_torn(unit) && is_of_host {
             loss.destroyed.push((lpn, sequence));
         }
     }
@@ -231,13 +232,13 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// A program or copyback has ended, or is torn: the unit is no longer erased. A unit reprogrammed in place gets a
     /// new age stamp.
     fn end_program(&mut self, program: &Transaction) {
-        let (superblock, index) = self.core.geometry.split(program.unit);
+        let superblock = self.core.geometry.superblock_of(program.unit);
         if program.is_in_place() {
-            self.core.array.reprogram(superblock, index, program.unit, self.core.age_stamp_now());
+            self.core.end_reprogram(program);
             return;
         }
-        if self.core.array.superblock(superblock).programmed == 0 {
-            self.schemes.on_first_program(self.core, superblock);
+        if self.core.superblock(superblock).programmed == 0 {
+            self.schemes.on_first_program(&mut self.core, superblock);
         }
         if program.kind == FlashOp::Copyback
             && let Some(source) = program.replaces
@@ -245,11 +246,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.schemes.on_copied_back(superblock, self.core.geometry.superblock_of(source));
             self.core.take_over_errors(source, program.unit);
         }
-        self.core.array.program(superblock, index);
-        let programmed = self.core.array.skip_after(superblock, index, u32::from(program.skips));
-        if programmed == self.core.shape(superblock).units {
-            self.core.array.superblock_mut(superblock).closed_at = self.core.now;
-        }
+        self.core.settle_program(program);
     }
 
     /// Lets operations under way end. Programs dirty units, and then lines of the VSM, as far as the energy allows.
@@ -265,10 +262,10 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if means.gc.is_some() {
             self.unmap_queued();
         }
-        let under_way = under_way(self.core);
+        let under_way = under_way(&self.core);
         let lines = self.schemes.lines(&under_way);
         loss.vsm_lines = lines.len() as u32;
-        let cleanings = Cleanings::new(means.gc, self.core);
+        let cleanings = Cleanings::new(means.gc, &mut self.core);
         let mut flush = Flush {
             units,
             next: 0,
@@ -288,29 +285,28 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             if time == NEVER {
                 break;
             }
-            on_time(self.core, time);
+            on_time(&self.core, time);
             self.core.now = time;
             // While power is off, the idle clock has the ends of decoding (`set_decoder`).
             if clock == self.core.idle_clock() {
                 self.on_decoded(means, &mut flush, dirty.len(), loss);
                 continue;
             }
-            let Core { device, pool, agenda, probe, now, .. } = &mut *self.core;
-            let ended = device.on_clock(pool, agenda, probe, *now, DieId(clock));
-            device.start_next(pool, agenda, probe, *now, DieId(clock));
+            let ended = self.core.on_die(DieId(clock));
+            self.core.start_next(DieId(clock));
             match ended {
                 Ended::Nothing | Ended::Sense(_) => {}
-                Ended::Page(slot) if flush.cleanings.has_begun(&self.core.pool[slot]) => {
+                Ended::Page(slot) if flush.cleanings.has_begun(self.core.operation(slot)) => {
                     self.decode(&mut flush, slot, loss);
                 }
                 Ended::Page(_) => loss.finish_ns = self.core.now - loss.at,
                 Ended::Batch(first) => {
                     let mut rest = Some(first);
                     while let Some(slot) = rest {
-                        rest = self.core.pool[slot].next;
+                        rest = self.core.operation(slot).next;
                         let mut unit = Some(slot);
                         while let Some(slot) = unit {
-                            let done = self.core.pool[slot];
+                            let done = *self.core.operation(slot);
                             unit = done.more;
                             self.end_in_flush(means, &mut flush, dirty, loss, &done);
                         }
@@ -336,12 +332,10 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             self.core.count_ended(done.kind, done.cause, done.shape);
         }
         if done.kind == FlashOp::Erase {
-            let (superblock, index) = self.core.geometry.split(done.unit);
-            if self.core.array.erase_on_die(superblock, index) {
-                self.schemes.on_erased(self.core, superblock);
-                let Core { geometry, array, ftl, room, .. } = &mut *self.core;
-                array.erase(geometry, superblock);
-                ftl.release(array, superblock, room.endurance);
+            if self.core.end_erase_on_die(done.unit) {
+                let superblock = self.core.geometry.superblock_of(done.unit);
+                self.schemes.on_erased(&mut self.core, superblock);
+                self.core.erase_now(superblock);
             }
         } else {
             self.end_program(done);
@@ -349,7 +343,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
         if done.kind == FlashOp::Copyback && self.core.geometry.first_of_page(done.unit) == done.unit {
             // The map is not changed here: recovery chooses between source and copy.
             let superblock = self.core.geometry.superblock_of(done.unit);
-            self.schemes.count_copyback(self.core.array.superblock(superblock).copybacks());
+            self.schemes.count_copyback(self.core.superblock(superblock).copybacks());
         }
         match done.owner {
             Owner::FlushUnit(at) => {
@@ -391,10 +385,9 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             && flush.next + flush.cleanings.under_way() < dirty.len()
             && flush.under_way + (flush.cleanings.under_way() as u32) < means.at_a_time
         {
-            let Core { array, ftl, device, .. } = &mut *self.core;
             let cleanings = &flush.cleanings;
-            let is_busy = |die| device.phase(die) != Phase::Idle || cleanings.is_at(die);
-            let Some(program) = flush.units.next(array, ftl, is_busy) else {
+            let is_busy = |device: &Device, die| device.phase(die) != Phase::Idle || cleanings.is_at(die);
+            let Some(program) = self.core.next_of_flush(&mut flush.units, is_busy) else {
                 return;
             };
             if !self.take_energy_for(means, flush, loss, program.unit) {
@@ -402,7 +395,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
             }
             let (superblock, index) = self.core.geometry.split(program.unit);
             flush.cleanings.use_gain(self.core.geometry.lane_of(superblock));
-            self.core.room.has_displaced = self.core.ftl.allocator.is_static();
+            self.core.room.has_displaced = self.core.has_home_lanes();
             let is_fast = self.is_fast(superblock, index);
             self.core.fill_program(program, |core, allocated| {
                 let item = dirty.get(flush.next)?;
@@ -410,7 +403,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
                 let corrected = if item.is_lost { AgeStamp::LOST } else { core.age_stamp_now() };
                 let stamp = Stamp { sequence: item.sequence, corrected };
                 if item.is_partial {
-                    core.array.mark_partial(allocated.unit);
+                    core.mark_partial(allocated.unit);
                 }
                 let owner = Owner::FlushUnit(flush.next as u32);
                 flush.next += 1;
@@ -465,7 +458,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
     /// before its refresh.
     fn begin_line_programs(&mut self, means: &Means, flush: &mut Flush, loss: &mut PowerLoss) {
         while !flush.is_over && flush.lines_begun < flush.lines.len() {
-            let Some(program) = self.schemes.place_lines(self.core) else { return };
+            let Some(program) = self.schemes.place_lines(&mut self.core) else { return };
             if !self.take_energy_for(means, flush, loss, program.unit) {
                 return;
             }

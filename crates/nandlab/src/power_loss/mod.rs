@@ -36,7 +36,7 @@ pub use stats::{LossCounts, LossRecord, LossSummary, PowerLoss, PowerSummary, Re
 
 use crate::base::geometry::{Lpn, SuperblockId, UnitId};
 use crate::base::units::Span;
-use crate::core::Core;
+use crate::core::{Core, Offline};
 use crate::ftl::AllocatedUnit;
 use crate::host::InFlight;
 use crate::probe::Probe;
@@ -108,7 +108,7 @@ pub(crate) struct AtRisk {
 
 /// The drive when power fails: operations are still under way on the dies.
 pub(crate) struct Outage<'a, P: Probe, S> {
-    pub(crate) core: &'a mut Core<P>,
+    pub(crate) core: Offline<'a, P>,
     pub(crate) schemes: &'a mut S,
     /// The LPNs that the flush has mapped to another unit.
     pub(crate) remapped: Vec<Lpn>,

@@ -19,7 +19,7 @@ use super::Schemes;
 use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
-use crate::core::Core;
+use crate::core::Offline;
 use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
@@ -56,7 +56,7 @@ fn programmed_units(
 
 /// The drive while it is rebuilt from flash.
 pub(crate) struct Return<'a, P: Probe, S> {
-    pub(crate) core: &'a mut Core<P>,
+    pub(crate) core: Offline<'a, P>,
     pub(crate) schemes: &'a mut S,
     /// Whether data is guarded against a torn program of its wordline: in a drive with a capacitor, which is empty
     /// until it has been recharged.
@@ -71,32 +71,37 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// several copies of the same write a whole unit ranks above a partial unit, then a unit corrected later above a
     /// unit corrected earlier.
     fn rank(&self, unit: UnitId) -> (u64, bool, AgeStamp) {
-        let Stamp { sequence, corrected } = self.core.array.stamp(unit);
-        (sequence, !self.core.array.is_partial(unit), corrected)
+        let Stamp { sequence, corrected } = self.core.flash().stamp(unit);
+        (sequence, !self.core.flash().is_partial(unit), corrected)
     }
 
     /// Reads the OOB of all programmed units. Units whose data has been deallocated (`trims`) are ignored.
     pub(crate) fn read_oobs(&self, trims: &Trims) -> Found {
         let mut found = Found {
-            units: Huge::zeroed(self.core.ftl.map.len() as usize),
-            whole: self.core.array.partial_units().map(|unit| (self.core.array.lpn(unit).0, unit)).collect(),
+            units: Huge::zeroed(self.core.ftl().map.len() as usize),
+            whole: self
+                .core
+                .flash()
+                .partial_units()
+                .map(|unit| (self.core.flash().lpn(unit).0, unit))
+                .collect(),
             scanned: vec![0; self.core.geometry.dies as usize],
             sensed_ns: vec![Span::ZERO; self.core.geometry.dies as usize],
         };
         for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
-            for unit in programmed_units(&self.core.geometry, &self.core.array, superblock) {
+            for unit in programmed_units(&self.core.geometry, self.core.flash(), superblock) {
                 if self.core.geometry.first_of_page(unit) == unit {
                     let die = self.die_of_unit(unit).index();
                     found.scanned[die] += 1;
                     let (_, index) = self.core.geometry.split(unit);
                     found.sensed_ns[die] += self.core.shape(superblock).read_ns(index);
                 }
-                let lpn = self.core.array.lpn(unit);
-                if lpn.0 == DEAD_LPN || self.core.array.is_torn(unit) {
+                let lpn = self.core.flash().lpn(unit);
+                if lpn.0 == DEAD_LPN || self.core.flash().is_torn(unit) {
                     continue;
                 }
                 let (is_partial, sequence) =
-                    (self.core.array.is_partial(unit), self.core.array.stamp(unit).sequence);
+                    (self.core.flash().is_partial(unit), self.core.sequence_of(unit));
                 if trims.covers(lpn, sequence) {
                     continue;
                 }
@@ -106,7 +111,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 }
                 if !is_partial
                     && let Some(whole) = found.whole.get_mut(&lpn.0)
-                    && (self.core.array.is_partial(*whole) || self.rank(unit) > self.rank(*whole))
+                    && (self.core.flash().is_partial(*whole) || self.rank(unit) > self.rank(*whole))
                 {
                     *whole = unit;
                 }
@@ -136,15 +141,14 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// power loss may have taken the last free superblock, and torn units in that superblock leave too little room for
     /// the remaining units of the victim.
     pub(crate) fn take_back_copies(&mut self, found: &mut Found) {
-        let kept = self.core.ftl.kept_superblocks() as usize;
+        let kept = self.core.ftl().kept_superblocks() as usize;
         let geometry = &self.core.geometry;
         let needed: BTreeSet<SuperblockId> =
             found.whole.values().map(|&whole| geometry.superblock_of(whole)).collect();
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             let superblocks = self.core.geometry.superblock_ids_of(lane);
-            let is_usable =
-                |superblock: SuperblockId| self.core.array.superblock(superblock).state.is_usable();
-            let programmed = |superblock: SuperblockId| self.core.array.superblock(superblock).programmed;
+            let is_usable = |superblock: SuperblockId| self.core.superblock(superblock).state.is_usable();
+            let programmed = |superblock: SuperblockId| self.core.superblock(superblock).programmed;
             let mut free = superblocks
                 .clone()
                 .filter(|&superblock| programmed(superblock) == 0 && is_usable(superblock))
@@ -184,7 +188,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// The intact units of a lane that have the same data as the newest unit of their LPN, if that is another unit of
     /// the lane; by LPN, in the order of the superblocks.
     fn copies_in(&self, lane: LaneId, found: &Found) -> Copies {
-        let Core { array, geometry, .. } = &*self.core;
+        let (array, geometry) = (self.core.flash(), &self.core.geometry);
         let mut copies = Copies::new();
         let superblocks = geometry.superblock_ids_of(lane);
         for unit in superblocks.flat_map(|superblock| programmed_units(geometry, array, superblock)) {
@@ -211,7 +215,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         copies: &Copies,
         found: &Found,
     ) -> Option<Vec<(Lpn, UnitId)>> {
-        let Core { array, geometry, .. } = &*self.core;
+        let (array, geometry) = (self.core.flash(), &self.core.geometry);
         let is_newest = |unit: &UnitId| {
             array.lpn(*unit).0 != DEAD_LPN && found.units[array.lpn(*unit).index()] == unit.0 + 1
         };
@@ -231,7 +235,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// Erases the superblocks whose erase has ended on some of their dies only.
     pub(crate) fn end_erases(&mut self) {
         for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
-            if self.core.array.is_partly_erased(superblock) {
+            if self.core.flash().is_partly_erased(superblock) {
                 self.erase(superblock);
             }
         }
@@ -240,19 +244,17 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// Erases a superblock during recovery, on the dies where it is not erased.
     pub(crate) fn erase(&mut self, superblock: SuperblockId) {
         self.erase_dies(superblock);
-        self.core.array.erase(&self.core.geometry, superblock);
-        self.schemes.on_erased(self.core, superblock);
-        let state = self.core.array.superblock_mut(superblock);
-        let is_worn_out = state.pe_cycles >= self.core.room.endurance;
-        state.state = if is_worn_out { SuperblockState::Retired } else { SuperblockState::Free };
+        self.core.erase_unlisted(superblock);
+        self.schemes.on_erased(&mut self.core, superblock);
         self.recovery.erased_blocks += 1;
     }
 
     /// Counts the erases of a superblock, and their time, on the dies where it has programmed units.
     fn erase_dies(&mut self, superblock: SuperblockId) {
         for index in self.core.geometry.stripes.firsts() {
-            if self.core.array.is_programmed(superblock, index) {
-                self.core.count_ended(FlashOp::Erase, Cause::Gc, self.core.array.shape_id(superblock));
+            if self.core.flash().is_programmed(superblock, index) {
+                let shape = self.core.flash().shape_id(superblock);
+                self.core.count_ended(FlashOp::Erase, Cause::Gc, shape);
                 let die = self.core.geometry.die_of_unit(superblock, index);
                 self.busy_ns[die.index()] += self.core.shape(superblock).erase_ns;
             }
@@ -263,44 +265,35 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     pub(crate) fn rebuild_map(&mut self, found: &Found) {
         let mut full = Vec::new();
         for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
-            self.core.array.blank_unprogrammed(&self.core.geometry, superblock);
+            let state = self.core.find_state(superblock);
             debug_assert!(
-                self.core.array.end(superblock).is_multiple_of(self.core.shape(superblock).units_per_program),
+                self.core
+                    .flash()
+                    .end(superblock)
+                    .is_multiple_of(self.core.shape(superblock).units_per_program),
                 "a programming unit is programmed as a whole"
             );
             let first = self.core.geometry.unit(superblock, 0).0;
-            for range in self.core.array.unprogrammed(superblock) {
+            for range in self.core.flash().unprogrammed(superblock) {
                 self.schemes.on_blank(UnitId(first + range.start), UnitId(first + range.end));
             }
-            let units = self.core.shape(superblock).units;
-            let state = self.core.array.superblock_mut(superblock);
-            state.state = match state.programmed {
-                0 if !state.state.is_usable() => state.state,
-                0 => {
-                    // The superblock may have been opened for programs that had not begun when power failed.
-                    state.mark = 0;
-                    SuperblockState::Free
-                }
-                programmed if programmed == units => {
-                    full.push(superblock);
-                    SuperblockState::Full
-                }
-                _ => SuperblockState::Open,
-            };
+            if state == SuperblockState::Full {
+                full.push(superblock);
+            }
         }
         for (lpn, newest) in (0..).map(Lpn).zip(found.units.iter()) {
             if let Some(unit) = newest.checked_sub(1) {
-                self.core.ftl.remap(&mut self.core.array, lpn, UnitId(unit));
+                self.core.remap(lpn, UnitId(unit));
             }
         }
         for lane in (0..self.core.geometry.lanes).map(LaneId) {
             let open = self.resume_streams(lane, &mut full);
-            self.core.ftl.restore_lane(&self.core.array, lane, open);
+            self.core.restore_lane(lane, open);
         }
-        full.sort_by_key(|&superblock| (self.core.array.superblock(superblock).closed_at, superblock.0));
+        full.sort_by_key(|&superblock| (self.core.superblock(superblock).closed_at, superblock.0));
         for superblock in full {
-            let closed_at = self.core.array.superblock(superblock).closed_at;
-            self.core.ftl.close(&mut self.core.array, superblock, closed_at);
+            let closed_at = self.core.superblock(superblock).closed_at;
+            self.core.close(superblock, closed_at);
         }
     }
 
@@ -313,19 +306,19 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     ) -> [Option<UnitId>; STREAMS_MAX] {
         let superblocks = self.core.geometry.superblock_ids_of(lane);
         let mut partly: Vec<SuperblockId> = superblocks
-            .filter(|&superblock| self.core.array.superblock(superblock).state == SuperblockState::Open)
+            .filter(|&superblock| self.core.superblock(superblock).state == SuperblockState::Open)
             .collect();
         // The superblocks with the most units left first.
-        partly.sort_by_key(|&superblock| (self.core.array.superblock(superblock).programmed, superblock.0));
+        partly.sort_by_key(|&superblock| (self.core.superblock(superblock).programmed, superblock.0));
         let mut open = [None; STREAMS_MAX];
         for superblock in partly {
             // While programs may be torn, the rest of a partly programmed wordline is skipped.
-            let (end, shape) = (self.core.array.end(superblock), self.core.shape(superblock));
+            let (end, shape) = (self.core.flash().end(superblock), self.core.shape(superblock));
             let left = if self.is_guarded { shape.left_in_wordlines(end) } else { 0 };
             let units = shape.units;
             let next = end + left;
-            let mark = self.core.array.superblock(superblock).mark;
-            let Core { ftl, .. } = &*self.core;
+            let mark = self.core.superblock(superblock).mark;
+            let ftl = self.core.ftl();
             let owner = self.first_internal_lpn(superblock).and_then(|lpn| ftl.streams.owner_of(lpn));
             // GC without an open superblock of its own continues in the host's.
             let is_used = |stream: StreamId| stream != StreamId::GC || !ftl.shares_first_superblock;
@@ -333,14 +326,11 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let stream = ftl.streams.candidates(owner, mark).find(is_free);
             match stream.filter(|_| next < units) {
                 Some(stream) => {
-                    self.core.array.skip_to(superblock, next);
+                    self.core.skip_to(superblock, next);
                     open[stream.index()] = Some(self.core.geometry.unit(superblock, next));
                 }
                 None => {
-                    self.core.array.skip_to(superblock, units);
-                    let state = self.core.array.superblock_mut(superblock);
-                    state.state = SuperblockState::Full;
-                    state.closed_at = self.core.now;
+                    self.core.fill_up(superblock);
                     full.push(superblock);
                     self.recovery.closed_blocks += 1;
                 }
@@ -351,7 +341,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// The LPN of the first unit of a superblock that is a translation or combination page, if it has one.
     fn first_internal_lpn(&self, superblock: SuperblockId) -> Option<Lpn> {
-        let Core { array, geometry, .. } = &*self.core;
+        let (array, geometry) = (self.core.flash(), &self.core.geometry);
         let mut lpns = programmed_units(geometry, array, superblock).map(|unit| array.lpn(unit));
         lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_units)
     }
@@ -363,13 +353,13 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         // All units are read before the first unit is written, because making room may erase the older units from which
         // the partial units are completed.
         let mut whole = Vec::new();
-        for unit in self.core.array.partial_units() {
-            let lpn = self.core.array.lpn(unit);
-            let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.array.is_partial(old));
-            let (true, Some(old)) = (self.core.ftl.map.get(lpn) == Some(unit), old) else { continue };
+        for unit in self.core.flash().partial_units() {
+            let lpn = self.core.flash().lpn(unit);
+            let old = found.whole.get(&lpn.0).copied().filter(|&old| !self.core.flash().is_partial(old));
+            let (true, Some(old)) = (self.core.is_newest(lpn, unit), old) else { continue };
             self.busy_ns[self.die_of_unit(unit).index()] += self.time_of_read(unit);
             self.busy_ns[self.die_of_unit(old).index()] += self.time_of_read(old);
-            let is_lost = self.core.array.is_lost(unit) || self.core.array.is_lost(old);
+            let is_lost = self.core.flash().is_lost(unit) || self.core.flash().is_lost(old);
             whole.push((lpn, unit, self.stamp_in_recovery(unit, is_lost)));
         }
         let mut lost = Vec::new();
@@ -403,7 +393,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// The stamp of a new copy of the unit at `unit`, corrected now.
     fn stamp_in_recovery(&self, unit: UnitId, is_lost: bool) -> Stamp {
         let corrected = if is_lost { AgeStamp::LOST } else { self.core.age_stamp_now() };
-        Stamp { corrected, ..self.core.array.stamp(unit) }
+        Stamp { corrected, ..self.core.flash().stamp(unit) }
     }
 
     /// Programs the unit `place` and maps `lpn` to it, without simulating queues. The units of a programming unit are
@@ -411,18 +401,16 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     /// unit; `None` after the last one.
     fn program_in_recovery(&mut self, place: AllocatedUnit, lpn: Lpn, stamp: Stamp) -> Option<AllocatedUnit> {
         let (superblock, index) = self.core.geometry.split(place.unit);
-        let shape = self.core.array.shape_id(superblock);
+        let shape = self.core.flash().shape_id(superblock);
         let place_in_program = self.core.shape(superblock).place_in_program(place.unit);
-        self.core.array.stage(place.unit, lpn, stamp);
-        if self.core.ftl.is_combination(lpn) {
+        if self.core.ftl().is_combination(lpn) {
             self.schemes.stage(lpn, place.unit);
         }
-        if self.core.array.superblock(superblock).programmed == 0 {
-            self.schemes.on_first_program(self.core, superblock);
+        if self.core.superblock(superblock).programmed == 0 {
+            self.schemes.on_first_program(&mut self.core, superblock);
         }
-        self.core.array.program(superblock, index);
-        if let Some(old) = self.core.ftl.remap(&mut self.core.array, lpn, place.unit) {
-            self.schemes.on_unit_obsolete(self.core, old);
+        if let Some(old) = self.core.program_allocated(place.unit, lpn, stamp) {
+            self.schemes.on_unit_obsolete(&mut self.core, old);
         }
         if place_in_program == 0 {
             // Recovery counts all its programs for the flush, those of copies too.
@@ -432,7 +420,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
                 transfer_ns + self.core.shape(superblock).program_ns(index);
         }
         if place_in_program + 1 == self.core.shape(superblock).units_per_program {
-            self.skip_in_recovery(superblock, index, u32::from(place.skips));
+            self.core.skip_after(superblock, index, u32::from(place.skips));
             return None;
         }
         Some(AllocatedUnit { unit: UnitId(place.unit.0 + 1), ..place })
@@ -445,16 +433,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let (superblock, index) = self.core.geometry.split(next.unit);
         let shape = self.core.shape(superblock);
         let left = shape.units_per_program - shape.place_in_program(next.unit);
-        self.core.gathering.stats.padding += u64::from(left);
-        self.skip_in_recovery(superblock, index - 1, left + u32::from(next.skips));
-    }
-
-    /// Skips the next `count` units after the unit with number `index` in `superblock` on its die, and closes the
-    /// superblock if no unit is left.
-    fn skip_in_recovery(&mut self, superblock: SuperblockId, index: u32, count: u32) {
-        if self.core.array.skip_after(superblock, index, count) == self.core.shape(superblock).units {
-            self.core.ftl.close(&mut self.core.array, superblock, self.core.now);
-        }
+        self.core.count_padding(left);
+        self.core.skip_after(superblock, index - 1, left + u32::from(next.skips));
     }
 
     /// Allocates a programming unit of the host's stream, preferably on the die of `unit`, and returns its first unit.
@@ -463,15 +443,15 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
     fn place_for_merge(&mut self, unit: UnitId) -> Option<AllocatedUnit> {
         let home = self.die_of_unit(unit).0;
         loop {
-            let Core { ftl, geometry, array, .. } = &mut *self.core;
-            let mut dies = (0..geometry.dies).map(|step| DieId((home + step) % geometry.dies));
-            if let Some(place) = dies.find_map(|die| ftl.allocate_for_flush(array, die)) {
+            let dies = self.core.geometry.dies;
+            let mut dies = (0..dies).map(|step| DieId((home + step) % dies));
+            if let Some(place) = dies.find_map(|die| self.core.allocate_for_flush(die)) {
                 return Some(place);
             }
             let lane = (0..self.core.geometry.lanes)
                 .map(LaneId)
-                .filter(|&lane| self.core.ftl.has_garbage(lane))
-                .max_by_key(|&lane| (self.core.ftl.spare_units(lane), std::cmp::Reverse(lane.0)))?;
+                .filter(|&lane| self.core.ftl().has_garbage(lane))
+                .max_by_key(|&lane| (self.core.ftl().spare_units(lane), std::cmp::Reverse(lane.0)))?;
             self.collect_in_recovery(lane)?;
         }
     }
@@ -488,20 +468,20 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         if padded == self.core.shape(victim).units || valid > self.core.stream_room(lane, stream) {
             return None;
         }
-        self.core.ftl.begin_emptying(&mut self.core.array, victim);
+        self.core.begin_emptying(victim);
         let (mut next, mut sensed, mut next_place) = (0, None, None);
-        while let Some(index) = self.core.ftl.next_valid(victim, next) {
+        while let Some(index) = self.core.next_valid(victim, next) {
             next = index + 1;
             let unit = self.core.geometry.unit(victim, index);
-            let stamp = self.stamp_in_recovery(unit, self.core.array.is_lost(unit));
-            let (lpn, is_partial) = (self.core.array.lpn(unit), self.core.array.is_partial(unit));
+            let stamp = self.stamp_in_recovery(unit, self.core.flash().is_lost(unit));
+            let (lpn, is_partial) = (self.core.flash().lpn(unit), self.core.flash().is_partial(unit));
             let place = self.core.allocate(lane, stream)?;
             let first = self.core.geometry.first_of_page(unit);
             if sensed.replace(first) != Some(first) {
                 self.busy_ns[self.die_of_unit(unit).index()] += self.time_of_read(unit);
             }
             if is_partial {
-                self.core.array.mark_partial(place.unit);
+                self.core.mark_partial(place.unit);
             }
             next_place = self.program_in_recovery(place, lpn, stamp);
         }
@@ -512,9 +492,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             self.pad_in_recovery(next_place);
         }
         self.erase_dies(victim);
-        self.core.array.erase(&self.core.geometry, victim);
-        self.core.ftl.release(&mut self.core.array, victim, self.core.room.endurance);
-        self.schemes.on_erased(self.core, victim);
+        self.core.erase_now(victim);
+        self.schemes.on_erased(&mut self.core, victim);
         Some(())
     }
 }

@@ -61,10 +61,11 @@ fn program(core: &mut Core<NoProbe>, lpn: u32) -> UnitId {
 /// Programs a partial unit as in an emergency flush, without simulated time.
 fn program_partial(core: &mut Core<NoProbe>, lpn: u32, sequence: u64) -> UnitId {
     let unit = core.allocate(LANE, StreamId::HOST).expect("the stream has room").unit;
-    core.array.stage(unit, Lpn(lpn), Stamp { sequence, ..Stamp::default() });
-    core.array.mark_partial(unit);
+    core.mark_partial(unit);
     let (superblock, index) = core.geometry.split(unit);
-    core.array.program(superblock, index);
+    let flash = core.flash_mut();
+    flash.stage(unit, Lpn(lpn), Stamp { sequence, ..Stamp::default() });
+    flash.program(superblock, index);
     unit
 }
 
@@ -78,10 +79,10 @@ fn reach_array(core: &mut Core<NoProbe>) {
 
 /// Power fails without energy; returns the superblocks whose erase was torn.
 fn tear(core: &mut Core<NoProbe>, loss: &mut PowerLoss) -> Vec<SuperblockId> {
-    let torn = Outage { core, schemes: &mut Others::default(), remapped: Vec::new() }.tear(loss);
-    core.device.drop_queues(&core.pool);
-    core.device.stop(core.now);
-    core.agenda.clear();
+    let torn =
+        Outage { core: Offline::new(core), schemes: &mut Others::default(), remapped: Vec::new() }.tear(loss);
+    core.drop_device_queues();
+    Offline::new(core).stop_dies();
     torn
 }
 
@@ -91,19 +92,23 @@ fn recover(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims) -> Recovery {
 }
 
 fn recover_with(core: &mut Core<NoProbe>, setup: &Setup, trims: &Trims, schemes: &mut Others) -> Recovery {
-    for superblock in &mut *core.array.superblocks {
+    for superblock in &mut *core.flash_mut().superblocks {
         (superblock.valid, superblock.pins) = (0, 0);
     }
-    core.pool.clear();
     let (mut busy_ns, mut recovery) = ([Span::ZERO], Recovery::default());
-    let ftl = setup.ftl(&core.geometry, &core.array);
-    let mut power =
-        Return { core, schemes, is_guarded: false, busy_ns: &mut busy_ns, recovery: &mut recovery };
+    let ftl = setup.ftl(&core.geometry, core.flash());
+    let mut power = Return {
+        core: Offline::new(core),
+        schemes,
+        is_guarded: false,
+        busy_ns: &mut busy_ns,
+        recovery: &mut recovery,
+    };
     let found = power.read_oobs(trims);
-    power.core.ftl = ftl;
+    power.core.forget_operations(ftl);
     power.rebuild_map(&found);
     assert!(power.merge_partial_units(&found).is_empty());
-    core.ftl.audit(&core.array).unwrap();
+    core.audit().unwrap();
     recovery
 }
 
@@ -119,9 +124,9 @@ fn a_torn_msb_page_destroys_the_lsb_page_of_its_wordline() {
         let mut loss = PowerLoss::default();
         assert!(tear(&mut core, &mut loss).is_empty());
         assert_eq!((loss.torn_programs, &loss.destroyed), (1, &lost), "{cell:?}");
-        assert_eq!([lsb, msb].map(|unit| core.array.is_torn(unit)), [!lost.is_empty(), true], "{cell:?}");
+        assert_eq!([lsb, msb].map(|unit| core.flash().is_torn(unit)), [!lost.is_empty(), true], "{cell:?}");
         recover(&mut core, &setup, &Trims::default());
-        let found = [7, 8].map(|lpn| core.ftl.map.get(Lpn(lpn)));
+        let found = [7, 8].map(|lpn| core.unit_of(Lpn(lpn)));
         assert_eq!(found, [if lost.is_empty() { Some(lsb) } else { None }, None], "{cell:?}");
     }
 }
@@ -143,10 +148,11 @@ fn a_torn_page_of_planar_tlc_destroys_the_pages_of_its_wordline_before_it() {
         loss.destroyed.sort_unstable();
         assert_eq!((loss.torn_programs, &loss.destroyed), (1, &lost));
         let first = torn.0 - 3 - before as u32;
-        let found: Vec<u64> = (first..=torn.0).map(|unit| core.array.is_torn(UnitId(unit)).into()).collect();
+        let found: Vec<u64> =
+            (first..=torn.0).map(|unit| core.flash().is_torn(UnitId(unit)).into()).collect();
         assert_eq!(found, [vec![0; 3], vec![1; 1 + before as usize]].concat());
         recover(&mut core, &setup, &Trims::default());
-        let found: Vec<_> = (4..4 + before).map(|lpn| core.ftl.map.get(Lpn(lpn as u32))).collect();
+        let found: Vec<_> = (4..4 + before).map(|lpn| core.unit_of(Lpn(lpn as u32))).collect();
         assert!(found.iter().all(Option::is_none), "{found:?}");
     }
 }
@@ -160,8 +166,8 @@ fn a_program_still_in_its_transfer_tears_no_page() {
     assert_eq!(core.device.phase(DieId(0)), Phase::TransferIn);
     let mut loss = PowerLoss::default();
     tear(&mut core, &mut loss);
-    assert_eq!((loss.torn_programs, core.array.is_torn(unit)), (0, false));
-    assert_eq!(core.array.superblock(core.geometry.superblock_of(unit)).programmed, 1);
+    assert_eq!((loss.torn_programs, core.flash().is_torn(unit)), (0, false));
+    assert_eq!(core.superblock(core.geometry.superblock_of(unit)).programmed, 1);
 }
 
 /// A core that programs LPN 8, and at 110 us, in the middle of the program, suspends the program for a host read. The
@@ -208,7 +214,7 @@ fn a_suspended_program_is_torn() {
         assert_eq!(core.device.suspended(DieId(0)).is_some(), us == 150 || us == 175);
         let mut loss = PowerLoss::default();
         tear(&mut core, &mut loss);
-        assert_eq!((loss.torn_programs, core.array.is_torn(unit)), (1, true), "{us} us");
+        assert_eq!((loss.torn_programs, core.flash().is_torn(unit)), (1, true), "{us} us");
         // The MSB program tears the LSB page of its wordline.
         assert_eq!(loss.destroyed, [(Lpn(7), 1)]);
         assert_eq!(core.device.load(DieId(0)), 0);
@@ -229,8 +235,8 @@ fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
     serve_until(&mut core, 150);
     let begun = under_way(&core);
     assert_eq!(begun.iter().map(|t| t.kind).collect::<Vec<_>>(), [FlashOp::Program, FlashOp::Read]);
-    assert!(core.device.has_program_before(&core.pool, u64::MAX));
-    core.device.drop_queues(&core.pool);
+    assert!(core.has_program_before(u64::MAX));
+    core.drop_device_queues();
     assert_eq!(core.device.load(DieId(0)), 2);
     let mut loss = PowerLoss { at: core.now, energy_j: 1.0, ..PowerLoss::default() };
     let (lpn, sequence) = (Lpn(9), 9);
@@ -238,12 +244,12 @@ fn a_suspended_program_ends_on_the_energy_of_a_capacitor() {
     let mut dirty = [Dirty { lpn, sequence, has_unflushed, is_partial, is_lost, is_saved: false }];
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
-    let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
+    let mut outage = Outage { core: Offline::new(&mut core), schemes: &mut others, remapped: Vec::new() };
     outage.flush(&means, &mut dirty, &mut loss, |_, _| {});
     // The read ends at 180 us, and of the program 100 us were left.
     assert_eq!(loss.finish_ns, (185 + 100 - 150) * US);
     assert_eq!(loss.flush_ns, loss.finish_ns + 210 * US);
-    assert_eq!(core.array.superblock(core.geometry.superblock_of(unit)).programmed, 3);
+    assert_eq!(core.superblock(core.geometry.superblock_of(unit)).programmed, 3);
     assert!(dirty[0].is_saved && core.agenda.time(0) == NEVER);
 }
 
@@ -266,7 +272,7 @@ fn a_flush_writes_as_many_units_as_the_energy_covers() {
         let mut loss = PowerLoss { energy_j, ..PowerLoss::default() };
         let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &spent_j, gc: None };
         let mut others = Others::default();
-        Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() }.flush(
+        Outage { core: Offline::new(&mut core), schemes: &mut others, remapped: Vec::new() }.flush(
             &means,
             &mut dirty,
             &mut loss,
@@ -288,7 +294,7 @@ fn a_program_under_way_ends_and_the_unit_of_a_queued_program_is_used_by_the_flus
     let mut core = Setup { flushed_units: Some(5), ..Setup::default() }.core();
     let [first, second] = [0, 1].map(|lpn| program(&mut core, lpn));
     reach_array(&mut core);
-    core.device.drop_queues(&core.pool);
+    core.drop_device_queues();
     let mut loss = PowerLoss { at: core.now, energy_j: 1.0, ..PowerLoss::default() };
     let mut dirty = [Dirty {
         lpn: Lpn(9),
@@ -300,12 +306,12 @@ fn a_program_under_way_ends_and_the_unit_of_a_queued_program_is_used_by_the_flus
     }];
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
-    let mut outage = Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() };
+    let mut outage = Outage { core: Offline::new(&mut core), schemes: &mut others, remapped: Vec::new() };
     outage.flush(&means, &mut dirty, &mut loss, |_, _| {});
     // The first program is past its transfer and takes 200 us more; then the flush programs one unit.
     assert_eq!((loss.finish_ns, loss.flush_ns), (200 * US, (200 + 210) * US));
-    assert_eq!((core.array.lpn(first), core.array.lpn(second)), (Lpn(0), Lpn(9)));
-    assert!(dirty[0].is_saved && core.array.superblock(core.geometry.superblock_of(first)).programmed == 2);
+    assert_eq!((core.flash().lpn(first), core.flash().lpn(second)), (Lpn(0), Lpn(9)));
+    assert!(dirty[0].is_saved && core.superblock(core.geometry.superblock_of(first)).programmed == 2);
 }
 
 #[test]
@@ -315,9 +321,9 @@ fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_
     let mut units = Vec::new();
     for (lpn, sequence) in [(0, 5), (0, 9), (1, 3), (0, 7), (0, 11), (2, 20), (1, 4)] {
         Offline::new(&mut core).program_now(LANE, StreamId::HOST, Lpn(lpn), sequence, |_| ());
-        units.push(core.ftl.map.get(Lpn(lpn)).unwrap());
+        units.push(core.unit_of(Lpn(lpn)).unwrap());
     }
-    core.array.tear(units[4]);
+    core.flash_mut().tear(units[4]);
     let mut trims = Trims::default();
     trims.add(Lpn(2), 21);
     trims.make_durable();
@@ -325,10 +331,10 @@ fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_
     let recovery = recover(&mut core, &setup, &trims);
     // The unit with sequence number 11 is torn, so 9 counts for LPN 0. The deallocation of LPN 2 was durable, that of
     // LPN 1 was not.
-    let found = [0, 1, 2].map(|lpn| core.ftl.map.get(Lpn(lpn)));
+    let found = [0, 1, 2].map(|lpn| core.unit_of(Lpn(lpn)));
     assert_eq!(found, [Some(units[1]), Some(units[6]), None]);
     assert_eq!(recovery.merged_pages, 0);
-    assert_eq!(core.array.superblock(SuperblockId(0)).state, SuperblockState::Full);
+    assert_eq!(core.superblock(SuperblockId(0)).state, SuperblockState::Full);
     // A stream continues at the first unprogrammed unit of the open superblock.
     assert_eq!(core.allocate(LANE, StreamId::GC).unwrap().unit, UnitId(7));
 }
@@ -339,14 +345,13 @@ fn recovery_maps_the_unit_with_the_highest_sequence_number_that_is_neither_torn_
 fn recovery_knows_the_open_superblock_of_a_stream_by_its_mark_or_its_lpns() {
     let setup = Setup { placements: 2, copybacks_max: 1, has_demand_map: true, ..Setup::default() };
     let mut core = setup.core();
-    let placed = core.ftl.streams.host(1).unwrap();
-    let streams =
-        [StreamId::HOST, placed, core.ftl.streams.named("copyback"), core.ftl.streams.named("mapping")];
+    let placed = core.streams().host(1).unwrap();
+    let streams = [StreamId::HOST, placed, core.streams().named("copyback"), core.streams().named("mapping")];
     for (stream, lpn) in streams.into_iter().zip([0, 1, 2, 16]) {
         fill(&mut core, stream, [lpn]);
     }
     recover(&mut core, &setup, &Trims::default());
-    let next = |stream| core.ftl.next_unit(LANE, stream);
+    let next = |stream| core.ftl().next_unit(LANE, stream);
     let [_, placed, copyback, mapping] = streams;
     let found = [StreamId::GC, placed, copyback, mapping].map(next);
     assert_eq!(found, [1, 5, 9, 13].map(|unit| Some(UnitId(unit))));
@@ -361,9 +366,9 @@ fn a_partial_unit_of_the_flush_is_completed_from_the_unit_that_it_replaces() {
     let partial = program_partial(&mut core, 3, 8);
     let mut others = Others::default();
     let recovery = recover_with(&mut core, &setup, &Trims::default(), &mut others);
-    let now = core.ftl.map.get(Lpn(3)).unwrap();
-    assert!(now != whole && now != partial && !core.array.is_partial(now));
-    assert_eq!((recovery.merged_pages, core.array.stamp(now).sequence), (1, 8));
+    let now = core.unit_of(Lpn(3)).unwrap();
+    assert!(now != whole && now != partial && !core.flash().is_partial(now));
+    assert_eq!((recovery.merged_pages, core.sequence_of(now)), (1, 8));
     // GC's stream continues in the superblock of the two units, so the host's stream opens the next superblock.
     assert_eq!((now, others.first_programs), (UnitId(4), vec![SuperblockId(1)]));
 }
@@ -382,17 +387,17 @@ fn recovery_collects_superblocks_with_invalid_units_if_no_unit_is_free_for_a_com
     // GC moves LPN 4 and 5 to superblock 3. With both superblocks erased, one is free beside the superblock that GC
     // keeps.
     assert_eq!(others.erased, [SuperblockId(0), SuperblockId(1)]);
-    assert_eq!([4, 5].map(|lpn| core.ftl.map.get(Lpn(lpn))), [Some(UnitId(12)), Some(UnitId(13))]);
-    let now = core.ftl.map.get(Lpn(0)).unwrap();
+    assert_eq!([4, 5].map(|lpn| core.unit_of(Lpn(lpn))), [Some(UnitId(12)), Some(UnitId(13))]);
+    let now = core.unit_of(Lpn(0)).unwrap();
     assert_eq!(others.first_programs, [SuperblockId(3), core.geometry.superblock_of(now)]);
-    assert_eq!((recovery.merged_pages, core.array.stamp(now).sequence), (1, 12));
-    assert!(!core.array.is_partial(now));
+    assert_eq!((recovery.merged_pages, core.sequence_of(now)), (1, 12));
+    assert!(!core.flash().is_partial(now));
 }
 
 #[test]
 fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblocks() {
     let mut core = Setup { superblocks: 4, levelling: WearLevelling::Static, ..Setup::default() }.core();
-    let wear = core.ftl.streams.named("wear");
+    let wear = core.streams().named("wear");
     // Of the units with the same sequence number and age, that in the lowest superblock counts as the newest. So the
     // newest units of LPN 4 and 5 are in superblock 0, which is partly programmed, and those of LPN 0 to 3 in
     // superblock 1, which is full. All have another copy, in superblocks 3 and 2.
@@ -407,7 +412,8 @@ fn copies_are_taken_back_from_partly_programmed_superblocks_before_full_superblo
     write(wear, 4..8);
     let (mut others, mut busy_ns, mut recovery) = (Others::default(), [Span::ZERO], Recovery::default());
     let (schemes, busy, counts) = (&mut others, &mut busy_ns, &mut recovery);
-    let mut power = Return { core: &mut core, schemes, is_guarded: false, busy_ns: busy, recovery: counts };
+    let mut power =
+        Return { core: Offline::new(&mut core), schemes, is_guarded: false, busy_ns: busy, recovery: counts };
     let mut found = power.read_oobs(&Trims::default());
     let newest = |found: &recovery::Found| [0, 3, 4, 5].map(|lpn| found.units[lpn] - 1);
     assert_eq!(newest(&found), [4, 7, 0, 1]);
@@ -422,25 +428,26 @@ fn a_superblock_whose_erase_is_torn_is_erased_again() {
     let setup = Setup::default();
     let mut core = setup.core();
     fill(&mut core, StreamId::HOST, [0, 1, 2, 3, 0, 1, 2, 3]);
-    core.ftl.begin_emptying(&mut core.array, SuperblockId(0));
+    core.begin_emptying(SuperblockId(0));
     core.erase(SuperblockId(0), Owner::Job(LANE), Cause::Gc, Class::Background);
     reach_array(&mut core);
     let mut loss = PowerLoss::default();
     let torn = tear(&mut core, &mut loss);
     assert_eq!((&torn, loss.torn_erases), (&vec![SuperblockId(0)], 1));
-    assert_eq!(core.array.superblock(SuperblockId(0)).pe_cycles, 0);
+    assert_eq!(core.superblock(SuperblockId(0)).pe_cycles, 0);
     let (mut busy_ns, mut recovery, mut others) = ([Span::ZERO], Recovery::default(), Others::default());
     let (busy, counts) = (&mut busy_ns, &mut recovery);
     let schemes = &mut others;
-    Return { core: &mut core, schemes, is_guarded: false, busy_ns: busy, recovery: counts }.erase(torn[0]);
+    Return { core: Offline::new(&mut core), schemes, is_guarded: false, busy_ns: busy, recovery: counts }
+        .erase(torn[0]);
     assert_eq!((others.erased, recovery.erased_blocks, busy_ns), (torn, 1, [MS]));
-    let superblock = core.array.superblock(SuperblockId(0));
+    let superblock = core.superblock(SuperblockId(0));
     assert_eq!(
         (superblock.pe_cycles, superblock.programmed, superblock.state),
         (1, 0, SuperblockState::Free)
     );
     recover(&mut core, &setup, &Trims::default());
-    assert_eq!(core.ftl.map.get(Lpn(0)), Some(UnitId(4)));
+    assert_eq!(core.unit_of(Lpn(0)), Some(UnitId(4)));
 }
 
 #[test]
@@ -448,22 +455,22 @@ fn a_copyback_that_ends_while_power_fails_keeps_age_and_errors_of_its_source() {
     let mut core = Setup { copybacks_max: 1, ..Setup::default() }.core();
     let source = fill(&mut core, StreamId::HOST, [0]);
     let from = core.geometry.superblock_of(source);
-    core.array.superblock_mut(from).reads = 6;
-    let (stream, cause) = (core.ftl.streams.named("copyback"), Cause::Gc);
+    core.flash_mut().superblock_mut(from).reads = 6;
+    let (stream, cause) = (core.streams().named("copyback"), Cause::Gc);
     let copyback = crate::core::CopyBack { lane: LANE, stream, sources: &[source], cause };
     let queued = core.copy_back(copyback).unwrap();
     start(&mut core);
     let mut loss = PowerLoss { energy_j: 1.0, ..PowerLoss::default() };
     let means = Means { method: FlushMethod::Plain, at_a_time: 1, spent_j: &|_, _| 0.0, gc: None };
     let mut others = Others::default();
-    Outage { core: &mut core, schemes: &mut others, remapped: Vec::new() }.flush(
+    Outage { core: Offline::new(&mut core), schemes: &mut others, remapped: Vec::new() }.flush(
         &means,
         &mut [],
         &mut loss,
         |_, _| {},
     );
     let to = core.geometry.superblock_of(queued.unit);
-    assert_eq!((others.copied_back, core.array.superblock(to).reads), (vec![(to, from)], 6));
+    assert_eq!((others.copied_back, core.superblock(to).reads), (vec![(to, from)], 6));
     assert!(
         !matches!(next(&mut core), Some(Event::Ended(_))) && core.operations.total(FlashOp::Copyback) == 1
     );

@@ -46,8 +46,8 @@ impl Reads {
     /// A host read has been queued.
     #[inline]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
-        if core.physics.ecc.has_levels() && !core.pool[slot].goes_along {
-            let read = &core.pool[slot];
+        if core.physics.ecc.has_levels() && !core.operation(slot).goes_along {
+            let read = core.operation(slot);
             self.stats.on_host_start(read.level, read.needed);
         }
     }
@@ -57,19 +57,20 @@ impl Reads {
     /// left its die.
     #[inline]
     pub(crate) fn on_page_out<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) -> Option<Slot> {
-        let read = &core.pool[slot];
+        let read = core.operation(slot);
         let (superblock, index, cause, die) =
             (core.geometry.superblock_of(read.unit), read.index, read.cause, read.die);
         let (level, is_retry) = (read.level, read.tries > 0);
         let (shape, partner, part_bytes) = (read.shape, read.partner, read.extent);
-        core.array.read(&core.geometry, superblock, index);
-        if !read.is_tried_again(core.physics.ecc.levels()) {
-            core.operations.on_ended(FlashOp::Read, cause, 1);
+        let is_last = !read.is_tried_again(core.physics.ecc.levels());
+        core.count_sensed(superblock, index);
+        if is_last {
+            core.count_ended(FlashOp::Read, cause, shape);
             if core.physics.ecc.has_levels() {
-                self.stats.on_last_try(read);
+                self.stats.on_last_try(core.operation(slot));
             }
         }
-        let cost = *core.array.shapes()[shape].read(index, level, is_retry);
+        let cost = *core.flash().shapes()[shape].read(index, level, is_retry);
         if !core.physics.ecc.has_levels() {
             // No further try can follow, so the superblock of the unit is unpinned. The two superblocks of a pread
             // remain pinned until both sub-reads have left their dies.
@@ -85,13 +86,14 @@ impl Reads {
         }
         let (slot, level, decode_ns) = if let Some(other) = partner {
             let first = core.join(slot, other)?;
-            let (read, part) = (core.pool[first], core.pool[if first == slot { other } else { slot }]);
+            let (read, part) =
+                (*core.operation(first), *core.operation(if first == slot { other } else { slot }));
             if !core.physics.ecc.has_levels() {
                 core.unpin(core.geometry.superblock_of(read.unit));
                 core.unpin(core.geometry.superblock_of(part.unit));
             }
             let level = read.level.max(part.level);
-            (first, level, core.array.shapes()[shape].read(index, level, false).decode_ns)
+            (first, level, core.flash().shapes()[shape].read(index, level, false).decode_ns)
         } else {
             (slot, level, cost.decode_ns)
         };
@@ -99,7 +101,7 @@ impl Reads {
             self.stats.host_flash_ns += decode_ns;
         }
         let end = core.now + decode_ns;
-        core.probe.on_decode(core.now, end, core.geometry.channel_of(die), level, &core.pool[slot]);
+        core.tell_decode(end, die, level, slot);
         if decode_ns == Span::ZERO {
             return Some(slot);
         }
@@ -130,12 +132,12 @@ impl Reads {
         map: &mut impl Map<P>,
         slot: Slot,
     ) -> bool {
-        if let Some(partner) = core.pool[slot].partner
+        if let Some(partner) = core.operation(slot).partner
             && core.try_again_or_part(slot, partner)
         {
             return false;
         }
-        if core.physics.ecc.has_levels() && core.pool[slot].is_tried_again(core.physics.ecc.levels()) {
+        if core.physics.ecc.has_levels() && core.operation(slot).is_tried_again(core.physics.ecc.levels()) {
             core.try_again(slot);
             return false;
         }
@@ -151,8 +153,8 @@ impl Reads {
         if !core.physics.ecc.has_levels() {
             return;
         }
-        let Transaction { unit, lpn, cause, level, start, .. } = core.pool[slot];
-        let is_decoded = !core.pool[slot].is_uncorrectable();
+        let Transaction { unit, lpn, cause, level, start, .. } = *core.operation(slot);
+        let is_decoded = !core.operation(slot).is_uncorrectable();
         // A read at full strength always ends at the last level, whatever the needed level, so its level is not
         // remembered for the superblock and the drive.
         if start != Start::Last && is_decoded {
@@ -161,7 +163,7 @@ impl Reads {
         }
         let is_use = matches!(cause, Cause::Host | Cause::Sync | Cause::Mapping);
         // The LPN may have been written since the read was queued.
-        if is_use && core.ftl.map.get(lpn) == Some(unit) {
+        if is_use && core.is_newest(lpn, unit) {
             map.set_level(core, lpn, if is_decoded { level } else { 1 });
         }
     }

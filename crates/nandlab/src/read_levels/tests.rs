@@ -26,9 +26,9 @@ fn core_with(start: StartLevel) -> Core<NoProbe> {
 
 /// Queues a read of a unit that needs level `needed`.
 fn read(core: &mut Core<NoProbe>, map: &MapInRam, lpn: u32, cause: Cause, needed: u32) -> Slot {
-    core.array.superblock_mut(SUPERBLOCK).reads = needed;
+    core.flash_mut().superblock_mut(SUPERBLOCK).reads = needed;
     let (lpn, owner, class) = (Lpn(lpn), Owner::Job(LANE), Class::HostRead);
-    let unit = core.ftl.map.get(lpn).expect("the LPN is mapped");
+    let unit = core.unit_of(lpn).expect("the LPN is mapped");
     let unit_level = map.level(core, lpn);
     core.read(Read { unit, lpn, owner, cause, class, start: Start::Policy, unit_level })
 }
@@ -45,7 +45,7 @@ fn run(core: &mut Core<NoProbe>, reads: &mut Reads, map: &mut MapInRam) -> Vec<(
         if let Some(slot) = decoded
             && reads.on_decoded(core, map, slot)
         {
-            let read = core.pool.remove(slot);
+            let read = core.end_operation(slot);
             over.push((read, core.now));
         }
     }
@@ -62,7 +62,7 @@ fn a_read_is_tried_one_level_higher_until_it_decodes_and_the_level_is_remembered
     // Three tries, at levels 1 to 3: sensing and decoding take 70 us x level, each transfer takes 10 us.
     assert_eq!(at - Time::START, (70 * (1 + 2 + 3) + 30) * US);
     assert_eq!(
-        core.array.superblock(SUPERBLOCK).reads,
+        core.superblock(SUPERBLOCK).reads,
         3 + 3,
         "the superblock had 3 reads, and each of the 3 tries senses the page"
     );
@@ -106,7 +106,7 @@ fn after_an_uncorrectable_read_no_read_starts_at_the_last_level() {
         }
         let starts = [0, 1].map(|lpn| {
             let slot = read(&mut core, &map, lpn, Cause::Host, 4);
-            core.pool[slot].level
+            core.operation(slot).level
         });
         assert_eq!(starts, expected, "{policy:?}");
     }
@@ -139,7 +139,7 @@ fn the_level_of_the_drive_is_that_of_the_last_read_that_decoded_its_unit() {
         (core_with(StartLevel::DriveLevel), Reads::new(3), MapInRam::default());
     let mut levels = |core: &mut Core<NoProbe>, lpn, cause, needed| {
         let slot = read(core, &map, lpn, cause, needed);
-        let first = core.pool[slot].level;
+        let first = core.operation(slot).level;
         let (read, _) = run(core, &mut reads, &mut map)[0];
         (first, read.level, core.levels.drive())
     };
@@ -153,7 +153,7 @@ fn the_level_of_the_drive_is_that_of_the_last_read_that_decoded_its_unit() {
     // A read at full strength sets no level. A refresh that starts at level 1 sets the level that decodes its unit.
     let (lpn, owner, class, cause) = (Lpn(1), Owner::Job(LANE), Class::Background, Cause::Refresh);
     for (start, level) in [(Start::First, 2), (Start::Last, 2)] {
-        core.array.superblock_mut(SUPERBLOCK).reads = 2;
+        core.flash_mut().superblock_mut(SUPERBLOCK).reads = 2;
         core.read(Read { unit: UnitId(1), lpn, owner, cause, class, start, unit_level: 0 });
         run(&mut core, &mut reads, &mut map);
         assert_eq!(core.levels.drive(), level, "{start:?}");
@@ -196,10 +196,10 @@ fn without_levels_every_unit_decodes_at_once_and_its_superblock_is_unpinned() {
     let (mut core, mut reads, mut map) = (Setup::default().core(), Reads::new(1), MapInRam::default());
     fill(&mut core, StreamId::HOST, [0]);
     let slot = read(&mut core, &map, 0, Cause::Host, 9);
-    assert_eq!(core.array.superblock(SUPERBLOCK).pins, 1);
+    assert_eq!(core.superblock(SUPERBLOCK).pins, 1);
     assert_eq!(reads.on_page_out(&mut core, slot), Some(slot));
-    assert_eq!(core.array.superblock(SUPERBLOCK).pins, 0);
-    assert!(reads.on_decoded(&mut core, &mut map, slot) && !core.pool[slot].is_uncorrectable());
+    assert_eq!(core.superblock(SUPERBLOCK).pins, 0);
+    assert!(reads.on_decoded(&mut core, &mut map, slot) && !core.operation(slot).is_uncorrectable());
     assert!(map.levels.is_empty());
 }
 

@@ -63,7 +63,7 @@ impl Reclaim {
     /// Queues the superblock of a unit that has been read, if the superblock has passed the limit.
     fn look_at<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
         let superblock = core.geometry.superblock_of(unit);
-        let state = core.array.superblock(superblock);
+        let state = core.superblock(superblock);
         let (reads, pe_cycles) = (state.reads, state.pe_cycles);
         if !matches!(state.state, SuperblockState::Open | SuperblockState::Full) {
             return;
@@ -86,7 +86,7 @@ impl Reclaim {
     /// The predicted RBER of a unit; 0 for lost data, which nothing makes readable again.
     fn predict<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) -> f64 {
         self.stats.samples += 1;
-        if core.array.stamp(unit).corrected == AgeStamp::LOST { 0.0 } else { core.rber_of(unit) }
+        if core.flash().stamp(unit).corrected == AgeStamp::LOST { 0.0 } else { core.rber_of(unit) }
     }
 }
 
@@ -101,7 +101,7 @@ impl<P: Probe> Mechanism<P> for Reclaim {
     fn next_job(&mut self, core: &mut Core<P>, lane: LaneId) -> Option<NextJob> {
         while let Some((superblock, pe_cycles)) = self.queues[lane.index()].pop_front() {
             self.is_queued[superblock.index()] = false;
-            let state = core.array.superblock(superblock);
+            let state = core.superblock(superblock);
             let (is_open, valid) = (state.state == SuperblockState::Open, state.valid);
             // Another job may empty the superblock now, or have erased it since. A superblock without valid units holds
             // nothing to be reclaimed.

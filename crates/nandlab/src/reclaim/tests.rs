@@ -26,7 +26,7 @@ fn reclaim(core: &Core<NoProbe>, policy: ReclaimPolicySpec) -> Reclaim {
 fn sense(core: &mut Core<NoProbe>, reclaim: &mut Reclaim, superblock: SuperblockId, count: u32) -> usize {
     while core.wakes.pop().is_some() {}
     for _ in 0..count {
-        core.array.read(&core.geometry, superblock, 0);
+        core.count_sensed(superblock, 0);
         reclaim.on_read(core, core.geometry.unit(superblock, 0), 1);
     }
     std::iter::from_fn(|| core.wakes.pop()).filter(|wake| matches!(wake, Wake::Due(LANE))).count()
@@ -77,12 +77,12 @@ fn a_sampled_read_is_compared_with_the_limit_of_the_last_read_level() {
 fn a_predicted_rber_at_the_limit_passes_it() {
     let mut core = Setup { levels: 4, ..Setup::default() }.core();
     fill(&mut core, StreamId::HOST, 0..8);
-    core.array.superblock_mut(SUPERBLOCK).reads = 4;
+    core.flash_mut().superblock_mut(SUPERBLOCK).reads = 4;
     let (rber, last) = (core.rber_of(core.geometry.unit(SUPERBLOCK, 0)), core.physics.ecc.limit());
     let limit = rber / last;
     assert_eq!(limit * last, rber);
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Rber { limit, every: 4 });
-    core.array.superblock_mut(SUPERBLOCK).reads = 3;
+    core.flash_mut().superblock_mut(SUPERBLOCK).reads = 3;
     assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 1), 1);
 }
 
@@ -101,10 +101,10 @@ fn an_open_superblock_is_closed_early_and_reclaimed() {
     let mut core = Setup::default().core();
     let mut reclaim = reclaim(&core, ReclaimPolicySpec::Reads { limit: 2 });
     fill(&mut core, StreamId::HOST, 0..2);
-    assert_eq!(core.array.superblock(SUPERBLOCK).state, SuperblockState::Open);
+    assert_eq!(core.superblock(SUPERBLOCK).state, SuperblockState::Open);
     assert_eq!(sense(&mut core, &mut reclaim, SUPERBLOCK, 2), 1);
     assert_eq!(reclaim.next_job(&mut core, LANE).map(|job| job.superblock), Some(SUPERBLOCK));
-    assert_eq!(core.array.superblock(SUPERBLOCK).state, SuperblockState::Full);
+    assert_eq!(core.superblock(SUPERBLOCK).state, SuperblockState::Full);
     assert_eq!(reclaim.stats, ReclaimStats { blocks: 1, pages: 2, samples: 0 });
 }
 
@@ -116,7 +116,7 @@ fn a_superblock_that_was_erased_or_has_no_valid_units_is_not_reclaimed() {
     sense(&mut core, &mut reclaim, SUPERBLOCK, 2);
     clear(&mut core, SUPERBLOCK);
     // The free superblocks are filled until the erased superblock holds data again. Then this data is read once.
-    while core.array.superblock(SUPERBLOCK).state != SuperblockState::Full {
+    while core.superblock(SUPERBLOCK).state != SuperblockState::Full {
         fill(&mut core, StreamId::GC, 0..4);
     }
     // A further free superblock, so that the lane has room for a job.

@@ -172,7 +172,7 @@ impl ErrorCache {
     /// A host read of a unit has been queued: counts reads of units with known errors.
     #[inline(never)]
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &mut Core<P>, slot: Slot) {
-        let read = core.pool[slot];
+        let read = *core.operation(slot);
         if self.slot(read.unit).is_none() {
             return;
         }
@@ -192,7 +192,7 @@ impl ErrorCache {
         map: &mut impl Map<P>,
         read: &Transaction,
     ) {
-        let is_newest = core.ftl.map.get(read.lpn) == Some(read.unit);
+        let is_newest = core.is_newest(read.lpn, read.unit);
         if read.is_uncorrectable() || !is_newest || !core.read_counts.is_hot(read.unit) {
             return;
         }
@@ -217,8 +217,8 @@ impl ErrorCache {
             let entry = &self.entries[slot as usize];
             // An invalid unit keeps its entry, and its superblock a pin, until the program that replaces the unit has
             // ended.
-            let is_pinned = core.array.superblock(core.geometry.superblock_of(unit)).pins > 0;
-            if entry.unit != unit || !is_pinned && !core.ftl.is_valid(unit) {
+            let is_pinned = core.superblock(core.geometry.superblock_of(unit)).pins > 0;
+            if entry.unit != unit || !is_pinned && !core.is_valid(unit) {
                 return Err(format!(
                     "the error cache has an entry of {}, but the unit is invalid or the entry is of another unit",
                     core.geometry.show(unit)

@@ -160,11 +160,11 @@ impl<P: Probe> Mechanism<P> for Refreshing {
     }
 
     fn began(&mut self, offline: &mut Offline<'_, P>) {
-        self.refresh.begin(offline.core());
+        self.refresh.begin(offline);
     }
 
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
-        let core = offline.core();
+        let core = &mut **offline;
         if let Some(partial) = &mut self.partial {
             partial.forget();
         }
@@ -176,7 +176,7 @@ impl<P: Probe> Mechanism<P> for Refreshing {
 
     fn recovered(&mut self, offline: &mut Offline<'_, P>, _before: &BeforeLoss<'_>) {
         if let Some(partial) = &mut self.partial {
-            partial.restore_links(offline.core(), &mut self.refresh);
+            partial.restore_links(offline, &mut self.refresh);
         }
     }
 
@@ -184,7 +184,7 @@ impl<P: Probe> Mechanism<P> for Refreshing {
         if let Some(partial) = &mut self.partial {
             partial.on_worn(|base| skipped.cycles[offline.geometry.superblock_of(base).index()]);
         }
-        self.refresh.spread_overdue(offline.core(), skipped.seed);
+        self.refresh.spread_overdue(offline, skipped.seed);
     }
 
     fn audit(&self, core: &Core<P>, rest: Rest) -> Result<(), String> {
@@ -302,13 +302,13 @@ impl Refresh {
 
     /// Time has been skipped: gives a random age within its interval to each superblock that would be due now, for
     /// example because wear has shortened the interval. Otherwise all these superblocks would be due at once.
-    fn spread_overdue<P: Probe>(&mut self, core: &mut Core<P>, seed: u64) {
+    fn spread_overdue<P: Probe>(&mut self, offline: &mut Offline<'_, P>, seed: u64) {
         if !self.has_begun {
             return;
         }
-        let now = core.physics.age_clock.at(core.now);
-        for superblock in (0..core.geometry.superblocks).map(SuperblockId) {
-            let state = core.array.superblock(superblock);
+        let now = offline.physics.age_clock.at(offline.now);
+        for superblock in (0..offline.geometry.superblocks).map(SuperblockId) {
+            let state = offline.superblock(superblock);
             let interval_s = self.interval_s(state.pe_cycles);
             if state.programmed == 0 || now.later_s_than(self.since[superblock.index()]) < interval_s {
                 continue;
@@ -319,7 +319,8 @@ impl Refresh {
             self.since[superblock.index()] = since;
             let programmed = state.programmed;
             for unit in 0..programmed {
-                core.array.correct_since(core.geometry.unit(superblock, unit), since);
+                let unit = offline.geometry.unit(superblock, unit);
+                offline.correct_since(unit, since);
             }
         }
     }
@@ -367,7 +368,7 @@ impl Refresh {
     /// Sets the age stamp from which the age of a superblock's data counts, and its due alarm.
     fn set_age<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId, since: AgeStamp) {
         self.since[superblock.index()] = since;
-        let due = since.plus_s(self.interval_s(core.array.superblock(superblock).pe_cycles));
+        let due = since.plus_s(self.interval_s(core.superblock(superblock).pe_cycles));
         self.alarms.push(Reverse((due, superblock.0, Alarm::Due, since)));
     }
 
@@ -385,7 +386,7 @@ impl Refresh {
         let _inside = core.inside.enter(Component::Refresh);
         if !std::mem::replace(&mut self.has_begun, true) {
             for superblock in (0..core.geometry.superblocks).map(SuperblockId) {
-                if core.array.superblock(superblock).programmed > 0 {
+                if core.superblock(superblock).programmed > 0 {
                     let since = self.since[superblock.index()];
                     // A superblock without an age stamp gets its initial age. After a power loss, the stamp from before
                     // the loss counts.
@@ -404,7 +405,7 @@ impl Refresh {
         {
             self.alarms.pop();
             let superblock = SuperblockId(superblock);
-            let state = core.array.superblock(superblock);
+            let state = core.superblock(superblock);
             if self.since[superblock.index()] != since || state.programmed == 0 {
                 continue;
             }
@@ -447,7 +448,7 @@ impl Refresh {
         let _inside = core.inside.enter(Component::Refresh);
         let now = core.physics.age_clock.at(core.now);
         while let Some(&superblock) = self.due[lane.index()].front() {
-            let state = core.array.superblock(superblock);
+            let state = core.superblock(superblock);
             let (pe_cycles, valid) = (state.pe_cycles, state.valid);
             let since = self.since[superblock.index()];
             let due = since.plus_s(self.interval_s(pe_cycles));
@@ -502,7 +503,7 @@ impl Refresh {
     /// Whether programs in place have disturbed the units of a due superblock so much that the superblock is remapped
     /// (`remap_above`).
     fn remaps<P: Probe>(&self, core: &Core<P>, superblock: SuperblockId) -> bool {
-        let errors = core.physics.reprogram_error * f64::from(core.array.rare(superblock).reprograms);
+        let errors = core.physics.reprogram_error * f64::from(core.flash().rare(superblock).reprograms);
         self.policy.in_place().and_then(|fcr| fcr.remap_above).is_some_and(|limit| errors > limit)
     }
 
@@ -538,8 +539,8 @@ impl Refresh {
     ) {
         self.reprograms -= 1;
         let superblock = core.geometry.superblock_of(done.unit);
-        core.array.reprogram(superblock, done.index, done.unit, core.age_stamp_now());
-        if core.ftl.map.get(done.lpn) == Some(done.unit) {
+        core.end_reprogram(done);
+        if core.is_newest(done.lpn, done.unit) {
             map.on_corrected(core, done.lpn);
         }
         core.unpin(superblock);
@@ -548,18 +549,16 @@ impl Refresh {
     /// All units of a superblock have been reprogrammed in place, or written elsewhere: records the delay of the
     /// refresh, and counts the age of the superblock's data from now.
     pub(crate) fn end_in_place<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
-        core.levels.set_superblock(superblock, 0);
-        // All valid units of the superblock have been corrected.
-        core.array.superblock_mut(superblock).on_corrected();
-        self.on_superblock_refreshed(core, superblock, core.array.superblock(superblock).pe_cycles);
+        core.end_in_place(superblock);
+        self.on_superblock_refreshed(core, superblock, core.superblock(superblock).pe_cycles);
         self.age_from_now(core, superblock);
     }
 
     /// All susceptible bits taken from a superblock that is refreshed partially are in flash: records the delay of the
     /// refresh, and counts the age of the superblock's data from now.
     pub(crate) fn end_partial<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
-        self.on_superblock_refreshed(core, superblock, core.array.superblock(superblock).pe_cycles);
-        if core.array.superblock(superblock).programmed > 0 {
+        self.on_superblock_refreshed(core, superblock, core.superblock(superblock).pe_cycles);
+        if core.superblock(superblock).programmed > 0 {
             self.age_from_now(core, superblock);
         }
     }
@@ -573,7 +572,7 @@ impl Refresh {
         self.on_superblock_refreshed(
             core,
             superblock,
-            core.array.superblock(superblock).pe_cycles.saturating_sub(1),
+            core.superblock(superblock).pe_cycles.saturating_sub(1),
         );
     }
 
@@ -597,7 +596,7 @@ impl Refresh {
         }
         let mean_s = stats.busy_ns.seconds() / stats.blocks as f64;
         let rate = |lane: LaneId| -> f64 {
-            let superblocks = &core.array.superblocks[core.geometry.superblocks_of(lane)];
+            let superblocks = &core.flash().superblocks[core.geometry.superblocks_of(lane)];
             let with_data = superblocks.iter().filter(|superblock| superblock.valid > 0);
             let interval_s = |pe| f64::from(self.interval_s(pe)) / core.physics.age_clock.scale();
             with_data.map(|superblock| mean_s / interval_s(superblock.pe_cycles)).sum()
@@ -609,7 +608,7 @@ impl Refresh {
     pub(crate) fn overdue<P: Probe>(&self, core: &Core<P>) -> impl Iterator<Item = SuperblockId> {
         let now = core.physics.age_clock.at(core.now);
         (0..core.geometry.superblocks).map(SuperblockId).filter(move |&superblock| {
-            let state = core.array.superblock(superblock);
+            let state = core.superblock(superblock);
             let wait = self.interval_s(state.pe_cycles).saturating_add(self.grace_s(state.pe_cycles));
             state.valid > 0 && state.programmed > 0 && self.since[superblock.index()].plus_s(wait) < now
         })

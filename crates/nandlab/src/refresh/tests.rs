@@ -65,7 +65,7 @@ fn a_superblock_is_due_its_interval_after_its_first_program_and_not_before() {
         (SUPERBLOCK, Cause::Refresh, false, false)
     );
     // The open superblock has been closed.
-    assert_eq!(core.array.superblock(SUPERBLOCK).state, SuperblockState::Full);
+    assert_eq!(core.superblock(SUPERBLOCK).state, SuperblockState::Full);
     assert!(refreshing.next_job(&mut core, LANE).is_none(), "a due superblock is given out once");
     assert_eq!((refreshing.stats().blocks, refreshing.stats().pages), (1, 2));
 }
@@ -85,7 +85,7 @@ fn the_hurry_alarm_of_a_due_superblock_strikes_at_half_of_its_grace_and_repeats_
     assert!(refreshing.next_job(&mut core, LANE).is_some_and(|job| job.is_urgent));
     // The data of the superblock is moved to another superblock.
     fill(&mut core, StreamId::GC, 0..4);
-    core.ftl.begin_emptying(&mut core.array, SUPERBLOCK);
+    core.begin_emptying(SUPERBLOCK);
     core.end_erase(core.geometry.unit(SUPERBLOCK, 0), Cause::Refresh);
     refreshing.refresh.on_erased(&mut core, SUPERBLOCK);
     assert!(expire(&mut core, &mut refreshing.refresh).is_empty());
@@ -111,7 +111,7 @@ fn data_that_is_copied_back_keeps_its_age() {
     let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(false), 4);
     core.now = at(50);
     let to = SuperblockId(1);
-    let stream = core.ftl.streams.named("copyback");
+    let stream = core.streams().named("copyback");
     fill(&mut core, stream, [0]);
     refreshing.refresh.age_from_now(&mut core, to);
     refreshing.refresh.age_as(&mut core, to, SUPERBLOCK);
@@ -128,7 +128,7 @@ fn refresh_units(core: &mut Core<NoProbe>, refreshing: &mut Refreshing) -> Vec<R
 
 fn refresh_unit(core: &mut Core<NoProbe>, refreshing: &mut Refreshing, index: u32) -> Refreshed {
     let unit = core.geometry.unit(SUPERBLOCK, index);
-    let (lpn, owner, class) = (core.array.lpn(unit), Owner::Job(LANE), Class::Background);
+    let (lpn, owner, class) = (core.flash().lpn(unit), Owner::Job(LANE), Class::Background);
     let (cause, start) = (Cause::Refresh, Start::Last);
     let slot = core.read(Read { unit, lpn, owner, cause, class, start, unit_level: 0 });
     while !matches!(next(core), Some(Event::Page(read)) if read == slot) {}
@@ -143,21 +143,21 @@ fn after_refresh_in_place_units_have_not_moved_and_the_superblock_is_due_an_inte
     expire(&mut core, &mut refreshing.refresh);
     let job = refreshing.next_job(&mut core, LANE).expect("the superblock is due");
     assert!(job.stays);
-    let places = [0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn)));
+    let places = [0, 1, 2, 3].map(|lpn| core.unit_of(Lpn(lpn)));
     let mut map = MapInRam { levels: [(0, 5)].into(), ..MapInRam::default() };
     for index in 0..4 {
         assert_eq!(refresh_unit(&mut core, &mut refreshing, index), Refreshed::Later);
         assert!(refreshing.refresh.is_reprogramming());
         let Some(Event::Ended(done)) = next(&mut core) else { panic!("unit {index} is programmed") };
-        assert!(done.is_in_place() && core.array.superblock(SUPERBLOCK).pins == 1);
+        assert!(done.is_in_place() && core.superblock(SUPERBLOCK).pins == 1);
         refreshing.refresh.on_reprogrammed(&mut core, &mut map, &done);
-        assert_eq!(core.array.stamp(done.unit).corrected, core.age_stamp_now());
+        assert_eq!(core.flash().stamp(done.unit).corrected, core.age_stamp_now());
     }
     refreshing.end_staying(&mut core, LANE, SUPERBLOCK);
-    assert_eq!([0, 1, 2, 3].map(|lpn| core.ftl.map.get(Lpn(lpn))), places);
+    assert_eq!([0, 1, 2, 3].map(|lpn| core.unit_of(Lpn(lpn))), places);
     assert_eq!(map.levels, [(0, 1)].into(), "the unit decodes at level 1 again");
-    let superblock = core.array.superblock(SUPERBLOCK);
-    assert_eq!((core.array.rare(SUPERBLOCK).reprograms, superblock.pins, superblock.pe_cycles), (4, 0, 0));
+    let superblock = core.superblock(SUPERBLOCK);
+    assert_eq!((core.flash().rare(SUPERBLOCK).reprograms, superblock.pins, superblock.pe_cycles), (4, 0, 0));
     assert_eq!((refreshing.stats().blocks_in_place, refreshing.stats().pages_in_place), (1, 4));
     // The hurry alarm of the first refresh is outdated, and the superblock is due an interval after its refresh, which
     // was at 110 s.
@@ -170,9 +170,9 @@ fn after_refresh_in_place_units_have_not_moved_and_the_superblock_is_due_an_inte
 fn in_place_a_unit_is_not_reprogrammed_if_it_is_uncorrectable_or_its_program_could_be_torn() {
     let setup = Setup { levels: 2, ..Setup::default() };
     let (mut core, mut refreshing) = programmed_at_10_s(&setup, fcr(true), 4);
-    core.array.superblock_mut(SUPERBLOCK).reads = 3;
+    core.flash_mut().superblock_mut(SUPERBLOCK).reads = 3;
     assert_eq!(refresh_unit(&mut core, &mut refreshing, 0), Refreshed::Not, "the unit decodes at no level");
-    core.array.superblock_mut(SUPERBLOCK).reads = 0;
+    core.flash_mut().superblock_mut(SUPERBLOCK).reads = 0;
     core.state.is_charged = false;
     assert_eq!(refresh_unit(&mut core, &mut refreshing, 0), Refreshed::Not, "the capacitor is empty");
     core.state.is_charged = true;
@@ -197,12 +197,12 @@ fn the_errors_of_a_read_hot_unit_are_known_until_the_unit_is_obsolete() {
     let mut needed = Vec::new();
     for _ in 0..4 {
         // After five reads of its superblock a unit needs level 5, at an RBER of 5 x 0.001.
-        core.array.superblock_mut(SUPERBLOCK).reads = 5;
+        core.flash_mut().superblock_mut(SUPERBLOCK).reads = 5;
         let (lpn, owner, class) = (Lpn(0), Owner::Job(LANE), Class::HostRead);
         let (cause, start) = (Cause::Host, Start::Last);
         let slot = core.read(Read { unit, lpn, owner, cause, class, start, unit_level: 0 });
-        needed.push(core.pool[slot].needed);
-        let read = core.pool.remove(slot);
+        needed.push(core.operation(slot).needed);
+        let read = core.end_operation(slot);
         refreshing.error_cache.as_mut().unwrap().on_decoded(&mut core, &mut map, &read);
     }
     assert_eq!(needed, [5, 5, 1, 1], "after the second read the unit's errors are known");

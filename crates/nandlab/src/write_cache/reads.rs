@@ -45,7 +45,7 @@ impl Caching {
             return true;
         }
         self.stats.read_misses += 1;
-        let waits = self.read_room == ReadRoom::Wait && core.ftl.map.get(lpn).is_some();
+        let waits = self.read_room == ReadRoom::Wait && core.unit_of(lpn).is_some();
         if !waits {
             let is_lost = self.lost.contains_key(&lpn.0);
             if is_lost {
@@ -84,7 +84,7 @@ impl Caching {
             path.host.unit_done(core, request);
             return true;
         }
-        if core.ftl.map.get(lpn).is_none() {
+        if core.unit_of(lpn).is_none() {
             path.host.record.counters.unmapped_reads += 1;
             core.probe.on_read_answered(request, lpn, None);
             path.host.unit_done(core, request);
@@ -156,7 +156,7 @@ impl Caching {
         read: &Transaction,
     ) {
         let _inside = core.inside.enter(Component::WriteCache);
-        let is_current = core.ftl.map.get(read.lpn) == Some(read.unit);
+        let is_current = core.is_newest(read.lpn, read.unit);
         if !is_current || self.waiting_len > 0 || self.cache.find(read.lpn).is_some() {
             return;
         }
@@ -168,7 +168,7 @@ impl Caching {
         self.stats.evictions += u64::from(has_evicted);
         let whole = self.whole;
         self.cache.insert(slot, read.lpn);
-        let sequence = core.array.stamp(read.unit).sequence;
+        let sequence = core.sequence_of(read.unit);
         let entry = self.cache.entry_mut(slot);
         (entry.valid, entry.sequence, entry.is_blank) = (whole, sequence, false);
     }

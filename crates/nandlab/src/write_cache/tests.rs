@@ -108,7 +108,7 @@ impl Bench {
     }
 
     fn in_flash(&self) -> Vec<u32> {
-        (0..16).filter(|&lpn| self.core.ftl.map.get(Lpn(lpn)).is_some()).collect()
+        (0..16).filter(|&lpn| self.core.unit_of(Lpn(lpn)).is_some()).collect()
     }
 }
 
@@ -202,7 +202,7 @@ fn the_write_back_of_a_deallocated_unit_ends_without_a_program() {
     bench.flush();
     bench.run();
     assert!(bench.path.host.epochs.done(false).is_none() && bench.path.host.flushes == 0);
-    assert_eq!(bench.core.ftl.map.get(Lpn(0)), None);
+    assert_eq!(bench.core.unit_of(Lpn(0)), None);
 }
 
 #[test]

@@ -79,10 +79,10 @@ impl Caching {
     /// or the LPN is unmapped, queues the wake that ends the fetch and returns `None`.
     pub(crate) fn unit_to_fetch<P: Probe>(&self, core: &mut Core<P>, slot: CacheSlot) -> Option<UnitId> {
         let lpn = self.cache.entry(slot).lpn;
-        let (sequence, is_lost) = match core.ftl.map.get(lpn) {
+        let (sequence, is_lost) = match core.unit_of(lpn) {
             _ if self.lost.contains_key(&lpn.0) => (Some(0), true),
             Some(unit) if !core.is_in_flight(unit) => return Some(unit),
-            Some(unit) => (Some(core.array.stamp(unit).sequence), core.array.is_lost(unit)),
+            Some(unit) => (Some(core.sequence_of(unit)), core.flash().is_lost(unit)),
             None => (None, false),
         };
         core.wake(Wake::SectorsArrived { slot, sequence, is_lost });

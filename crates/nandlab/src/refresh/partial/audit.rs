@@ -32,7 +32,7 @@ impl Partial {
             let superblock = core.geometry.superblock_of(base);
             linked[superblock.index()] += 1;
             *live.entry(lpn).or_insert(0) += 1;
-            let state = core.array.superblock(superblock);
+            let state = core.superblock(superblock);
             let entries = links.entries(lpn);
             let Some(entry) = entries.iter().find(|entry| entry.base == base) else {
                 return Err(format!(
@@ -46,12 +46,12 @@ impl Partial {
                     name()
                 ));
             }
-            if entry.sequence != core.array.stamp(base).sequence {
+            if entry.sequence != core.sequence_of(base) {
                 return Err(format!("{} has been written since it was linked: {entry:?}", name()));
             }
             // An invalid unit keeps its link, and its superblock a pin, until the program that replaces the unit has
             // ended.
-            let is_newest = core.ftl.map.get(entry.lpn) == Some(base);
+            let is_newest = core.is_newest(entry.lpn, base);
             if !is_newest && (is_at_rest || state.pins == 0) {
                 return Err(format!(
                     "{} is linked, but is not the newest page of LPN {}",
@@ -59,9 +59,8 @@ impl Partial {
                     entry.lpn.0
                 ));
             }
-            let apn =
-                core.ftl.map.get(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
-            if core.array.lpn(apn) != lpn || links.content(apn) != Some(links.entries(lpn)) {
+            let apn = core.unit_of(lpn).ok_or_else(|| format!("{} has lost its combination page", name()))?;
+            if core.flash().lpn(apn) != lpn || links.content(apn) != Some(links.entries(lpn)) {
                 return Err(format!(
                     "{} is linked to {}, whose entries are {:?}, expected {:?}",
                     name(),
@@ -71,7 +70,7 @@ impl Partial {
                 ));
             }
         }
-        for (superblock, (state, &count)) in core.array.superblocks.iter().zip(&linked).enumerate() {
+        for (superblock, (state, &count)) in core.flash().superblocks.iter().zip(&linked).enumerate() {
             if u32::from(state.linked) != count {
                 return Err(format!(
                     "the count of linked units of superblock {superblock} is {}, but {count} units of the superblock are \

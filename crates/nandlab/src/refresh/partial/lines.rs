@@ -61,7 +61,7 @@ impl Partial {
         self.stats.padding_bytes += u64::from(core.geometry.unit_bytes)
             - line.iter().map(|entry| u64::from(entry.bytes)).sum::<u64>();
         let lpn = self.links.number(line).expect("has_number has found a free number");
-        debug_assert!(core.ftl.map.get(lpn).is_none(), "the number of a combination page is in use");
+        debug_assert!(core.unit_of(lpn).is_none(), "the number of a combination page is in use");
         let stamp = core.next_stamp();
         let (to, owner) = (Destination::Stream(lane, self.stream), Owner::CombinationPage);
         let (maps, cause, class) = (Maps::Now, Cause::Refresh, core.refresh_class);
@@ -82,7 +82,7 @@ impl Partial {
         // The lower, the earlier in the order of load and free units.
         let rank = |&lane: &LaneId| {
             let load = if is_on_one_die { core.device.load(g.die_of(lane)) } else { 0 };
-            u64::from(load) << 32 | u64::from(u32::MAX - core.ftl.free_units(lane))
+            u64::from(load) << 32 | u64::from(u32::MAX - core.ftl().free_units(lane))
         };
         let elsewhere = others.clone().filter(is_elsewhere);
         let first = if is_on_one_die {
@@ -110,7 +110,7 @@ impl Partial {
                 continue;
             }
             for lane in g.lanes_of(die) {
-                let free = core.ftl.free_units(lane);
+                let free = core.ftl().free_units(lane);
                 if load < least || free > most {
                     (first, least, most) = (Some(lane), load, free);
                 }
@@ -139,7 +139,7 @@ impl Partial {
             }
             core.parts.clear(entry.base);
             let superblock = core.geometry.superblock_of(entry.base);
-            if core.ftl.is_valid(entry.base) {
+            if core.is_valid(entry.base) {
                 self.link(core, done.lpn, index);
                 map.on_corrected(core, entry.lpn);
             }
@@ -168,7 +168,7 @@ impl Partial {
                 return;
             }
             self.waiting_for_room.pop_front();
-            if !core.ftl.is_valid(read.unit) {
+            if !core.is_valid(read.unit) {
                 core.wake(Wake::UnitDone(lane));
                 continue;
             }
@@ -196,13 +196,13 @@ impl Partial {
     /// Allocates what one program writes, on an idle die, for lines of the emergency flush. Returns its first unit,
     /// with the units after the program that remain erased.
     pub(crate) fn place_lines_at_power_loss<P: Probe>(&self, core: &mut Core<P>) -> Option<AllocatedUnit> {
-        let (stream, Core { geometry, array, ftl, device, .. }) = (self.stream, core);
+        let stream = self.stream;
         let is_idle = |&lane: &LaneId| {
-            let die = ftl.next_die(lane, stream);
-            die.is_some_and(|die| device.phase(die) == Phase::Idle)
+            let die = core.ftl().next_die(lane, stream);
+            die.is_some_and(|die| core.device().phase(die) == Phase::Idle)
         };
-        let lanes = (0..geometry.lanes).map(LaneId);
-        let lane = lanes.filter(|&lane| ftl.has_combination_room(lane, stream)).find(is_idle)?;
-        ftl.allocate_program(array, (lane, stream), 0)
+        let lanes = (0..core.geometry.lanes).map(LaneId);
+        let lane = lanes.filter(|&lane| core.ftl().has_combination_room(lane, stream)).find(is_idle)?;
+        core.allocate_program(lane, stream)
     }
 }

@@ -65,7 +65,7 @@ use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::number_map::NumberMap;
 use crate::base::rng::Stream;
 use crate::base::units::{Span, Time};
-use crate::core::{Component, Core, Map, Parts, Physics, Refreshed, Wake};
+use crate::core::{Component, Core, Map, Parts, Refreshed, Wake};
 use crate::ftl::StreamId;
 use crate::probe::Probe;
 use crate::sched::{Owner, Slot, Transaction};
@@ -123,8 +123,8 @@ impl Partial {
     /// the drive.
     pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, seed: u64, core: &Core<P>) -> Option<Self> {
         let (partial, geometry) = (*spec.partial()?, &core.geometry);
-        let stream = core.ftl.streams.named(spec::STREAM);
-        let lpns = core.ftl.streams.lpns(stream);
+        let stream = core.streams().named(spec::STREAM);
+        let lpns = core.streams().lpns(stream);
         Some(Self {
             spec: partial,
             stream,
@@ -236,7 +236,7 @@ impl Partial {
         stream: StreamId,
     ) -> bool {
         self.look_at_free_superblocks(core);
-        let is_plain = stream == StreamId::GC && !core.array.rare(superblock).is_refreshed_partially;
+        let is_plain = stream == StreamId::GC && !core.flash().rare(superblock).is_refreshed_partially;
         let has_space = self.is_on && !core.is_short(core.geometry.lane_of(superblock));
         self.stats.blocks_while_off += u64::from(is_plain && !has_space);
         is_plain && has_space && core.state.is_charged
@@ -250,7 +250,7 @@ impl Partial {
             self.on_ns += core.now - self.looked_at;
         }
         self.looked_at = core.now;
-        self.is_on = core.ftl.free_share(core.soon_free()) >= self.spec.min_free_blocks;
+        self.is_on = core.ftl().free_share(core.soon_free()) >= self.spec.min_free_blocks;
     }
 
     /// A unit of a superblock that is being refreshed partially has been read at full strength: puts the unit's
@@ -282,8 +282,8 @@ impl Partial {
         let entry = SusceptibleBits {
             base: read.unit,
             lpn: read.lpn,
-            sequence: core.array.stamp(read.unit).sequence,
-            pe_cycles: core.array.superblock(superblock).pe_cycles,
+            sequence: core.sequence_of(read.unit),
+            pe_cycles: core.superblock(superblock).pe_cycles,
             offset: 0,
             bytes,
             rber: core.rber_of(read.unit),
@@ -332,18 +332,8 @@ impl Partial {
 
     /// Draws the number of susceptible bits of a unit; returns their encoded size in bytes.
     fn susceptible_bytes<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) -> u32 {
-        let Core { array, geometry, physics, now, .. } = core;
-        let Physics { reliability, age_clock, .. } = physics;
-        let (superblock, index) = geometry.split(unit);
-        let pe_cycles = array.superblock(superblock).pe_cycles;
-        let ratio = self.spec.susceptible_ratio.unwrap_or_else(|| {
-            let age_s =
-                if array.keeps_ages() { array.cells_since(unit).age_s(age_clock.at(*now)) } else { 0 };
-            reliability
-                .susceptible_ratio(pe_cycles, age_s, array.shape(superblock).kind(index))
-                .unwrap_or(0.0)
-        });
-        self.size.bytes_once(binomial(&mut self.draws, geometry.unit_bytes * 8, ratio)).max(1)
+        let ratio = self.spec.susceptible_ratio.unwrap_or_else(|| core.susceptible_ratio(unit));
+        self.size.bytes_once(binomial(&mut self.draws, core.geometry.unit_bytes * 8, ratio)).max(1)
     }
 
     /// All units of a superblock have been read by the refresh job, and refreshed or written elsewhere: completes the
@@ -351,7 +341,7 @@ impl Partial {
     #[inline(never)]
     pub(crate) fn end_superblock<P: Probe>(&mut self, core: &mut Core<P>, superblock: SuperblockId) {
         let _inside = core.inside.enter(Component::PartialRefresh);
-        core.array.rare_mut(superblock).is_refreshed_partially = true;
+        core.mark_partially_refreshed(superblock);
         let pending = self.pending.entry(superblock.0).or_default();
         pending.is_read = true;
         if pending.is_over() {
@@ -370,7 +360,7 @@ impl Partial {
     fn free_if_unlinked<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn) {
         if self.links.live(lpn) == 0 {
             self.links.free(lpn);
-            if let Some(old) = core.ftl.unmap(&mut core.array, lpn) {
+            if let Some(old) = core.unmap(lpn) {
                 core.look_if_dead(core.geometry.superblock_of(old));
             }
         }
@@ -382,9 +372,7 @@ impl Partial {
     /// combination page: the errors that the base unit had before the refresh are known from now on.
     fn link<P: Probe>(&mut self, core: &mut Core<P>, lpn: Lpn, entry: usize) {
         let SusceptibleBits { base, bytes, rber, .. } = self.links.link(lpn, entry);
-        core.parts.set(base, lpn, bytes);
-        core.physics.known.set(base, rber);
-        core.array.superblock_mut(core.geometry.superblock_of(base)).linked += 1;
+        core.link(base, lpn, bytes, rber);
     }
 
     /// A program of combination page `lpn` to the unit `to` has been queued: records the entries of `to`.
@@ -397,8 +385,8 @@ impl Partial {
     /// # Panics
     /// With the oracle, if the unit's link leads to no entry of the unit: the read would get the bits of another unit.
     pub(crate) fn on_host_read<P: Probe>(&mut self, core: &Core<P>, slot: Slot) {
-        let read = &core.pool[slot];
-        if core.array.superblock(core.geometry.superblock_of(read.unit)).linked == 0 {
+        let read = core.operation(slot);
+        if core.superblock(core.geometry.superblock_of(read.unit)).linked == 0 {
             return;
         }
         let Some((lpn, _)) = core.parts.of(read.unit) else { return };
@@ -408,7 +396,7 @@ impl Partial {
             return;
         }
         let entries = self.links.entries(lpn);
-        let sequence = core.array.stamp(read.unit).sequence;
+        let sequence = core.sequence_of(read.unit);
         let is_of_unit = |entry: &SusceptibleBits| {
             entry.base == read.unit && entry.lpn == read.lpn && entry.sequence == sequence
         };
@@ -426,7 +414,7 @@ impl Partial {
         // are.
         let superblock = core.geometry.superblock_of(unit);
         let may_be_marked =
-            core.array.superblock(superblock).linked > 0 || self.pending.contains_key(&superblock.0);
+            core.superblock(superblock).linked > 0 || self.pending.contains_key(&superblock.0);
         if may_be_marked && core.parts.is_marked(unit) {
             self.unlink(core, unit);
         }
@@ -435,16 +423,11 @@ impl Partial {
     #[cold]
     fn unlink<P: Probe>(&mut self, core: &mut Core<P>, unit: UnitId) {
         let _inside = core.inside.enter(Component::PartialRefresh);
-        let superblock = core.geometry.superblock_of(unit);
-        let combination = core.parts.of(unit);
-        core.parts.clear(unit);
-        core.physics.known.set(unit, 0.0);
-        let Some((combination, _)) = combination else {
+        let Some(combination) = core.unlink(unit) else {
             self.vsm.forget(unit);
-            self.on_entry_done(core, superblock);
+            self.on_entry_done(core, core.geometry.superblock_of(unit));
             return;
         };
-        core.array.superblock_mut(superblock).linked -= 1;
         if self.links.unlink(combination) {
             self.free_if_unlinked(core, combination);
         }
@@ -461,7 +444,7 @@ impl Partial {
         done: &Transaction,
     ) {
         if let Some(old) = done.replaces
-            && core.array.superblock(core.geometry.superblock_of(old)).linked > 0
+            && core.superblock(core.geometry.superblock_of(old)).linked > 0
             && core.parts.of(old).is_some()
         {
             let is_copy = done.cause.job_verb().is_some();
@@ -502,20 +485,20 @@ impl Partial {
     /// still mapped to its base unit, if the base unit still has the sequence number and the P/E cycles of the entry,
     /// and if no newer combination page has the link of the base unit.
     pub(crate) fn restore_links<P: Probe>(&mut self, core: &mut Core<P>, refresh: &mut Refresh) {
-        let map = &core.ftl.map;
+        let map = &core.ftl().map;
         let lpns = (core.geometry.logical_units..map.len()).map(Lpn);
-        let lpns = lpns.filter(|&lpn| core.ftl.is_combination(lpn));
+        let lpns = lpns.filter(|&lpn| core.ftl().is_combination(lpn));
         let mut found: Vec<(Lpn, UnitId)> = lpns.filter_map(|lpn| Some((lpn, map.get(lpn)?))).collect();
         core.parts.forget();
         core.physics.known.clear();
         self.links.restore(found.iter().copied());
-        found.sort_by_key(|&(_, unit)| Reverse(core.array.stamp(unit).sequence));
+        found.sort_by_key(|&(_, unit)| Reverse(core.sequence_of(unit)));
         for (lpn, _) in found {
             for (index, entry) in self.links.entries(lpn).clone().iter().enumerate() {
                 let superblock = core.geometry.superblock_of(entry.base);
-                let is_live = core.ftl.map.get(entry.lpn) == Some(entry.base)
-                    && core.array.stamp(entry.base).sequence == entry.sequence
-                    && core.array.superblock(superblock).pe_cycles == entry.pe_cycles
+                let is_live = core.is_newest(entry.lpn, entry.base)
+                    && core.sequence_of(entry.base) == entry.sequence
+                    && core.superblock(superblock).pe_cycles == entry.pe_cycles
                     && !core.parts.is_marked(entry.base);
                 if is_live {
                     self.link(core, lpn, index);
@@ -529,19 +512,19 @@ impl Partial {
     /// Corrects the ages of partially refreshed superblocks after a power loss. A combination page may have been torn,
     /// and the age of a unit without a link counts from the last correction of the unit itself.
     fn age_without_links<P: Probe>(core: &Core<P>, refresh: &mut Refresh) {
-        if !core.array.keeps_ages() {
+        if !core.flash().keeps_ages() {
             return;
         }
         for superblock in (0..core.geometry.superblocks)
             .map(SuperblockId)
-            .filter(|&superblock| core.array.rare(superblock).is_refreshed_partially)
+            .filter(|&superblock| core.flash().rare(superblock).is_refreshed_partially)
         {
             let mut next = 0;
-            while let Some(index) = core.ftl.next_valid(superblock, next) {
+            while let Some(index) = core.next_valid(superblock, next) {
                 next = index + 1;
                 let unit = core.geometry.unit(superblock, index);
-                if !core.parts.is_marked(unit) && !core.array.is_lost(unit) {
-                    refresh.age_from(superblock, core.array.stamp(unit).corrected);
+                if !core.parts.is_marked(unit) && !core.flash().is_lost(unit) {
+                    refresh.age_from(superblock, core.flash().stamp(unit).corrected);
                 }
             }
         }

@@ -39,10 +39,10 @@ fn core() -> Core<NoProbe> {
 /// Reads the unit of an LPN for the refresh job of its superblock.
 fn read(core: &mut Core<NoProbe>, lpn: u32) -> Transaction {
     let (lpn, owner, class) = (Lpn(lpn), Owner::Job(LANE), Class::Background);
-    let unit = core.ftl.map.get(lpn).expect("the LPN is mapped");
+    let unit = core.unit_of(lpn).expect("the LPN is mapped");
     let (cause, start) = (Cause::Refresh, Start::Last);
     let slot = core.read(Read { unit, lpn, owner, cause, class, start, unit_level: 0 });
-    let read = core.pool[slot];
+    let read = *core.operation(slot);
     while !matches!(next(core), Some(Event::Page(index)) if index == slot) {}
     decode(core, slot);
     read
@@ -88,14 +88,14 @@ fn a_line_is_programmed_when_it_is_full_and_its_units_are_linked_when_it_is_in_f
     let reads = [0, 1, 2, 3].map(|lpn| read(&mut core, lpn));
     assert_eq!(take(&mut core, &mut partial, [reads[0], reads[1], reads[2]]), [Refreshed::Now; 3]);
     assert_eq!(
-        (core.pool.live(), marks(&core)),
+        (core.live_operations(), marks(&core)),
         (0, "ppp-".into()),
         "the bits of three units do not fill a line"
     );
     assert_eq!(take(&mut core, &mut partial, [reads[3]]), [Refreshed::Now]);
-    assert_eq!((core.pool.live(), marks(&core)), (1, "pppp".into()));
+    assert_eq!((core.live_operations(), marks(&core)), (1, "pppp".into()));
     run(&mut core, &mut partial, &mut map);
-    assert_eq!((marks(&core), core.array.superblock(SUPERBLOCK).linked), ("lllp".into(), 3));
+    assert_eq!((marks(&core), core.superblock(SUPERBLOCK).linked), ("lllp".into(), 3));
     // The superblock counts as refreshed only when the susceptible bits of its last unit are in flash.
     partial.end_superblock(&mut core, SUPERBLOCK);
     assert!(run(&mut core, &mut partial, &mut map).is_empty());
@@ -118,16 +118,16 @@ fn links_end_with_their_base_units_and_the_combination_page_with_its_last_link()
     let (combination, bytes) = core.parts.of(reads[0].unit).expect("the unit is linked");
     // The number of susceptible bits is drawn at random; its mean is three tenths of the bits of the unit.
     assert!(bytes.abs_diff(4096 * 3 / 10) < 60, "{bytes} bytes");
-    assert!(core.ftl.map.get(combination).is_some());
+    assert!(core.unit_of(combination).is_some());
     for (lpn, marks_then) in [(1, "l-l-"), (0, "--l-"), (2, "----")] {
-        assert!(core.ftl.map.get(combination).is_some(), "LPN {lpn} is still linked");
+        assert!(core.unit_of(combination).is_some(), "LPN {lpn} is still linked");
         fill(&mut core, StreamId::GC, [lpn]);
         partial.unlink_marked(&mut core, reads[lpn as usize].unit);
         assert_eq!(marks(&core), marks_then);
         partial.audit(&core, true).unwrap();
     }
-    assert_eq!(core.ftl.map.get(combination), None);
-    assert_eq!((partial.state(&core).linked_pages, core.array.superblock(SUPERBLOCK).linked), (0, 0));
+    assert_eq!(core.unit_of(combination), None);
+    assert_eq!((partial.state(&core).linked_pages, core.superblock(SUPERBLOCK).linked), (0, 0));
 }
 
 #[test]
@@ -140,12 +140,12 @@ fn a_unit_that_is_replaced_while_its_bits_are_in_the_vsm_is_not_linked() {
     fill(&mut core, StreamId::GC, [0]);
     partial.unlink_marked(&mut core, reads[0].unit);
     take(&mut core, &mut partial, [reads[2], reads[3]]);
-    assert_eq!((core.pool.live(), marks(&core)), (0, "-ppp".into()));
+    assert_eq!((core.live_operations(), marks(&core)), (0, "-ppp".into()));
     partial.empty_vsm(&mut core);
     fill(&mut core, StreamId::GC, [1]);
     partial.unlink_marked(&mut core, reads[1].unit);
     run(&mut core, &mut partial, &mut map);
-    assert_eq!((marks(&core), core.array.superblock(SUPERBLOCK).linked), ("--ll".into(), 2));
+    assert_eq!((marks(&core), core.superblock(SUPERBLOCK).linked), ("--ll".into(), 2));
     partial.audit(&core, true).unwrap();
 }
 
@@ -191,7 +191,7 @@ fn a_superblock_is_refreshed_partially_once_and_only_if_it_has_host_data() {
     let mut core = core();
     let mut partial = partial(&core, 2, 1.0);
     assert!(partial.takes(&mut core, SUPERBLOCK, StreamId::GC));
-    let combination = core.ftl.streams.named("combination");
+    let combination = core.streams().named("combination");
     assert!(!partial.takes(&mut core, SUPERBLOCK, combination));
     core.state.is_charged = false;
     assert!(
@@ -205,7 +205,7 @@ fn a_superblock_is_refreshed_partially_once_and_only_if_it_has_host_data() {
         "the superblock has been refreshed partially already"
     );
     partial.spec.min_free_blocks = 15.0 / 16.0;
-    core.array.rare_mut(SUPERBLOCK).is_refreshed_partially = false;
+    core.flash_mut().rare_mut(SUPERBLOCK).is_refreshed_partially = false;
     assert!(partial.takes(&mut core, SUPERBLOCK, StreamId::GC), "15 of 16 superblocks are free");
     partial.spec.min_free_blocks = 0.95;
     assert!(!partial.takes(&mut core, SUPERBLOCK, StreamId::GC));
