@@ -13,7 +13,6 @@
 //! for the next one, unless its victim gained nothing (`Core::gains`, as the job found when it began). Dies without
 //! planes of the lane are not blocked.
 
-use super::copybacks::numbers;
 use super::{Background, Job, JobSchemes, PREFETCH_UNITS};
 use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::core::{
@@ -252,13 +251,13 @@ impl Background {
             job.rest = Range::default();
         }
         if let Some(destination) = core.ftl().next_unit(lane, stream)
-            && let Some(sources) = waiting.take(&core.geometry, core.first_shape(), destination)
+            && let Some(sources) = waiting.take(core, destination)
         {
             // Pages that have waited have grown older, and units of them may have become invalid.
             let waits = core.first_shape().copybacks_wait();
             let mut refused = sources.iter().copied().filter(|_| waits);
             if let Some(refused) = refused.find(|&first| !schemes.may_copy_back(core, lane, stream, first)) {
-                waiting.give_back(&core.geometry, refused);
+                waiting.give_back(core, refused);
                 self.leave(core, lane, refused);
                 return Step::NoRead;
             }
@@ -270,15 +269,15 @@ impl Background {
         }
         let Some(index) = core.next_valid(victim, job.next_unit) else {
             let Some(first) = waiting.pop() else { return Step::Over };
-            job.rest = numbers(&core.geometry, first);
+            job.rest = core.geometry.numbers_of_page(first);
             schemes.on_left_over();
             return Step::NoRead;
         };
         let first = core.geometry.first_of_page(core.geometry.unit(victim, index));
-        job.next_unit = numbers(&core.geometry, first).end;
+        job.next_unit = core.geometry.numbers_of_page(first).end;
         job.prefetch(core, map, victim);
         if schemes.may_copy_back(core, lane, stream, first) {
-            waiting.push(&core.geometry, first);
+            waiting.push(core, first);
         } else {
             self.leave(core, lane, first);
         }
@@ -288,7 +287,7 @@ impl Background {
     /// Leaves the page that begins with `first` to be moved off-chip.
     fn leave<P: Probe>(&mut self, core: &mut Core<P>, lane: LaneId, first: UnitId) {
         let job = &mut self.jobs[lane.index()];
-        job.rest = numbers(&core.geometry, first);
+        job.rest = core.geometry.numbers_of_page(first);
         // From now on units may be moved off-chip. Before, the host may have used up the open superblock that it shares
         // with GC. For this case the lane has a free superblock that the host cannot open.
         job.promises = true;

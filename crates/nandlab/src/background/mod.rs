@@ -39,7 +39,7 @@ pub(crate) use wear::Laggard;
 
 pub use stats::{GcStats, VictimMs, VictimStats};
 
-use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::policy::PolicySlot;
 use crate::core::{
     Component, CopyBack, Core, Map, Mechanism, NextJob, Offline, Queued, Refreshed, Rest, VictimTimes,
@@ -180,20 +180,20 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn new(
+    pub(crate) fn new<P: Probe>(
         gc: &GcSpec,
         wear: Option<Box<dyn VictimPolicy>>,
         copies_max: u32,
         copies_back: bool,
         buffer: u32,
-        geometry: &Geometry,
+        core: &Core<P>,
     ) -> Self {
-        let lanes = geometry.lanes as usize;
+        let lanes = core.geometry.lanes as usize;
         let waiting = if copies_back { lanes } else { 0 };
         Self {
             jobs: vec![Job::default(); lanes].into(),
-            waiting: vec![Waiting::new(geometry); waiting].into(),
-            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(geometry.lanes, buffer)),
+            waiting: vec![Waiting::new(core); waiting].into(),
+            pacing: (gc.pacing == GcPacing::Proportional).then(|| Pacing::new(core.geometry.lanes, buffer)),
             gc: gc.clone(),
             wear: wear.map(Mutex::new),
             copies_max,

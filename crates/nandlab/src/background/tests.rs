@@ -87,13 +87,13 @@ impl Bench {
         };
         let core = Setup { blocks_dies: foreground == GcForeground::Blocking, ..*setup }.core();
         let path = DataPath {
-            host: Host::new(None, 0, MS, &core.geometry),
+            host: Host::new(None, 0, MS, &core),
             map: MapInRam::default(),
-            writes: Writes::new(true, &core.geometry),
+            writes: Writes::new(&core),
         };
         let is_static = setup.levelling == WearLevelling::Static;
         let wear = is_static.then(|| Box::new(Laggard { gap: 2 }) as Box<dyn VictimPolicy>);
-        let jobs = Background::new(&gc, wear, 4, false, 0, &core.geometry);
+        let jobs = Background::new(&gc, wear, 4, false, 0, &core);
         Self { core, path, others: Others::default(), jobs, log: Vec::new() }
     }
 
@@ -365,9 +365,9 @@ fn gc_takes_the_forced_victim_while_a_translation_page_waits_and_only_kept_super
         write_back: MapWriteBack::Async,
     };
     let mut path = DataPath {
-        host: Host::new(None, 0, MS, &core.geometry),
-        map: Mapping::new(&map, &core.geometry, false),
-        writes: Writes::new(true, &core.geometry),
+        host: Host::new(None, 0, MS, &core),
+        map: Mapping::new(&map, &core, false),
+        writes: Writes::new(&core),
     };
     // The reserve is a superblock for GC, which is kept, and a superblock for translation pages.
     assert_eq!((core.ftl().kept_superblocks(), core.ftl().reserve_superblocks), (1, 2));

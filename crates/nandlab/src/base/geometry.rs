@@ -363,6 +363,17 @@ impl Geometry {
         (SuperblockId(superblock), index)
     }
 
+    /// The numbers in its superblock of the units of the page of `unit`.
+    pub fn numbers_of_page(&self, unit: UnitId) -> std::ops::Range<u32> {
+        let (_, number) = self.split(self.first_of_page(unit));
+        number..number + self.units_per_page
+    }
+
+    /// The superblocks of the drive, each counted once for each of its dies.
+    pub fn superblocks_on_dies(&self) -> usize {
+        (self.superblocks * self.dies_per_lane) as usize
+    }
+
     /// Divides PPNs by the number of PPNs of a superblock.
     pub fn by_superblock(&self) -> Divisor {
         self.by_units_per_superblock

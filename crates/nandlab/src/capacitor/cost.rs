@@ -184,7 +184,7 @@ impl FlushCost {
                 (groups, program_j(slowest), None, ahead_j)
             }
         };
-        let channel_ns = timing.longest_wait_ns(geometry);
+        let channel_ns = timing.longest_wait_ns();
         let resumption_ns = timing.longest_resumption_ns(channel_ns).ns() as f64;
         let wait_ns = erase_ns + resumption_ns + slowest + channel_ns.ns() as f64;
         Self {

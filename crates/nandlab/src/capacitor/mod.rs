@@ -21,7 +21,7 @@ pub use cost::{Conditions, FlushCost, GcCost};
 pub use spec::{BudgetSteps, CapacitorSpec, FlushMethod, FlushOrder};
 pub use stats::{CapacitorSummary, Detection, DetectionSummary};
 
-use crate::base::geometry::{CacheSlot, Geometry, LaneId, Lpn};
+use crate::base::geometry::{CacheSlot, LaneId, Lpn};
 use crate::base::units::{Span, Time};
 use crate::core::{Component, Core, Mechanism, Offline, Skipped, Wake};
 use crate::ftl::FlushPrograms;
@@ -199,22 +199,22 @@ impl<P: Probe> Mechanism<P> for PowerBackup {
 impl PowerBackup {
     /// `cut_at`: time of the injected power loss, if there is one; `vsm_programs`: programs that write a full VSM;
     /// `clock_scale`: speed of the scaled clock as a multiple of simulated time.
-    pub(crate) fn new(
+    pub(crate) fn new<P: Probe>(
         spec: &CapacitorSpec,
         budget: Budget,
         cut_at: Option<Time>,
         vsm_programs: u32,
         clock_scale: f64,
-        geometry: &Geometry,
+        core: &Core<P>,
     ) -> Self {
         let mut capacitor = Capacitor::new(spec);
         if let Some(capacitor) = &mut capacitor {
             // A program on every die: operations under way at power loss go on beside the flush.
-            capacitor.load_w = spec.controller_w + f64::from(geometry.dies) * spec.program_w;
+            capacitor.load_w = spec.controller_w + f64::from(core.geometry.dies) * spec.program_w;
         }
         let is_measured = matches!(budget, Budget::Measured);
         let CapacitorSpec { flush, flush_concurrency, detect_every_ns, .. } = *spec;
-        let (scale, dies) = (clock_scale, geometry.dies);
+        let (scale, dies) = (clock_scale, core.geometry.dies);
         Self {
             spec: spec.clone(),
             detections: Vec::new(),
@@ -245,7 +245,7 @@ impl PowerBackup {
                 _ => dies,
             },
             drain: Drain { by_die: vec![0; dies as usize].into(), ..Drain::default() },
-            guard: Guard { done: vec![false; geometry.lanes as usize].into(), ..Guard::default() },
+            guard: Guard { done: vec![false; core.geometry.lanes as usize].into(), ..Guard::default() },
         }
     }
 

@@ -109,7 +109,7 @@ impl Bench {
             metadata_bytes: 0,
         };
         let core = setup.core();
-        let power = PowerBackup::new(&spec, Budget::Measured, None, 0, 1.0, &core.geometry);
+        let power = PowerBackup::new(&spec, Budget::Measured, None, 0, 1.0, &core);
         let cache = Cache { clean: 4, ..Cache::default() };
         Self { core, power, cache, stages: Vec::new() }
     }

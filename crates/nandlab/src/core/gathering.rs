@@ -25,7 +25,7 @@ use super::joined::Joined;
 use super::read::SubRead;
 use super::{Core, Program};
 use crate::base::counters::counters;
-use crate::base::geometry::{Geometry, LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{LaneId, Lpn, SuperblockId, UnitId};
 use crate::flash::{DEAD_LPN, Shapes, Stamp};
 use crate::ftl::{AllocatedUnit, StreamId};
 use crate::probe::Probe;
@@ -72,14 +72,14 @@ pub(crate) struct Gathering {
 
 impl Gathering {
     /// The state in which no programming unit gathers, with `streams` streams in each lane.
-    pub(crate) fn new(geometry: &Geometry, shapes: &Shapes, streams: usize) -> Self {
-        let count = if shapes.units_per_program_max() == 1 { 0 } else { geometry.lanes as usize * streams };
+    pub(crate) fn new(lanes: u32, shapes: &Shapes, streams: usize) -> Self {
+        let count = if shapes.units_per_program_max() == 1 { 0 } else { lanes as usize * streams };
         Self {
             programs: vec![None; count].into(),
             streams,
             due: Vec::new(),
             reads: Joined::default(),
-            joins_reads: geometry.units_per_page > 1,
+            joins_reads: shapes.first().units_per_page > 1,
             buffered: 0,
             stats: UnitsStats::default(),
         }

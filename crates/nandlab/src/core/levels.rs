@@ -1,6 +1,6 @@
 //! The read levels that the controller remembers outside the mapping cache.
 
-use crate::base::geometry::{Geometry, Lpn, SuperblockId};
+use crate::base::geometry::{Lpn, SuperblockId};
 use crate::base::huge::Huge;
 use crate::flash::Ecc;
 
@@ -18,12 +18,18 @@ pub struct ReadLevels {
 impl ReadLevels {
     /// Tables without a known level. With `in_entries` the entries of the mapping cache carry the levels of units, and
     /// the table by unit is empty.
-    pub fn new(ecc: &Ecc, geometry: &Geometry, in_entries: bool, forgets_translation_pages: bool) -> Self {
+    pub fn new(
+        ecc: &Ecc,
+        logical_units: u32,
+        superblocks: u32,
+        in_entries: bool,
+        forgets_translation_pages: bool,
+    ) -> Self {
         let of_units = ecc.keeps_unit_levels() && !in_entries;
         let of_superblocks = ecc.keeps_superblock_levels();
         Self {
-            units: Huge::zeroed(if of_units { geometry.logical_units as usize } else { 0 }),
-            superblocks: Huge::zeroed(if of_superblocks { geometry.superblocks as usize } else { 0 }),
+            units: Huge::zeroed(if of_units { logical_units as usize } else { 0 }),
+            superblocks: Huge::zeroed(if of_superblocks { superblocks as usize } else { 0 }),
             drive: 0,
             forgets_translation_pages,
         }

@@ -211,7 +211,7 @@ impl<P: Probe> Core<P> {
             end,
             pool: Transactions::default(),
             agenda: Agenda::new(geometry.dies as usize + usize::from(ecc.levels()) + 5),
-            gathering: Gathering::new(&geometry, array.shapes(), ftl.streams.count()),
+            gathering: Gathering::new(geometry.lanes, array.shapes(), ftl.streams.count()),
             waiters: Waiters::default(),
             wakes: Wakes::new(geometry.lanes),
             inside: Inside::default(),
@@ -226,11 +226,12 @@ impl<P: Probe> Core<P> {
             room: Room::new(geometry.lanes, config.foreground_free, config.blocks_dies, config.endurance),
             levels: ReadLevels::new(
                 &ecc,
-                &geometry,
+                geometry.logical_units,
+                geometry.superblocks,
                 config.levels_in_entries,
                 config.forgets_translation_levels,
             ),
-            read_counts: ReadCounts::new(config.hot_reads, &geometry),
+            read_counts: ReadCounts::new(config.hot_reads, geometry.units),
             parts: Parts::new(units(config.has_parts)),
             has_unit_state: config.keeps_sequences
                 || copied

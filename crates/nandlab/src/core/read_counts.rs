@@ -1,6 +1,6 @@
 //! Number of host reads of each unit since its program, for policies that treat often-read units differently.
 
-use crate::base::geometry::{Geometry, UnitId};
+use crate::base::geometry::UnitId;
 use crate::base::huge::Huge;
 
 /// Number of host reads of each unit since its program, up to 255; empty if no mechanism needs the counts.
@@ -12,8 +12,8 @@ pub(crate) struct ReadCounts {
 
 impl ReadCounts {
     /// `hot_reads`: number of reads from which on a unit counts as often read; `None`: no mechanism needs the counts.
-    pub(crate) fn new(hot_reads: Option<u32>, geometry: &Geometry) -> Self {
-        let units = hot_reads.map_or(0, |_| geometry.units as usize);
+    pub(crate) fn new(hot_reads: Option<u32>, units: u32) -> Self {
+        let units = hot_reads.map_or(0, |_| units as usize);
         Self { reads: Huge::filled(0, units), hot_reads: hot_reads.unwrap_or(u32::MAX) }
     }
 

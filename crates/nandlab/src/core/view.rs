@@ -104,6 +104,14 @@ impl<P: Probe> Core<P> {
         self.ftl.next_valid(superblock, from)
     }
 
+    /// The units of a superblock that have been programmed or skipped since its last erase.
+    pub(crate) fn programmed_units(
+        &self,
+        superblock: SuperblockId,
+    ) -> impl Iterator<Item = UnitId> + use<'_, P> {
+        self.array.programmed(superblock).map(move |index| self.geometry.unit(superblock, index))
+    }
+
     /// The sequence number of the write whose data a unit has.
     #[inline(always)]
     pub(crate) fn sequence_of(&self, unit: UnitId) -> u64 {
@@ -119,7 +127,7 @@ impl<P: Probe> Core<P> {
     /// The home lane of an LPN. Under dynamic allocation the lane to which preconditioning writes it.
     #[inline(always)]
     pub(crate) fn home(&self, lpn: Lpn) -> LaneId {
-        self.ftl.allocator.home(lpn, &self.geometry)
+        self.ftl.allocator.home(lpn)
     }
 
     /// The dies and channels.

@@ -32,7 +32,7 @@ pub use demand::{DemandMap, TranslationPage, Tvpn, WriteBack};
 pub use spec::{Eviction, MapSpec, MapWriteBack, Miss, TranslationLevel};
 pub use stats::{MapStats, MapSummary};
 
-use crate::base::geometry::{Geometry, LaneId, Lpn, MissId, UnitId};
+use crate::base::geometry::{LaneId, Lpn, MissId, UnitId};
 use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{
     BeforeLoss, Component, Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Read, Rest,
@@ -76,10 +76,10 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM. With `verified`, the demand
     /// map keeps an image of the contents of its translation pages for the oracle.
-    pub(crate) fn new(spec: &MapSpec, geometry: &Geometry, verified: bool) -> Option<Self> {
+    pub(crate) fn new<P: Probe>(spec: &MapSpec, core: &Core<P>, verified: bool) -> Option<Self> {
         let &MapSpec::Demand { cache_bytes, eviction, miss, write_back, .. } = spec else { return None };
         let (logical_units, unit_bytes, lanes) =
-            (geometry.logical_units, geometry.unit_bytes, geometry.lanes as usize);
+            (core.geometry.logical_units, core.geometry.unit_bytes, core.geometry.lanes as usize);
         let demand = DemandMap::new(cache_bytes, eviction, logical_units, unit_bytes, verified);
         let waits = write_back == MapWriteBack::BeforeInsert;
         Some(Self {
@@ -568,7 +568,7 @@ impl<P: Probe> Mechanism<P> for Mapping {
 
     /// Empties the cache, and keeps the counters.
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
-        let fresh = Self::new(&self.spec, &offline.geometry, offline.probe.needs_sequences())
+        let fresh = Self::new(&self.spec, &**offline, offline.probe.needs_sequences())
             .expect("the spec has a demand map");
         let before = std::mem::replace(self, fresh);
         (self.stats, self.before_loss) = (before.stats, Some(Box::new(before.demand)));

@@ -37,7 +37,7 @@ fn mapping_with(core: &Core<NoProbe>, entries: u64, miss: Miss) -> Mapping {
         miss,
         write_back: MapWriteBack::Async,
     };
-    Mapping::new(&spec, &core.geometry, false).expect("a demand map")
+    Mapping::new(&spec, &core, false).expect("a demand map")
 }
 
 /// Programs a translation page without simulating time.
@@ -279,8 +279,8 @@ fn a_write_back_leaves_a_job_the_room_for_its_translation_pages() {
 fn a_write_that_has_waited_for_room_brings_its_evicted_entry_back() {
     let mut core = Setup { superblocks: 4, ..setup() }.core();
     let mut mapping = Some(mapping(&core, 1));
-    let mut writes = Writes::new(true, &core.geometry);
-    let mut host = Host::new(None, 0, MS, &setup().core().geometry);
+    let mut writes = Writes::new(&core);
+    let mut host = Host::new(None, 0, MS, &setup().core());
     let (lpn, owner) = (Lpn(6 * ENTRIES), Owner::Request(RequestId(0)));
     fill(&mut core, StreamId::GC, 0..24);
     assert!(Map::has_entry(&mut mapping, &mut core, lpn, owner, Wants::Write));

@@ -7,10 +7,11 @@ use super::spec::{streams, superblock_needs};
 use crate::background::spec::GcForeground;
 use crate::base::geometry::Geometry;
 use crate::capacitor::Budget;
-use crate::core;
+use crate::core::{self, Core};
 use crate::demand_map::Mapping;
 use crate::flash::{AgeClock, Array, Ecc, InitialAges, PageVariation, Reliability};
 use crate::ftl::{self, Ftl};
+use crate::probe::Probe;
 use crate::sched::Timing;
 
 /// The configuration of the core. The OOB has sequence numbers (`keeps_sequences`) if the drive `is_watched` by an
@@ -49,13 +50,8 @@ pub(super) fn core(spec: &Spec, is_watched: bool) -> core::Config {
 }
 
 /// The demand map of a drive, with an empty cache; `None` if the whole map is in RAM.
-pub(super) fn mapping(
-    spec: &Spec,
-    policies: &Policies,
-    geometry: &Geometry,
-    is_verified: bool,
-) -> Option<Mapping> {
-    let mut mapping = Mapping::new(&spec.ftl.map, geometry, is_verified)?;
+pub(super) fn mapping<P: Probe>(spec: &Spec, policies: &Policies, core: &Core<P>) -> Option<Mapping> {
+    let mut mapping = Mapping::new(&spec.ftl.map, core, core.probe.needs_sequences())?;
     let cache = &mut mapping.demand.cache;
     if let Some(policy) = policies.map_eviction(cache.capacity()) {
         cache.evict_by(policy);
@@ -68,7 +64,7 @@ pub(super) fn ftl(spec: &Spec, policies: &Policies, geometry: &Geometry, array: 
     let config = ftl::Config {
         allocation: spec.ftl.allocation,
         levelling: spec.ftl.wear_levelling,
-        victim: policies.victim(spec, geometry),
+        victim: policies.victim(spec, geometry.lanes),
         needs: superblock_needs(spec),
         streams: streams(spec),
     };

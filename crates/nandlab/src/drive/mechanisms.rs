@@ -55,9 +55,9 @@ impl Schemes {
     /// The schemes with their settings in the spec.
     pub(super) fn new<P: Probe>(spec: &Spec, policies: &Policies, core: &Core<P>) -> Self {
         Self {
-            migration: Migration::new(&spec.migration, policies.migration(spec), &core.geometry),
+            migration: Migration::new(&spec.migration, policies.migration(spec), core),
             refreshing: Refreshing::new(&spec.refresh, spec.seed, core),
-            reclaim: Reclaim::new(&spec.reclaim, &core.geometry),
+            reclaim: Reclaim::new(&spec.reclaim, core),
         }
     }
 

@@ -178,7 +178,7 @@ impl<P: Probe> Drive<P> {
     /// # Errors
     /// When a policy from outside does not fit the spec.
     pub fn build(spec: &Spec, policies: Policies, probe: P) -> Result<Self, BuildError> {
-        policies.check(spec, &spec.geometry())?;
+        policies.check(spec)?;
         let core = Core::new(
             build::core(spec, probe.needs_sequences()),
             |geometry, array| build::ftl(spec, &policies, geometry, array),
@@ -186,7 +186,7 @@ impl<P: Probe> Drive<P> {
         );
         let geometry = &core.geometry;
         let schemes = Schemes::new(spec, &policies, &core);
-        let mut caching = Caching::new(&spec.cache, policies.cache(&spec.cache), geometry);
+        let mut caching = Caching::new(&spec.cache, policies.cache(&spec.cache), &core);
         let mut buffer = Buffer::new(spec.ftl.buffer_bytes, geometry.unit_bytes);
         if schemes.migration.watches_buffer() {
             let window = core.device.timing().superblock_write_ns();
@@ -211,11 +211,11 @@ impl<P: Probe> Drive<P> {
         let mut drive = Self {
             background: Background::new(
                 gc,
-                policies.wear(spec, geometry),
+                policies.wear(spec, geometry.lanes),
                 copies,
                 copies_back,
                 buffered,
-                geometry,
+                &core,
             ),
             power: PowerBackup::new(
                 &spec.capacitor,
@@ -223,7 +223,7 @@ impl<P: Probe> Drive<P> {
                 cut_at,
                 vsm_programs,
                 clock_scale,
-                geometry,
+                &core,
             ),
             reads: Reads::new(core.physics.ecc.levels()),
             recorder: Recorder::new(spec.output.series_rows as usize, geometry.dies as usize, core.end),
@@ -240,11 +240,11 @@ impl<P: Probe> Drive<P> {
                         spec.host.link.as_ref(),
                         spec.power.cut_after_requests,
                         spec.gc.idle_after_ns,
-                        geometry,
+                        &core,
                     )
                 },
-                map: build::mapping(spec, &policies, geometry, core.probe.needs_sequences()),
-                writes: Writes::new(core.has_home_lanes(), geometry),
+                map: build::mapping(spec, &policies, &core),
+                writes: Writes::new(&core),
             },
             losses: Losses::default(),
             schemes,

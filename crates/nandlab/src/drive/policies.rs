@@ -3,7 +3,6 @@
 use super::Drive;
 use super::spec::{CacheSpec, DirtyBudget, MapSpec, Spec};
 use crate::background::{Laggard, gc};
-use crate::base::geometry::Geometry;
 use crate::base::policy::PolicySlot;
 use crate::base::rng::Stream;
 use crate::demand_map::MapEviction;
@@ -156,8 +155,8 @@ impl Policies {
 
     /// Checks that the spec has what each policy from outside decides on, and that what a policy says of itself is
     /// possible.
-    pub(super) fn check(&self, spec: &Spec, geometry: &Geometry) -> Result<(), BuildError> {
-        let has_cache = spec.cache.size_bytes >= u64::from(geometry.unit_bytes);
+    pub(super) fn check(&self, spec: &Spec) -> Result<(), BuildError> {
+        let has_cache = spec.cache.size_bytes >= u64::from(spec.geometry().unit_bytes);
         let sync = self.sync.as_ref().filter(|_| has_cache).map(|sync| (sync.make)());
         let share_is_wrong = sync.as_ref().is_some_and(|sync| !(0.0..=1.0).contains(&sync.cold_share()));
         let keeps_no_budget = sync.is_some_and(|sync| !sync.keeps_budget());
@@ -196,8 +195,8 @@ impl Policies {
     }
 
     /// A fresh policy for the victims of GC.
-    pub(super) fn victim(&self, spec: &Spec, geometry: &Geometry) -> Box<dyn VictimPolicy> {
-        let context = Self::context(PolicySlot::Victim, spec, geometry);
+    pub(super) fn victim(&self, spec: &Spec, lanes: u32) -> Box<dyn VictimPolicy> {
+        let context = Self::context(PolicySlot::Victim, spec, lanes);
         match &self.victim {
             Some(outside) => (outside.make)(context),
             None => gc::make(&spec.gc.victim, context),
@@ -205,19 +204,19 @@ impl Policies {
     }
 
     /// A fresh policy for static wear levelling; `None` without it.
-    pub(super) fn wear(&self, spec: &Spec, geometry: &Geometry) -> Option<Box<dyn VictimPolicy>> {
+    pub(super) fn wear(&self, spec: &Spec, lanes: u32) -> Option<Box<dyn VictimPolicy>> {
         if spec.ftl.wear_levelling != WearLevelling::Static {
             return None;
         }
         Some(match &self.wear {
-            Some(outside) => (outside.make)(Self::context(PolicySlot::Wear, spec, geometry)),
+            Some(outside) => (outside.make)(Self::context(PolicySlot::Wear, spec, lanes)),
             None => Box::new(Laggard { gap: spec.ftl.wear_gap }),
         })
     }
 
     /// Lanes, and the random stream of a slot.
-    fn context(slot: PolicySlot, spec: &Spec, geometry: &Geometry) -> gc::Context {
-        gc::Context { lanes: geometry.lanes, stream: Stream::new(spec.seed, slot.key()) }
+    fn context(slot: PolicySlot, spec: &Spec, lanes: u32) -> gc::Context {
+        gc::Context { lanes, stream: Stream::new(spec.seed, slot.key()) }
     }
 
     pub(super) fn migration(&self, spec: &Spec) -> Box<dyn MigrationPolicy> {
@@ -249,7 +248,7 @@ impl<P: Probe> Drive<P> {
         if let Some(caching) = caching {
             caching.cache.set_policies(&spec.cache, policies.cache(&spec.cache));
         }
-        background.set_wear_policy(policies.wear(spec, &core.geometry));
+        background.set_wear_policy(policies.wear(spec, core.geometry.lanes));
         if let Some(mapping) = &mut path.map {
             let cache = &mut mapping.demand.cache;
             if let Some(policy) = policies.map_eviction(cache.capacity()) {

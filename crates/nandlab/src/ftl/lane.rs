@@ -2,7 +2,7 @@
 
 use super::FreeSuperblocks;
 use super::streams::{STREAMS_MAX, StreamId};
-use crate::base::geometry::{Geometry, UnitId};
+use crate::base::geometry::UnitId;
 use crate::flash::{Shape, ShapeId, Shapes};
 
 /// The open superblock of a stream: the next PPN, and the PPN after the last unit of the superblock. The two are equal
@@ -129,12 +129,13 @@ impl Lane {
         self.free_units = self.free_units - shapes.first().units + units;
     }
 
-    /// Allocates the next unit of the open superblock with number `index`.
+    /// Allocates the next unit of the open superblock with number `index`, on `dies` dies with rows of `units_per_row`
+    /// units.
     #[inline(always)]
-    pub(super) fn take(&mut self, index: usize, geometry: &Geometry) -> AllocatedUnit {
+    pub(super) fn take(&mut self, index: usize, units_per_row: u32, dies: u32) -> AllocatedUnit {
         let open = &mut self.open[index];
         let before = open.left();
-        let unit = open.take(geometry.units_per_row, geometry.dies_per_lane);
+        let unit = open.take(units_per_row, dies);
         self.free_units -= before - open.left();
         unit
     }

@@ -217,7 +217,10 @@ impl Ftl {
             let shape = array.shape_id(superblock);
             state.begin(at, self.geometry.unit(superblock, 0), shape, &self.shapes);
         }
-        Some(AllocatedUnit { opened, ..state.take(at, &self.geometry) })
+        Some(AllocatedUnit {
+            opened,
+            ..state.take(at, self.geometry.units_per_row, self.geometry.dies_per_lane)
+        })
     }
 
     /// At power failure, takes back the units allocated to programs that will never begin, in the streams to which the
@@ -283,7 +286,8 @@ impl Ftl {
         let shape = &self.shapes[self.lanes[lane.index()].open[at].shape];
         debug_assert!(shape.place_in_program(first.unit) == 0, "the stream is amid a programming unit");
         for _ in 1..shape.units_per_program {
-            first.skips = self.lanes[lane.index()].take(at, &self.geometry).skips;
+            let (row, dies) = (self.geometry.units_per_row, self.geometry.dies_per_lane);
+            first.skips = self.lanes[lane.index()].take(at, row, dies).skips;
         }
         Some(first)
     }

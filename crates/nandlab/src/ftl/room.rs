@@ -107,7 +107,7 @@ impl Ftl {
     #[inline]
     pub fn choose_lane(&mut self, device: &Device, lpn: Lpn, stream: StreamId) -> Option<LaneId> {
         if self.allocator.is_static() {
-            return Some(self.allocator.home(lpn, &self.geometry));
+            return Some(self.allocator.home(lpn));
         }
         self.choose_any_lane(device, stream)
     }

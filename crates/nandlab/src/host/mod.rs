@@ -37,7 +37,7 @@ pub use tags::{ByOp, ByTag};
 pub(crate) use trims::Trims;
 pub(crate) use writes::{WriteBacks, Writes};
 
-use crate::base::geometry::{Geometry, LaneId, Lpn, RequestId};
+use crate::base::geometry::{LaneId, Lpn, RequestId};
 use crate::base::units::Span;
 use crate::core::{Core, Mechanism, Offline, Rest, STILL_WAITS, Wake};
 use crate::probe::Probe;
@@ -120,15 +120,15 @@ impl<P: Probe> Mechanism<P> for Host {
 impl Host {
     /// The state of a fresh drive. Power fails after `cut_after` completed requests (0: never). The drive counts as
     /// idle after the time `idle_after` without outstanding requests.
-    pub(crate) fn new(
+    pub(crate) fn new<P: Probe>(
         link: Option<&LinkSpec>,
         cut_after: u64,
         idle_after: Span,
-        geometry: &Geometry,
+        core: &Core<P>,
     ) -> Self {
         Self {
             requests: Requests::default(),
-            record: Record::new(geometry),
+            record: Record::new(Rounds::new(core.geometry())),
             link: link.map(|link| Box::new(Link::new(link))),
             epochs: Epochs::default(),
             merging: Merging::default(),
@@ -235,7 +235,7 @@ impl Host {
     #[inline(never)]
     pub(crate) fn begin_results<P: Probe>(&mut self, core: &Core<P>) {
         (self.warmed_up, self.results_after) = (self.results_after, u64::MAX);
-        self.record.begin_again(core.now, &core.geometry, &core.operations);
+        self.record.begin_again(core.now, &core.operations);
     }
 
     /// From now on the capacitor backs up the write cache, or no longer does. Deallocations that it did not back up

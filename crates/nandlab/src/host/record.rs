@@ -2,7 +2,6 @@
 //! steady-state test.
 
 use super::{ByTag, Count, Counters, FailReason, Latency, Op, Request, Rounds, Tag};
-use crate::base::geometry::Geometry;
 use crate::base::units::{Span, Time};
 use crate::core::Operations;
 use crate::sched::FlashOp;
@@ -40,13 +39,13 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(geometry: &Geometry) -> Self {
+    pub(crate) fn new(rounds: Rounds) -> Self {
         Self {
             counters: Counters::default(),
             failed: [0; FailReason::ALL.len()],
             latency: std::array::from_fn(|_| Latency::new()),
             by_tag: None,
-            rounds: Rounds::new(geometry),
+            rounds,
             window: Window::default(),
             outstanding: 0,
             outstanding_since: Time::START,
@@ -117,13 +116,13 @@ impl Record {
     }
 
     /// Forgets all requests that have ended. Outstanding requests are counted when they end.
-    pub(crate) fn begin_again(&mut self, now: Time, geometry: &Geometry, operations: &Operations) {
+    pub(crate) fn begin_again(&mut self, now: Time, operations: &Operations) {
         self.count_outstanding(now);
         self.window = Window::default();
         (self.counters, self.failed) = (Counters::default(), [0; FailReason::ALL.len()]);
         self.latency.iter_mut().for_each(Latency::clear);
         self.by_tag = None;
-        self.rounds = Rounds::beginning_at(geometry, self.count(now, operations));
+        self.rounds = self.rounds.beginning_at(self.count(now, operations));
     }
 
     /// Power loss has ended `requests` outstanding requests.

@@ -151,17 +151,20 @@ pub(crate) struct Rounds {
 
 impl Rounds {
     pub(crate) fn new(geometry: &Geometry) -> Self {
-        Self::beginning_at(geometry, Count::default())
-    }
-
-    /// The rounds of a run whose results begin when the counts are `begin`.
-    pub(crate) fn beginning_at(geometry: &Geometry, begin: Count) -> Self {
         let spare = geometry.good_units() - geometry.logical_units;
         let host_pages_min = u64::from(spare.div_ceil(geometry.units_per_page)).max(1);
         let mut ends = Vec::with_capacity(ROUNDS_MAX + 1);
-        ends.push(begin);
+        ends.push(Count::default());
         let pages = geometry.good_units() / geometry.units_per_page;
         let pages_min = u64::from(pages).div_ceil(ROUNDS as u64);
+        Self { host_pages_min, pages_min, ends, due: host_pages_min }
+    }
+
+    /// The rounds of the same drive, whose results begin when the counts are `begin`.
+    pub(crate) fn beginning_at(&self, begin: Count) -> Self {
+        let &Self { host_pages_min, pages_min, .. } = self;
+        let mut ends = Vec::with_capacity(ROUNDS_MAX + 1);
+        ends.push(begin);
         Self { host_pages_min, pages_min, ends, due: begin.host_pages + host_pages_min }
     }
 
@@ -409,7 +412,7 @@ mod tests {
     fn rounds_begin_after_the_warm_up_which_the_proposed_length_includes() {
         let (host_pages, pages) = (300, 900);
         let mut now = Count { time: Time::from_ns(300), host_pages, pages, ..Count::default() };
-        let mut rounds = Rounds::beginning_at(&geometry(), now);
+        let mut rounds = Rounds::new(&geometry()).beginning_at(now);
         for page in 1..=500 {
             (now.time, now.host_pages) = (Time::from_ns(300 + page), 300 + page);
             (now.pages, now.written, now.moved) = (900 + 3 * page, page * 4096, page * 4096);

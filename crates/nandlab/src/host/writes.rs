@@ -1,7 +1,7 @@
 //! The allocation of units to writes of the host and of the write cache, and the writes that wait for room.
 
 use super::{Counters, FailReason, Host};
-use crate::base::geometry::{CacheSlot, Geometry, LaneId, Lpn};
+use crate::base::geometry::{CacheSlot, LaneId, Lpn};
 use crate::core::{
     Core, Destination, Map, Maps, Mechanism, Offline, Program, Queue, Rest, STILL_WAITS, Waiter, Wake, Wants,
 };
@@ -51,8 +51,8 @@ impl<P: Probe> Mechanism<P> for Writes {
 }
 
 impl Writes {
-    pub(crate) fn new(is_static: bool, geometry: &Geometry) -> Self {
-        let lists = if is_static { geometry.lanes as usize } else { 1 };
+    pub(crate) fn new<P: Probe>(core: &Core<P>) -> Self {
+        let lists = if core.has_home_lanes() { core.geometry.lanes as usize } else { 1 };
         Self {
             lists: vec![Queue::default(); lists].into(),
             count: 0,

@@ -37,7 +37,7 @@ pub use policy::{COPYBACKS_MAX, MigrationPolicy, POLICIES, VictimView, make};
 pub use spec::CopybackLimitSpec;
 pub use stats::{MigrationStats, MigrationSummary};
 
-use crate::base::geometry::{Geometry, LaneId, PageKind, SuperblockId, UnitId};
+use crate::base::geometry::{LaneId, PageKind, SuperblockId, UnitId};
 use crate::base::policy::{PolicyFault, PolicySlot};
 use crate::core::{Component, CopyBack, Core, Mechanism, NextJob, Physics, Queued};
 use crate::flash::{AgeStamp, Condition, Superblock};
@@ -63,9 +63,9 @@ pub(crate) struct Migration {
 impl<P: Probe> Mechanism<P> for Migration {}
 
 impl Migration {
-    pub(crate) fn new(spec: &MigrationSpec, by: Box<dyn MigrationPolicy>, geometry: &Geometry) -> Self {
+    pub(crate) fn new<P: Probe>(spec: &MigrationSpec, by: Box<dyn MigrationPolicy>, core: &Core<P>) -> Self {
         let MigrationSpec { policy, valid_min, .. } = spec;
-        let units = f64::from(geometry.units_per_page);
+        let units = f64::from(core.geometry.units_per_page);
         Self {
             policy: by,
             limit: CopybackLimit::new(&policy.limit),

@@ -22,7 +22,7 @@ fn migration(policy: &'static str, limit: CopybackLimitSpec) -> Migration {
         first_block: FirstBlock::Own,
         copyback: CopybackCourse::Whole,
     };
-    Migration::new(&spec, make(spec.policy.name), &setup().core().geometry)
+    Migration::new(&spec, make(spec.policy.name), &setup().core())
 }
 
 fn greedy() -> Migration {

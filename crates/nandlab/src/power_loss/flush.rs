@@ -451,7 +451,7 @@ impl<P: Probe, S: Schemes<P>> Outage<'_, P, S> {
 
     /// The longest time that a die waits for its channel and the off-chip path and then transfers.
     pub(super) fn wait_ns(&self) -> Span {
-        self.core.device.timing().longest_wait_ns(&self.core.geometry)
+        self.core.device.timing().longest_wait_ns()
     }
 
     /// Begins programs of lines of the VSM on idle dies. A unit whose line is not saved keeps the errors that it had

@@ -16,11 +16,11 @@
 
 use super::Recovery;
 use super::Schemes;
-use crate::base::geometry::{DieId, Geometry, LaneId, Lpn, SuperblockId, UnitId};
+use crate::base::geometry::{DieId, LaneId, Lpn, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::units::{Span, transfer_ns};
 use crate::core::Offline;
-use crate::flash::{AgeStamp, Array, DEAD_LPN, Stamp, SuperblockState};
+use crate::flash::{AgeStamp, DEAD_LPN, Stamp, SuperblockState};
 use crate::ftl::{AllocatedUnit, STREAMS_MAX, StreamId};
 use crate::host::Trims;
 use crate::probe::Probe;
@@ -44,15 +44,6 @@ pub(crate) struct Found {
 
 /// By LPN: other units with the data of its newest unit ([`Return::copies_in`]).
 type Copies = BTreeMap<u32, Vec<UnitId>>;
-
-/// The units of a superblock that have been programmed or skipped since the last erase.
-fn programmed_units(
-    geometry: &Geometry,
-    array: &Array,
-    superblock: SuperblockId,
-) -> impl Iterator<Item = UnitId> {
-    array.programmed(superblock).map(move |index| geometry.unit(superblock, index))
-}
 
 /// The drive while it is rebuilt from flash.
 pub(crate) struct Return<'a, P: Probe, S> {
@@ -89,7 +80,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             sensed_ns: vec![Span::ZERO; self.core.geometry.dies as usize],
         };
         for superblock in (0..self.core.geometry.superblocks).map(SuperblockId) {
-            for unit in programmed_units(&self.core.geometry, self.core.flash(), superblock) {
+            for unit in self.core.programmed_units(superblock) {
                 if self.core.geometry.first_of_page(unit) == unit {
                     let die = self.die_of_unit(unit).index();
                     found.scanned[die] += 1;
@@ -191,7 +182,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
         let (array, geometry) = (self.core.flash(), &self.core.geometry);
         let mut copies = Copies::new();
         let superblocks = geometry.superblock_ids_of(lane);
-        for unit in superblocks.flat_map(|superblock| programmed_units(geometry, array, superblock)) {
+        for unit in superblocks.flat_map(|superblock| self.core.programmed_units(superblock)) {
             let lpn = array.lpn(unit).0;
             if lpn == DEAD_LPN || found.units[lpn as usize] == 0 {
                 continue;
@@ -229,7 +220,7 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
             let source = copies.get(&lpn.0)?.iter().rev().copied().find(is_source)?;
             Some((lpn, source))
         };
-        programmed_units(geometry, array, superblock).filter(is_newest).map(source).collect()
+        self.core.programmed_units(superblock).filter(is_newest).map(source).collect()
     }
 
     /// Erases the superblocks whose erase has ended on some of their dies only.
@@ -341,8 +332,8 @@ impl<P: Probe, S: Schemes<P>> Return<'_, P, S> {
 
     /// The LPN of the first unit of a superblock that is a translation or combination page, if it has one.
     fn first_internal_lpn(&self, superblock: SuperblockId) -> Option<Lpn> {
-        let (array, geometry) = (self.core.flash(), &self.core.geometry);
-        let mut lpns = programmed_units(geometry, array, superblock).map(|unit| array.lpn(unit));
+        let array = self.core.flash();
+        let mut lpns = self.core.programmed_units(superblock).map(|unit| array.lpn(unit));
         lpns.find(|lpn| lpn.0 != DEAD_LPN && lpn.0 >= self.core.geometry.logical_units)
     }
 

@@ -29,7 +29,7 @@ mod tests;
 
 pub use stats::ReclaimStats;
 
-use crate::base::geometry::{Geometry, LaneId, SuperblockId, UnitId};
+use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::core::{Core, Mechanism, NextJob, Offline, Wake};
 use crate::flash::{AgeStamp, SuperblockState};
 use crate::probe::Probe;
@@ -50,12 +50,12 @@ pub(crate) struct Reclaim {
 }
 
 impl Reclaim {
-    pub(crate) fn new(spec: &ReclaimSpec, geometry: &Geometry) -> Self {
-        let superblocks = if spec.is_on() { geometry.superblocks } else { 0 };
+    pub(crate) fn new<P: Probe>(spec: &ReclaimSpec, core: &Core<P>) -> Self {
+        let superblocks = if spec.is_on() { core.geometry.superblocks } else { 0 };
         Self {
             policy: spec.policy,
             stats: ReclaimStats::default(),
-            queues: vec![VecDeque::new(); geometry.lanes as usize].into(),
+            queues: vec![VecDeque::new(); core.geometry.lanes as usize].into(),
             is_queued: vec![false; superblocks as usize].into(),
         }
     }

@@ -18,7 +18,7 @@ use std::path::Path;
 const SUPERBLOCK: SuperblockId = SuperblockId(0);
 
 fn reclaim(core: &Core<NoProbe>, policy: ReclaimPolicySpec) -> Reclaim {
-    Reclaim::new(&ReclaimSpec { policy }, &core.geometry)
+    Reclaim::new(&ReclaimSpec { policy }, &core)
 }
 
 /// Senses unit 0 of a superblock `count` times, and drops the wakes of other mechanisms. Returns the number of wakes of

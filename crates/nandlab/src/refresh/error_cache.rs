@@ -10,7 +10,7 @@
 
 use super::RefreshStats;
 use super::spec::RefreshPolicySpec;
-use crate::base::geometry::{Geometry, UnitId};
+use crate::base::geometry::UnitId;
 use crate::base::huge::Huge;
 use crate::base::list::{Link, Linked, List};
 use crate::core::{Core, KnownErrors, Map};
@@ -64,9 +64,9 @@ pub struct ErrorCacheState {
 impl ErrorCache {
     /// Returns an empty cache, with memory allocated for the highest possible number of entries; `None` if the policy
     /// is not `ec-cache`.
-    pub(crate) fn new(spec: &RefreshPolicySpec, geometry: &Geometry) -> Option<Self> {
+    pub(crate) fn new<P: Probe>(spec: &RefreshPolicySpec, core: &Core<P>) -> Option<Self> {
         let size_bytes = spec.ec_cache()?.size_bytes;
-        Some(Self::with_size(size_bytes, geometry.unit_bytes * 8, geometry.units))
+        Some(Self::with_size(size_bytes, core.geometry.unit_bytes * 8, core.geometry.units))
     }
 
     fn with_size(size_bytes: u64, unit_bits: u32, units: u32) -> Self {

@@ -38,7 +38,7 @@ pub use partial::PartialState;
 pub use stats::{RefreshStats, RefreshSummary};
 
 use crate::base::counters::CounterSet;
-use crate::base::geometry::{Geometry, LaneId, SuperblockId, UnitId};
+use crate::base::geometry::{LaneId, SuperblockId, UnitId};
 use crate::base::huge::Huge;
 use crate::base::rng::Stream;
 use crate::base::units::{SECOND, Span, Time};
@@ -76,9 +76,9 @@ impl Refreshing {
     /// Builds the parts of refresh; `seed` is the seed of the drive.
     pub(crate) fn new<P: Probe>(spec: &RefreshSpec, seed: u64, core: &Core<P>) -> Self {
         Self {
-            refresh: Refresh::new(spec, &core.geometry),
+            refresh: Refresh::new(spec, core),
             partial: Partial::new(&spec.policy, seed, core),
-            error_cache: ErrorCache::new(&spec.policy, &core.geometry),
+            error_cache: ErrorCache::new(&spec.policy, core),
         }
     }
 
@@ -220,9 +220,9 @@ pub(crate) struct Refresh {
 }
 
 impl Refresh {
-    pub(crate) fn new(spec: &RefreshSpec, geometry: &Geometry) -> Self {
+    pub(crate) fn new<P: Probe>(spec: &RefreshSpec, core: &Core<P>) -> Self {
         let is_on = spec.policy != RefreshPolicySpec::None;
-        let lanes = if is_on { geometry.lanes as usize } else { 0 };
+        let lanes = if is_on { core.geometry.lanes as usize } else { 0 };
         let seconds = |span: Span| u32::try_from(span / SECOND).unwrap_or(u32::MAX).max(1);
         Self {
             policy: spec.policy,
@@ -230,7 +230,10 @@ impl Refresh {
             intervals: spec.interval.iter().map(|&(pe, every)| (pe, seconds(every))).collect(),
             grace: spec.grace,
             reprograms: 0,
-            since: Huge::filled(AgeStamp::default(), if is_on { geometry.superblocks as usize } else { 0 }),
+            since: Huge::filled(
+                AgeStamp::default(),
+                if is_on { core.geometry.superblocks as usize } else { 0 },
+            ),
             alarms: BinaryHeap::new(),
             due: vec![VecDeque::new(); lanes].into(),
             began: vec![Time::START; lanes].into(),

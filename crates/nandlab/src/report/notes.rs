@@ -4,7 +4,6 @@
 //! as a whole are here.
 
 use super::RunFacts;
-use crate::base::geometry::Geometry;
 use crate::base::note::Note;
 use crate::base::policy::PolicySlot;
 use crate::base::words::{count, duration, number, part, several, size};
@@ -107,7 +106,8 @@ pub(crate) fn notes<P: Probe>(drive: &Drive<P>, run: &RunFacts, steady: Option<&
     }
     add(no_suspension(spec.timing.suspend, &all.suspensions));
     if spec.timing.multi_plane && !drive.has_used_several_planes() {
-        add(no_multi_plane(drive.geometry()));
+        let geometry = drive.geometry();
+        add(no_multi_plane(geometry.planes_per_lane, geometry.planes_per_die()));
     }
     let most = spec.migration.policy.copybacks_max();
     let policy = drive.policy_name(PolicySlot::Migration);
@@ -348,14 +348,14 @@ fn no_suspension(suspend: SuspendSpec, stats: &SuspendStats) -> Option<Note> {
 }
 
 /// `timing.multi_plane` is on, and no two operations on planes of a die were executed as one.
-fn no_multi_plane(geometry: &Geometry) -> Option<Note> {
+fn no_multi_plane(planes_per_lane: u32, planes_per_die: u32) -> Option<Note> {
     // With superblocks of several planes an erase or a one-shot program is on all of these planes by itself.
-    if geometry.planes_per_lane > 1 {
+    if planes_per_lane > 1 {
         return None;
     }
     Note::info(
         "no-multi-plane",
-        if geometry.planes_per_die() == 1 {
+        if planes_per_die == 1 {
             "timing.multi_plane had no effect: a die has one plane (drive.planes_per_die = 1).".to_owned()
         } else {
             "No operation was on several planes of a die, so timing.multi_plane had no effect: no two operations of the \

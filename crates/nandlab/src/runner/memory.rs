@@ -64,18 +64,19 @@ impl Memory {
     /// Memory that a run of this spec takes, with the oracle if `verify` is set.
     pub fn of(spec: &Spec, verify: bool) -> Self {
         let geometry = spec.geometry();
-        Self::with(spec, verify, &geometry, &Touched::of(spec, &geometry))
+        Self::with(spec, verify, &Touched::of(spec, geometry))
     }
 
     /// Address space that a run of this spec takes: all entries of all arrays count, written or not.
     pub fn reserved(spec: &Spec, verify: bool) -> Self {
         let geometry = spec.geometry();
         let (physical, logical) = (geometry.units.into(), geometry.logical_units.into());
-        let touched = Touched { physical, logical, ..Touched::of(spec, &geometry) };
-        Self::with(spec, verify, &geometry, &touched)
+        let touched = Touched { physical, logical, ..Touched::of(spec, geometry) };
+        Self::with(spec, verify, &touched)
     }
 
-    fn with(spec: &Spec, verify: bool, geometry: &Geometry, touched: &Touched) -> Self {
+    fn with(spec: &Spec, verify: bool, touched: &Touched) -> Self {
+        let geometry = &touched.geometry;
         let (units, superblocks) = (u64::from(geometry.units), u64::from(geometry.superblocks));
         let logical_units = u64::from(geometry.logical_units);
         let ecc = Ecc::new(&spec.ecc);
@@ -143,7 +144,7 @@ impl Memory {
                     + when(*refresh != RefreshPolicySpec::None, 4 + 24))
                 + when(geometry.blocks_per_superblock() > 1, 4 * u64::from(geometry.blocks()))
                 + when(geometry.dies_per_lane > 1, 4 * superblocks * u64::from(geometry.dies_per_lane))
-                + when(spec.timing.multi_plane, Device::multi_plane_bytes(geometry)),
+                + when(spec.timing.multi_plane, Device::multi_plane_bytes(geometry.superblocks_on_dies())),
             caches: map_entries * MAP_ENTRY_BYTES
                 + cached_units * size_of::<write_cache::CachedUnit>() as u64
                 + error_entries * ERROR_ENTRY_BYTES,
@@ -178,6 +179,7 @@ impl Memory {
 
 /// Estimated upper bounds of the units that a run writes, and of the number of its requests and operations.
 struct Touched {
+    geometry: Geometry,
     /// Physical units written.
     physical: u64,
     /// Logical units written.
@@ -193,7 +195,7 @@ struct Touched {
 }
 
 impl Touched {
-    fn of(spec: &Spec, geometry: &Geometry) -> Self {
+    fn of(spec: &Spec, geometry: Geometry) -> Self {
         let (units, logical_units) = (u64::from(geometry.units), u64::from(geometry.logical_units));
         let lanes = u64::from(geometry.lanes);
         let (filled, mapped) = match spec.precondition {
@@ -204,7 +206,8 @@ impl Touched {
             }
             PreconditionSpec::Load(_) | PreconditionSpec::Pts { .. } => (units, logical_units),
         };
-        let (requests, asked, physical, logical) = Self::by_workload(spec, geometry);
+        let (requests, asked, physical, logical) =
+            Self::by_workload(spec, geometry.unit_bytes.into(), logical_units);
         let in_lanes = |units: u64| (units * 4).div_ceil(lanes).next_multiple_of(HUGE_PAGE) * lanes / 4;
         let physical = filled.saturating_add(in_lanes(physical.min(units))).min(units);
         let logical = mapped.max(logical).min(logical_units);
@@ -215,26 +218,25 @@ impl Touched {
         let precondition_bytes = drawn.saturating_sub(4 * (physical - filled + logical - mapped));
         let operations = requests.saturating_mul(64).saturating_add(physical);
         let recorded = if requests == u64::MAX { 0 } else { requests };
-        Self { physical, logical, recorded, asked, operations, precondition_bytes }
+        Self { geometry, physical, logical, recorded, asked, operations, precondition_bytes }
     }
 
     /// Estimated upper bounds of the number of requests of the workload, of their unit accesses, and of the physical
     /// and logical units that they write; `u64::MAX` where the workload gives no bound.
-    fn by_workload(spec: &Spec, geometry: &Geometry) -> (u64, u64, u64, u64) {
+    fn by_workload(spec: &Spec, unit_bytes: u64, logical_units: u64) -> (u64, u64, u64, u64) {
         let Some(workload) = &spec.workload else { return (u64::MAX, u64::MAX, u64::MAX, u64::MAX) };
         let requests_max = if workload.requests_max > 0 { workload.requests_max } else { u64::MAX };
         let Source::Synthetic(synthetic) = &workload.source else {
             return (requests_max, u64::MAX, u64::MAX, u64::MAX);
         };
         let requests = synthetic.requests.saturating_mul(workload.repeat.into()).min(requests_max);
-        let unit_bytes = u64::from(geometry.unit_bytes);
         let weights: f64 = synthetic.sizes.iter().map(|&(_, weight)| weight).sum();
         let weighted_units =
             |&(bytes, weight): &(u64, f64)| (bytes.div_ceil(unit_bytes) + 1) as f64 * weight / weights;
         let units_per_request: f64 = synthetic.sizes.iter().map(weighted_units).sum();
         let writes = requests as f64 * (1.0 - synthetic.read_fraction - synthetic.trim_fraction).max(0.0);
         let written = writes * units_per_request;
-        let span = synthetic.span * f64::from(geometry.logical_units);
+        let span = synthetic.span * logical_units as f64;
         // A write to a random address touches one huge page of the map, which has 4 bytes per entry.
         let reach =
             if synthetic.address == Address::Sequential { written } else { writes * HUGE_PAGE as f64 / 4.0 };

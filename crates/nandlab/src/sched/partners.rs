@@ -58,19 +58,14 @@ impl Partners {
             stripes: geometry.stripes,
             superblock_of: geometry.by_superblock(),
             alike: NumberMap::default(),
-            in_superblock: vec![None; Self::superblocks_on_dies(geometry)].into(),
+            in_superblock: vec![None; geometry.superblocks_on_dies()].into(),
             links: Vec::new(),
         }
     }
 
-    /// The number of lists in [`Partners::in_superblock`].
-    fn superblocks_on_dies(geometry: &Geometry) -> usize {
-        (geometry.superblocks * geometry.dies_per_lane) as usize
-    }
-
     /// Bytes of memory for the ends of the lists by superblock.
-    pub(super) fn bytes(geometry: &Geometry) -> u64 {
-        (Self::superblocks_on_dies(geometry) * size_of::<Ends>()) as u64
+    pub(super) fn bytes(superblocks_on_dies: usize) -> u64 {
+        (superblocks_on_dies * size_of::<Ends>()) as u64
     }
 
     /// Empties all lists.

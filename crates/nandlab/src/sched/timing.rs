@@ -149,6 +149,9 @@ pub struct Timing {
     lanes: u32,
     /// Bytes of a page.
     page_bytes: u64,
+    /// Dies of the drive, and those of a channel.
+    dies: u64,
+    dies_per_channel: u64,
     /// Pages, or for an erase blocks, of an operation on one superblock, by [`ShapeId`] and [`FlashOp`].
     widths: [[u32; 4]; SHAPES_MAX],
 }
@@ -184,6 +187,8 @@ impl Timing {
             planes: if spec.multi_plane { geometry.planes_per_die() } else { 1 },
             lanes: if spec.multi_plane { geometry.lanes_per_die } else { 1 },
             page_bytes: bytes,
+            dies: geometry.dies.into(),
+            dies_per_channel: geometry.dies_per_channel.into(),
             widths,
             shapes,
         }
@@ -230,13 +235,12 @@ impl Timing {
     /// The longest time that a die waits for its channel and the off-chip path and then transfers. In the worst case every
     /// die of the channel first transfers a whole read at the last read level or a whole program, and so does every die of
     /// the drive on the off-chip path.
-    pub fn longest_wait_ns(&self, geometry: &Geometry) -> Span {
-        let dies_per_channel = u64::from(geometry.dies / geometry.channels);
+    pub fn longest_wait_ns(&self) -> Span {
         let (planes, lanes) = (u64::from(self.planes), u64::from(self.lanes));
         let program = lanes * self.pages_per_program_max();
         let [out, into] = self.off_chip_ns;
         let off_chip_ns = (planes * out).max(program * into);
-        dies_per_channel * self.longest_transfer_ns() + u64::from(geometry.dies) * off_chip_ns
+        self.dies_per_channel * self.longest_transfer_ns() + self.dies * off_chip_ns
     }
 
     /// The largest number of pages of a programming unit.

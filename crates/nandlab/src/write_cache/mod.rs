@@ -46,7 +46,7 @@ pub use spec::{CacheSpec, DirtyBudget, FlushTo, ReadRoom};
 pub use stats::{CacheStats, CacheSummary};
 pub use unit::{CachedUnit, WriteBack};
 
-use crate::base::geometry::{Geometry, Lpn, RequestId};
+use crate::base::geometry::{Lpn, RequestId};
 use crate::base::number_map::NumberMap;
 use crate::base::policy::PolicyFault;
 use crate::base::units::{Span, Time};
@@ -121,7 +121,7 @@ pub(crate) struct Caching {
 impl<P: Probe> Mechanism<P> for Caching {
     /// Empties the cache, and keeps the counters.
     fn power_lost(&mut self, offline: &mut Offline<'_, P>) {
-        let fresh = Self::new(&self.spec, CachePolicies::new(&self.spec), &offline.geometry)
+        let fresh = Self::new(&self.spec, CachePolicies::new(&self.spec), &**offline)
             .expect("the spec has a write cache");
         let before = std::mem::replace(self, fresh);
         (self.stats, self.window, self.load) = (before.stats, before.window, before.load);
@@ -135,7 +135,8 @@ impl<P: Probe> Mechanism<P> for Caching {
 }
 
 impl Caching {
-    pub(crate) fn new(spec: &CacheSpec, policies: CachePolicies, geometry: &Geometry) -> Option<Self> {
+    pub(crate) fn new<P: Probe>(spec: &CacheSpec, policies: CachePolicies, core: &Core<P>) -> Option<Self> {
+        let geometry = &core.geometry;
         let cache = WriteCache::new(spec, policies, geometry.logical_units, geometry.unit_bytes)?;
         let unit_bytes = u64::from(geometry.unit_bytes);
         let sector_bytes = (unit_bytes / 64).max(512.min(unit_bytes));

@@ -30,12 +30,12 @@ impl Bench {
     fn new(setup: &Setup, dirty_budget: f64) -> Self {
         let core = setup.core();
         let path = DataPath {
-            host: Host::new(None, 0, MS, &core.geometry),
+            host: Host::new(None, 0, MS, &core),
             map: MapInRam::default(),
-            writes: Writes::new(true, &core.geometry),
+            writes: Writes::new(&core),
         };
         let spec = spec(dirty_budget);
-        let cache = Caching::new(&spec, CachePolicies::new(&spec), &core.geometry).expect("a write cache");
+        let cache = Caching::new(&spec, CachePolicies::new(&spec), &core).expect("a write cache");
         Self { core, path, cache }
     }
 

@@ -66,7 +66,7 @@ fn every_static_order_visits_the_dimensions_in_the_order_of_its_name() {
             let (channel, chip, die, plane) = visits[lpn as usize % 120];
             // A channel has 12 dies, a chip 4 dies, a die 5 planes.
             let expected = LaneId(channel * 60 + chip * 20 + die * 5 + plane);
-            let home = drive.ftl().allocator.home(Lpn(lpn), drive.geometry());
+            let home = drive.ftl().allocator.home(Lpn(lpn));
             assert_eq!(home, expected, "LPN {lpn} under {order}");
             let on = drive.geometry().die_of(home);
             assert_eq!((on.0, drive.geometry().channel_of(on)), (channel * 12 + chip * 4 + die, channel));
@@ -106,7 +106,7 @@ fn static_orders_that_differ_place_data_differently() {
         .iter()
         .map(|order| {
             let drive = Drive::new(&spec(ALL_DIFFERENT, &[&format!("ftl.allocation={order}")]));
-            (0..120).map(|lpn| drive.ftl().allocator.home(Lpn(lpn), drive.geometry())).collect()
+            (0..120).map(|lpn| drive.ftl().allocator.home(Lpn(lpn))).collect()
         })
         .collect();
     for (i, one) in placed.iter().enumerate() {

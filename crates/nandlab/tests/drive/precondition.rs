@@ -73,7 +73,7 @@ fn fill_maps_the_lowest_lpns_on_their_home_lanes() {
             assert_eq!(at.is_some(), lpn < mapped, "LPN {lpn}");
             if let Some(unit) = at {
                 let superblock = drive.geometry().superblock_of(nandlab::base::geometry::UnitId(unit));
-                let home = drive.ftl().allocator.home(Lpn(lpn), drive.geometry());
+                let home = drive.ftl().allocator.home(Lpn(lpn));
                 assert_eq!(drive.geometry().lane_of(superblock), home);
             }
         }

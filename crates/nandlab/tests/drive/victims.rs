@@ -106,7 +106,7 @@ impl Table {
     fn step(&mut self) {
         self.now += ns(self.stream.below(1000));
         let lpn = Lpn(self.stream.below(u64::from(self.geometry.logical_units)) as u32);
-        let lane = self.ftl.allocator.home(lpn, &self.geometry);
+        let lane = self.ftl.allocator.home(lpn);
         match self.stream.below(16) {
             0 => drop(self.ftl.unmap(&mut self.array, lpn)),
             // Empties a random full superblock, as static wear levelling may do.

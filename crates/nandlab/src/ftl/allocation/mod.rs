@@ -1,6 +1,6 @@
 //! Allocation: the choice of the lane for a host write.
 
-use crate::base::geometry::{DieId, Geometry, LaneId, Lpn};
+use crate::base::geometry::{DieId, Divisor, Geometry, LaneId, Lpn};
 use crate::sched::Device;
 
 /// `ftl.allocation`: the choice of the lane for a host write.
@@ -22,7 +22,7 @@ pub enum Allocator {
         /// Binary logarithm of the units of a page.
         unit_bits: u32,
         /// The number of lanes, as a fast divisor.
-        count: crate::base::geometry::Divisor,
+        count: Divisor,
     },
     /// The die with the fewest transactions queued or under way. Of several such dies, the first one after the die that
     /// was chosen last.
@@ -31,19 +31,22 @@ pub enum Allocator {
         last: u32,
         /// The lane chosen last.
         lane: Option<LaneId>,
+        /// As in a static allocation.
+        unit_bits: u32,
+        /// As in a static allocation.
+        count: Divisor,
     },
 }
 
 impl Allocator {
     /// The allocator of `ftl.allocation`.
     pub fn new(allocation: Allocation, geometry: &Geometry) -> Self {
+        let (unit_bits, count) = (geometry.units_per_page.trailing_zeros(), Divisor::new(geometry.lanes));
         match allocation {
-            Allocation::Static(order) => Self::Static {
-                lanes: static_order(order, geometry),
-                unit_bits: geometry.units_per_page.trailing_zeros(),
-                count: crate::base::geometry::Divisor::new(geometry.lanes),
-            },
-            Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1, lane: None },
+            Allocation::Static(order) => {
+                Self::Static { lanes: static_order(order, geometry), unit_bits, count }
+            }
+            Allocation::Dynamic => Self::Dynamic { last: geometry.dies - 1, lane: None, unit_bits, count },
         }
     }
 
@@ -65,10 +68,10 @@ impl Allocator {
     /// The home lane of `lpn`. Under dynamic allocation this is the lane to which preconditioning writes `lpn`,
     /// round-robin over all lanes.
     #[inline(always)]
-    pub fn home(&self, lpn: Lpn, geometry: &Geometry) -> LaneId {
+    pub fn home(&self, lpn: Lpn) -> LaneId {
         match self {
             Self::Static { lanes, unit_bits, count } => lanes[count.split(lpn.0 >> *unit_bits).1 as usize],
-            Self::Dynamic { .. } => LaneId(lpn.0 / geometry.units_per_page % geometry.lanes),
+            Self::Dynamic { unit_bits, count, .. } => LaneId(count.split(lpn.0 >> *unit_bits).1),
         }
     }
 
@@ -110,7 +113,9 @@ impl Allocator {
     /// Chooses a lane and its die under dynamic allocation.
     #[inline]
     pub fn take(&mut self, die: DieId, lane: LaneId) -> LaneId {
-        *self = Self::Dynamic { last: die.0, lane: Some(lane) };
+        if let Self::Dynamic { last, lane: chosen, .. } = self {
+            (*last, *chosen) = (die.0, Some(lane));
+        }
         lane
     }
 }

@@ -95,7 +95,7 @@ impl Device {
         let is_off_chip = timing.off_chip_ns.iter().any(|&ns| ns > Span::ZERO);
         Self {
             reserves: !may_lose_power && !is_off_chip && suspender.is_none(),
-            dies: (0..geometry.dies).map(|index| Die::new(geometry, DieId(index))).collect(),
+            dies: (0..geometry.dies).map(|die| Die::new(geometry.channel_of(DieId(die)))).collect(),
             channels: vec![Channel::default(); geometry.channels as usize].into(),
             off_chip_free_at: [Time::START; 2],
             suspender,
@@ -116,9 +116,9 @@ impl Device {
         self.has_used_several_planes
     }
 
-    /// Bytes of memory for the lists of multi-plane operations.
-    pub fn multi_plane_bytes(geometry: &Geometry) -> u64 {
-        Partners::bytes(geometry)
+    /// Bytes of memory for the lists of multi-plane operations ([`Geometry::superblocks_on_dies`]).
+    pub fn multi_plane_bytes(superblocks_on_dies: usize) -> u64 {
+        Partners::bytes(superblocks_on_dies)
     }
 
     /// The phase times.

@@ -1,6 +1,6 @@
 //! The state of a die, and what an event of a die ends.
 
-use crate::base::geometry::{DieId, Geometry};
+use crate::base::geometry::DieId;
 use crate::base::slab::Fifo;
 use crate::base::units::{Span, Time};
 use crate::sched::pick::Turns;
@@ -53,8 +53,8 @@ pub(super) struct Die {
 }
 
 impl Die {
-    /// An idle die.
-    pub(super) fn new(geometry: &Geometry, id: DieId) -> Self {
+    /// An idle die of a channel.
+    pub(super) fn new(channel: u32) -> Self {
         Self {
             queues: [Fifo::default(); Class::ALL.len()],
             batch: Fifo::default(),
@@ -63,7 +63,7 @@ impl Die {
             kind: FlashOp::Read,
             width: 1,
             phase: Phase::Idle,
-            channel: geometry.channel_of(id) as u16,
+            channel: channel as u16,
             promoted: 0,
             turns: Turns::default(),
             cleanings: 0,
